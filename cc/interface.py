@@ -1,0 +1,108 @@
+"""The law interface: how a congestion-control law written in Python drives a flow in the engine.
+
+A law is a module of pure functions, one per event it cares about, each `handler(params, flow, now_ps, ...) -> status`.
+`params` and `flow` are records (NumPy structured scalars when interpreted, C structs when compiled); a handler reads
+the event and writes the flow. The engine obeys three fields of the flow after every handler: it paces to `rate_bps`,
+keeps at most `cwnd_bytes` in flight (below one packet is allowed: one packet every `cwnd/mtu` round trips), and calls
+`on_timer(k)` when the clock reaches `deadline_ps[k]`, which it first sets back to NEVER. Both limits always hold.
+
+A module that is a law defines:
+
+- `PARAMETERS`: tuple of `Parameter`; become the fields of `params`
+- `STATE`: tuple of (name, NumPy type code) pairs; fields of `flow` after the engine's header, zero at the start
+- `on_start(params, flow, now_ps)`, and any of
+- `on_ack(params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry)`
+- `on_cnp(params, flow, now_ps)`, `on_nack(params, flow, now_ps)`, `on_timeout(params, flow, now_ps)`
+- `on_timer(params, flow, now_ps, timer)`, `on_send(params, flow, now_ps, sent_bytes)`
+- `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE); without
+  it the engine collects none and passes an array it must not read.
+
+A handler not defined is not called. Interpreted and compiled runs agree bit for bit if handlers use only
++ - * / , comparisons, `math.sqrt` and `integer_power`; `**` and `exp` round differently in compiled code.
+This interface is frozen: it may grow at the end of a record, never change before it.
+
+Source: the events are those that DCQCN (SIGCOMM'15), TIMELY (SIGCOMM'15), HPCC (SIGCOMM'19) and Swift (SIGCOMM'20)
+react to.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+NEVER = np.iinfo(np.int64).max  # a timer that is not set
+NUM_TIMERS = 4
+UNLIMITED_CWND_BYTES = 1e18
+
+# The engine's header: what every flow record begins with. 72 bytes.
+FLOW_HEADER: tuple[tuple[str, str] | tuple[str, str, tuple[int, ...]], ...] = (
+    ("rate_bps", "f8"),  # written by the law: pace of payload and headers
+    ("cwnd_bytes", "f8"),  # written by the law: limit of payload in flight
+    ("deadline_ps", "i8", (NUM_TIMERS,)),  # written by the law: when on_timer(k) is due
+    ("line_rate_bps", "f8"),  # rate of the flow's NIC
+    ("base_rtt_ps", "i8"),  # round trip of one full packet and its acknowledgement on empty queues
+    ("mtu_bytes", "i4"),  # payload of a full packet
+    ("num_hops", "i4"),  # links from source to destination
+)
+
+TELEMETRY_DTYPE = np.dtype(
+    [("time_ps", "i8"), ("tx_bytes", "i8"), ("queue_bytes", "i8"), ("rate_bps", "f8")],
+    align=True,
+)
+MAX_TELEMETRY_HOPS = 16
+
+# Each event's arguments after params and flow, with their C types.
+EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "on_start": (("now_ps", "i8"),),
+    "on_ack": (
+        ("now_ps", "i8"),
+        ("acked_bytes", "i8"),
+        ("rtt_ps", "i8"),
+        ("endpoint_delay_ps", "i8"),
+        ("num_hops", "i4"),
+        ("is_ecn_marked", "i4"),
+        ("telemetry", "TELEMETRY*"),
+    ),
+    "on_cnp": (("now_ps", "i8"),),
+    "on_timer": (("now_ps", "i8"), ("timer", "i4")),
+    "on_nack": (("now_ps", "i8"),),
+    "on_timeout": (("now_ps", "i8"),),
+    "on_send": (("now_ps", "i8"), ("sent_bytes", "i8")),
+}
+
+
+class Status(IntEnum):
+    """What a handler returns. Anything but OK stops the run with a LawError naming law, event, flow and time."""
+
+    OK = 0
+    RAISED = 1  # set by the compiled shim when the handler raised
+    REFUSED = 2  # the law met a state it declares impossible
+    BAD_RATE = 3  # set by the engine: rate_bps is not a positive number
+    BAD_CWND = 4  # set by the engine: cwnd_bytes is not a positive number
+    BAD_DEADLINE = 5  # set by the engine: a deadline in the past
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One tunable number of a law."""
+
+    name: str  # with its unit: "additive_increase_bps"
+    default: float
+    low: float  # smallest and largest value that make sense
+    high: float
+    meaning: str
+    dtype: str = "f8"  # "i8" for counts and durations
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledLaw:
+    """A law ready for an engine: C pointers to its handlers, and the layout of its records."""
+
+    name: str
+    source: str  # text of the module, kept in run records
+    handler_address: dict[str, int]  # event -> C function pointer; events the law does not handle are absent
+    params: np.ndarray  # one record, the law's parameters as set
+    flow_dtype: np.dtype[np.void]
+    uses_telemetry: bool
+    keep_alive: tuple[Callable[..., int], ...]  # the compiled functions that own the pointers

@@ -1,0 +1,106 @@
+"""The error tree: every mistake a user can make has a class, a place, and a next step.
+
+A `Mistake` says where it is, what was found, what is allowed, which allowed name is nearest, and what to do next. An
+error carries one or more of them, so that a file with five mistakes is reported once and not five times. A programmer's
+mistake is an `assert`, never one of these.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """One thing that is wrong with an input."""
+
+    where: str  # "file.yaml:7: fabric.link_rate", a file, a key path, or a command-line option
+    found: str  # what stands there
+    allowed: str = ""  # what may stand there
+    nearest: str = ""  # the allowed name closest to what was found
+    next_step: str = ""  # what to do about it
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.found}" if self.where else self.found]
+        if self.nearest:
+            lines.append(f"  did you mean {self.nearest!r}?")
+        if self.allowed:
+            lines.append(f"  allowed: {self.allowed}")
+        if self.next_step:
+            lines.append(f"  next: {self.next_step}")
+        return "\n".join(lines)
+
+
+class FabrictuneError(Exception):
+    """Something a user can mend. `exit_code` is what the command line ends with."""
+
+    exit_code = 2
+
+    def __init__(self, *mistakes: Mistake) -> None:
+        assert mistakes, "an error names at least one mistake"
+        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        self.mistakes = mistakes
+
+
+class InputError(FabrictuneError):
+    """A file, option or value that cannot be used as it is."""
+
+
+class UnitError(InputError):
+    """A quantity without a unit, with the wrong unit, or that is no whole number of the base unit."""
+
+
+class ScenarioError(InputError):
+    """A scenario file that breaks its schema or asks for what does not exist."""
+
+
+class FabricError(InputError):
+    """A fabric that breaks one of its rules, or a topology file that does not describe one."""
+
+
+class RouteError(InputError):
+    """A queue pair whose endpoints no path joins."""
+
+
+class TraceError(InputError):
+    """A communication or traffic trace that is not well formed."""
+
+
+class RecordError(InputError):
+    """A run record that is missing, incomplete or of another version."""
+
+
+class LawError(InputError):
+    """A congestion-control law that cannot be loaded, or that misbehaved while running."""
+
+
+class UntrustedCodeError(InputError):
+    """A scenario that names code outside the project without leave to run it."""
+
+
+class UnavailableError(FabrictuneError):
+    """Something that had to be collected or run cannot be had on this machine."""
+
+    exit_code = 3
+
+
+def nearest_name(found: str, allowed: Iterable[str]) -> str:
+    """Return the allowed name most like `found`, or "" if none is like it."""
+    matches = difflib.get_close_matches(found.lower(), names := list(allowed), n=1, cutoff=0.6)
+    if not matches:
+        matches = difflib.get_close_matches(found, names, n=1, cutoff=0.5)
+    return matches[0] if matches else ""
+
+
+def choose(found: str, allowed: Sequence[str], *, where: str, what: str, error: type[FabrictuneError]) -> str:
+    """Return `found` if it is one of `allowed`; otherwise raise `error`, naming the nearest."""
+    if found in allowed:
+        return found
+    raise error(
+        Mistake(
+            where=where,
+            found=f"unknown {what} {found!r}",
+            allowed=", ".join(allowed),
+            nearest=nearest_name(found, allowed),
+        )
+    )

@@ -1,0 +1,211 @@
+"""RunRecord: the directory in which every run of every package leaves its results.
+
+`run.json` says what ran (kind, scenario text, versions, seed, configuration, machine, wall time); each table is one
+Parquet file with integer or text columns; `findings.jsonl` is what a person should look at. Everything downstream
+reads this and nothing else. A record is written beside its place and renamed into it: no reader sees half of one.
+
+Columns of the tables every simulator run writes (times in ps; -1 where it did not happen):
+
+- `fabric`: port, node, node_name, node_kind, tier, group, port_name, peer_port, rate_bps, delay_ps, nic, rail
+- `transfers`: transfer, qp, source, destination, bytes, ready_ps, start_ps, finish_ps, operation, packets_sent,
+  packets_retransmitted, cnps
+- `ports`: port, tx_bytes, tx_packets, data_packets, dropped_packets, ecn_marked_packets, pauses, paused_ps,
+  max_queue_bytes
+- `samples`: time_ps, port, queue_bytes, tx_bytes, paused (a row per sampled port and instant)
+"""
+
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import Mistake, RecordError
+
+FORMAT_VERSION = 1
+MAX_JSON_BYTES = 64 * 2**20
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+class Severity(StrEnum):
+    """How much a finding matters; ordered from least to most."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """Position in the order, 0 for the least."""
+        return list(Severity).index(self)
+
+
+class Confidence(StrEnum):
+    """Where the actual value of a finding comes from."""
+
+    MEASURED = "measured"
+    CONFIGURED = "configured"
+    PREDICTED = "predicted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Something a person should look at."""
+
+    id: str  # names the rule, e.g. "ecmp.link-overloaded"
+    severity: Severity
+    entity: str  # node, port, link, rail or job it is about
+    expected: str
+    actual: str
+    next_step: str
+    confidence: Confidence
+    evidence: tuple[str, ...] = ()  # file and line, or table and row
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """The results of one run."""
+
+    kind: str  # the command that made it: "sim run", "ecmp analyze", "validate local"
+    run: Mapping[str, Any]  # JSON values: scenario, seed, configuration, versions, machine, wall_s
+    tables: Mapping[str, Columns] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+    def write(self, directory: Path) -> Path:
+        """Write the record as `directory`, which must not exist or be an earlier record; returns it."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if directory.exists() and not (directory / "run.json").exists() and any(directory.iterdir()):
+            raise RecordError(
+                Mistake(where=str(directory), found="not an empty folder, and no run record", next_step="name another")
+            )
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+        try:
+            head = {"format": FORMAT_VERSION, "kind": self.kind, **self.run}
+            (scratch / "run.json").write_text(json.dumps(head, indent=2, sort_keys=True) + "\n")
+            with (scratch / "findings.jsonl").open("w") as file:
+                file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
+            for name, columns in self.tables.items():
+                pq.write_table(
+                    pa.table({key: pa.array(column) for key, column in columns.items()}), scratch / f"{name}.parquet"
+                )
+            scratch.chmod(0o755)
+            if directory.exists():
+                shutil.rmtree(directory)
+            scratch.replace(directory)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+        return directory
+
+    @classmethod
+    def read(cls, directory: Path) -> Self:
+        """Read a record; raises RecordError."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        head = _read_head(directory)
+        tables: dict[str, Columns] = {}
+        for path in sorted(directory.glob("*.parquet")):
+            try:
+                table = pq.read_table(path)
+            except (OSError, pa.ArrowException) as error:
+                raise RecordError(Mistake(where=str(path), found=f"not a readable Parquet file ({error})")) from error
+            tables[path.stem] = {
+                name: np.asarray(table.column(name).combine_chunks().to_numpy(zero_copy_only=False))
+                for name in table.column_names
+            }
+        run = {key: value for key, value in head.items() if key not in ("format", "kind")}
+        return cls(kind=head["kind"], run=run, tables=tables, findings=tuple(_read_findings(directory)))
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return what a figure's reader needs to know of this machine: processor, cores, system, Python."""
+    model = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
+    """Return the common part of `run.json`; `started` is what `time.perf_counter` said at the start."""
+    try:
+        version = metadata.version("fabrictune")
+    except metadata.PackageNotFoundError:
+        version = "not installed"
+    return {
+        "seed": seed,
+        "versions": {"fabrictune": version, "numpy": np.__version__},
+        "machine": describe_machine(),
+        "wall_s": round(time.perf_counter() - started, 6),
+        **more,
+    }
+
+
+def _read_head(directory: Path) -> dict[str, Any]:
+    path = directory / "run.json"
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise RecordError(Mistake(where=str(path), found=f"larger than {MAX_JSON_BYTES} bytes"))
+        head = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise RecordError(
+            Mistake(
+                where=str(directory),
+                found="no run.json, so no run record",
+                next_step="give the folder that a run wrote, such as runs/incast",
+            )
+        ) from None
+    except (OSError, ValueError) as error:
+        raise RecordError(Mistake(where=str(path), found=f"not readable ({error})")) from error
+    if not isinstance(head, dict) or not isinstance(head.get("kind"), str):
+        raise RecordError(Mistake(where=str(path), found="not the head of a run record"))
+    if head.get("format") != FORMAT_VERSION:
+        raise RecordError(
+            Mistake(where=str(path), found=f"format {head.get('format')!r}", allowed=f"format {FORMAT_VERSION}")
+        )
+    return head
+
+
+def _read_findings(directory: Path) -> Iterable[Finding]:
+    path = directory / "findings.jsonl"
+    if not path.exists():
+        return
+    with path.open() as file:
+        for number, line in enumerate(file, 1):
+            try:
+                row = json.loads(line)
+                yield Finding(
+                    **{
+                        **row,
+                        "severity": Severity(row["severity"]),
+                        "confidence": Confidence(row["confidence"]),
+                        "evidence": tuple(row["evidence"]),
+                    }
+                )
+            except (TypeError, ValueError, KeyError) as error:
+                raise RecordError(Mistake(where=f"{path}:{number}", found=f"not a finding ({error})")) from error

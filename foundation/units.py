@@ -1,0 +1,118 @@
+"""Text with a unit becomes a whole number here, and nowhere else.
+
+`"400 Gbps"` is 400,000,000,000 bits a second, `"5 us"` is 5,000,000 picoseconds, `"9 MB"` is 9,000,000 bytes and
+`"9 MiB"` 9,437,184. Arithmetic is exact (fractions, no floats), and a value that is no whole number of its base unit is
+refused rather than rounded. Formatting chooses the largest unit that reads well and is for people, not for files.
+"""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NoReturn
+
+from foundation.errors import Mistake, UnitError, nearest_name
+
+RATE_UNITS: Mapping[str, int] = {"bps": 1, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12}
+BYTE_UNITS: Mapping[str, int] = {
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+DURATION_UNITS: Mapping[str, int] = {  # in picoseconds
+    "ps": 1,
+    "ns": 10**3,
+    "us": 10**6,
+    "ms": 10**9,
+    "s": 10**12,
+    "min": 60 * 10**12,
+    "h": 3600 * 10**12,
+}
+LENGTH_UNITS: Mapping[str, int] = {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6}  # in millimetres
+
+_SPELLINGS = {"Gb/s": "Gbps", "Mb/s": "Mbps", "Kb/s": "Kbps", "kbps": "Kbps", "Tb/s": "Tbps", "b/s": "bps"}
+_SPELLINGS |= {"kB": "KB", "\u00b5s": "us", "\u03bcs": "us"}
+_QUANTITY = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)\s*([^\s\d].*?)?\s*")
+
+CABLE_DELAY_PS_PER_MM = 5  # 5 ns a metre: light in fibre or copper at about two thirds of its speed in vacuum
+
+
+def parse_rate_bps(text: str, *, where: str = "") -> int:
+    """Return bits per second for text such as `"400 Gbps"`; raises UnitError."""
+    return _parse(text, RATE_UNITS, "rate", "400 Gbps", where)
+
+
+def parse_bytes(text: str, *, where: str = "") -> int:
+    """Return bytes for text such as `"9 MB"` (powers of ten) or `"9 MiB"` (powers of two); raises UnitError."""
+    return _parse(text, BYTE_UNITS, "size", "9 MB", where)
+
+
+def parse_duration_ps(text: str, *, where: str = "") -> int:
+    """Return picoseconds for text such as `"5 us"`; raises UnitError."""
+    return _parse(text, DURATION_UNITS, "duration", "5 us", where)
+
+
+def parse_length_mm(text: str, *, where: str = "") -> int:
+    """Return millimetres for text such as `"40 m"`; raises UnitError."""
+    return _parse(text, LENGTH_UNITS, "length", "40 m", where)
+
+
+def parse_fraction(text: str, *, where: str = "") -> float:
+    """Return a share of one for text such as `"20 %"` or `"0.2"`; raises UnitError outside 0 to 1."""
+    match = _QUANTITY.fullmatch(text)
+    if not match or match[2] not in (None, "%"):
+        _refuse(text, where, "expected a share of one", allowed='a number from 0 to 1, or a percentage such as "20 %"')
+    value = Fraction(match[1]) / (100 if match[2] else 1)
+    if not 0 <= value <= 1:
+        _refuse(text, where, "a share lies between 0 and 1", allowed='0 to 1, or "0 %" to "100 %"')
+    return float(value)
+
+
+def format_rate(rate_bps: float) -> str:
+    """Return a rate for people: `"400 Gbps"`."""
+    return _format(rate_bps, RATE_UNITS, ("bps", "Kbps", "Mbps", "Gbps", "Tbps"))
+
+
+def format_bytes(num_bytes: float) -> str:
+    """Return a size for people in powers of ten: `"9 MB"`."""
+    return _format(num_bytes, BYTE_UNITS, ("B", "KB", "MB", "GB", "TB"))
+
+
+def format_duration(duration_ps: float) -> str:
+    """Return a duration for people: `"163.4 us"`."""
+    return _format(duration_ps, DURATION_UNITS, ("ps", "ns", "us", "ms", "s"))
+
+
+def _parse(text: str, units: Mapping[str, int], what: str, example: str, where: str) -> int:
+    allowed = f"a number and one of {', '.join(units)}; for example {example!r}"
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        _refuse(text, where, f"not a {what}", allowed=allowed)
+    if match[2] is None:
+        _refuse(text, where, f"a {what} needs its unit", allowed=allowed)
+    unit = _SPELLINGS.get(match[2], match[2])
+    if unit not in units:
+        _refuse(text, where, f"{match[2]!r} is no unit of {what}", allowed=allowed, nearest=nearest_name(unit, units))
+    value = Fraction(match[1]) * units[unit]
+    if value < 0:
+        _refuse(text, where, f"a {what} is not negative", allowed=allowed)
+    if value.denominator != 1:
+        _refuse(text, where, f"no whole number of {next(iter(units))}", allowed=allowed)
+    if value >= 2**63:
+        _refuse(text, where, f"too large a {what}", allowed=f"below {2**63} {next(iter(units))}")
+    return int(value)
+
+
+def _format(value: float, units: Mapping[str, int], ladder: tuple[str, ...]) -> str:
+    unit = next((name for name in reversed(ladder) if abs(value) >= units[name]), ladder[0])
+    return f"{value / units[unit]:.4g} {unit}"
+
+
+def _refuse(text: str, where: str, why: str, *, allowed: str, nearest: str = "") -> NoReturn:
+    shown = text if len(text) <= 60 else f"{text[:57]}..."
+    raise UnitError(Mistake(where=where, found=f"{shown!r}: {why}", allowed=allowed, nearest=nearest))
