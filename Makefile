@@ -1,0 +1,49 @@
+# `make` alone lists the targets. Set-up happens by itself, and again only when what it installs has changed.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+export VENV
+
+# Real public files for the tests marked `real`; they lie outside the project.
+ifneq ($(wildcard ../shared/data),)
+export FABRICTUNE_REAL_DATA ?= $(abspath ../shared/data)
+endif
+
+INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
+    $(shell find netsim/engine -name '*.[ch]pp')
+PACKAGES := cc collectives fabrictune foundation netsim rdma_bench reports topology trainer_probe
+
+.PHONY: help demo test lint check bench wheel clean
+
+help:  ## List the targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+demo: $(VENV)/installed  ## Install, then run the bundled sample job and write its page
+	$(BIN)/fabrictune demo
+
+test: $(VENV)/installed-for-tests  ## Install with everything the tests use, then run them all
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed-for-tests  ## Format, style, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/clang-format --dry-run -Werror $(shell find netsim/engine -name '*.[ch]pp')
+	$(BIN)/lint-imports
+	$(BIN)/mypy $(PACKAGES) benchmarks tests
+
+check: lint test  ## Everything a change must pass
+
+bench: $(VENV)/installed-for-tests  ## Time the benchmarks into benchmarks/results.json
+	$(BIN)/python -m benchmarks.run
+
+wheel: $(VENV)/installed  ## Build dist/*.whl, which installs without a compiler
+	setup/wheel.sh
+
+clean:  ## Remove everything that was built or installed here
+	rm -rf $(VENV) build dist
+
+$(VENV)/installed: $(INSTALL_INPUTS)
+	setup/install.sh
+
+$(VENV)/installed-for-tests: $(INSTALL_INPUTS)
+	setup/install.sh tests

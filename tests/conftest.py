@@ -1,0 +1,15 @@
+"""What every test may ask for."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Return the folder of public sample files, which lies outside the project; skip where it is not set."""
+    folder = os.environ.get("FABRICTUNE_REAL_DATA", "")
+    if not folder:
+        pytest.skip("FABRICTUNE_REAL_DATA is not set")
+    return Path(folder)
