@@ -1,0 +1,1 @@
+"""Collective operations: algorithms as message schedules, their proof, and their expansion into traffic."""

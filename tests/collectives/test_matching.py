@@ -1,0 +1,88 @@
+"""Matching requests into collectives: by group and turn, whatever the order of rows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from collectives.matching import match
+from foundation.errors import TraceError
+from foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
+
+Request = tuple[int, int, Operation, int]  # rank, group, operation, bytes
+
+
+def make_trace(groups: tuple[tuple[int, ...], ...], requests: Sequence[Request]) -> CommTrace:
+    rank, group, operation, size = (np.array(column, np.int64) for column in zip(*requests, strict=True))
+    zeros = np.zeros(len(requests), np.int64)
+    return CommTrace(
+        groups=groups,
+        rank_N=rank,
+        operation_N=operation,
+        group_N=group,
+        peer_N=zeros + UNKNOWN,
+        bytes_N=size,
+        compute_before_ps_N=zeros,
+        step_N=zeros,
+        axis_N=("dp",) * len(requests),
+        policy_N=("none",) * len(requests),
+        tag_N=("",) * len(requests),
+        dependencies=Dependencies.none(len(requests)),
+    )
+
+
+def test_the_kth_requests_of_all_members_meet() -> None:
+    """Rank 1 asks for both collectives before rank 0 asks for any; they still meet first with first."""
+    reduce = Operation.ALL_REDUCE
+    trace = make_trace(((0, 1),), [(1, 0, reduce, 8), (1, 0, reduce, 16), (0, 0, reduce, 8), (0, 0, reduce, 16)])
+    (batch,) = match(trace)
+    assert batch.request_Cn.tolist() == [[2, 0], [3, 1]]
+    assert batch.bytes_C.tolist() == [8, 16]
+
+
+def test_members_stand_in_ring_order() -> None:
+    """The ring is the group's order of ranks, not that of the rows."""
+    trace = make_trace(((2, 0, 1),), [(rank, 0, Operation.ALL_GATHER, 3) for rank in range(3)])
+    (batch,) = match(trace)
+    assert batch.request_Cn.tolist() == [[2, 0, 1]]
+
+
+def test_kinds_are_kept_apart() -> None:
+    """Groups of two and of three, and two operations on one of them: three batches."""
+    requests = [(rank, 0, Operation.ALL_REDUCE, 4) for rank in (0, 1)]
+    requests += [(rank, 0, Operation.ALL_GATHER, 4) for rank in (0, 1)]
+    requests += [(rank, 1, Operation.ALL_REDUCE, 4) for rank in (0, 1, 2)]
+    batches = match(make_trace(((0, 1), (0, 1, 2)), requests))
+    assert [(batch.operation, batch.num_members) for batch in batches] == [
+        (Operation.ALL_REDUCE, 2),
+        (Operation.ALL_REDUCE, 3),
+        (Operation.ALL_GATHER, 2),
+    ]
+
+
+def test_a_member_that_asks_less_often_is_named() -> None:
+    """A collective without one of its members would never finish on a real machine either."""
+    reduce = Operation.ALL_REDUCE
+    trace = make_trace(((0, 1),), [(0, 0, reduce, 8), (0, 0, reduce, 8), (1, 0, reduce, 8)])
+    with pytest.raises(TraceError) as error:
+        match(trace)
+    assert str(error.value) == (
+        "communication trace, group 0: rank 1 makes 1 requests, rank 0 makes 2\n  allowed: as many from every member"
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "found"),
+    [
+        ((1, 0, Operation.ALL_REDUCE, 9), "rank 1 asks group 0 for 9 B where rank 0 (row 0) asks for 8 B"),
+        (
+            (1, 0, Operation.ALL_GATHER, 8),
+            "rank 1 asks group 0 for all_gather where rank 0 (row 0) asks for all_reduce",
+        ),
+    ],
+)
+def test_members_that_disagree_are_named(other: Request, found: str) -> None:
+    """Members of one collective must agree on what it is; NCCL hangs or corrupts where they do not."""
+    with pytest.raises(TraceError, match=r"row 1") as error:
+        match(make_trace(((0, 1),), [(0, 0, Operation.ALL_REDUCE, 8), other]))
+    assert error.value.mistakes[0].found == found
