@@ -1,0 +1,273 @@
+"""One parametrised CLOS fabric: ToR sets, rails, two or three tiers, any radix and oversubscription.
+
+A *ToR set* is the ToRs that share their hosts: NIC r of every host goes to ToR r of its set (a rail), or to ToR r
+modulo the number of ToRs where there are fewer. ToRs and aggregation switches form pods; in a pod every ToR reaches
+every aggregation switch. With three tiers the aggregation switches' uplinks are dealt to the cores in turn, which
+gives a fat tree's wiring where numbers are even, and stays balanced where they are not. With two tiers there is one pod
+and nothing above it. A ToR port may be split into several slower NIC links, so that one uplink carries several flows.
+
+Source: MegaScale (NSDI'24), section 3.6: 64 ports of 400 Gbps, 32 down and 32 up in every tier, each ToR downlink split
+into 2 x 200 Gbps, eight rails, up to 64 servers a ToR set. How its pods are wired is not published; here they are full
+meshes of ToRs and aggregation switches.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from foundation.errors import FabricError, InputError, Mistake
+from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
+from topology.draft import FabricDraft
+from topology.fabric import Fabric
+
+MAX_NICS = 2**18  # a larger fabric is refused rather than built in memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosSpec:
+    """What to build. Counts that are None follow from the others; the properties of the same name say what they are."""
+
+    num_hosts: int = field(metadata={"help": "hosts (servers) in all"})
+    hosts_per_tor_set: int = field(metadata={"help": "hosts that share one set of ToRs"})
+    nics_per_host: int = field(default=8, metadata={"help": "NICs of a host, one a rail"})
+    tors_per_set: int | None = field(default=None, metadata={"help": "ToRs of a set; one for each NIC of a host"})
+    tiers: Literal[2, 3] = field(default=3, metadata={"help": "2 (ToR, aggregation) or 3 (and core)"})
+    switch_radix: int = field(default=64, metadata={"help": "ports of a switch, before splitting"})
+    nic_rate_bps: int = field(default=200_000_000_000, metadata={"help": "rate between NIC and ToR"})
+    uplink_rate_bps: int = field(default=400_000_000_000, metadata={"help": "rate of a whole switch port"})
+    downlink_split: int = field(default=2, metadata={"help": "NIC links that one ToR port is split into"})
+    oversubscription: int = field(default=1, metadata={"help": "capacity down over capacity up at a ToR"})
+    uplinks_per_tor: int | None = field(default=None, metadata={"help": "follows from the oversubscription"})
+    aggregations_per_pod: int | None = field(default=None, metadata={"help": "as many as a ToR has uplinks"})
+    tor_sets_per_pod: int | None = field(default=None, metadata={"help": "as many as the ports allow"})
+    aggregation_oversubscription: int = field(default=1, metadata={"help": "the same at an aggregation switch"})
+    num_cores: int | None = field(default=None, metadata={"help": "as few as the ports allow"})
+    host_cable_mm: int = field(default=3_000, metadata={"help": "host to ToR"})
+    tor_cable_mm: int = field(default=30_000, metadata={"help": "ToR to aggregation"})
+    core_cable_mm: int = field(default=100_000, metadata={"help": "aggregation to core"})
+
+    def __post_init__(self) -> None:
+        mistakes = [
+            Mistake(where=name, found=str(value), allowed="1 or more")
+            for name, value in vars(self).items()
+            if isinstance(value, int) and value < (0 if name.endswith("_mm") else 1)
+        ]
+        if self.tiers not in (2, 3):
+            mistakes.append(Mistake(where="tiers", found=str(self.tiers), allowed="2 or 3"))
+        if mistakes:
+            raise InputError(*mistakes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosPlan:
+    """The counts of a CLOS fabric, all known and all consistent."""
+
+    num_sets: int
+    tors_per_set: int
+    uplinks_per_tor: int
+    num_pods: int
+    sets_per_pod: int
+    aggregations_per_pod: int
+    uplinks_per_aggregation: int  # 0 in two tiers
+    num_cores: int  # 0 in two tiers
+
+    @property
+    def tors_per_pod(self) -> int:
+        """ToRs of a pod."""
+        return self.sets_per_pod * self.tors_per_set
+
+
+def build_clos(spec: ClosSpec) -> Fabric:
+    """Return the fabric; NIC c is rail `c % nics_per_host` of host `c // nics_per_host`. Raises FabricError."""
+    plan = plan_clos(spec)
+    draft = FabricDraft(f"clos-{spec.num_hosts}x{spec.nics_per_host}")
+    hosts = [
+        draft.add_host(f"host{number}", group=number // spec.hosts_per_tor_set) for number in range(spec.num_hosts)
+    ]
+    tors = [
+        draft.add_switch(f"tor{tor_set}-{rail}" if plan.tors_per_set > 1 else f"tor{tor_set}", tier=1, group=tor_set)
+        for tor_set in range(plan.num_sets)
+        for rail in range(plan.tors_per_set)
+    ]
+    aggregations = [
+        draft.add_switch(f"agg{pod}-{number}", tier=2, group=plan.num_sets + pod)  # groups of sets come first
+        for pod in range(plan.num_pods)
+        for number in range(plan.aggregations_per_pod)
+    ]
+    cores = [draft.add_switch(f"core{number}", tier=3) for number in range(plan.num_cores)]
+    _cable_hosts(draft, spec, plan, hosts, tors)
+    _cable_pods(draft, spec, plan, tors, aggregations)
+    _cable_cores(draft, spec, plan, aggregations, cores)
+    return draft.finish()
+
+
+def plan_clos(spec: ClosSpec) -> ClosPlan:
+    """Return the counts that follow from the spec; raises FabricError naming the setting that does not fit."""
+    _require_divides("hosts_per_tor_set", spec.hosts_per_tor_set, "num_hosts", spec.num_hosts)
+    tors_per_set = spec.nics_per_host if spec.tors_per_set is None else spec.tors_per_set
+    _require_divides("tors_per_set", tors_per_set, "nics_per_host", spec.nics_per_host)
+    num_nics = spec.num_hosts * spec.nics_per_host
+    _require(num_nics <= MAX_NICS, "num_hosts", f"{num_nics} NICs", f"at most {MAX_NICS} NICs")
+    num_sets = spec.num_hosts // spec.hosts_per_tor_set
+    uplinks = _plan_tor(spec, spec.hosts_per_tor_set * spec.nics_per_host // tors_per_set)
+    aggregations = uplinks if spec.aggregations_per_pod is None else spec.aggregations_per_pod
+    _require_divides("aggregations_per_pod", aggregations, "uplinks of a ToR", uplinks)
+    downlinks_per_set = tors_per_set * uplinks // aggregations  # at one aggregation switch
+    sets_per_pod = _plan_pod(spec, num_sets, downlinks_per_set)
+    num_pods = num_sets // sets_per_pod
+    up = 0 if spec.tiers == 2 else sets_per_pod * downlinks_per_set // spec.aggregation_oversubscription
+    return ClosPlan(
+        num_sets=num_sets,
+        tors_per_set=tors_per_set,
+        uplinks_per_tor=uplinks,
+        num_pods=num_pods,
+        sets_per_pod=sets_per_pod,
+        aggregations_per_pod=aggregations,
+        uplinks_per_aggregation=up,
+        num_cores=_plan_cores(spec, uplinks_per_pod=aggregations * up, num_pods=num_pods),
+    )
+
+
+def _plan_tor(spec: ClosSpec, num_nics: int) -> int:
+    """Return the uplinks of a ToR that serves `num_nics` NICs."""
+    _require(
+        spec.downlink_split * spec.nic_rate_bps <= spec.uplink_rate_bps,
+        "downlink_split",
+        f"{spec.downlink_split} NIC links of {format_rate(spec.nic_rate_bps)} on one ToR port",
+        f"together at most the port's {format_rate(spec.uplink_rate_bps)}",
+    )
+    uplinks = spec.uplinks_per_tor
+    if uplinks is None:
+        uplinks, rest = divmod(num_nics * spec.nic_rate_bps, spec.oversubscription * spec.uplink_rate_bps)
+        _require(
+            rest == 0 and uplinks > 0,
+            "oversubscription",
+            f"{num_nics} NICs of {format_rate(spec.nic_rate_bps)} a ToR at {spec.oversubscription}:1",
+            f"a whole number of {format_rate(spec.uplink_rate_bps)} uplinks",
+            "give uplinks_per_tor",
+        )
+    down = -(-num_nics // spec.downlink_split)
+    _require_ports(spec, "ToR", down, uplinks, "lower hosts_per_tor_set, or split the downlinks")
+    return uplinks
+
+
+def _plan_pod(spec: ClosSpec, num_sets: int, downlinks_per_set: int) -> int:
+    """Return how many ToR sets a pod has."""
+    if spec.tiers == 2:
+        _require(
+            spec.tor_sets_per_pod in (None, num_sets),
+            "tor_sets_per_pod",
+            f"{spec.tor_sets_per_pod} of {num_sets} ToR sets",
+            "with two tiers, all of them in one pod",
+            "use three tiers",
+        )
+        _require_ports(spec, "aggregation switch", num_sets * downlinks_per_set, 0, "use three tiers")
+        return num_sets
+    if spec.tor_sets_per_pod is not None:
+        _require_divides("tor_sets_per_pod", spec.tor_sets_per_pod, "number of ToR sets", num_sets)
+        choices = [spec.tor_sets_per_pod]
+    else:
+        choices = [sets for sets in range(num_sets, 0, -1) if num_sets % sets == 0]
+    ratio = spec.aggregation_oversubscription
+    for sets in choices:
+        down = sets * downlinks_per_set
+        if down % ratio == 0 and down + down // ratio <= spec.switch_radix:
+            return sets
+    down = choices[-1] * downlinks_per_set
+    _require(
+        down % ratio == 0,
+        "aggregation_oversubscription",
+        f"{down} downlinks of an aggregation switch at {ratio}:1",
+        "a whole number of uplinks",
+    )
+    _require_ports(spec, "aggregation switch", down, down // ratio, "lower tor_sets_per_pod, or use larger switches")
+    raise AssertionError("one of the two does not hold")
+
+
+def _plan_cores(spec: ClosSpec, *, uplinks_per_pod: int, num_pods: int) -> int:
+    """Return the number of cores: each takes equally many links, and reaches every pod."""
+    if spec.tiers == 2:
+        _require(
+            spec.num_cores is None, "num_cores", f"{spec.num_cores} cores with two tiers", "none", "use three tiers"
+        )
+        return 0
+    total = uplinks_per_pod * num_pods
+    fewest = -(-total // spec.switch_radix)
+    choices = range(fewest, uplinks_per_pod + 1) if spec.num_cores is None else [spec.num_cores]
+    for cores in choices:
+        if total % cores == 0 and fewest <= cores <= uplinks_per_pod:
+            return cores
+    _require(
+        False,
+        "num_cores",
+        f"{total} uplinks from {num_pods} pods to {spec.num_cores or 'any number of'} cores",
+        f"a divisor of {total} from {fewest} (port budget) to {uplinks_per_pod} (every pod reaches every core)",
+        "change num_cores, the radix or the oversubscription",
+    )
+    raise AssertionError("refused above")
+
+
+def _cable_hosts(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, hosts: list[int], tors: list[int]) -> None:
+    nics_per_tor_and_host = spec.nics_per_host // plan.tors_per_set
+    for number, host in enumerate(hosts):
+        tor_set, place = divmod(number, spec.hosts_per_tor_set)
+        for rail in range(spec.nics_per_host):
+            tor = tors[tor_set * plan.tors_per_set + rail % plan.tors_per_set]
+            downlink = place * nics_per_tor_and_host + rail // plan.tors_per_set
+            draft.add_link(
+                (host, f"nic{rail}"),
+                (tor, _split_name(downlink, spec.downlink_split)),
+                rate_bps=spec.nic_rate_bps,
+                delay_ps=spec.host_cable_mm * CABLE_DELAY_PS_PER_MM,
+                rail=rail,
+            )
+
+
+def _cable_pods(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, tors: list[int], aggregations: list[int]) -> None:
+    for number, tor in enumerate(tors):
+        pod, place = divmod(number, plan.tors_per_pod)
+        for uplink in range(plan.uplinks_per_tor):
+            parallel, aggregation = divmod(uplink, plan.aggregations_per_pod)
+            downlink = parallel * plan.tors_per_pod + place
+            draft.add_link(
+                (tor, f"up{uplink}"),
+                (aggregations[pod * plan.aggregations_per_pod + aggregation], f"down{downlink}"),
+                rate_bps=spec.uplink_rate_bps,
+                delay_ps=spec.tor_cable_mm * CABLE_DELAY_PS_PER_MM,
+            )
+
+
+def _cable_cores(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, aggregations: list[int], cores: list[int]) -> None:
+    for number, aggregation in enumerate(aggregations):
+        for uplink in range(plan.uplinks_per_aggregation):
+            downlink, core = divmod(number * plan.uplinks_per_aggregation + uplink, plan.num_cores)
+            draft.add_link(
+                (aggregation, f"up{uplink}"),
+                (cores[core], f"down{downlink}"),
+                rate_bps=spec.uplink_rate_bps,
+                delay_ps=spec.core_cable_mm * CABLE_DELAY_PS_PER_MM,
+            )
+
+
+def _split_name(downlink: int, split: int) -> str:
+    """Return `down3`, or `down3/1` for the second link of a split port."""
+    port, lane = divmod(downlink, split)
+    return f"down{port}/{lane}" if split > 1 else f"down{port}"
+
+
+def _require(is_met: bool, where: str, found: str, allowed: str, next_step: str = "") -> None:
+    if not is_met:
+        raise FabricError(Mistake(where=where, found=found, allowed=allowed, next_step=next_step))
+
+
+def _require_divides(where: str, divisor: int, what: str, number: int) -> None:
+    _require(number % divisor == 0, where, f"{divisor}, with {what} {number}", f"a divisor of {number}")
+
+
+def _require_ports(spec: ClosSpec, switch: str, down: int, up: int, next_step: str) -> None:
+    _require(
+        down + up <= spec.switch_radix,
+        "switch_radix",
+        f"{down} ports down and {up} up on each {switch}",
+        f"at most {spec.switch_radix} ports",
+        next_step,
+    )
