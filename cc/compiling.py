@@ -69,7 +69,7 @@ class _FunctionWrapper:
         # lets functions name one another in a circle.
         names: dict[str, Any] = dict(function.__globals__)
         copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-        self._wrapped[function] = njit(copy, error_model="numpy")
+        self._wrapped[function] = njit(copy, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
         for name in function.__code__.co_names:
             if isinstance(names.get(name), FunctionType):
                 names[name] = self(names[name])
