@@ -10,7 +10,10 @@ source setup/compiler.sh
 
 pip_install() { "$VENV/bin/python" -m pip install -qq --disable-pip-version-check -c constraints.txt "$@"; }
 
-[ -x "$VENV/bin/pip" ] || make_environment "$(ensure_python)"
+if [ ! -x "$VENV/bin/pip" ]; then
+    python=$(ensure_python)
+    make_environment "$python"
+fi
 pip_install pip  # one that knows dependency groups
 
 ensure_compiler

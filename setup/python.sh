@@ -28,7 +28,7 @@ make_environment() {  # $1 is the Python to make it from
         "$1" -m venv "$VENV"
     elif unpack_package python3-pip-whl; then
         "$1" -m venv --without-pip "$VENV"
-        PYTHONPATH=$(echo "$VENV"/debian/usr/share/python-wheels/pip-*.whl) "$VENV/bin/python" -m pip install -q pip
+        PYTHONPATH=$(echo "$VENV"/debian/usr/share/python-wheels/pip-*.whl) "$VENV/bin/python" -m pip install -qq pip
     else
         stop "$1 cannot make virtual environments" "apt-get install $(versioned "$1")-venv"
     fi
