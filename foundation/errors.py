@@ -85,11 +85,15 @@ class UnavailableError(FabrictuneError):
 
 
 def nearest_name(found: str, allowed: Iterable[str]) -> str:
-    """Return the allowed name most like `found`, or "" if none is like it."""
-    matches = difflib.get_close_matches(found.lower(), names := list(allowed), n=1, cutoff=0.6)
-    if not matches:
-        matches = difflib.get_close_matches(found, names, n=1, cutoff=0.5)
-    return matches[0] if matches else ""
+    """Return the allowed name most like `found`, whatever its case, or "" if none is like it."""
+    name_by_lower = {name.lower(): name for name in allowed}
+    matches = difflib.get_close_matches(found.lower(), name_by_lower, n=1, cutoff=0.6)
+    return name_by_lower[matches[0]] if matches else ""
+
+
+def quote(found: str) -> str:
+    """Return text as a message shows it: in quotes, and cut to 60 characters."""
+    return repr(found if len(found) <= 60 else f"{found[:57]}...")
 
 
 def choose(found: str, allowed: Sequence[str], *, where: str, what: str, error: type[FabrictuneError]) -> str:
@@ -99,7 +103,7 @@ def choose(found: str, allowed: Sequence[str], *, where: str, what: str, error: 
     raise error(
         Mistake(
             where=where,
-            found=f"unknown {what} {found!r}",
+            found=f"unknown {what} {quote(found)}",
             allowed=", ".join(allowed),
             nearest=nearest_name(found, allowed),
         )

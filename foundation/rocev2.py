@@ -6,13 +6,14 @@ flows of two hosts differ, so it decides which of the equal-cost paths each take
 
 Source: InfiniBand Architecture Specification vol. 1, annexes A16 and A17 (RoCE, RoCEv2); IEEE 802.3; Linux
 `rdma_calc_flow_label` and `rdma_flow_label_to_udp_sport`, which mlx5, irdma and rxe share.
-Left out: IPv6, VLAN tags, and firmware that assigns source ports by its own rule.
+Left out: IPv6 and IPv4 options, VLAN tags, and firmware that assigns source ports by its own rule.
 """
 
 import struct
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ PREAMBLE_AND_GAP_BYTES = 20  # preamble and start delimiter 8, interframe gap 12
 WIRE_OVERHEAD_BYTES = (
     PREAMBLE_AND_GAP_BYTES + ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES + FCS_BYTES
 )
-ACK_FRAME_BYTES = 64  # 62 B of headers with AETH, padded to Ethernet's least frame
+ACK_FRAME_BYTES = WIRE_OVERHEAD_BYTES - PREAMBLE_AND_GAP_BYTES + AETH_BYTES  # 66 with its FCS; 86 on the wire
 
 FIRST_DYNAMIC_PORT = 0xC000  # source ports lie in 49152..65535: 14 bits of entropy
 _LABEL_MASK = 0xFFFFF
@@ -45,7 +46,9 @@ class Opcode(IntEnum):
     SEND_FIRST = 0x00
     SEND_MIDDLE = 0x01
     SEND_LAST = 0x02
+    SEND_LAST_WITH_IMMEDIATE = 0x03
     SEND_ONLY = 0x04
+    SEND_ONLY_WITH_IMMEDIATE = 0x05
     WRITE_FIRST = 0x06
     WRITE_MIDDLE = 0x07
     WRITE_LAST = 0x08
@@ -66,21 +69,23 @@ class BaseTransportHeader:
     partition_key: int = 0xFFFF
     fecn: bool = False
     becn: bool = False
-    pad_count: int = 0
+    pad_count: int = 0  # bytes that fill the payload up to a multiple of four
+    solicited: bool = False
+    migrated: bool = False
 
     def pack(self) -> bytes:
         """Return the header's 12 bytes."""
         return struct.pack(
             ">BBHII",
             self.opcode,
-            self.pad_count << 4,
+            self.solicited << 7 | self.migrated << 6 | self.pad_count << 4,
             self.partition_key,
             (self.fecn << 31) | (self.becn << 30) | self.destination_qpn,
             (self.ack_request << 31) | self.psn,
         )
 
     @classmethod
-    def unpack(cls, data: bytes) -> "BaseTransportHeader":
+    def unpack(cls, data: bytes) -> Self:
         """Read the header from the first 12 of `data`."""
         opcode, flags, partition_key, qpn, psn = struct.unpack_from(">BBHII", data)
         return cls(
@@ -92,6 +97,8 @@ class BaseTransportHeader:
             fecn=bool(qpn >> 31),
             becn=bool(qpn >> 30 & 1),
             pad_count=flags >> 4 & 3,
+            solicited=bool(flags >> 7),
+            migrated=bool(flags >> 6 & 1),
         )
 
 

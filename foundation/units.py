@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NoReturn
 
-from foundation.errors import Mistake, UnitError, nearest_name
+from foundation.errors import Mistake, UnitError, nearest_name, quote
 
 RATE_UNITS: Mapping[str, int] = {"bps": 1, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12}
 BYTE_UNITS: Mapping[str, int] = {
@@ -38,6 +38,7 @@ LENGTH_UNITS: Mapping[str, int] = {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6}  
 _SPELLINGS = {"Gb/s": "Gbps", "Mb/s": "Mbps", "Kb/s": "Kbps", "kbps": "Kbps", "Tb/s": "Tbps", "b/s": "bps"}
 _SPELLINGS |= {"kB": "KB", "\u00b5s": "us", "\u03bcs": "us"}
 _QUANTITY = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)\s*([^\s\d].*?)?\s*")
+_LONGEST = 100  # characters of a quantity
 
 CABLE_DELAY_PS_PER_MM = 5  # 5 ns a metre: light in fibre or copper at about two thirds of its speed in vacuum
 
@@ -64,7 +65,7 @@ def parse_length_mm(text: str, *, where: str = "") -> int:
 
 def parse_fraction(text: str, *, where: str = "") -> float:
     """Return a share of one for text such as `"20 %"` or `"0.2"`; raises UnitError outside 0 to 1."""
-    match = _QUANTITY.fullmatch(text)
+    match = _match(text)
     if not match or match[2] not in (None, "%"):
         _refuse(text, where, "expected a share of one", allowed='a number from 0 to 1, or a percentage such as "20 %"')
     value = Fraction(match[1]) / (100 if match[2] else 1)
@@ -88,9 +89,13 @@ def format_duration(duration_ps: float) -> str:
     return _format(duration_ps, DURATION_UNITS, ("ps", "ns", "us", "ms", "s"))
 
 
+def _match(text: str) -> re.Match[str] | None:
+    return _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None  # the pattern is quadratic in spaces
+
+
 def _parse(text: str, units: Mapping[str, int], what: str, example: str, where: str) -> int:
     allowed = f"a number and one of {', '.join(units)}; for example {example!r}"
-    match = _QUANTITY.fullmatch(text)
+    match = _match(text)
     if not match:
         _refuse(text, where, f"not a {what}", allowed=allowed)
     if match[2] is None:
@@ -109,10 +114,11 @@ def _parse(text: str, units: Mapping[str, int], what: str, example: str, where: 
 
 
 def _format(value: float, units: Mapping[str, int], ladder: tuple[str, ...]) -> str:
-    unit = next((name for name in reversed(ladder) if abs(value) >= units[name]), ladder[0])
-    return f"{value / units[unit]:.4g} {unit}"
+    rounded = float(f"{value:.4g}")  # first, so that 999,999 bps is 1 Mbps and not 1000 Kbps
+    unit = next((name for name in reversed(ladder) if abs(rounded) >= units[name]), ladder[0])
+    scaled = rounded / units[unit]
+    return f"{scaled:.4g} {unit}" if abs(scaled) < 10_000 else f"{scaled:.0f} {unit}"
 
 
 def _refuse(text: str, where: str, why: str, *, allowed: str, nearest: str = "") -> NoReturn:
-    shown = text if len(text) <= 60 else f"{text[:57]}..."
-    raise UnitError(Mistake(where=where, found=f"{shown!r}: {why}", allowed=allowed, nearest=nearest))
+    raise UnitError(Mistake(where=where, found=f"{quote(text)}: {why}", allowed=allowed, nearest=nearest))
