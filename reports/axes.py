@@ -1,0 +1,82 @@
+"""Axes: from quantities to positions on paper, with round ticks in one unit that suits them all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+from markupsafe import Markup
+
+from foundation.units import BYTE_UNITS, DURATION_UNITS
+from reports import svg
+
+DURATION_LADDER = ("ps", "ns", "us", "ms", "s")
+BYTE_LADDER = ("B", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis:
+    """A linear scale from quantities `low..high` to positions `start..end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    unit: str = ""  # of the tick labels
+    per_unit: float = 1  # quantity of one such unit
+
+    def at(self, quantity: float) -> float:
+        """Return the position of a quantity."""
+        share = (quantity - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, about: int) -> list[float]:
+        """Return about as many round quantities within the scale: 1, 2 or 5 times a power of ten apart."""
+        span = (self.high - self.low) / self.per_unit
+        if span <= 0:
+            return [self.low]
+        rough = span / about
+        power = 10 ** floor(log10(rough))
+        step = next(power * nice for nice in (1, 2, 5, 10) if power * nice >= rough * 0.999)
+        first, last = ceil(self.low / self.per_unit / step - 1e-9), floor(self.high / self.per_unit / step + 1e-9)
+        return [count * step * self.per_unit for count in range(first, last + 1)]
+
+    def label(self, quantity: float) -> str:
+        """Return a tick's number, without its unit."""
+        return f"{quantity / self.per_unit:.6g}"
+
+
+def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> Axis:
+    """Return an axis of durations in the largest unit that leaves whole numbers in sight."""
+    return _with_unit(low_ps, high_ps, start, end, DURATION_UNITS, DURATION_LADDER)
+
+
+def bytes_axis(high_bytes: float, *, start: float, end: float) -> Axis:
+    """Return an axis of sizes from zero."""
+    return _with_unit(0, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER)
+
+
+def draw_bottom(axis: Axis, y: float, top: float, name: str) -> Markup:
+    """Return ticks, grid lines up to `top` and the axis's name under a plot whose lower edge is `y`."""
+    parts = []
+    for tick in axis.ticks(8):
+        parts.append(svg.line(axis.at(tick), top, axis.at(tick), y, "grid"))
+        parts.append(svg.text(axis.at(tick), y + 16, axis.label(tick), class_="tick", anchor="middle"))
+    parts.append(svg.text(axis.end, y + 32, f"{name}, {axis.unit}" if axis.unit else name, class_="axis", anchor="end"))
+    return Markup("").join(parts)
+
+
+def draw_left(axis: Axis, x: float, right: float, name: str) -> Markup:
+    """Return ticks, grid lines to `right` and the axis's name beside a plot whose left edge is `x`."""
+    parts = []
+    for tick in axis.ticks(4):
+        parts.append(svg.line(x, axis.at(tick), right, axis.at(tick), "grid"))
+        parts.append(svg.text(x - 8, axis.at(tick) + 4, axis.label(tick), class_="tick", anchor="end"))
+    parts.append(svg.text(x, axis.end - 8, f"{name}, {axis.unit}" if axis.unit else name, class_="axis"))
+    return Markup("").join(parts)
+
+
+def _with_unit(
+    low: float, high: float, start: float, end: float, units: Mapping[str, int], ladder: tuple[str, ...]
+) -> Axis:
+    unit = next((name for name in reversed(ladder) if high >= units[name]), ladder[0])
+    return Axis(low=low, high=high, start=start, end=end, unit=unit, per_unit=units[unit])

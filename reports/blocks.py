@@ -1,0 +1,73 @@
+"""What a page is made of: sections of figures and tables, as data the template lays out."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+MISSING = "\u2013"  # stands in a table where a run has no such number
+TIMES = "\u00d7"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell of a table; a cell with `sort` is a number and stands right-aligned."""
+
+    text: str | Markup
+    sort: float | None = None
+    note: str = ""  # small, beside the text
+    tone: str = ""  # "good" or "bad"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of cells under headings."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    left_out: str = ""  # what a bounded table does not show, and where it is
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A drawing, what it shows, and the numbers behind it."""
+
+    drawing: Markup
+    caption: str
+    table: Table | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of the page under one heading."""
+
+    anchor: str
+    title: str
+    lead: str  # one sentence: what to look for
+    blocks: tuple[Figure | Table, ...]
+
+
+def words(content: str | Markup, *, note: str = "", tone: str = "") -> Cell:
+    """Return a cell of text."""
+    return Cell(text=content, note=note, tone=tone)
+
+
+def number(value: float, shown: str | Markup, *, note: str = "", tone: str = "") -> Cell:
+    """Return a cell of a number: `shown` is what stands there, `value` what it sorts by."""
+    return Cell(text=shown, sort=float(value), note=note, tone=tone)
+
+
+def percent(fraction: float) -> str:
+    """Return a share for people: "97 %", "0.4 %"."""
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.2g} %"
+
+
+def plural(count: int, noun: str) -> str:
+    """Return "1 link", "12,288 links"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def left_out(shown: int, total: int, noun: str, table: str) -> str:
+    """Return a sentence on the rows a bounded table leaves out, and the record's table that has them; "" if none."""
+    return f"{plural(total - shown, noun)} more in table “{table}” of the record." if total > shown else ""

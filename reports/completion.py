@@ -1,0 +1,125 @@
+"""Flow completion times: the distribution of every run on one scale, and the slowest flows by name.
+
+Shapes: F flows that finished.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from foundation.records import Columns
+from foundation.units import format_bytes, format_duration, format_rate
+from reports import axes, svg
+from reports.blocks import Cell, Figure, Section, Table, left_out, number, words
+from reports.kpis import flow_completion_percentile_ps
+from reports.runs import Run
+
+MAX_STEPS = 300  # of a drawn distribution
+MAX_ROWS = 10
+PERCENTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
+LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
+
+PICOSECONDS = 10**12
+
+
+def completion_section(runs: Sequence[Run]) -> Section | None:
+    """Return the distribution and the slowest flows, or None where no flow finished."""
+    flows = [(run, run.flows) for run in runs if run.flows is not None]
+    if not flows:
+        return None
+    slowest = tuple(slowest_flows(run, table) for run, table in flows if table is not None)
+    lead = "From ready to last acknowledgement. A long right tail is what every other rank waits for."
+    return Section(
+        anchor="completion",
+        title="Flow completion times",
+        lead=lead,
+        blocks=(draw_distribution([run for run, _ in flows]), *slowest),
+    )
+
+
+def draw_distribution(runs: Sequence[Run]) -> Figure:
+    """Return the cumulative distribution of each run's flow completion times."""
+    completions = {run.label: completion_times_ps(run.flows) for run in runs if run.flows is not None}
+    longest = max(int(times_F.max()) for times_F in completions.values())
+    across = axes.duration_axis(0, 1.02 * longest, start=LEFT, end=svg.WIDTH - 8)
+    up = axes.Axis(low=0, high=100, start=TOP + HEIGHT, end=TOP, unit="%")
+    parts: list[Markup] = [
+        axes.draw_bottom(across, TOP + HEIGHT, TOP, "flow completion time"),
+        axes.draw_left(up, LEFT, svg.WIDTH - 8, "flows finished"),
+    ]
+    key_x = LEFT + 150
+    for index, (label, times_F) in enumerate(completions.items()):
+        points = [(across.at(time), up.at(100 * share)) for time, share in _steps(times_F)]
+        parts.append(svg.polyline(points, f"series series-{index % 4}"))
+        parts.append(svg.line(key_x, TOP - 12, key_x + 26, TOP - 12, f"series series-{index % 4}"))
+        parts.append(svg.text(key_x + 32, TOP - 8, label, class_="tick"))
+        key_x += 60 + 6.6 * len(label)
+    caption = "Share of flows finished within a time, all runs on one scale."
+    table = Table(
+        headings=("Run", "Flows", *(_percentile_name(fraction) for fraction in PERCENTILES)),
+        rows=tuple(_percentile_row(label, times_F) for label, times_F in completions.items()),
+    )
+    return Figure(drawing=svg.figure(TOP + HEIGHT + 40, caption, *parts), caption=caption, table=table)
+
+
+def slowest_flows(run: Run, flows: Columns) -> Table:
+    """Return the flows that took longest, with what they lost: retransmissions, congestion notifications, rate."""
+    times_F = completion_times_ps(flows)
+    slowest = np.argsort(-times_F, kind="stable")[:MAX_ROWS].tolist()
+    return Table(
+        caption=f"{run.label}: slowest flows",
+        headings=("Flow", "Transfer", "Size", "Time", "Rate", "Sent again", "CNPs"),
+        rows=tuple(_flow_row(run, flows, times_F, flow) for flow in slowest),
+        left_out=left_out(len(slowest), len(times_F), "flow", "transfers"),
+    )
+
+
+def completion_times_ps(flows: Columns) -> NDArray[np.int64]:
+    """Return finish less ready of each flow."""
+    return np.asarray(flows["finish_ps"] - flows["ready_ps"])
+
+
+def _steps(times_F: NDArray[np.int64]) -> list[tuple[float, float]]:
+    """Return the corners of the distribution's staircase, thinned to at most MAX_STEPS steps."""
+    sorted_F = np.sort(times_F)
+    ranks = np.unique(np.linspace(0, len(sorted_F) - 1, min(len(sorted_F), MAX_STEPS)).round().astype(np.int64))
+    corners, share = [(0.0, 0.0)], 0.0
+    for rank in ranks.tolist():
+        corners.append((float(sorted_F[rank]), share))
+        share = (rank + 1) / len(sorted_F)
+        corners.append((float(sorted_F[rank]), share))
+    return corners
+
+
+def _percentile_name(fraction: float) -> str:
+    return "Longest" if fraction == 1 else f"P{100 * fraction:g}"
+
+
+def _percentile_row(label: str, times_F: NDArray[np.int64]) -> tuple[Cell, ...]:
+    values = [flow_completion_percentile_ps(times_F, fraction) for fraction in PERCENTILES]
+    return (
+        words(label),
+        number(len(times_F), f"{len(times_F):,}"),
+        *(number(value, format_duration(value)) for value in values),
+    )
+
+
+def _flow_row(run: Run, flows: Columns, times_F: NDArray[np.int64], flow: int) -> tuple[Cell, ...]:
+    source, destination = int(flows["source"][flow]), int(flows["destination"][flow])
+    name = f"NIC {source} → NIC {destination}"
+    if run.fabric is not None:
+        name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
+    size, time_ps = int(flows["bytes"][flow]), int(times_F[flow])
+    rate_bps = 8 * size * PICOSECONDS / time_ps if time_ps else 0.0
+    resent, cnps = int(flows["packets_retransmitted"][flow]), int(flows["cnps"][flow])
+    return (
+        words(name),
+        number(flows["transfer"][flow], str(flows["transfer"][flow])),
+        number(size, format_bytes(size)),
+        number(time_ps, format_duration(time_ps)),
+        number(rate_bps, format_rate(rate_bps)),
+        number(resent, f"{resent:,}", tone="bad" if resent else ""),
+        number(cnps, f"{cnps:,}"),
+    )

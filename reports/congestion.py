@@ -1,0 +1,177 @@
+"""Congestion over time: how deep the queues stood, how many ports were paused, and which ports suffered most.
+
+Samples are thinned to a few hundred instants; each keeps the worst of its span, so that a short burst is never lost.
+
+Shapes: P ports, S samples, B instants drawn, K ports drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from foundation.records import Columns
+from foundation.units import format_bytes, format_duration
+from reports import axes, svg
+from reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, plural, words
+from reports.runs import Run
+
+MAX_INSTANTS = 320
+MAX_LINES = 3
+MAX_ROWS = 10
+LEFT, TOP, HEIGHT, LANE_TOP_GAP, LANE_HEIGHT = 64.0, 62.0, 170.0, 34.0, 42.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Timeline:
+    """One run's samples, thinned."""
+
+    label: str
+    time_ps_B: NDArray[np.float64]
+    deepest_bytes_B: NDArray[np.int64]  # over all sampled ports
+    paused_ports_B: NDArray[np.int64]
+    port_K: tuple[int, ...]  # the ports with the deepest queues
+    queue_bytes_KB: NDArray[np.int64]
+    num_sampled_ports: int
+
+
+def congestion_section(runs: Sequence[Run]) -> Section | None:
+    """Return queue and pause timelines and the most paused ports, or None."""
+    timelines = [(run, thin(run.label, run.samples)) for run in runs if run.samples and len(run.samples["time_ps"])]
+    scale = Scale.of([timeline for _, timeline in timelines]) if timelines else None
+    blocks: list[Figure | Table] = [draw_timeline(run, line, scale) for run, line in timelines if scale is not None]
+    blocks += [table for run in runs if (table := worst_ports(run)) is not None]
+    if not blocks:
+        return None
+    lead = (
+        "A queue that stands high without falling is oversubscribed; a pause stops every flow behind it, guilty or not."
+    )
+    return Section(anchor="congestion", title="Queues and pauses", lead=lead, blocks=tuple(blocks))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Upper ends of the axes that all runs of a page share."""
+
+    time_ps: float
+    queue_bytes: float
+    paused_ports: int
+
+    @classmethod
+    def of(cls, timelines: Sequence[Timeline]) -> "Scale":
+        """Return a scale that holds them all."""
+        return cls(
+            time_ps=max(float(timeline.time_ps_B.max()) for timeline in timelines) or 1.0,
+            queue_bytes=max(int(timeline.deepest_bytes_B.max()) for timeline in timelines) or 1.0,
+            paused_ports=max(int(timeline.paused_ports_B.max()) for timeline in timelines),
+        )
+
+
+def thin(label: str, samples: Columns) -> Timeline:
+    """Return the samples gathered into at most MAX_INSTANTS spans, the worst of each kept."""
+    times_ps, instant_S = np.unique(samples["time_ps"], return_inverse=True)
+    num_spans = min(len(times_ps), MAX_INSTANTS)
+    span_S = instant_S * num_spans // len(times_ps)
+    span_of_time = np.arange(len(times_ps)) * num_spans // len(times_ps)
+    first_time = np.searchsorted(span_of_time, np.arange(num_spans))
+    deepest_B, paused_B = np.zeros(num_spans, np.int64), np.zeros(num_spans, np.int64)
+    np.maximum.at(deepest_B, span_S, samples["queue_bytes"])
+    paused_at_time = np.bincount(instant_S, weights=samples["paused"] != 0, minlength=len(times_ps)).astype(np.int64)
+    np.maximum.at(paused_B, span_of_time, paused_at_time)
+    ports, port_S = np.unique(samples["port"], return_inverse=True)
+    deepest_of_port = np.zeros(len(ports), np.int64)
+    np.maximum.at(deepest_of_port, port_S, samples["queue_bytes"])
+    chosen = [row for row in np.argsort(-deepest_of_port, kind="stable")[:MAX_LINES] if deepest_of_port[row] > 0]
+    queue_KB = np.zeros((len(chosen), num_spans), np.int64)
+    for line, row in enumerate(chosen):
+        is_of_port_S = port_S == row
+        np.maximum.at(queue_KB[line], span_S[is_of_port_S], samples["queue_bytes"][is_of_port_S])
+    return Timeline(
+        label=label,
+        time_ps_B=times_ps[first_time].astype(np.float64),
+        deepest_bytes_B=deepest_B,
+        paused_ports_B=paused_B,
+        port_K=tuple(int(ports[row]) for row in chosen),
+        queue_bytes_KB=queue_KB,
+        num_sampled_ports=len(ports),
+    )
+
+
+def draw_timeline(run: Run, timeline: Timeline, scale: Scale) -> Figure:
+    """Return queue depth over time, and the number of paused ports beneath it on the same clock."""
+    across = axes.duration_axis(0, scale.time_ps, start=LEFT, end=svg.WIDTH - 8)
+    up = axes.bytes_axis(1.05 * scale.queue_bytes, start=TOP + HEIGHT, end=TOP)
+    lane_foot = TOP + HEIGHT + LANE_TOP_GAP + LANE_HEIGHT
+    parts: list[Markup] = [
+        svg.text(0, 14, timeline.label, class_="tier"),
+        axes.draw_bottom(across, lane_foot, TOP, "time"),
+        axes.draw_left(up, LEFT, svg.WIDTH - 8, "queue"),
+        _shade(timeline.time_ps_B, timeline.deepest_bytes_B, across, up),
+    ]
+    for line, queue_B in enumerate(timeline.queue_bytes_KB):
+        points = [(across.at(time), up.at(queue)) for time, queue in zip(timeline.time_ps_B, queue_B, strict=True)]
+        parts.append(svg.polyline(points, f"series series-{line}"))
+    parts.append(_key(run, timeline))
+    lane = axes.Axis(low=0, high=max(scale.paused_ports, 1), start=lane_foot, end=lane_foot - LANE_HEIGHT)
+    parts.append(_shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, class_="pauses"))
+    parts.append(svg.line(LEFT, lane_foot, svg.WIDTH - 8, lane_foot, "baseline"))
+    most = int(timeline.paused_ports_B.max())
+    parts.append(svg.text(LEFT, lane_foot - LANE_HEIGHT - 8, f"ports paused, at most {most:,}", class_="axis"))
+    caption = (
+        f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}. "
+        "Shaded: the deepest of them all. Below: ports held by PFC."
+    )
+    return Figure(drawing=svg.figure(lane_foot + 40, caption, *parts), caption=caption)
+
+
+def _shade(
+    time_ps_B: NDArray[np.float64], value_B: NDArray[np.int64], across: axes.Axis, up: axes.Axis, class_: str = "shade"
+) -> Markup:
+    top = [(across.at(time), up.at(value)) for time, value in zip(time_ps_B.tolist(), value_B.tolist(), strict=True)]
+    return svg.area([(top[0][0], up.at(0)), *top, (top[-1][0], up.at(0))], class_)
+
+
+def _key(run: Run, timeline: Timeline) -> Markup:
+    parts: list[Markup] = []
+    x = LEFT
+    for line, port in enumerate(timeline.port_K):
+        name = run.fabric.link_label(port) if run.fabric is not None else f"port {port}"
+        parts.append(svg.line(x, 30, x + 22, 30, f"series series-{line}"))
+        parts.append(svg.text(x + 28, 34, name, class_="tick"))
+        x += 56 + 6.4 * len(name)
+    return Markup("").join(parts)
+
+
+def worst_ports(run: Run) -> Table | None:
+    """Return the ports that were paused longest, then those with the deepest queues; None without counts."""
+    if run.ports is None or run.fabric is None:
+        return None
+    paused_P, queue_P = run.ports["paused_ps"], run.ports["max_queue_bytes"]
+    concerned = np.nonzero((paused_P > 0) | (queue_P > 0))[0]
+    ranked = concerned[np.lexsort((-queue_P[concerned], -paused_P[concerned]))]
+    if not len(ranked):
+        return None
+    shown = ranked[:MAX_ROWS].tolist()
+    return Table(
+        caption=f"{run.label}: ports paused longest, then deepest queues",
+        headings=("Port", "Pauses", "Time paused", "Share of job", "Deepest queue", "ECN marks", "Drops"),
+        rows=tuple(_port_row(run, run.ports, port) for port in shown),
+        left_out=left_out(len(shown), len(ranked), "port", "ports"),
+    )
+
+
+def _port_row(run: Run, ports_P: Columns, port: int) -> tuple[Cell, ...]:
+    assert run.fabric is not None, "ports are named by the fabric"
+    row = {name: int(column[port]) for name, column in ports_P.items()}
+    share = row["paused_ps"] / run.span_ps if run.span_ps else 0.0
+    return (
+        words(run.fabric.link_label(port)),
+        number(row["pauses"], f"{row['pauses']:,}"),
+        number(row["paused_ps"], format_duration(row["paused_ps"])),
+        number(share, percent(share)),
+        number(row["max_queue_bytes"], format_bytes(row["max_queue_bytes"])),
+        number(row["ecn_marked_packets"], f"{row['ecn_marked_packets']:,}"),
+        number(row["dropped_packets"], f"{row['dropped_packets']:,}", tone="bad" if row["dropped_packets"] else ""),
+    )

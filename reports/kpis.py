@@ -1,0 +1,242 @@
+"""Key performance indicators of a run, one pure function each, under the names of the BMWG draft on AI fabrics.
+
+An indicator whose inputs a record lacks is left out, never shown as zero. Two need to know what the job was: JCT ratio
+reads `run["ideal_ps"]`, the job's time on an ideal fabric, and BusBW reads `run["collective"]`, a mapping with
+`operation` ("all_reduce"), `num_ranks`, `bytes` (nccl-tests' size) and `line_rate_bps`.
+
+Source: draft-calabria-bmwg-ai-fabric-training-bench-04 (names, indicative bounds); Jain, Chiu and Hawe,
+DEC-TR-301 (1984) for the fairness index; `collectives.bounds` for bus bandwidth.
+Left out: convergence time and out-of-order rate, which need rates and arrivals over time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives.bounds import bus_bandwidth_bps
+from foundation.records import RunRecord
+from foundation.traces import Operation
+from reports.link_load import carried_load, offered_load
+from reports.runs import Run, open_run
+
+Unit = Literal["ps", "bps", "bytes", "ppm", "fraction", "ratio", "index", "count"]
+Array = NDArray[np.int64] | NDArray[np.float64]
+
+PICOSECONDS = 10**12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kpi:
+    """One indicator of one run."""
+
+    name: str
+    value: float
+    unit: Unit
+    formula: str
+    bound: str = ""  # the draft's indicative bound, for people
+    is_within: bool | None = None  # None where the draft gives no bound
+
+
+def job_completion_time_ps(ready_ps: Array, finish_ps: Array) -> int:
+    """JCT: from the first transfer ready to the last one's finish."""
+    return int(finish_ps.max() - ready_ps.min())
+
+
+def job_completion_ratio(measured_ps: float, ideal_ps: float) -> float:
+    """JCT ratio: measured over ideal, 1 at best."""
+    return measured_ps / ideal_ps
+
+
+def throughput_bps(delivered_bytes: Array, time_ps: float) -> float:
+    """Payload delivered by all flows together over the job's time."""
+    return 8 * float(delivered_bytes.sum()) * PICOSECONDS / time_ps
+
+
+def flow_completion_percentile_ps(completion_ps_F: Array, fraction: float) -> int:
+    """FCT percentile by nearest rank: a time some flow really took."""
+    rank = max(int(np.ceil(fraction * len(completion_ps_F))), 1)
+    return int(np.sort(completion_ps_F)[rank - 1])
+
+
+def drop_ppm(dropped_packets: float, sent_packets: float) -> float:
+    """Packets dropped for each million sent."""
+    return 1e6 * dropped_packets / sent_packets
+
+
+def ecn_mark_ratio(marked_packets: float, sent_packets: float) -> float:
+    """Congestion marks set by switches for each data packet sent."""
+    return marked_packets / sent_packets
+
+
+def retransmit_rate(retransmitted_packets: float, sent_packets: float) -> float:
+    """Share of the data packets sent that had been sent before."""
+    return retransmitted_packets / sent_packets
+
+
+def max_to_mean_ratio(load_L: Array) -> float:
+    """MMR: load of the busiest link over the mean of all, 1 when they share evenly."""
+    return float(load_L.max() / load_L.mean())
+
+
+def jain_fairness_index(rate_F: Array) -> float:
+    """JFI: (sum x)² / (n sum x²), 1 when all are equal and 1/n when one has everything."""
+    rate_F = rate_F / rate_F.max()
+    return float(rate_F.sum() ** 2 / (len(rate_F) * (rate_F**2).sum()))
+
+
+def kpis(record: RunRecord) -> list[Kpi]:
+    """Return every indicator the record has the numbers for; raises RecordError on a malformed table."""
+    return run_kpis(open_run(record, record.kind))
+
+
+def run_kpis(run: Run) -> list[Kpi]:
+    """Return every indicator a checked run has the numbers for."""
+    return [*_job(run), *_flows(run), *_packets(run), *_links(run), *_queues(run)]
+
+
+def _job(run: Run) -> Iterator[Kpi]:
+    transfers = run.transfers
+    if transfers is None or len(transfers["finish_ps"]) == 0 or (transfers["finish_ps"] < 0).any():
+        return
+    jct_ps = job_completion_time_ps(transfers["ready_ps"], transfers["finish_ps"])
+    if jct_ps <= 0:
+        return
+    yield Kpi(name="JCT", value=jct_ps, unit="ps", formula="last finish less first ready")
+    ideal_ps = _positive(run.record.run.get("ideal_ps"))
+    if ideal_ps:
+        yield _bounded(
+            Kpi(
+                name="JCT ratio",
+                value=job_completion_ratio(jct_ps, ideal_ps),
+                unit="ratio",
+                formula="JCT ÷ JCT on an ideal fabric",
+                bound="≤ 1.05",
+            ),
+            high=1.05,
+        )
+    yield from _bus_bandwidth(run, jct_ps)
+    if run.flows is not None:
+        yield Kpi(
+            name="Throughput",
+            value=throughput_bps(run.flows["bytes"], jct_ps),
+            unit="bps",
+            formula="payload delivered by all flows ÷ JCT",
+        )
+
+
+def _bus_bandwidth(run: Run, jct_ps: int) -> Iterator[Kpi]:
+    collective = run.record.run.get("collective")
+    if not isinstance(collective, Mapping):
+        return
+    name, num_ranks = str(collective.get("operation")).upper(), _positive(collective.get("num_ranks"))
+    num_bytes, line_rate_bps = _positive(collective.get("bytes")), _positive(collective.get("line_rate_bps"))
+    if name in Operation.__members__ and name != "BARRIER" and num_ranks and num_bytes and line_rate_bps:
+        value = bus_bandwidth_bps(Operation[name], int(num_ranks), int(num_bytes), jct_ps)
+        kpi = Kpi(
+            name="BusBW", value=value, unit="bps", formula="size times bus factor ÷ JCT", bound="≥ 90 % of line rate"
+        )
+        yield _bounded(kpi, low=0.9 * line_rate_bps)
+
+
+def _flows(run: Run) -> Iterator[Kpi]:
+    flows = run.flows
+    if flows is None:
+        return
+    completion_ps_F = flows["finish_ps"] - flows["ready_ps"]
+    for name, fraction in (("P50 FCT", 0.5), ("P99 FCT", 0.99), ("P99.9 FCT", 0.999)):
+        yield Kpi(
+            name=name,
+            value=flow_completion_percentile_ps(completion_ps_F, fraction),
+            unit="ps",
+            formula="nearest rank of finish less ready, over flows",
+        )
+    rate_Q = queue_pair_rate_bps(flows["qp"], flows["bytes"], completion_ps_F)
+    if len(rate_Q) > 1:
+        yield Kpi(
+            name="JFI",
+            value=jain_fairness_index(rate_Q),
+            unit="index",
+            formula="(Σx)² ÷ (n Σx²), x = payload rate of each queue pair while it sends",
+        )
+
+
+def queue_pair_rate_bps(qp_F: Array, bytes_F: Array, completion_ps_F: Array) -> NDArray[np.float64]:
+    """Return each queue pair's payload rate over the time its transfers took, those that moved bytes only."""
+    _, queue_pair_F = np.unique(qp_F, return_inverse=True)
+    bytes_Q = np.bincount(queue_pair_F, weights=bytes_F)
+    busy_ps_Q = np.bincount(queue_pair_F, weights=completion_ps_F)
+    is_used_Q = (bytes_Q > 0) & (busy_ps_Q > 0)
+    return np.asarray(8 * bytes_Q[is_used_Q] * PICOSECONDS / busy_ps_Q[is_used_Q])
+
+
+def _packets(run: Run) -> Iterator[Kpi]:
+    transfers, ports = run.transfers, run.ports
+    sent = int(transfers["packets_sent"].sum()) if transfers is not None else 0
+    if transfers is None or sent == 0:
+        return
+    if ports is not None:
+        yield _bounded(
+            Kpi(
+                name="Packet drop",
+                value=drop_ppm(int(ports["dropped_packets"].sum()), sent),
+                unit="ppm",
+                formula="packets dropped for each million data packets sent",
+                bound="0 ppm",
+            ),
+            high=0,
+        )
+        yield Kpi(
+            name="ECN mark ratio",
+            value=ecn_mark_ratio(int(ports["ecn_marked_packets"].sum()), sent),
+            unit="fraction",
+            formula="marks set by switches ÷ data packets sent",
+        )
+    yield Kpi(
+        name="Retransmit rate",
+        value=retransmit_rate(int(transfers["packets_retransmitted"].sum()), sent),
+        unit="fraction",
+        formula="data packets sent again ÷ data packets sent",
+    )
+
+
+def _links(run: Run) -> Iterator[Kpi]:
+    for load in (offered_load(run), carried_load(run)):
+        if load is None:
+            continue
+        compared_P = load.fabric.is_between_switches_P
+        load_L = load.load_P[compared_P if compared_P.any() else slice(None)]
+        if load_L.mean() > 0:
+            yield Kpi(
+                name=f"MMR, {load.measure}",
+                value=max_to_mean_ratio(load_L),
+                unit="ratio",
+                formula=f"highest ÷ mean {load.measure} of the links between switches",
+            )
+
+
+def _queues(run: Run) -> Iterator[Kpi]:
+    if run.ports is not None:
+        pauses, paused_ps = int(run.ports["pauses"].sum()), int(run.ports["paused_ps"].sum())
+        yield Kpi(name="PFC pause count", value=pauses, unit="count", formula="pauses begun, all ports")
+        yield Kpi(name="PFC pause duration", value=paused_ps, unit="ps", formula="time paused, summed over ports")
+    if run.samples is not None and len(run.samples["queue_bytes"]):
+        yield Kpi(
+            name="Queue P95",
+            value=float(np.percentile(run.samples["queue_bytes"], 95, method="inverted_cdf")),
+            unit="bytes",
+            formula="nearest rank over all samples of all sampled ports",
+        )
+    if run.ports is not None:
+        deepest = int(run.ports["max_queue_bytes"].max(initial=0))
+        yield Kpi(name="Queue max", value=deepest, unit="bytes", formula="deepest queue of any port at any time")
+
+
+def _bounded(kpi: Kpi, *, low: float = -np.inf, high: float = np.inf) -> Kpi:
+    return Kpi(**{**vars(kpi), "is_within": bool(low <= kpi.value <= high)})
+
+
+def _positive(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None

@@ -1,0 +1,47 @@
+"""Link load, in two measures, as a share of each port's rate.
+
+*Offered load* is what the queue pairs hashed onto a link would send if all were active at their NIC's rate; above 100 %
+the link is overloaded. *Utilisation* is what a run really carried over the link during the job.
+
+Shapes: P ports.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reports.fabric_view import FabricView
+from reports.runs import Run
+
+Measure = Literal["offered load", "utilisation"]
+
+PICOSECONDS = 10**12
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkLoad:
+    """Load of every port of one run."""
+
+    label: str  # of the run
+    fabric: FabricView
+    measure: Measure
+    load_P: NDArray[np.float64]
+
+
+def offered_load(run: Run) -> LinkLoad | None:
+    """Return demand over rate from the table `loads`, or None where the run has none."""
+    if run.fabric is None or run.loads is None:
+        return None
+    load_P = run.loads["demand_bps"] / run.fabric.port_rate_bps_P
+    return LinkLoad(label=run.label, fabric=run.fabric, measure="offered load", load_P=load_P)
+
+
+def carried_load(run: Run) -> LinkLoad | None:
+    """Return bits sent over what the port could have sent during the job, or None where the run has no counts."""
+    if run.fabric is None or run.ports is None or not run.span_ps:
+        return None
+    capacity_bits_P = run.fabric.port_rate_bps_P * (run.span_ps / PICOSECONDS)
+    load_P = 8 * run.ports["tx_bytes"] / capacity_bits_P
+    return LinkLoad(label=run.label, fabric=run.fabric, measure="utilisation", load_P=load_P)

@@ -1,0 +1,141 @@
+"""Per-link load: how evenly the links of each class share the traffic, and which links carry most."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from foundation.records import Columns
+from foundation.units import format_bytes, format_rate
+from reports import svg
+from reports.blocks import MISSING, Cell, Figure, Section, Table, left_out, number, percent, plural, words
+from reports.kpis import max_to_mean_ratio
+from reports.link_load import LinkLoad, carried_load, offered_load
+from reports.load_scale import step_of
+from reports.runs import Run
+
+MAX_BARS = 128  # a class of more links is shown by the highest of each run of neighbours in rank
+MAX_ROWS = 12
+LEFT, GAP, ROW_HEIGHT, PLOT_HEIGHT = 150.0, 28.0, 84.0, 52.0
+
+
+def loads_section(runs: Sequence[Run]) -> Section | None:
+    """Return the load profile of each measure and the busiest links of each run, or None."""
+    blocks: list[Figure | Table] = []
+    for measure in (offered_load, carried_load):
+        loads = [load for run in runs if (load := measure(run)) is not None]
+        if loads:
+            blocks.append(draw_profiles(loads))
+            blocks += [busiest_links(run, load) for run in runs if (load := measure(run)) is not None]
+    if not blocks:
+        return None
+    lead = "Each bar is one link direction, busiest first. Flat is fair; a steep left edge means hash collisions."
+    return Section(anchor="loads", title="Link load", lead=lead, blocks=tuple(blocks))
+
+
+def draw_profiles(loads: Sequence[LinkLoad]) -> Figure:
+    """Return sorted bars for every link class (rows) and run (columns), all on one scale."""
+    measure = loads[0].measure
+    classes = list(dict.fromkeys(name for load in loads for name in load.fabric.link_classes()))
+    top = max(1.0, *(float(load.load_P.max()) for load in loads))
+    width = (svg.WIDTH - LEFT - GAP * (len(loads) - 1)) / len(loads)
+    parts: list[Markup] = []
+    rows: list[tuple[Cell, ...]] = []
+    for column, load in enumerate(loads):
+        left = LEFT + column * (width + GAP)
+        parts.append(svg.text(left, 14, load.label, class_="tier"))
+        for name, ports in load.fabric.link_classes().items():
+            y = 40 + ROW_HEIGHT * classes.index(name)
+            load_L = np.sort(load.load_P[ports])[::-1]
+            parts.append(_draw_profile(load_L, left, y, width, top))
+            rows.append(_profile_row(load.label, name, load_L))
+    for row, name in enumerate(classes):
+        parts.append(svg.text(0, 40 + ROW_HEIGHT * row + 14, name, class_="tier"))
+    height = 40 + ROW_HEIGHT * len(classes)
+    caption = f"Links by {measure}, busiest first, one scale throughout; the rule marks 100 %, the dash the mean."
+    table = Table(headings=("Run", "Links", "Count", "Idle", "Mean", "Highest", "MMR"), rows=tuple(rows))
+    return Figure(drawing=svg.figure(height, caption, *parts), caption=caption, table=table)
+
+
+def _draw_profile(load_L: NDArray[np.float64], left: float, y: float, width: float, top: float) -> Markup:
+    bars_B = _highest_of_each(load_L, MAX_BARS)
+    foot, pitch = y + PLOT_HEIGHT, min(width / len(bars_B), 24.0)
+    parts = []
+    for index, (load, step) in enumerate(zip(bars_B.tolist(), step_of(bars_B).tolist(), strict=True)):
+        if step:
+            tall = max(PLOT_HEIGHT * load / top, 1.0)
+            parts.append(svg.rectangle(left + index * pitch, foot - tall, pitch * 0.86, tall, f"fill-{step}"))
+    mean = float(load_L.mean())
+    parts.append(svg.line(left, foot, left + width, foot, "baseline"))
+    parts.append(svg.line(left, foot - PLOT_HEIGHT / top, left + width, foot - PLOT_HEIGHT / top, "limit"))
+    if mean > 0:
+        parts.append(
+            svg.line(left, foot - PLOT_HEIGHT * mean / top, left + width, foot - PLOT_HEIGHT * mean / top, "mean")
+        )
+    said = f"{plural(len(load_L), 'link')}, highest {percent(load_L[0])}, mean {percent(mean)}"
+    parts.append(svg.text(left, foot + 15, said, class_="tick"))
+    return Markup("").join(parts)
+
+
+def _highest_of_each(sorted_L: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
+    if len(sorted_L) <= limit:
+        return sorted_L
+    return sorted_L[np.linspace(0, len(sorted_L), limit, endpoint=False).astype(np.int64)]
+
+
+def _profile_row(label: str, name: str, load_L: NDArray[np.float64]) -> tuple[Cell, ...]:
+    mean = float(load_L.mean())
+    ratio = max_to_mean_ratio(load_L) if mean > 0 else 0.0
+    return (
+        words(label),
+        words(name),
+        number(len(load_L), f"{len(load_L):,}"),
+        number((load_L == 0).sum(), f"{(load_L == 0).sum():,}"),
+        number(mean, percent(mean)),
+        number(load_L[0], percent(float(load_L[0]))),
+        number(ratio, f"{ratio:.2f}" if mean > 0 else MISSING),
+    )
+
+
+def busiest_links(run: Run, load: LinkLoad) -> Table:
+    """Return the links between switches (all links, where there are none) with the highest load."""
+    compared = np.nonzero(load.fabric.is_between_switches_P)[0]
+    compared = compared if len(compared) else np.arange(load.fabric.num_ports)
+    used = compared[load.load_P[compared] > 0]
+    ranked = used[np.argsort(-load.load_P[used], kind="stable")]
+    shown = ranked[:MAX_ROWS].tolist()
+    caption = f"{load.label}: busiest links by {load.measure}"
+    rest = left_out(len(shown), len(ranked), "link", "loads" if load.measure == "offered load" else "ports")
+    if load.measure == "offered load" and run.loads is not None:
+        headings: tuple[str, ...] = ("Link", "Flows", "Demand", "Rate", "Load")
+        rows = [_offered_row(load, port, run.loads) for port in shown]
+    else:
+        assert run.ports is not None, "utilisation comes from the table ports"
+        headings = ("Link", "Sent", "Rate", "Load")
+        rows = [_carried_row(load, port, run.ports) for port in shown]
+    return Table(caption=caption, headings=headings, rows=tuple(rows), left_out=rest)
+
+
+def _offered_row(load: LinkLoad, port: int, loads_P: Columns) -> tuple[Cell, ...]:
+    flows, demand_bps = int(loads_P["flows"][port]), float(loads_P["demand_bps"][port])
+    return (
+        words(load.fabric.link_label(port)),
+        number(flows, f"{flows:,}"),
+        number(demand_bps, format_rate(demand_bps)),
+        *_rate_and_load(load, port),
+    )
+
+
+def _carried_row(load: LinkLoad, port: int, ports_P: Columns) -> tuple[Cell, ...]:
+    sent_bytes = int(ports_P["tx_bytes"][port])
+    return (
+        words(load.fabric.link_label(port)),
+        number(sent_bytes, format_bytes(sent_bytes)),
+        *_rate_and_load(load, port),
+    )
+
+
+def _rate_and_load(load: LinkLoad, port: int) -> tuple[Cell, Cell]:
+    rate_bps, share = int(load.fabric.port_rate_bps_P[port]), float(load.load_P[port])
+    return number(rate_bps, format_rate(rate_bps)), number(share, percent(share), tone="bad" if share > 1 else "")

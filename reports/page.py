@@ -1,0 +1,110 @@
+"""Run records in, one self-contained HTML page out.
+
+The page loads nothing: style, script and drawings stand in the file, and its content security policy lets the browser
+run the one script whose hash it names and fetch nothing at all. It reads without the script. The same records give the
+same bytes. Sections whose tables no record has are left out.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from foundation.errors import Mistake, RecordError
+from foundation.records import RunRecord
+from reports.blocks import Section
+from reports.collisions import collisions_section
+from reports.comparison import comparison_section
+from reports.completion import completion_section
+from reports.congestion import congestion_section
+from reports.drawing import fabric_section
+from reports.kpi_table import kpi_section
+from reports.loads import loads_section
+from reports.provenance import describe
+from reports.runs import Run, open_run
+from reports.verdict import judge
+
+TEMPLATES = Path(__file__).with_name("templates")
+PAGE_NAME = "report.html"
+
+# In the order of the page: first how good it is, then where, then why.
+SECTIONS = (
+    kpi_section,
+    comparison_section,
+    fabric_section,
+    loads_section,
+    collisions_section,
+    completion_section,
+    congestion_section,
+)
+
+
+def build_page(records: Sequence[RunRecord], *, title: str, labels: Sequence[str] = ()) -> str:
+    """Return the page on one record, or on several side by side.
+
+    `labels` name the records on the page; without them a record is called by its `run["name"]`, else by its kind.
+    Raises RecordError naming the table and column of a malformed record.
+    """
+    runs = _open_runs(records, labels)
+    sections = [section for make in SECTIONS if (section := make(runs)) is not None]
+    return _render(title, runs, sections)
+
+
+def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
+    """Write the page on the records in these folders, by default as report.html in the first; returns its path."""
+    if not directories:
+        raise RecordError(Mistake(where="", found="no run record", next_step="name at least one folder a run wrote"))
+    records = [RunRecord.read(directory) for directory in directories]
+    labels = [directory.resolve().name for directory in directories]
+    path = out or directories[0] / PAGE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(build_page(records, title=", ".join(labels), labels=labels), encoding="utf-8")
+    return path
+
+
+def _open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]:
+    assert not labels or len(labels) == len(records), "a label for each record"
+    wanted = list(labels) or [str(record.run.get("name", record.kind)) for record in records]
+    runs: list[Run] = []
+    for record, label in zip(records, wanted, strict=True):
+        taken = {run.label for run in runs}
+        name, count = label, 1
+        while name in taken:
+            count += 1
+            name = f"{label} ({count})"
+        runs.append(open_run(record, name))
+    return runs
+
+
+def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = _asset("page.css"), _asset("page.js")
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        verdict=judge(runs),
+        has_several=len(runs) > 1,
+        sections=sections,
+        provenance=describe(runs),
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+    )
+
+
+def _asset(name: str) -> Markup:
+    return Markup((TEMPLATES / name).read_text(encoding="utf-8"))  # noqa: S704 -- our own file, no user's text in it
+
+
+def _hash(asset: str) -> str:
+    """Return what a content security policy calls this text."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(asset.encode()).digest()).decode()}"

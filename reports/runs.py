@@ -1,0 +1,194 @@
+"""A run record made ready to show: each table the page reads, its columns checked once, here.
+
+A table that a run did not write is None and its section is left out of the page. A table that is there but malformed is
+refused with its name and column: a figure drawn from half a table would look just as convincing as a true one.
+
+Shapes: T transfers, P ports, S samples; tables of `ports` are spread over all P ports of the fabric, 0 where absent.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import Mistake, RecordError
+from foundation.records import Columns, RunRecord
+from reports.fabric_view import FabricView
+
+Kind = Literal["whole", "number", "text"]
+
+# Columns the page reads; a table may have more.
+COLUMNS: Mapping[str, Mapping[str, Kind]] = {
+    "fabric": {
+        "port": "whole",
+        "node": "whole",
+        "node_name": "text",
+        "node_kind": "text",
+        "tier": "whole",
+        "group": "whole",
+        "port_name": "text",
+        "peer_port": "whole",
+        "rate_bps": "whole",
+        "nic": "whole",
+        "rail": "whole",
+    },
+    "transfers": {
+        "transfer": "whole",
+        "qp": "whole",
+        "source": "whole",
+        "destination": "whole",
+        "bytes": "whole",
+        "ready_ps": "whole",
+        "finish_ps": "whole",
+        "packets_sent": "whole",
+        "packets_retransmitted": "whole",
+        "cnps": "whole",
+    },
+    "ports": {
+        "port": "whole",
+        "tx_bytes": "whole",
+        "dropped_packets": "whole",
+        "ecn_marked_packets": "whole",
+        "pauses": "whole",
+        "paused_ps": "whole",
+        "max_queue_bytes": "whole",
+    },
+    "samples": {"time_ps": "whole", "port": "whole", "queue_bytes": "whole", "paused": "whole"},
+    "loads": {"port": "whole", "flows": "whole", "demand_bps": "number", "rate_bps": "number"},
+    "collisions": {"port": "whole", "qp": "whole"},
+    "comparison": {
+        "operation": "text",
+        "bytes": "whole",
+        "measured_ps": "number",
+        "simulated_ps": "number",
+        "ratio": "number",
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """One record under the name it has on the page."""
+
+    label: str
+    record: RunRecord
+    fabric: FabricView | None
+    transfers: Columns | None
+    ports: Columns | None  # one row for each port of the fabric, in port order
+    samples: Columns | None
+    loads: Columns | None  # likewise
+    collisions: Columns | None
+    comparison: Columns | None
+
+    @property
+    def flows(self) -> Columns | None:
+        """The transfers that moved bytes over the fabric and finished, or None."""
+        if self.transfers is None:
+            return None
+        is_flow_T = (self.transfers["qp"] >= 0) & (self.transfers["bytes"] > 0) & (self.transfers["finish_ps"] >= 0)
+        return {name: column[is_flow_T] for name, column in self.transfers.items()} if is_flow_T.any() else None
+
+    @property
+    def span_ps(self) -> int:
+        """Time from the first transfer ready to the last finish so far, 0 where nothing finished."""
+        if self.transfers is None:
+            return 0
+        has_finished_T = self.transfers["finish_ps"] >= 0
+        if not has_finished_T.any():
+            return 0
+        return int(self.transfers["finish_ps"].max() - self.transfers["ready_ps"][has_finished_T].min())
+
+
+def open_run(record: RunRecord, label: str) -> Run:
+    """Return the record with its tables checked; raises RecordError naming table and column."""
+    tables = {name: _checked(record, name) for name in COLUMNS if name in record.tables}
+    fabric = FabricView.from_table(tables["fabric"]) if "fabric" in tables else None
+    for name in ("ports", "samples", "loads", "collisions"):
+        if name in tables and fabric is not None:
+            _check_ports(name, tables[name]["port"], fabric.num_ports)
+    if fabric is not None:
+        for name in ("ports", "loads"):
+            if name in tables:
+                tables[name] = _one_row_a_port(tables[name], fabric.num_ports)
+        _check_endpoints(tables.get("transfers"), fabric)
+    return Run(
+        label=label,
+        record=record,
+        fabric=fabric,
+        **{name: tables.get(name) for name in COLUMNS if name != "fabric"},
+    )
+
+
+def _checked(record: RunRecord, name: str) -> Columns:
+    table, wanted = record.tables[name], COLUMNS[name]
+    mistakes = [
+        Mistake(where=f"{name}.{column}", found="the column is missing", allowed=f"a {kind} column in table {name!r}")
+        for column, kind in wanted.items()
+        if column not in table
+    ]
+    if mistakes:
+        raise RecordError(*mistakes)
+    columns = {column: _typed(f"{name}.{column}", np.asarray(table[column]), kind) for column, kind in wanted.items()}
+    lengths = {column: len(values) for column, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        shortest = min(lengths, key=lengths.__getitem__)
+        raise RecordError(
+            Mistake(
+                where=f"{name}.{shortest}",
+                found=f"{lengths[shortest]} rows where another column has {max(lengths.values())}",
+            )
+        )
+    return columns
+
+
+def _typed(where: str, values: NDArray[Any], kind: Kind) -> NDArray[Any]:
+    if kind == "text":
+        if values.dtype.kind in "OUT" and all(isinstance(value, str) for value in values):
+            return values
+    elif kind == "whole":
+        if values.dtype.kind in "iub":
+            return values.astype(np.int64)
+    elif values.dtype.kind in "iuf" and np.isfinite(values).all():
+        return values.astype(np.float64)
+    allowed = {"text": "text", "whole": "whole numbers", "number": "finite numbers"}[kind]
+    raise RecordError(Mistake(where=where, found=f"values of type {values.dtype}, or missing ones", allowed=allowed))
+
+
+def _check_ports(name: str, port: NDArray[np.int64], num_ports: int) -> None:
+    is_wrong = (port < 0) | (port >= num_ports)
+    if is_wrong.any():
+        raise RecordError(
+            Mistake(
+                where=f"{name}.port",
+                found=f"port {port[np.argmax(is_wrong)]} in row {np.argmax(is_wrong)}",
+                allowed=f"0 to {num_ports - 1}, the ports of table 'fabric'",
+            )
+        )
+
+
+def _check_endpoints(transfers: Columns | None, fabric: FabricView) -> None:
+    if transfers is None:
+        return
+    on_fabric_T = transfers["qp"] >= 0
+    for column in ("source", "destination"):
+        nic = transfers[column][on_fabric_T]
+        is_wrong = (nic < 0) | (nic >= fabric.num_nics)
+        if is_wrong.any():
+            raise RecordError(
+                Mistake(
+                    where=f"transfers.{column}",
+                    found=f"NIC {nic[np.argmax(is_wrong)]}",
+                    allowed=f"0 to {fabric.num_nics - 1}, the NICs of table 'fabric'",
+                )
+            )
+
+
+def _one_row_a_port(table: Columns, num_ports: int) -> Columns:
+    spread: dict[str, NDArray[Any]] = {"port": np.arange(num_ports)}
+    for name, column in table.items():
+        if name != "port":
+            spread[name] = np.zeros(num_ports, column.dtype)
+            spread[name][table["port"]] = column
+    return spread
