@@ -17,7 +17,6 @@ Columns of the tables every simulator run writes (times in ps; -1 where it did n
 import json
 import os
 import platform
-import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
@@ -31,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.errors import Mistake, RecordError
+from foundation.tables import read_table, write_table
 
 FORMAT_VERSION = 1
 MAX_JSON_BYTES = 64 * 2**20
@@ -84,47 +84,41 @@ class RunRecord:
     findings: tuple[Finding, ...] = ()
 
     def write(self, directory: Path) -> Path:
-        """Write the record as `directory`, which must not exist or be an earlier record; returns it."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        """Write the record as `directory`, which must not exist or be an earlier record; returns it.
 
-        if directory.exists() and not (directory / "run.json").exists() and any(directory.iterdir()):
+        Raises RecordError where something else stands there, or nothing can be written.
+        """
+        if directory.exists() and not _may_be_replaced(directory):
             raise RecordError(
                 Mistake(where=str(directory), found="not an empty folder, and no run record", next_step="name another")
             )
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
         try:
-            head = {"format": FORMAT_VERSION, "kind": self.kind, **self.run}
-            (scratch / "run.json").write_text(json.dumps(head, indent=2, sort_keys=True) + "\n")
-            with (scratch / "findings.jsonl").open("w") as file:
-                file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
-            for name, columns in self.tables.items():
-                pq.write_table(
-                    pa.table({key: pa.array(column) for key, column in columns.items()}), scratch / f"{name}.parquet"
-                )
-            scratch.chmod(0o755)
-            if directory.exists():
-                shutil.rmtree(directory)
-            scratch.replace(directory)
-        except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
-            raise
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
+                self._write_files(new := Path(scratch, "new"))
+                if directory.exists():
+                    directory.replace(Path(scratch, "old"))
+                new.replace(directory)
+        except OSError as error:
+            raise RecordError(Mistake(where=str(directory), found=f"cannot be written ({error.strerror})")) from error
         return directory
+
+    def _write_files(self, directory: Path) -> None:
+        directory.mkdir()
+        head = {"format": FORMAT_VERSION, "kind": self.kind, **self.run}
+        (directory / "run.json").write_text(json.dumps(head, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        with (directory / "findings.jsonl").open("w") as file:
+            file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
+        for name, columns in self.tables.items():
+            write_table(directory / f"{name}.parquet", columns)
 
     @classmethod
     def read(cls, directory: Path) -> Self:
         """Read a record; raises RecordError."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         head = _read_head(directory)
         tables: dict[str, Columns] = {}
         for path in sorted(directory.glob("*.parquet")):
-            try:
-                table = pq.read_table(path)
-            except (OSError, pa.ArrowException) as error:
-                raise RecordError(Mistake(where=str(path), found=f"not a readable Parquet file ({error})")) from error
+            table = read_table(path, error=RecordError)
             tables[path.stem] = {
                 name: np.asarray(table.column(name).combine_chunks().to_numpy(zero_copy_only=False))
                 for name in table.column_names
@@ -166,13 +160,16 @@ def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
     }
 
 
+def _may_be_replaced(directory: Path) -> bool:
+    return directory.is_dir() and ((directory / "run.json").exists() or not any(directory.iterdir()))
+
+
 def _read_head(directory: Path) -> dict[str, Any]:
     path = directory / "run.json"
     try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise RecordError(Mistake(where=str(path), found=f"larger than {MAX_JSON_BYTES} bytes"))
-        head = json.loads(path.read_text())
-    except FileNotFoundError:
+        _check_size(path)
+        head = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
         raise RecordError(
             Mistake(
                 where=str(directory),
@@ -180,7 +177,7 @@ def _read_head(directory: Path) -> dict[str, Any]:
                 next_step="give the folder that a run wrote, such as runs/incast",
             )
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RecordError(Mistake(where=str(path), found=f"not readable ({error})")) from error
     if not isinstance(head, dict) or not isinstance(head.get("kind"), str):
         raise RecordError(Mistake(where=str(path), found="not the head of a run record"))
@@ -195,7 +192,8 @@ def _read_findings(directory: Path) -> Iterable[Finding]:
     path = directory / "findings.jsonl"
     if not path.exists():
         return
-    with path.open() as file:
+    _check_size(path)
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             try:
                 row = json.loads(line)
@@ -207,5 +205,10 @@ def _read_findings(directory: Path) -> Iterable[Finding]:
                         "evidence": tuple(row["evidence"]),
                     }
                 )
-            except (TypeError, ValueError, KeyError) as error:
+            except (TypeError, ValueError, KeyError, RecursionError) as error:
                 raise RecordError(Mistake(where=f"{path}:{number}", found=f"not a finding ({error})")) from error
+
+
+def _check_size(path: Path) -> None:
+    if path.stat().st_size > MAX_JSON_BYTES:
+        raise RecordError(Mistake(where=str(path), found=f"larger than {MAX_JSON_BYTES} bytes"))

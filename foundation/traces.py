@@ -9,19 +9,21 @@ Shapes: N rows, D dependencies in all.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foundation.errors import Mistake, TraceError
+from foundation.tables import read_table, write_table
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
-MAX_ROWS = 200_000_000  # a larger file is refused rather than read into memory
+MAX_RANK = 2**31 - 1
 
 IntColumn = NDArray[np.int64]
 
@@ -99,27 +101,31 @@ class CommTrace:
     def __post_init__(self) -> None:
         _fill_unknown(self, ("issue_ps_N", "complete_ps_N", "exposed_wait_ps_N"), len(self.rank_N))
         _check_columns(self, "communication trace")
-        _check(bool((self.bytes_N >= 0).all()), "communication trace", "a negative size")
-        _check(_within(self.group_N, len(self.groups)), "communication trace", "a group that is not listed")
-        _check(_within(self.operation_N, len(Operation)), "communication trace", "an unknown operation")
+        where = "communication trace"
+        for name in ("bytes_N", "compute_before_ps_N"):
+            _check(bool((getattr(self, name) >= 0).all()), where, f"a negative value in {name}")
+        _check(_within(self.group_N, len(self.groups)), where, "a group that is not listed")
+        _check(_within(self.operation_N, len(Operation)), where, "an unknown operation")
         _check_membership(self.groups, self.group_N, self.rank_N)
+        _check_acyclic(self.dependencies, where)
 
     def __len__(self) -> int:
         return len(self.rank_N)
 
     def write(self, path: Path) -> None:
         """Write as Parquet."""
-        _write_table(self, path, {"groups": json.dumps(self.groups)})
+        _write(self, path, {"groups": json.dumps(self.groups)})
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote; raises TraceError."""
-        columns, metadata = _read_table(cls, path)
+        columns, metadata = _read(cls, path)
         try:
             groups = tuple(tuple(int(rank) for rank in group) for group in json.loads(metadata["groups"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise TraceError(Mistake(where=str(path), found="no list of groups in the file's metadata")) from error
-        return cls(groups=groups, **columns)
+        with _naming(path):
+            return cls(groups=groups, **columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,26 +147,37 @@ class TrafficTrace:
     dependencies: Dependencies
 
     def __post_init__(self) -> None:
-        _check_columns(self, "traffic trace")
+        where = "traffic trace"
+        _check_columns(self, where)
         for name in ("bytes_N", "start_ps_N", "delay_ps_N"):
-            _check(bool((getattr(self, name) >= 0).all()), "traffic trace", f"a negative value in {name}")
-        _check(_within(self.medium_N, len(Medium)), "traffic trace", "an unknown medium")
+            _check(bool((getattr(self, name) >= 0).all()), where, f"a negative value in {name}")
+        _check(_within(self.medium_N, len(Medium)), where, "an unknown medium")
         on_fabric = self.medium_N == Medium.FABRIC
-        _check(bool((self.qp_N[on_fabric] >= 0).all()), "traffic trace", "a transfer on the fabric without queue pair")
-        _check_acyclic(self.dependencies)
+        _check(bool((self.qp_N[on_fabric] >= 0).all()), where, "a transfer on the fabric without queue pair")
+        _check_acyclic(self.dependencies, where)
 
     def __len__(self) -> int:
         return len(self.source_N)
 
     def write(self, path: Path) -> None:
         """Write as Parquet."""
-        _write_table(self, path, {})
+        _write(self, path, {})
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote; raises TraceError."""
-        columns, _ = _read_table(cls, path)
-        return cls(**columns)
+        columns, _ = _read(cls, path)
+        with _naming(path):
+            return cls(**columns)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Put the file in front of the mistakes that its content is found to have."""
+    try:
+        yield
+    except TraceError as error:
+        raise TraceError(*(replace(mistake, where=f"{path}: {mistake.where}") for mistake in error.mistakes)) from None
 
 
 def _check(is_right: bool, where: str, found: str) -> None:
@@ -172,8 +189,9 @@ def _within(column: IntColumn, limit: int) -> bool:
     return bool(((column >= 0) & (column < limit)).all())
 
 
-def _row_columns(table: Any) -> list[str]:
-    return [column.name for column in fields(table) if column.name.endswith("_N")]
+def _row_columns(table: Any) -> dict[str, bool]:
+    """Return the names of the columns with one value a row, and whether each holds text."""
+    return {column.name: column.type is not IntColumn for column in fields(table) if column.name.endswith("_N")}
 
 
 def _fill_unknown(table: Any, names: tuple[str, ...], num_rows: int) -> None:
@@ -194,24 +212,26 @@ def _check_columns(table: Any, where: str) -> None:
 
 
 def _check_membership(groups: Sequence[Sequence[int]], group_N: IntColumn, rank_N: IntColumn) -> None:
+    where = "communication trace"
+    _check(all(0 <= rank <= MAX_RANK for ranks in groups for rank in ranks), where, "a rank outside 0 to 2**31 - 1")
+    _check(_within(rank_N, MAX_RANK + 1), where, "a rank outside 0 to 2**31 - 1")
     member = np.array([(group, rank) for group, ranks in enumerate(groups) for rank in ranks], np.int64).reshape(-1, 2)
-    stride = 1 + max(member[:, 1].max(initial=0), rank_N.max(initial=0))
-    is_member_N = np.isin(group_N * stride + rank_N, member[:, 0] * stride + member[:, 1])
+    is_member_N = np.isin(group_N * 2**31 + rank_N, member[:, 0] * 2**31 + member[:, 1])
     if not is_member_N.all():
         row = int(np.argmin(is_member_N))
-        _check(False, "communication trace", f"row {row}: rank {rank_N[row]} is not in group {group_N[row]}")
+        _check(False, where, f"row {row}: rank {rank_N[row]} is not in group {group_N[row]}")
 
 
-def _check_acyclic(dependencies: Dependencies) -> None:
+def _check_acyclic(dependencies: Dependencies, where: str) -> None:
     """Kahn's algorithm over whole frontiers; raises TraceError naming one row of a circle."""
     num_rows = len(dependencies.offset_N1) - 1
     waiting_N = np.diff(dependencies.offset_N1)
-    if not len(dependencies.row_D):
+    dependent_D = np.repeat(np.arange(num_rows), waiting_N)
+    if (dependencies.row_D < dependent_D).all():  # every row waits for earlier ones only, as most writers have it
         return
     order_D = np.argsort(dependencies.row_D, kind="stable")
-    dependent_D = np.repeat(np.arange(num_rows), waiting_N)[order_D]
+    dependent_D = dependent_D[order_D]
     first_N1 = np.searchsorted(dependencies.row_D[order_D], np.arange(num_rows + 1))
-    waiting_N = waiting_N.copy()
     frontier = np.nonzero(waiting_N == 0)[0]
     num_done = 0
     while len(frontier):
@@ -225,47 +245,47 @@ def _check_acyclic(dependencies: Dependencies) -> None:
         row = int(np.nonzero(waiting_N > 0)[0][0])
         raise TraceError(
             Mistake(
-                where="traffic trace",
-                found=f"transfers that wait for one another in a circle; row {row} is in or behind it",
+                where=where,
+                found=f"rows that wait for one another in a circle; row {row} is in or behind it",
                 next_step="remove one dependency of the circle",
             )
         )
 
 
-def _write_table(table: Any, path: Path, metadata: Mapping[str, str]) -> None:
+def _write(table: Any, path: Path, metadata: Mapping[str, str]) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    columns = {name.removesuffix("_N"): pa.array(getattr(table, name)) for name in _row_columns(table)}
+    columns: dict[str, Any] = {}
+    for name, is_text in _row_columns(table).items():
+        columns[name.removesuffix("_N")] = pa.array(getattr(table, name), pa.string() if is_text else pa.int64())
     dependencies: Dependencies = table.dependencies
     columns["dependencies"] = pa.LargeListArray.from_arrays(dependencies.offset_N1, dependencies.row_D)
-    pq.write_table(pa.table(columns).replace_schema_metadata({**metadata, "table": type(table).__name__}), path)
+    write_table(path, columns, {**metadata, "table": type(table).__name__})
 
 
-def _read_table(kind: Any, path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            _check(file.metadata.num_rows <= MAX_ROWS, str(path), f"more than {MAX_ROWS} rows")
-            table = file.read()
-    except (OSError, pa.ArrowException) as error:
-        raise TraceError(Mistake(where=str(path), found=f"not a readable Parquet file ({error})")) from error
+def _read(kind: Any, path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    table = read_table(path, error=TraceError)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     written = metadata.get("table")
     _check(written == kind.__name__, str(path), f"a {written or 'foreign table'}, where a {kind.__name__} is needed")
     columns: dict[str, Any] = {}
-    for name in _row_columns(kind):
-        stem = name.removesuffix("_N")
-        _check(stem in table.column_names, str(path), f"no column {stem!r}")
-        column = table.column(stem).combine_chunks()
-        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    for name, is_text in _row_columns(kind).items():
+        column = _read_column(table, name.removesuffix("_N"), "text" if is_text else "whole numbers", path)
         columns[name] = tuple(column.to_pylist()) if is_text else np.asarray(column, dtype=np.int64)
-    lists = table.column("dependencies").combine_chunks()
-    if lists.offset or len(lists) == 0:
-        lists = pa.array(lists.to_pylist(), type=pa.large_list(pa.int64()))
+    lists = _read_column(table, "dependencies", "lists of rows", path)
     columns["dependencies"] = Dependencies(
         offset_N1=np.asarray(lists.offsets, dtype=np.int64), row_D=np.asarray(lists.values, dtype=np.int64)
     )
     return columns, metadata
+
+
+def _read_column(table: Any, name: str, holds: Literal["text", "whole numbers", "lists of rows"], path: Path) -> Any:
+    import pyarrow as pa
+
+    arrow_type = {"text": pa.string(), "whole numbers": pa.int64(), "lists of rows": pa.large_list(pa.int64())}[holds]
+    _check(name in table.column_names, str(path), f"no column {name!r}")
+    column = table.column(name).combine_chunks()
+    _check(column.type == arrow_type, str(path), f"column {name!r} holds {column.type}, where {arrow_type} is needed")
+    values = column.values if holds == "lists of rows" else column
+    _check(column.null_count == 0 and values.null_count == 0, str(path), f"column {name!r} has empty cells")
+    return column
