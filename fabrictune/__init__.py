@@ -1,0 +1,1 @@
+"""The roof: scenarios, the command line, conformance, and predictions beside measurements."""

@@ -1,0 +1,64 @@
+"""The entry point: `fabrictune <command>`. Every way a command can end becomes an exit code here, and nowhere else.
+
+0 good, 1 findings at or above `--fail-on`, 2 usage or input, 3 could not collect; 130 stopped by Ctrl-C, 141 by a
+reader that closed its pipe. No input of a user's ends in a traceback; a mistake of ours does.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from fabrictune.cli.failures import describe_failure, print_failure
+from fabrictune.cli.groups import LazyCommand, LazyGroup
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+COMMANDS = {
+    "topo": LazyCommand("Import, build, show and export fabrics.", "fabrictune.cli.topo:topo"),
+    "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
+    "sim": LazyCommand("Run a scenario in the packet engine.", "fabrictune.cli.sim:sim"),
+    "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
+    "law": LazyCommand("List congestion-control laws and show their parameters.", "fabrictune.cli.law:law"),
+    "validate": LazyCommand("Put predictions beside measurements.", "fabrictune.cli.validate:validate"),
+    "conformance": LazyCommand("Rerun the published cases: expected beside got.", "fabrictune.cli.conformance:run_all"),
+    "doctor": LazyCommand("Say what this machine can do, and what to install.", "fabrictune.cli.doctor:doctor"),
+    "demo": LazyCommand("Compare a bad and a good placement on a 128-GPU fabric.", "fabrictune.cli.demo:demo"),
+}
+
+fabrictune = LazyGroup(
+    name="fabrictune",
+    table=COMMANDS,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    help="Network and cluster performance tuning for large GPU clusters.",
+    epilog="Start with `fabrictune demo`; then `fabrictune COMMAND --help`, each with an example.",
+)
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    try:
+        code = fabrictune.main(args=list(arguments), prog_name="fabrictune", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except click.Abort:
+        print("stopped; no record was written", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds an open end
+        return BROKEN_PIPE
+    except Exception as error:
+        failure = describe_failure(error)
+        if failure is None:
+            raise
+        print_failure(failure, as_json="--json" in arguments)
+        return failure.exit_code

@@ -1,0 +1,27 @@
+"""The options that commands share, each defined once."""
+
+from pathlib import Path
+
+import click
+
+FAIL_ON = ("info", "warning", "error", "critical", "never")
+
+scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout, and nothing else there.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress bar and no text but findings.")
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the record goes.  [default: runs/NAME]",
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    default="error",
+    show_default=True,
+    help="Least severity of a finding that makes the exit code 1.",
+)
+trust_code_option = click.option(
+    "--trust-code", is_flag=True, help="Run a law from a file outside the project: it may do anything you may."
+)

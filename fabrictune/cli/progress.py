@@ -1,0 +1,58 @@
+"""A progress bar on stderr for what takes more than a second, on a terminal only."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+PATIENCE_S = 1.0
+
+
+@contextmanager
+def progress_bar(label: str, *, is_quiet: bool) -> Iterator[Callable[[float], None] | None]:
+    """Give a function to call with the share that is done, or None where nobody would see a bar."""
+    if is_quiet or not sys.stderr.isatty():
+        yield None
+        return
+    bar = _Bar(label)
+    try:
+        yield bar.update
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """Draws nothing, and imports nothing to draw with, until patience has run out."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.started_s = time.monotonic()
+        self.stop: Callable[[], None] | None = None
+        self.draw: Callable[[float], None] | None = None
+
+    def update(self, fraction: float) -> None:
+        if self.draw is None and time.monotonic() - self.started_s > PATIENCE_S:
+            self._open()
+        if self.draw is not None:
+            self.draw(fraction)
+
+    def close(self) -> None:
+        if self.stop is not None:
+            self.stop()
+
+    def _open(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        task = bar.add_task(self.label, total=1.0)
+        bar.start()
+        self.stop = bar.stop
+        self.draw = lambda fraction: bar.update(task, completed=fraction)

@@ -1,0 +1,60 @@
+"""`fabrictune sim`: run a scenario in the packet engine."""
+
+from pathlib import Path
+
+import click
+
+from fabrictune.cli.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.groups import Group
+from fabrictune.cli.options import (
+    fail_on_option,
+    json_option,
+    out_option,
+    quiet_option,
+    scenario_argument,
+    trust_code_option,
+)
+from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.progress import progress_bar
+
+sim = Group(name="sim", help="Run a scenario in the packet engine.")
+
+
+@sim.command()
+@scenario_argument
+@out_option
+@fail_on_option
+@trust_code_option
+@quiet_option
+@json_option
+def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet: bool, as_json: bool) -> int:
+    """Run SCENARIO packet by packet and print completion times and broken expectations.
+
+    \b
+    Example:
+      fabrictune sim run scenarios/incast.yaml
+      fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
+    """
+    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.simulating import simulate
+    from fabrictune.scenario.summary import summarize
+
+    checked = load_scenario(scenario)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
+        record = simulate(checked, trust_code=trust_code, progress=progress)
+    directory = record.write(out or Path("runs") / checked.name)
+    summary = summarize(record)
+    if as_json:
+        print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
+        return exit_code(record.findings, fail_on)
+    if not quiet:
+        print_lines(
+            [f"{checked.name}: {checked.question.strip()}", f"{summary.num_transfers} transfers, the slowest first"]
+        )
+        print_table(
+            ("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2
+        )
+        print_table(("metric", "value", "meaning"), summary.metric_rows)
+    print_findings(record.findings)
+    print_lines([f"record: {directory}"])
+    return exit_code(record.findings, fail_on)

@@ -1,0 +1,115 @@
+"""`fabrictune topo`: import, build, show and export fabrics."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabrictune.cli.groups import Group
+from fabrictune.cli.options import json_option
+from fabrictune.cli.output import print_json
+
+if TYPE_CHECKING:
+    from topology.fabric import Fabric
+
+topo = Group(name="topo", help="Import, build, show and export fabrics.")
+
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+format_option = click.option(
+    "--format", "file_format", metavar="NAME", help="Told from the files where it is not given."
+)
+out_option = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the fabric here.")
+links_option = click.option("--links", is_flag=True, help="List every link as well.")
+
+
+@topo.command("import")
+@files_argument
+@format_option
+@out_option
+@json_option
+def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | None, as_json: bool) -> None:
+    """Read files that describe a network (containerlab, SONiC) as one fabric.
+
+    \b
+    Example:
+      fabrictune topo import lab.clab.yml --out lab.json
+      fabrictune topo import leaf1.config_db.json spine1.config_db.json
+    """
+    from topology.importers import import_fabric
+
+    fabric = import_fabric(files, file_format)
+    _save(fabric, out)
+    _show(fabric, has_links=False, as_json=as_json)
+
+
+@topo.command()
+@click.argument("builder")
+@click.argument("settings", metavar="KEY=VALUE...", nargs=-1)
+@out_option
+@json_option
+def build(builder: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+    """Build a fabric of a known shape from its settings.
+
+    \b
+    Example:
+      fabrictune topo build fat_tree radix=8 link_rate="100 Gbps" --out k8.json
+      fabrictune topo build clos num_hosts=16 hosts_per_tor_set=4 tiers=2
+    """
+    from fabrictune.scenario.fabrics import build_from_settings
+
+    fabric = build_from_settings(builder, settings)
+    _save(fabric, out)
+    _show(fabric, has_links=False, as_json=as_json)
+
+
+@topo.command()
+@files_argument
+@format_option
+@links_option
+@json_option
+def show(files: tuple[Path, ...], file_format: str | None, links: bool, as_json: bool) -> None:
+    """Say what a fabric is made of: switches by tier, hosts, links by rate, ToR sets.
+
+    \b
+    Example:
+      fabrictune topo show k8.json --links
+      fabrictune topo show lab.clab.yml --json
+    """
+    from topology.importers import import_fabric
+
+    _show(import_fabric(files, file_format), has_links=links, as_json=as_json)
+
+
+@topo.command()
+@files_argument
+@format_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A .graphml or .json file.")
+@json_option
+def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json: bool) -> None:
+    """Write a fabric as GraphML for other tools, or as this project's JSON, by the ending of the file.
+
+    \b
+    Example:
+      fabrictune topo export lab.clab.yml --out lab.graphml
+    """
+    from topology.importers import import_fabric
+
+    fabric = import_fabric(files, file_format)
+    _save(fabric, out)
+    _show(fabric, has_links=False, as_json=as_json)
+
+
+def _save(fabric: "Fabric", out: Path | None) -> None:
+    if out is not None:
+        from fabrictune.scenario.fabrics import save_fabric
+
+        save_fabric(fabric, out)
+
+
+def _show(fabric: "Fabric", *, has_links: bool, as_json: bool) -> None:
+    from fabrictune.cli.fabrics import describe_fabric, print_fabric
+
+    if as_json:
+        print_json(describe_fabric(fabric, has_links=has_links))
+    else:
+        print_fabric(fabric, has_links=has_links)

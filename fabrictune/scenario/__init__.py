@@ -1,0 +1,1 @@
+"""Scenario files: read and checked, composed into what an engine takes, and run."""

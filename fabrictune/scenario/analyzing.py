@@ -1,0 +1,65 @@
+"""A scenario's ECMP collisions, without an engine: which links its flows overload, as a RunRecord and in a few numbers."""
+
+import time
+from dataclasses import asdict, dataclass
+
+from fabrictune.scenario.composing import compose
+from fabrictune.scenario.describing import describe
+from fabrictune.scenario.schema import Scenario
+from foundation.records import RunRecord, describe_run
+from topology.collisions import analyze_collisions
+from topology.files import fabric_table
+
+
+def analyze_scenario(scenario: Scenario) -> RunRecord:
+    """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError."""
+    started = time.perf_counter()
+    composed = compose(scenario)
+    network = composed.network
+    report = analyze_collisions(network)
+    return RunRecord(
+        kind="ecmp analyze",
+        run={**describe_run(seed=scenario.seed, started=started), **describe(composed)},
+        tables={"fabric": fabric_table(network.fabric), **report.tables()},
+        findings=report.findings(network.fabric, network.queue_pairs),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollisionSummary:
+    """How bad the collisions are."""
+
+    num_flows: int
+    num_loaded_links: int  # directions that carry a flow
+    num_overloaded_links: int
+    worst_load_fraction: float  # demand over rate of the worst link
+    mean_throughput_fraction: float  # of what a flow's NIC could send
+    min_throughput_fraction: float
+
+    def as_json(self) -> dict[str, object]:
+        """Return the summary as JSON values."""
+        return asdict(self)
+
+    @property
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        return [
+            f"{self.num_overloaded_links} of {self.num_loaded_links} loaded link directions are asked for more than "
+            f"they carry, the worst for {self.worst_load_fraction:.2f} times its rate",
+            f"{self.num_flows} flows get {self.mean_throughput_fraction:.0%} of their rate on average, "
+            f"the slowest {self.min_throughput_fraction:.0%}",
+        ]
+
+
+def summarize_collisions(record: RunRecord) -> CollisionSummary:
+    """Return the summary of an `ecmp analyze` record."""
+    loads, throughput = record.tables["loads"], record.tables["throughput"]["throughput_fraction"]
+    load_fraction = loads["demand_bps"] / loads["rate_bps"]
+    return CollisionSummary(
+        num_flows=len(throughput),
+        num_loaded_links=len(load_fraction),
+        num_overloaded_links=len(set(record.tables["collisions"]["port"].tolist())),
+        worst_load_fraction=float(load_fraction.max(initial=0.0)),
+        mean_throughput_fraction=float(throughput.mean()) if len(throughput) else 1.0,
+        min_throughput_fraction=float(throughput.min(initial=1.0)),
+    )

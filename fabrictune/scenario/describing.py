@@ -1,0 +1,31 @@
+"""What a record says of the scenario it answers: its name and question, its text to run it again, and its collective."""
+
+from typing import Any
+
+from collectives.bounds import bus_factor
+from fabrictune.scenario.composing import Composed
+from fabrictune.scenario.traffic import AllReduceSpec
+from foundation.documents import read_text
+from foundation.traces import Operation
+
+
+def describe(composed: Composed) -> dict[str, Any]:
+    """Return the scenario's part of `run.json`."""
+    scenario = composed.scenario
+    description: dict[str, Any] = {"name": scenario.name, "question": scenario.question}
+    if scenario.document is not None:
+        description["scenario"] = read_text(scenario.document.path)
+    if isinstance(scenario.traffic.spec, AllReduceSpec):
+        description["collective"] = _describe_all_reduce(scenario.traffic.spec, composed)
+    return description
+
+
+def _describe_all_reduce(spec: AllReduceSpec, composed: Composed) -> dict[str, Any]:
+    """Return what the bus bandwidth of the job's all-reduces is computed from."""
+    fabric = composed.network.fabric
+    return {
+        "operation": "all_reduce",
+        "bytes": spec.message_bytes,
+        "busbw_factor": bus_factor(Operation.ALL_REDUCE, spec.layout.dp),
+        "line_rate_bps": int(fabric.port_rate_bps_P[fabric.port_nic_P >= 0].min()),
+    }

@@ -1,0 +1,175 @@
+"""What a scenario expects of a run: metrics of its record, with a bound each; what breaks a bound is a finding.
+
+A transfer counts if it moved bytes over the fabric. Its *completion time* runs from the instant it was ready to its
+last acknowledgement; its *throughput* is its bytes over that time. A transfer that never finished took for ever, and a
+metric that cannot be had breaks its bound: unknown never passes.
+
+Shapes: T transfers.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import InputError, Mistake, choose
+from foundation.records import Confidence, Finding, RunRecord, Severity
+from foundation.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration_ps, parse_rate_bps
+
+
+BITS_PS = 8 * 10**12  # bits of a byte, picoseconds of a second
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal():
+        raise InputError(Mistake(where="", found=f"{text!r} where a whole number is needed"))
+    return int(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """How a metric is written in a file and shown to people."""
+
+    parse: Callable[[str], float]
+    show: Callable[[float], str]
+
+
+DURATION = Unit(parse=parse_duration_ps, show=format_duration)
+RATE = Unit(parse=parse_rate_bps, show=format_rate)
+SIZE = Unit(parse=parse_bytes, show=format_bytes)
+COUNT = Unit(parse=_parse_count, show=lambda count: f"{count:.0f}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A number that can be read from every record of a simulated run."""
+
+    unit: Unit
+    measure: Callable[[RunRecord], float]  # nan where the record does not say, infinite for what never ended
+    meaning: str
+
+    def show(self, value: float) -> str:
+        """Return a value of the metric for people."""
+        return self.unit.show(value) if math.isfinite(value) else "never" if math.isinf(value) else "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """A bound on one metric."""
+
+    metric: str
+    at_most: Any = field(default=None, metadata={"help": "largest value that is good, with its unit"})
+    at_least: Any = field(default=None, metadata={"help": "smallest value that is good, with its unit"})
+
+    def __post_init__(self) -> None:
+        choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
+        if (self.at_most is None) == (self.at_least is None):
+            raise InputError(Mistake(where="metric", found="not one bound", allowed="one of at_most and at_least"))
+        assert self.limit >= 0
+
+    @property
+    def limit(self) -> float:
+        """The bound as a number in the metric's base unit; raises InputError."""
+        name = "at_least" if self.at_most is None else "at_most"
+        value = getattr(self, name)
+        try:
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise InputError(Mistake(where="", found=f"{value!r} where a number with its unit is needed"))
+            return METRICS[self.metric].unit.parse(str(value))
+        except InputError as error:
+            mistake = error.mistakes[0]
+            raise InputError(Mistake(where=name, found=mistake.found, allowed=mistake.allowed)) from error
+
+    def finding(self, record: RunRecord) -> Finding | None:
+        """Return what is to be reported if the record breaks the bound."""
+        metric = METRICS[self.metric]
+        actual = metric.measure(record)
+        if actual <= self.limit if self.at_least is None else actual >= self.limit:
+            return None
+        bound = "at most" if self.at_least is None else "at least"
+        return Finding(
+            id=f"expect.{self.metric}",
+            severity=Severity.ERROR,
+            entity=self.metric,
+            expected=f"{bound} {metric.show(self.limit)}",
+            actual=metric.show(actual),
+            next_step="look at the slowest transfers and the fullest ports in the report, or correct the bound",
+            confidence=Confidence.PREDICTED,
+        )
+
+
+def is_flow(record: RunRecord) -> NDArray[np.bool_]:
+    """Return which transfers of the record moved bytes over the fabric."""
+    transfers = record.tables["transfers"]
+    return np.asarray((transfers["qp"] >= 0) & (transfers["bytes"] > 0))
+
+
+def completion_times_ps(record: RunRecord) -> NDArray[np.float64]:
+    """Return the completion time of every transfer over the fabric, shape (T,); infinite where it never finished."""
+    transfers, rows = record.tables["transfers"], is_flow(record)
+    finish_ps, ready_ps = transfers["finish_ps"][rows], transfers["ready_ps"][rows]
+    return np.where(finish_ps < 0, np.inf, finish_ps - ready_ps).astype(np.float64)
+
+
+def throughputs_bps(record: RunRecord) -> NDArray[np.float64]:
+    """Return the throughput of every transfer over the fabric, shape (T,); 0 where it never finished."""
+    return np.asarray(record.tables["transfers"]["bytes"][is_flow(record)] * BITS_PS / completion_times_ps(record))
+
+
+def makespan_ps(record: RunRecord) -> float:
+    """Return when the last transfer finished, infinite if one never did."""
+    finish_ps = record.tables["transfers"]["finish_ps"]
+    return math.inf if (finish_ps < 0).any() else float(finish_ps.max(initial=0))
+
+
+def _over(
+    values: Callable[[RunRecord], NDArray[np.float64]], how: Callable[[Any], Any]
+) -> Callable[[RunRecord], float]:
+    def measure(record: RunRecord) -> float:
+        found = values(record)
+        return float(how(found)) if len(found) else math.nan
+
+    return measure
+
+
+def _total(table: str, column: str) -> Callable[[RunRecord], float]:
+    return lambda record: float(record.tables[table][column].sum())
+
+
+def _percentile_99(values: NDArray[np.float64]) -> float:
+    return float(np.quantile(values, 0.99, method="higher"))
+
+
+METRICS: Mapping[str, Metric] = {
+    "completion_time.max": Metric(
+        unit=DURATION, measure=_over(completion_times_ps, np.max), meaning="the slowest transfer's completion time"
+    ),
+    "completion_time.p99": Metric(
+        unit=DURATION, measure=_over(completion_times_ps, _percentile_99), meaning="99 of 100 transfers took no longer"
+    ),
+    "completion_time.mean": Metric(
+        unit=DURATION, measure=_over(completion_times_ps, np.mean), meaning="mean completion time"
+    ),
+    "completion_time.min": Metric(
+        unit=DURATION, measure=_over(completion_times_ps, np.min), meaning="the fastest transfer's completion time"
+    ),
+    "makespan": Metric(unit=DURATION, measure=makespan_ps, meaning="when the last transfer of the run finished"),
+    "throughput.min": Metric(unit=RATE, measure=_over(throughputs_bps, np.min), meaning="the slowest transfer's rate"),
+    "throughput.mean": Metric(unit=RATE, measure=_over(throughputs_bps, np.mean), meaning="mean rate of a transfer"),
+    "drops": Metric(unit=COUNT, measure=_total("ports", "dropped_packets"), meaning="packets dropped"),
+    "pauses": Metric(unit=COUNT, measure=_total("ports", "pauses"), meaning="times a port was paused by PFC"),
+    "paused_time": Metric(unit=DURATION, measure=_total("ports", "paused_ps"), meaning="time paused, over all ports"),
+    "ecn_marks": Metric(unit=COUNT, measure=_total("ports", "ecn_marked_packets"), meaning="packets marked by ECN"),
+    "retransmissions": Metric(
+        unit=COUNT, measure=_total("transfers", "packets_retransmitted"), meaning="packets sent again"
+    ),
+    "cnps": Metric(unit=COUNT, measure=_total("transfers", "cnps"), meaning="congestion notification packets"),
+    "queue.max": Metric(
+        unit=SIZE,
+        measure=lambda record: float(record.tables["ports"]["max_queue_bytes"].max(initial=0)),
+        meaning="the fullest a queue was",
+    ),
+}

@@ -1,0 +1,88 @@
+"""Fabrics as a scenario or a command chooses them: built by name from settings, or read from a file of somebody's."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fabrictune.scenario.binding import Choice, Chosen, bind
+from fabrictune.scenario.mistakes import explain
+from foundation.documents import Key, key_path
+from foundation.errors import InputError, Mistake, choose
+from topology.builders import BUILDERS
+from topology.fabric import Fabric
+from topology.files import write_fabric
+from topology.graphs import write_graphml
+from topology.importers import IMPORTERS, import_fabric
+
+WRITERS = {".json": write_fabric, ".graphml": write_graphml}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FabricFile:
+    """A fabric that somebody else described."""
+
+    file: Path = field(metadata={"help": "topology file"})
+    format: str | None = field(default=None, metadata={"help": "told from the file where it is not given"})
+
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            choose(self.format, tuple(IMPORTERS), where="format", what="format", error=InputError)
+
+
+FABRIC_CHOICE = Choice("builder", {**{name: one.spec for name, one in BUILDERS.items()}, "file": FabricFile})
+
+
+def make_fabric(chosen: Chosen) -> Fabric:
+    """Build or import a fabric; raises InputError."""
+    if isinstance(chosen.spec, FabricFile):
+        return import_fabric([chosen.spec.file], chosen.spec.format)
+    return BUILDERS[chosen.name].build(chosen.spec)
+
+
+def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
+    """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError with every mistake."""
+    choose(builder, tuple(BUILDERS), where="BUILDER", what="builder", error=InputError)
+    values: dict[str, Any] = {}
+    for setting in settings:
+        key, is_there, text = setting.partition("=")
+        if not is_there:
+            raise InputError(Mistake(where=setting, found="no setting", allowed="KEY=VALUE, for example radix=8"))
+        values[key] = _value_of(text)
+    try:
+        spec = bind(BUILDERS[builder].spec, values, folder=Path())
+    except ValidationError as error:
+        raise InputError(*explain(error, CommandLine(builder))) from None
+    return BUILDERS[builder].build(spec)
+
+
+def save_fabric(fabric: Fabric, path: Path) -> None:
+    """Write a fabric in the format that the file's ending names; raises InputError for another ending."""
+    choose(path.suffix, tuple(WRITERS), where=str(path), what="file ending", error=InputError)
+    WRITERS[path.suffix](fabric, path)
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """The place of settings that no file holds, in the order in which they were given."""
+
+    builder: str
+
+    def where(self, *keys: Key) -> str:
+        """Return `clos: num_hosts`."""
+        return f"{self.builder}: {key_path(keys)}"
+
+    def line(self, *keys: Key) -> int:
+        """Return the same for all: there is one line."""
+        return 1
+
+
+def _value_of(text: str) -> Any:
+    """Return a number or truth as such, and anything else as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,82 @@
+"""Laws as a scenario chooses them: by name with the law's own parameters as keys, or by a file of the user's.
+
+`law: dcqcn`, `law: ./my_law.py`, or a mapping with `name` or `file` and `parameters`. A law's `PARAMETERS` follow the
+same convention as specs: `additive_increase_bps` is the key `additive_increase: 40 Mbps`.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from cc.compiling import compile_law
+from cc.interface import CompiledLaw
+from cc.loading import LAWS, is_path, load_law
+from fabrictune.scenario.binding import Choice, Chosen, bind, key_of, show_quantity
+from fabrictune.scenario.mistakes import explain
+from foundation.documents import Document
+from foundation.errors import ScenarioError
+
+
+@dataclass(frozen=True, kw_only=True)
+class LawFile:
+    """A law outside the project. Its parameters are known, and checked, once the file has been loaded."""
+
+    file: Path
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+
+def parameters_spec(module: ModuleType) -> type:
+    """Return a spec dataclass with one field for each parameter of a law."""
+    types = {"i8": int, "f8": float}
+    fields = [(one.name, types[one.dtype], field(default=types[one.dtype](one.default))) for one in module.PARAMETERS]
+    return dataclasses.make_dataclass(f"{module.__name__} parameters", fields, frozen=True, kw_only=True)
+
+
+def settings_spec(module: ModuleType) -> type:
+    """Return the spec of the mapping that chooses a law of the project."""
+    parameters = parameters_spec(module)
+    fields = [("parameters", parameters, field(default_factory=parameters))]
+    return dataclasses.make_dataclass(f"{module.__name__} settings", fields, frozen=True, kw_only=True)
+
+
+def describe_parameters(module: ModuleType) -> list[dict[str, str]]:
+    """Return each parameter of a law as a scenario writes it: key, default, range, meaning."""
+    return [
+        {
+            "key": key_of(one.name),
+            "default": show_quantity(one.name, one.default),
+            "low": show_quantity(one.name, one.low),
+            "high": show_quantity(one.name, one.high),
+            "meaning": one.meaning,
+        }
+        for one in module.PARAMETERS
+    ]
+
+
+def choice_from_text(text: str) -> dict[str, Any]:
+    """Return the mapping that the short form `law: dcqcn` or `law: ./my_law.py` stands for."""
+    return {"file": text} if is_path(text) else {"name": text}
+
+
+SPECS: Mapping[str, type] = {**{name: settings_spec(module) for name, module in LAWS.items()}, "file": LawFile}
+LAW_CHOICE = Choice("name", SPECS, choice_from_text)
+NO_LAW = Chosen(name="none", spec=SPECS["none"]())
+
+
+def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) -> CompiledLaw:
+    """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
+    if not isinstance(law.spec, LawFile):
+        return compile_law(LAWS[law.name], dataclasses.asdict(law.spec.parameters))
+    module = load_law(str(law.spec.file.resolve()), trust_code=trust_code)
+    folder = law.spec.file.parent
+    try:
+        parameters = bind(parameters_spec(module), law.spec.parameters, folder=folder)
+    except ValidationError as error:
+        assert document, "parameters written in code are right"
+        raise ScenarioError(*explain(error, document, "law", "parameters")) from error
+    return compile_law(module, dataclasses.asdict(parameters))

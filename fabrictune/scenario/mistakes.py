@@ -1,0 +1,81 @@
+"""What pydantic found wrong with a mapping, in the project's words: place, what was found, what is allowed, a guess."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from foundation.documents import Key
+from foundation.errors import Mistake, nearest_name
+
+MAX_SHOWN = 60
+
+NEEDED: Mapping[str, str] = {  # what a value should have been, by pydantic's name of the error
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "model_type": "a mapping of keys to values",
+    "dict_type": "a mapping of keys to values",
+    "mapping": "a mapping of keys to values",
+    "list": "a list",
+    "path": "the name of a file",
+    "quantity_type": "a number with its unit",
+}
+
+
+class Places(Protocol):
+    """Where keys stand: a Document, or a command line."""
+
+    def where(self, *keys: Key) -> str:
+        """Return the place for people."""
+
+    def line(self, *keys: Key) -> int:
+        """Return the line, by which mistakes are sorted."""
+
+
+def explain(error: ValidationError, places: Places, *prefix: str) -> list[Mistake]:
+    """Return every mistake in `error` at its place in `places`; `prefix` leads to the mapping that was checked."""
+    mistakes = [_explain_one(dict(detail), places, prefix) for detail in error.errors(include_url=False)]
+    return [mistake for _, mistake in sorted(mistakes, key=lambda pair: pair[0])]
+
+
+def _explain_one(detail: dict[str, Any], places: Places, prefix: tuple[str, ...]) -> tuple[int, Mistake]:
+    keys = (*prefix, *detail["loc"])
+    place = places.where(*keys)
+    return places.line(*keys), _words(detail, place, str(keys[-1]) if keys else "")
+
+
+def _words(detail: dict[str, Any], where: str, name: str) -> Mistake:
+    kind: str = detail["type"]
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    value = detail["input"]
+    match kind:
+        case "mistake":
+            return replace(context["mistake"], where=where)
+        case "missing":
+            return Mistake(where=where, found="missing", next_step=f"add the key {name!r}")
+        case "unknown_key":
+            return _not_among(where, f"unknown key {name!r}", name, context["allowed"])
+        case "no_choice":
+            found = f"no key {context['key']!r} to say which is meant"
+            return Mistake(where=where, found=found, allowed=", ".join(context["allowed"]))
+        case "unknown_choice":
+            return _not_among(where, f"unknown {name} {_shown(value)}", value, context["allowed"])
+        case "literal_error":
+            return _not_among(where, _shown(value), value, re.findall(r"'([^']*)'", context["expected"]))
+        case _ if kind in NEEDED:
+            return Mistake(where=where, found=f"{_shown(value)} where {NEEDED[kind]} is needed")
+    return Mistake(where=where, found=f"{_shown(value)}: {detail['msg']}")
+
+
+def _not_among(where: str, found: str, name: object, allowed: Sequence[str]) -> Mistake:
+    return Mistake(where=where, found=found, allowed=", ".join(allowed), nearest=nearest_name(str(name), allowed))
+
+
+def _shown(value: object) -> str:
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

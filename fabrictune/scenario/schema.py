@@ -1,0 +1,51 @@
+"""What a scenario file may say: each field here is a key there, and `binding` derives the check of the file.
+
+A scenario is data: a question, the fabric and the traffic it is asked of, and the bounds of a good answer. Fabrics,
+workloads, laws and the engine's settings are defined in their own rooms and only chosen from here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fabrictune.scenario.binding import NOT_A_KEY, Choice, Chosen
+from fabrictune.scenario.expectations import Expectation
+from fabrictune.scenario.fabrics import FABRIC_CHOICE
+from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
+from fabrictune.scenario.traffic import TRAFFIC
+from foundation.documents import Document, key_path
+from foundation.errors import InputError, Mistake
+from netsim.config import PacketConfig, ProbeConfig
+from topology.hashing import HashSpec
+
+MAX_SEED = 2**63 - 1
+
+
+TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A question about a fabric, complete enough to be answered twice with the same result."""
+
+    name: str
+    question: str = ""
+    seed: int = 0
+    fabric: Annotated[Chosen, FABRIC_CHOICE]
+    routing: HashSpec = field(default_factory=HashSpec)
+    traffic: Annotated[Chosen, TRAFFIC_CHOICE]
+    law: Annotated[Chosen, LAW_CHOICE] = NO_LAW
+    engine: PacketConfig = field(default_factory=PacketConfig)
+    probe: ProbeConfig | None = None
+    expect: tuple[Expectation, ...] = ()
+    document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
+
+    def __post_init__(self) -> None:
+        if not self.name or "/" in self.name or self.name.startswith("."):
+            allowed = "a name that can be a folder's: no slash, no dot in front"
+            raise InputError(Mistake(where="name", found=repr(self.name), allowed=allowed))
+        if not 0 <= self.seed <= MAX_SEED:
+            raise InputError(Mistake(where="seed", found=str(self.seed), allowed=f"0 to {MAX_SEED}"))
+
+    def where(self, *keys: str) -> str:
+        """Return the place of a key for a Mistake: with file and line where the scenario came from a file."""
+        return self.document.where(*keys) if self.document else key_path(keys)

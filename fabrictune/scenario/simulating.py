@@ -1,0 +1,29 @@
+"""A scenario run in an engine: a RunRecord in which broken expectations are findings."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fabrictune.scenario.composing import compose, compose_law
+from fabrictune.scenario.describing import describe
+from fabrictune.scenario.schema import Scenario
+from foundation.records import RunRecord
+from netsim.packet import run
+
+
+def simulate(
+    scenario: Scenario, *, trust_code: bool = False, progress: Callable[[float], None] | None = None
+) -> RunRecord:
+    """Run the scenario in the packet engine; `progress` is told the share done. Raises InputError."""
+    law = compose_law(scenario, trust_code=trust_code)
+    composed = compose(scenario)
+    record = run(
+        composed.network,
+        composed.traffic,
+        law,
+        scenario.engine,
+        seed=scenario.seed,
+        probe=scenario.probe,
+        progress=progress,
+    )
+    findings = [finding for expectation in scenario.expect if (finding := expectation.finding(record))]
+    return replace(record, run={**record.run, **describe(composed)}, findings=(*findings, *record.findings))

@@ -1,0 +1,87 @@
+"""The few numbers of a simulated run that answer a question, as values for programs and as text for people."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from fabrictune.scenario.expectations import METRICS, completion_times_ps, is_flow, throughputs_bps
+from foundation.records import RunRecord
+from foundation.units import format_bytes, format_duration, format_rate
+
+MAX_LISTED = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferResult:
+    """One transfer over the fabric."""
+
+    transfer: int
+    source: str  # host:port
+    destination: str
+    num_bytes: int
+    completion_time_ps: float  # infinite where it never finished
+    throughput_bps: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a run came to: every metric that a scenario can set a bound for, and the slowest transfers."""
+
+    num_transfers: int
+    metrics: Mapping[str, float]  # in base units: ps, bps, bytes, counts
+    slowest: Sequence[TransferResult]  # slowest first
+
+    def as_json(self) -> dict[str, object]:
+        """Return the summary as JSON values."""
+        return asdict(self)
+
+    @property
+    def metric_rows(self) -> list[tuple[str, str, str]]:
+        """Name, value and meaning of each metric, for people."""
+        return [(name, METRICS[name].show(value), METRICS[name].meaning) for name, value in self.metrics.items()]
+
+    @property
+    def transfer_rows(self) -> list[tuple[str, ...]]:
+        """The slowest transfers, for people."""
+        return [
+            (
+                str(one.transfer),
+                one.source,
+                one.destination,
+                format_bytes(one.num_bytes),
+                METRICS["completion_time.max"].show(one.completion_time_ps),
+                format_rate(one.throughput_bps),
+            )
+            for one in self.slowest
+        ]
+
+
+def summarize(record: RunRecord) -> Summary:
+    """Return the summary of a simulated run."""
+    transfers = {name: column[is_flow(record)] for name, column in record.tables["transfers"].items()}
+    time_ps, rate_bps = completion_times_ps(record), throughputs_bps(record)
+    label = _nic_labels(record)
+    slowest = np.argsort(-time_ps, kind="stable")[:MAX_LISTED]
+    return Summary(
+        num_transfers=len(time_ps),
+        metrics={name: metric.measure(record) for name, metric in METRICS.items()},
+        slowest=[
+            TransferResult(
+                transfer=int(transfers["transfer"][row]),
+                source=label[int(transfers["source"][row])],
+                destination=label[int(transfers["destination"][row])],
+                num_bytes=int(transfers["bytes"][row]),
+                completion_time_ps=float(time_ps[row]),
+                throughput_bps=float(rate_bps[row]),
+            )
+            for row in slowest
+        ],
+    )
+
+
+def _nic_labels(record: RunRecord) -> dict[int, str]:
+    """Return `host:port` for every NIC, by the first of its ports."""
+    ports = record.tables["fabric"]
+    rows = np.nonzero(ports["nic"] >= 0)[0][::-1]
+    return {int(ports["nic"][row]): f"{ports['node_name'][row]}:{ports['port_name'][row]}" for row in rows}

@@ -1,0 +1,135 @@
+"""What a scenario can send over a fabric: netsim's workloads, a training job's collectives, and traces from files.
+
+`TRAFFIC` lists them all; each is a spec and a function from it to queue pairs and a TrafficTrace. This module only joins
+rooms: the job and its expansion come from collectives, the placement from topology.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collectives.expansion import ExpansionSpec, expand
+from collectives.jobs import data_parallel_step
+from foundation.errors import InputError, Mistake, TraceError, choose
+from foundation.layout import ParallelLayout
+from foundation.traces import CommTrace, IntColumn, Medium, TrafficTrace
+from netsim.workloads import WORKLOADS
+from topology.fabric import Fabric
+from topology.network import QueuePairs
+from topology.placement import PLACEMENTS, Placement, place
+from topology.queue_pairs import make_queue_pairs
+
+Made = tuple[QueuePairs, TrafficTrace]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Something a scenario can send."""
+
+    spec: type
+    make: Callable[[Any, Fabric, int], Made]  # (spec, fabric, seed)
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """A job's ranks, and where they run."""
+
+    layout: ParallelLayout = field(metadata={"help": "degrees of tensor, data and pipeline parallelism"})
+    placement: str = field(default="contiguous", metadata={"help": "how ranks are dealt to GPUs"})
+    gpus_per_host: int | None = field(default=None, metadata={"help": "as many as a host has NICs"})
+    expansion: ExpansionSpec = field(default_factory=ExpansionSpec, metadata={"help": "requests to messages"})
+
+    def __post_init__(self) -> None:
+        choose(self.placement, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
+        if self.gpus_per_host is not None and self.gpus_per_host < 1:
+            raise InputError(Mistake(where="gpus_per_host", found=str(self.gpus_per_host), allowed="1 or more"))
+
+    def place_on(self, fabric: Fabric) -> Placement:
+        """Return where each rank runs; raises InputError where the fabric is too small."""
+        gpus_per_host = self.gpus_per_host or int(np.bincount(fabric.nic_host_C).max(initial=1))
+        return place(self.layout, fabric, self.placement, gpus_per_host=gpus_per_host)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllReduceSpec(JobSpec):
+    """One gradient all-reduce in every data-parallel group of a job, all at once."""
+
+    message_bytes: int = field(metadata={"help": "gradients of one rank"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.message_bytes < 1:
+            raise InputError(Mistake(where="message_bytes", found=str(self.message_bytes), allowed="1 B or more"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommTraceSpec(JobSpec):
+    """What a job asked for, from a file."""
+
+    file: Path = field(metadata={"help": "communication trace (Parquet)"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficTraceSpec:
+    """What the wires carry, from a file; endpoints are NICs of the fabric."""
+
+    file: Path = field(metadata={"help": "traffic trace (Parquet)"})
+    priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
+
+
+def make_all_reduce(spec: AllReduceSpec, fabric: Fabric, seed: int) -> Made:
+    """Return the all-reduces of a job's data-parallel groups, expanded on its placement."""
+    return expand(data_parallel_step(spec.layout, spec.message_bytes), spec.place_on(fabric), fabric, spec.expansion)
+
+
+def make_from_comm_trace(spec: CommTraceSpec, fabric: Fabric, seed: int) -> Made:
+    """Return the expansion of a communication trace; raises TraceError."""
+    return expand(CommTrace.read(spec.file), spec.place_on(fabric), fabric, spec.expansion)
+
+
+def make_from_traffic_trace(spec: TrafficTraceSpec, fabric: Fabric, seed: int) -> Made:
+    """Return a traffic trace with the queue pairs it uses; raises TraceError."""
+    trace = TrafficTrace.read(spec.file)
+    return _queue_pairs_of(trace, fabric, spec), trace
+
+
+def _queue_pairs_of(trace: TrafficTrace, fabric: Fabric, spec: TrafficTraceSpec) -> QueuePairs:
+    """Return one queue pair for each row number in the trace, between the endpoints of its transfers."""
+    on_fabric = trace.medium_N == Medium.FABRIC
+    qp, source, destination = trace.qp_N[on_fabric], trace.source_N[on_fabric], trace.destination_N[on_fabric]
+    found, first = np.unique(qp, return_index=True)
+    if not np.array_equal(found, np.arange(len(found))):
+        raise _trace_error(spec, "queue pairs that are not numbered 0, 1, 2, ...")
+    _check_endpoints(spec, fabric, source, destination)
+    if (source != source[first][qp]).any() or (destination != destination[first][qp]).any():
+        raise _trace_error(spec, "a queue pair with transfers between different endpoints")
+    return make_queue_pairs(source[first], destination[first], priority=spec.priority)
+
+
+def _check_endpoints(spec: TrafficTraceSpec, fabric: Fabric, *endpoints: IntColumn) -> None:
+    for nic in np.concatenate(endpoints):
+        if not 0 <= nic < fabric.num_nics:
+            allowed = f"0 to {fabric.num_nics - 1}, the NICs of the fabric"
+            raise _trace_error(spec, f"endpoint {nic}, which the fabric does not have", allowed)
+
+
+def _trace_error(spec: TrafficTraceSpec, found: str, allowed: str = "") -> TraceError:
+    return TraceError(Mistake(where=str(spec.file), found=found, allowed=allowed))
+
+
+TRAFFIC: Mapping[str, Traffic] = {
+    **{name: Traffic(spec=one.spec, make=one.make, summary=one.summary) for name, one in WORKLOADS.items()},
+    "all_reduce": Traffic(
+        spec=AllReduceSpec, make=make_all_reduce, summary="a training job's data-parallel all-reduces, all at once"
+    ),
+    "comm_trace": Traffic(
+        spec=CommTraceSpec, make=make_from_comm_trace, summary="what the ranks of a job asked for, from a file"
+    ),
+    "traffic_trace": Traffic(
+        spec=TrafficTraceSpec, make=make_from_traffic_trace, summary="what the wires carried, from a file"
+    ),
+}
