@@ -14,7 +14,6 @@ class Cell:
 
     text: str | Markup
     sort: float | None = None
-    note: str = ""  # small, beside the text
     tone: str = ""  # "good" or "bad"
 
 
@@ -25,6 +24,7 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
+    is_folded: bool = False  # shown when asked for
     left_out: str = ""  # what a bounded table does not show, and where it is
 
 
@@ -47,14 +47,14 @@ class Section:
     blocks: tuple[Figure | Table, ...]
 
 
-def words(content: str | Markup, *, note: str = "", tone: str = "") -> Cell:
+def words(content: str | Markup, *, tone: str = "") -> Cell:
     """Return a cell of text."""
-    return Cell(text=content, note=note, tone=tone)
+    return Cell(text=content, tone=tone)
 
 
-def number(value: float, shown: str | Markup, *, note: str = "", tone: str = "") -> Cell:
+def number(value: float, shown: str | Markup, *, tone: str = "") -> Cell:
     """Return a cell of a number: `shown` is what stands there, `value` what it sorts by."""
-    return Cell(text=shown, sort=float(value), note=note, tone=tone)
+    return Cell(text=shown, sort=float(value), tone=tone)
 
 
 def percent(fraction: float) -> str:

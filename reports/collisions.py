@@ -54,5 +54,5 @@ def _collision_row(run: Run, port: int, queue_pairs: list[int], demand_bps: floa
         number(demand_bps, format_rate(demand_bps) if demand_bps else MISSING),
         number(rate_bps, format_rate(rate_bps)),
         number(load, percent(load) if demand_bps else MISSING, tone="bad" if load > 1 else ""),
-        words(named, note=f"and {more:,} more" if more > 0 else ""),
+        words(f"{named} and {more:,} more" if more > 0 else named),
     )

@@ -76,9 +76,10 @@ class FabricView:
         return self.port_node_P[self.port_peer_P]
 
     @cached_property
-    def is_between_switches_P(self) -> NDArray[np.bool_]:
-        """Ports whose link has a switch at both ends: the ones ECMP chooses among."""
-        return ~(self.is_host_N[self.port_node_P] | self.is_host_N[self.peer_node_P])
+    def compared_ports(self) -> IntArray:
+        """Ports of the links between switches, which ECMP chooses among; every port of a fabric without such links."""
+        touches_host_P = self.is_host_N[self.port_node_P] | self.is_host_N[self.peer_node_P]
+        return np.nonzero(~touches_host_P)[0] if not touches_host_P.all() else np.arange(self.num_ports)
 
     @cached_property
     def nic_port_C(self) -> IntArray:

@@ -9,6 +9,7 @@ Shapes: N nodes, P ports, B boxes, U bundles.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reports.fabric_view import FabricView, IntArray
 from topology.fabric import NO_GROUP, NO_RAIL
@@ -28,6 +29,7 @@ class Folded:
     group_B: IntArray  # NO_GROUP where a box holds nodes of several
     bundle_P: IntArray  # ports of both directions of a link are in one bundle
     ends_U2: IntArray  # the bundle's two boxes, lower tier first
+    is_edge_U: NDArray[np.bool_]  # bundles that end at hosts
     folded_by: str  # "" where each node is drawn
 
 
@@ -75,6 +77,7 @@ def _fold_by(fabric: FabricView, keys: tuple[IntArray, ...], folded_by: str) -> 
         group_B=fabric.node_group_N[first_B] if folded_by in ("", "group") else np.full(len(first_B), NO_GROUP),
         bundle_P=bundle_P.reshape(-1),
         ends_U2=ends_U2,
+        is_edge_U=np.asarray(fabric.is_host_N[first_B][ends_U2].any(axis=1)),
         folded_by=folded_by,
     )
 

@@ -1,5 +1,6 @@
 """The table of indicators: the draft's names down the side, one column a run, ratios to the first."""
 
+import math
 from collections.abc import Sequence
 
 from foundation.units import format_bytes, format_duration, format_rate
@@ -23,25 +24,23 @@ def kpi_section(runs: Sequence[Run]) -> Section | None:
 
 def kpi_table(runs: Sequence[Run], kind: str) -> Table:
     """Return a row for each indicator that any of the runs has."""
-    found = {run.label: {kpi.name: kpi for kpi in run_kpis(run)} for run in runs}
-    kpis = {name: kpi for of_run in found.values() for name, kpi in of_run.items()}
+    found = [{kpi.name: kpi for kpi in run_kpis(run)} for run in runs]
+    kpis = {name: kpi for of_run in found for name, kpi in of_run.items()}
+    headings = [runs[0].label]
+    for run in runs[1:]:
+        headings += [run.label, f"{TIMES} {runs[0].label}"]
     rows = tuple(
-        (
-            words(name),
-            *(_value_cell(of_run.get(name), _baseline(found, name, label)) for label, of_run in found.items()),
-            words(kpi.bound),
-            words(kpi.formula),
-        )
+        (words(name), *_values([of_run.get(name) for of_run in found]), words(kpi.bound), words(kpi.formula))
         for name, kpi in kpis.items()
     )
-    return Table(caption=kind, headings=("Indicator", *found, "Bound", "Formula"), rows=rows)
+    return Table(caption=kind, headings=("Indicator", *headings, "Bound", "Formula"), rows=rows)
 
 
 def format_kpi(kpi: Kpi) -> str:
     """Return an indicator's value for people, with its unit."""
     match kpi.unit:
         case "ps":
-            return format_duration(kpi.value)
+            return format_duration(kpi.value) if kpi.value else "0 s"
         case "bps":
             return format_rate(kpi.value)
         case "bytes":
@@ -56,15 +55,20 @@ def format_kpi(kpi: Kpi) -> str:
             return f"{kpi.value:.3f}"
 
 
-def _baseline(found: dict[str, dict[str, Kpi]], name: str, label: str) -> Kpi | None:
-    """Return the first run's indicator, for every run but itself."""
-    first = next(iter(found))
-    return found[first].get(name) if label != first else None
+def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
+    """Return one cell for the first run, then two for each other: its value, and its ratio to the first."""
+    first, *others = kpis
+    cells = [_value_cell(first)]
+    for kpi in others:
+        cells.append(_value_cell(kpi))
+        if kpi is None or first is None or first.value == 0:
+            cells.append(number(math.inf, MISSING))
+        else:
+            cells.append(number(kpi.value / first.value, f"{kpi.value / first.value:.2f}"))
+    return cells
 
 
-def _value_cell(kpi: Kpi | None, baseline: Kpi | None) -> Cell:
+def _value_cell(kpi: Kpi | None) -> Cell:
     if kpi is None:
-        return words(MISSING)
-    note = f"{TIMES} {kpi.value / baseline.value:.2f}" if baseline is not None and baseline.value > 0 else ""
-    tone = {True: "good", False: "bad", None: ""}[kpi.is_within]
-    return number(kpi.value, format_kpi(kpi), note=note, tone=tone)
+        return number(math.inf, MISSING)
+    return number(kpi.value, format_kpi(kpi), tone={True: "good", False: "bad", None: ""}[kpi.is_within])

@@ -2,10 +2,10 @@
 
 An indicator whose inputs a record lacks is left out, never shown as zero. Two need to know what the job was: JCT ratio
 reads `run["ideal_ps"]`, the job's time on an ideal fabric, and BusBW reads `run["collective"]`, a mapping with
-`operation` ("all_reduce"), `num_ranks`, `bytes` (nccl-tests' size) and `line_rate_bps`.
+`bytes` (nccl-tests' size), `busbw_factor` (2 (n - 1)/n for an all-reduce over n ranks) and `line_rate_bps`.
 
 Source: draft-calabria-bmwg-ai-fabric-training-bench-04 (names, indicative bounds); Jain, Chiu and Hawe,
-DEC-TR-301 (1984) for the fairness index; `collectives.bounds` for bus bandwidth.
+DEC-TR-301 (1984) for the fairness index; nccl-tests, PERFORMANCE.md for bus bandwidth.
 Left out: convergence time and out-of-order rate, which need rates and arrivals over time.
 """
 
@@ -16,9 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.bounds import bus_bandwidth_bps
 from foundation.records import RunRecord
-from foundation.traces import Operation
 from reports.link_load import carried_load, offered_load
 from reports.runs import Run, open_run
 
@@ -48,6 +46,11 @@ def job_completion_time_ps(ready_ps: Array, finish_ps: Array) -> int:
 def job_completion_ratio(measured_ps: float, ideal_ps: float) -> float:
     """JCT ratio: measured over ideal, 1 at best."""
     return measured_ps / ideal_ps
+
+
+def bus_bandwidth_bps(num_bytes: float, busbw_factor: float, time_ps: float) -> float:
+    """BusBW: size times bus factor over time, comparable with a link's rate whatever the number of ranks."""
+    return 8 * num_bytes * busbw_factor * PICOSECONDS / time_ps
 
 
 def throughput_bps(delivered_bytes: Array, time_ps: float) -> float:
@@ -131,13 +134,12 @@ def _bus_bandwidth(run: Run, jct_ps: int) -> Iterator[Kpi]:
     collective = run.record.run.get("collective")
     if not isinstance(collective, Mapping):
         return
-    name, num_ranks = str(collective.get("operation")).upper(), _positive(collective.get("num_ranks"))
-    num_bytes, line_rate_bps = _positive(collective.get("bytes")), _positive(collective.get("line_rate_bps"))
-    if name in Operation.__members__ and name != "BARRIER" and num_ranks and num_bytes and line_rate_bps:
-        value = bus_bandwidth_bps(Operation[name], int(num_ranks), int(num_bytes), jct_ps)
-        kpi = Kpi(
-            name="BusBW", value=value, unit="bps", formula="size times bus factor ÷ JCT", bound="≥ 90 % of line rate"
-        )
+    num_bytes, factor = _positive(collective.get("bytes")), _positive(collective.get("busbw_factor"))
+    line_rate_bps = _positive(collective.get("line_rate_bps"))
+    if num_bytes and factor and line_rate_bps:
+        value = bus_bandwidth_bps(num_bytes, factor, jct_ps)
+        formula = "size of the collective, times its bus factor, ÷ JCT"
+        kpi = Kpi(name="BusBW", value=value, unit="bps", formula=formula, bound="≥ 90 % of line rate")
         yield _bounded(kpi, low=0.9 * line_rate_bps)
 
 
@@ -206,8 +208,13 @@ def _links(run: Run) -> Iterator[Kpi]:
     for load in (offered_load(run), carried_load(run)):
         if load is None:
             continue
-        compared_P = load.fabric.is_between_switches_P
-        load_L = load.load_P[compared_P if compared_P.any() else slice(None)]
+        load_L = load.load_P[load.fabric.compared_ports]
+        yield Kpi(
+            name=f"Highest {load.measure}",
+            value=float(load_L.max()),
+            unit="fraction",
+            formula=f"{load.measure} of the busiest link between switches (not in the draft)",
+        )
         if load_L.mean() > 0:
             yield Kpi(
                 name=f"MMR, {load.measure}",

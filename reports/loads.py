@@ -16,7 +16,7 @@ from reports.load_scale import step_of
 from reports.runs import Run
 
 MAX_BARS = 128  # a class of more links is shown by the highest of each run of neighbours in rank
-MAX_ROWS = 12
+MAX_ROWS = 8
 LEFT, GAP, ROW_HEIGHT, PLOT_HEIGHT = 150.0, 28.0, 84.0, 52.0
 
 
@@ -24,10 +24,11 @@ def loads_section(runs: Sequence[Run]) -> Section | None:
     """Return the load profile of each measure and the busiest links of each run, or None."""
     blocks: list[Figure | Table] = []
     for measure in (offered_load, carried_load):
-        loads = [load for run in runs if (load := measure(run)) is not None]
+        loads = [(run, load) for run in runs if (load := measure(run)) is not None]
         if loads:
-            blocks.append(draw_profiles(loads))
-            blocks += [busiest_links(run, load) for run in runs if (load := measure(run)) is not None]
+            is_second = bool(blocks)
+            blocks.append(draw_profiles([load for _, load in loads]))
+            blocks += [busiest_links(run, load, is_folded=is_second) for run, load in loads]
     if not blocks:
         return None
     lead = "Each bar is one link direction, busiest first. Flat is fair; a steep left edge means hash collisions."
@@ -98,10 +99,9 @@ def _profile_row(label: str, name: str, load_L: NDArray[np.float64]) -> tuple[Ce
     )
 
 
-def busiest_links(run: Run, load: LinkLoad) -> Table:
+def busiest_links(run: Run, load: LinkLoad, *, is_folded: bool) -> Table:
     """Return the links between switches (all links, where there are none) with the highest load."""
-    compared = np.nonzero(load.fabric.is_between_switches_P)[0]
-    compared = compared if len(compared) else np.arange(load.fabric.num_ports)
+    compared = load.fabric.compared_ports
     used = compared[load.load_P[compared] > 0]
     ranked = used[np.argsort(-load.load_P[used], kind="stable")]
     shown = ranked[:MAX_ROWS].tolist()
@@ -114,7 +114,7 @@ def busiest_links(run: Run, load: LinkLoad) -> Table:
         assert run.ports is not None, "utilisation comes from the table ports"
         headings = ("Link", "Sent", "Rate", "Load")
         rows = [_carried_row(load, port, run.ports) for port in shown]
-    return Table(caption=caption, headings=headings, rows=tuple(rows), left_out=rest)
+    return Table(caption=caption, headings=headings, rows=tuple(rows), left_out=rest, is_folded=is_folded)
 
 
 def _offered_row(load: LinkLoad, port: int, loads_P: Columns) -> tuple[Cell, ...]:

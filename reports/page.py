@@ -59,9 +59,10 @@ def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
         raise RecordError(Mistake(where="", found="no run record", next_step="name at least one folder a run wrote"))
     records = [RunRecord.read(directory) for directory in directories]
     labels = [directory.resolve().name for directory in directories]
+    names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
     path = out or directories[0] / PAGE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(build_page(records, title=", ".join(labels), labels=labels), encoding="utf-8")
+    path.write_text(build_page(records, title=" / ".join(names), labels=labels), encoding="utf-8")
     return path
 
 
@@ -90,6 +91,7 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
     style, script = _asset("page.css"), _asset("page.js")
     return environment.get_template("page.html.j2").render(
         title=title,
+        questions=_questions(runs),
         verdict=judge(runs),
         has_several=len(runs) > 1,
         sections=sections,
@@ -99,6 +101,12 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+def _questions(runs: Sequence[Run]) -> list[str]:
+    """Return what the scenarios set out to answer, each question once."""
+    asked = [run.record.run.get("question") for run in runs]
+    return list(dict.fromkeys(question for question in asked if isinstance(question, str) and question))
 
 
 def _asset(name: str) -> Markup:

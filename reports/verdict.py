@@ -13,7 +13,7 @@ from reports.runs import Run
 MAX_GROUPS = 40
 MAX_ALIKE = 50  # findings of one group that are listed
 
-HEADLINE = ("JCT", "P99 FCT", "MMR, offered load", "PFC pause duration", "Packet drop")  # indicators above the fold
+HEADLINE = ("JCT", "P99 FCT", "Highest offered load", "PFC pause duration", "Packet drop")  # indicators above the fold
 
 
 @dataclass(frozen=True, kw_only=True)
