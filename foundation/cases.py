@@ -6,7 +6,7 @@ Each package lists its own cases in its `conformance.py`; `fabrictune conformanc
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +26,20 @@ class Case:
         assert self.low <= self.high, f"{self.name}: an empty band"
 
 
-def around(expected: float, fraction: float) -> dict[str, float]:
+class Band(TypedDict):
+    """Three of a Case's keyword arguments."""
+
+    expected: float
+    low: float
+    high: float
+
+
+def around(expected: float, fraction: float) -> Band:
     """Return `expected` with a band of plus or minus a fraction of it, as keyword arguments of Case."""
     margin = abs(expected) * fraction
     return {"expected": expected, "low": expected - margin, "high": expected + margin}
 
 
-def exactly(expected: float) -> dict[str, float]:
+def exactly(expected: float) -> Band:
     """Return `expected` as a band of one value, as keyword arguments of Case."""
     return {"expected": expected, "low": expected, "high": expected}
