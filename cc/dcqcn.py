@@ -154,23 +154,23 @@ def on_cnp(params: Any, flow: Any, now_ps: int) -> int:
 
 
 def on_timer(params: Any, flow: Any, now_ps: int, timer: int) -> int:
-    """Count one expiry of the rate timer; it rests once the flow is back at line rate."""
-    flow.timer_stage += 1
+    """Raise the rate and count one expiry of the rate timer, which rests once the flow is back at line rate."""
     _increase(params, flow)
+    flow.timer_stage += 1
     if flow.rate_bps < flow.line_rate_bps:
         flow.deadline_ps[RATE_TIMER] = now_ps + params.rate_timer_ps
     return Status.OK
 
 
 def on_send(params: Any, flow: Any, now_ps: int, sent_bytes: int) -> int:
-    """Count bytes towards the byte counter, unless there is nothing left to raise."""
+    """Count bytes; when the byte counter expires, raise the rate. At line rate there is nothing left to raise."""
     if flow.rate_bps >= flow.line_rate_bps or params.byte_counter_bytes == 0:
         return Status.OK
     flow.counted_bytes += sent_bytes
     if flow.counted_bytes >= params.byte_counter_bytes:
         flow.counted_bytes -= params.byte_counter_bytes
-        flow.byte_stage += 1
         _increase(params, flow)
+        flow.byte_stage += 1
     return Status.OK
 
 

@@ -9,17 +9,25 @@ keeps at most `cwnd_bytes` in flight (below one packet is allowed: one packet ev
 A module that is a law defines:
 
 - `PARAMETERS`: tuple of `Parameter`; become the fields of `params`
-- `STATE`: tuple of (name, NumPy type code) pairs; fields of `flow` after the engine's header, zero at the start
-- `on_start(params, flow, now_ps)`, and any of
-- `on_ack(params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry)`
-- `on_cnp(params, flow, now_ps)`, `on_nack(params, flow, now_ps)`, `on_timeout(params, flow, now_ps)`
-- `on_timer(params, flow, now_ps, timer)`, `on_send(params, flow, now_ps, sent_bytes)`
+- `STATE`: tuple of (name, type) or (name, type, (length,)), type one of f8, i8, i4; fields of `flow` after the engine's
+  header, zero at the start
+- `on_start(params, flow, now_ps)`: the flow's first data is ready; must set rate_bps and cwnd_bytes; and any of
+- `on_ack(params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry)`: payload
+  newly acknowledged; the round trip of the packet that caused the acknowledgement, the part of it spent in end hosts,
+  the links it crossed, and whether it was marked
+- `on_cnp(params, flow, now_ps)`: a congestion notification arrived
+- `on_nack(params, flow, now_ps)`: the receiver reports a gap; `on_timeout(params, flow, now_ps)`: the retransmission
+  timer expired; in both cases the engine goes back by itself
+- `on_timer(params, flow, now_ps, timer)`: deadline_ps[timer] was reached; it reads NEVER until the law sets it again
+- `on_send(params, flow, now_ps, sent_bytes)`: a packet left with so much payload, first or repeated
 - `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE); without
   it the engine collects none and passes an array it must not read.
 
-A handler not defined is not called. Interpreted and compiled runs agree bit for bit if handlers use only
-+ - * / , comparisons, `math.sqrt` and `integer_power`; `**` and `exp` round differently in compiled code.
-This interface is frozen: it may grow at the end of a record, never change before it.
+A handler not defined is not called. Functions and numbers of the module, and functions it imports, may be used in
+handlers; the module needs no compiler's decorators. Interpreted and compiled runs agree bit for bit if handlers use
+only + - * / on numbers, // and % on integers, comparisons, `min`, `max`, `abs`, `math.sqrt` and `integer_power`; `**`
+and `exp` round differently in compiled code.
+This interface is frozen: it may grow at the end of a record or by a new event, never change before it.
 
 Source: the events are those that DCQCN (SIGCOMM'15), TIMELY (SIGCOMM'15), HPCC (SIGCOMM'19) and Swift (SIGCOMM'20)
 react to.

@@ -62,6 +62,7 @@ class HandCalledLaw:
         self.name = law.name
         self.params = law.params
         self.flow_dtype = law.flow_dtype
+        self.events = tuple(law.handler_address)
         self._functions = {event: _c_function(event, address) for event, address in law.handler_address.items()}
 
     def call(self, event: str, flow: Record, *arguments: Any) -> Status:
