@@ -17,9 +17,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
@@ -27,18 +29,17 @@ from foundation.errors import InputError, Mistake
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 64
-MAX_NODES = 1_000_000  # values in a file, aliases unfolded
+MAX_NODES = 500_000  # values in a YAML file, aliases unfolded, and values of JSON whose lines are known
 MAX_DIGITS = 18  # characters of a number; a longer one stays text in YAML and is refused in JSON
 
 Key = str | int
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """The line on which a value stands, and the marks of what it contains."""
 
     line: int
-    inner: Mapping[Key, "Mark"] = field(default_factory=dict)
+    inner: Mapping[Key, "Mark"] = MappingProxyType({})
     num_nodes: int = 1
 
 
@@ -95,7 +96,7 @@ def load_json(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
         _refuse(str(path), "values nested too deeply to read")
     except ValueError as error:
         _refuse(str(path), f"no JSON that can be used: {error}")
-    return Document(path=path, tree=tree, find_marks=lambda: _json_marks(text))
+    return Document(path=path, tree=tree, find_marks=cache(lambda: _json_marks(text)))
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
@@ -307,32 +308,32 @@ _JSON_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
 
 
 def _json_marks(text: str) -> Mark:
-    """Return the marks of JSON text that is known to be valid."""
+    """Return the marks of the first MAX_NODES values of JSON text that is known to be valid."""
     root: dict[Key, Mark] = {}
-    line = 1
-    stack: list[tuple[dict[Key, Mark], bool]] = [(root, False)]  # marks of what is open, and whether by key
-    pending: Key | None = None
+    stack: list[tuple[dict[Key, Mark], bool]] = [(root, False)]  # marks of what is open, and whether it has keys
+    line, num_marks = 1, 0
+    key: Key | None = None
     for match in _JSON_PIECE.finditer(text):
         piece = match.group()
+        marks, has_keys = stack[-1]
         if piece == "\n":
             line += 1
-        elif piece in "{[":
-            inner: dict[Key, Mark] = {}
-            marks, by_key = stack[-1]
-            key = pending if by_key and pending is not None else len(marks)
-            marks[key] = Mark(marks[key].line if by_key and key in marks else line, inner)
-            stack.append((inner, piece == "{"))
-            pending = None
-        elif piece in "}]":
+        elif piece in ("}", "]"):
             stack.pop()
-            pending = None
+            key = None
         elif piece == ",":
-            pending = None
+            key = None
+        elif has_keys and key is None:
+            key = str(json.loads(piece))
+            marks[key] = Mark(line)
         elif piece != ":":
-            marks, by_key = stack[-1]
-            if not by_key:
-                marks[len(marks)] = Mark(line)
-            elif pending is None:
-                pending = json.loads(piece)
-                marks[pending] = Mark(line)
+            place = len(marks) if key is None else key
+            inner: dict[Key, Mark] = {}
+            marks[place] = Mark(marks[place].line if place in marks else line, inner)
+            if piece in ("{", "["):
+                stack.append((inner, piece == "{"))
+                key = None
+            num_marks += 1
+            if num_marks == MAX_NODES:
+                break
     return root[0]

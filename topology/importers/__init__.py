@@ -1,0 +1,71 @@
+"""Importers: files that others wrote in, Fabric out. One format a file, listed here.
+
+A topology file says what is cabled to what, seldom all that an engine needs: each importer says which defaults it fills
+in and what it skips, and returns a note of every such case beside the fabric.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foundation.errors import InputError, Mistake, choose
+from topology.fabric import Fabric
+from topology.files import is_own_file, read_fabric
+from topology.importers.cabling import Imported
+from topology.importers.containerlab import is_containerlab, load_containerlab
+from topology.importers.sonic import is_sonic, load_sonic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importer:
+    """A format that can be read."""
+
+    summary: str
+    recognises: Callable[[Path], bool]
+    load: Callable[[Sequence[Path]], Imported]
+
+    def read(self, paths: Sequence[Path]) -> Fabric:
+        """Return the fabric that the files describe; raises InputError."""
+        return self.load(paths).fabric
+
+
+def _load_own(paths: Sequence[Path]) -> Imported:
+    if len(paths) != 1:
+        raise InputError(Mistake(where=str(paths[1]), found="a second file", allowed="one fabric file"))
+    return Imported(fabric=read_fabric(paths[0]), notes=())
+
+
+IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file reads them
+    "fabrictune": Importer(summary="the project's own JSON file", recognises=is_own_file, load=_load_own),
+    "containerlab": Importer(
+        summary="containerlab topology (*.clab.yml)", recognises=is_containerlab, load=load_containerlab
+    ),
+    "sonic": Importer(summary="SONiC config_db.json, one file a switch", recognises=is_sonic, load=load_sonic),
+}
+
+
+def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  # noqa: A002
+    """Return the fabric that the files describe, in a named format or the one they look like; raises InputError."""
+    return import_with_notes(paths, format).fabric
+
+
+def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Imported:  # noqa: A002
+    """Return the fabric with a note of every default filled in and everything skipped; raises InputError."""
+    missing = [path for path in paths if not path.is_file()]
+    if missing or not paths:
+        wheres = [str(path) for path in missing] or ["topology"]
+        raise InputError(*(Mistake(where=where, found="no such file", next_step="check the path") for where in wheres))
+    if format is not None:
+        choose(format, tuple(IMPORTERS), where="format", what="format", error=InputError)
+        return IMPORTERS[format].load(paths)
+    for importer in IMPORTERS.values():
+        if all(importer.recognises(path) for path in paths):
+            return importer.load(paths)
+    raise InputError(
+        Mistake(
+            where=", ".join(str(path) for path in paths),
+            found="a format that no importer recognises",
+            allowed="; ".join(f"{name}: {importer.summary}" for name, importer in IMPORTERS.items()),
+            next_step="name the format",
+        )
+    )

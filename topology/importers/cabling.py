@@ -1,0 +1,136 @@
+"""Cabling: nodes and cables as files name them, before they are a Fabric.
+
+Importers fill it and go on after a mistake, so that one run tells every mistake of a file, each with its line. What is
+left out or filled in is kept as notes for the reader. A switch whose tier no file tells gets its distance in links to
+the nearest host, which is its tier in every CLOS fabric.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+
+from foundation.errors import FabricError, Mistake, nearest_name
+from topology.draft import FabricDraft
+from topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
+
+DEFAULT_RATE_BPS = 100_000_000_000
+DEFAULT_CABLE_MM = 10_000
+MAX_MISTAKES = 100  # shown of one topology
+MAX_GUESSES = 1_000  # names among which the nearest is sought
+
+End = tuple[str, str]  # node, interface
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """A fabric that was read, and what a reader should know of the reading."""
+
+    fabric: Fabric
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CabledNode:
+    """A host or switch."""
+
+    kind: NodeKind
+    tier: int
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cable:
+    """A link between two interfaces."""
+
+    ends: tuple[End, End]
+    rate_bps: int
+    delay_ps: int
+    where: str
+
+
+@dataclass
+class Cabling:
+    """What has been read so far."""
+
+    name: str
+    nodes: dict[str, CabledNode] = field(default_factory=dict)
+    cables: list[Cable] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add_node(self, name: str, kind: NodeKind, *, where: str, tier: int = UNKNOWN_TIER) -> None:
+        """Add a node, unless one of its name is known."""
+        self.nodes.setdefault(name, CabledNode(kind=kind, tier=tier, where=where))
+
+    def finish(self) -> Imported:
+        """Return the fabric; raises FabricError with every mistake, those of the cables last."""
+        self._check_cables()
+        if self.mistakes:
+            raise FabricError(*self.mistakes)
+        tiers = self._tiers()
+        draft = FabricDraft(self.name)
+        index = {
+            name: draft.add_host(name) if node.kind == NodeKind.HOST else draft.add_switch(name, tier=tiers[name])
+            for name, node in self.nodes.items()
+        }
+        for cable in self.cables:
+            first, second = cable.ends
+            draft.add_link(
+                (index[first[0]], first[1]),
+                (index[second[0]], second[1]),
+                rate_bps=cable.rate_bps,
+                delay_ps=cable.delay_ps,
+            )
+        return Imported(fabric=draft.finish(), notes=tuple(self.notes))
+
+    def add_mistake(self, where: str, found: str, allowed: str = "", nearest: str = "", next_step: str = "") -> None:
+        """Note a mistake; raises FabricError at once when there are too many to read."""
+        self.mistakes.append(Mistake(where=where, found=found, allowed=allowed, nearest=nearest, next_step=next_step))
+        if len(self.mistakes) >= MAX_MISTAKES:
+            raise FabricError(*self.mistakes)
+
+    def _check_cables(self) -> None:
+        used: dict[End, Cable] = {}
+        for cable in self.cables:
+            for end in cable.ends:
+                self._check_end(cable, end, used)
+            (first, _), (second, _) = cable.ends
+            if first == second:
+                self.add_mistake(cable.where, f"a link from {first!r} to itself", "two different nodes")
+
+    def _check_end(self, cable: Cable, end: End, used: dict[End, Cable]) -> None:
+        node, interface = end
+        if node not in self.nodes:
+            self.add_mistake(
+                cable.where,
+                f"a link to the node {node!r}, which does not exist",
+                nearest=nearest_name(node, islice(self.nodes, MAX_GUESSES)),
+                next_step="add the node, or mend its name",
+            )
+        elif end in used:
+            self.add_mistake(
+                cable.where,
+                f"the interface {node}:{interface} a second time (first at {used[end].where})",
+                "one link for each interface",
+            )
+        used.setdefault(end, cable)
+
+    def _tiers(self) -> dict[str, int]:
+        """Return each node's tier, those that are not told by distance from the hosts."""
+        neighbours: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for cable in self.cables:
+            (first, _), (second, _) = cable.ends
+            neighbours[first].append(second)
+            neighbours[second].append(first)
+        tiers = {name: 0 for name, node in self.nodes.items() if node.kind == NodeKind.HOST}
+        frontier = list(tiers)
+        while frontier:
+            reached = _unseen((near for name in frontier for near in neighbours[name]), tiers)
+            tiers.update(dict.fromkeys(reached, tiers[frontier[0]] + 1))
+            frontier = reached
+        told = {name: node.tier for name, node in self.nodes.items() if node.tier != UNKNOWN_TIER}
+        return dict.fromkeys(self.nodes, UNKNOWN_TIER) | tiers | told
+
+
+def _unseen(names: Iterable[str], seen: dict[str, int]) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name not in seen]

@@ -1,0 +1,193 @@
+"""Containerlab topologies (`*.clab.yml`): nodes, and links in their brief and extended forms.
+
+Nodes of kind `linux` (and the other kinds in HOST_KINDS) become hosts with a NIC for each cabled interface; all other
+kinds become switches. Labels of a node override this: `fabrictune-kind: host | switch` and `fabrictune-tier: 2`.
+Containerlab's cables have neither rate nor length; labels of a link may give them (`fabrictune-rate: 400 Gbps`,
+`fabrictune-cable: 30 m`), and every other link gets the defaults, which is noted. Links to the machine that runs the
+lab (`host`, `mgmt-net`, `macvlan`) and links with one end (`dummy`, `vxlan`) carry none of the fabric's traffic; they
+are skipped and noted.
+
+Names may hold `${VAR:=default}` or `${VAR:-default}`: the default is used. A variable without default is refused, since
+the fabric would depend on who reads it.
+
+Source: containerlab, "Topology definition file" and schemas/clab.schema.json (version 0.60).
+Left out: Go templates (render them first), stages, and everything that configures a node.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from foundation.documents import Document, Key, load_yaml
+from foundation.errors import FabricError, InputError, Mistake, UnitError
+from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
+from topology.fabric import UNKNOWN_TIER, NodeKind
+from topology.importers.cabling import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, Cable, Cabling, End, Imported
+
+HOST_KINDS = ("linux", "host", "ext-container", "k8s-kind")
+SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
+KIND_LABEL, TIER_LABEL = "fabrictune-kind", "fabrictune-tier"
+RATE_LABEL, CABLE_LABEL = "fabrictune-rate", "fabrictune-cable"
+
+_VARIABLE = re.compile(r"\$\{?(\w+)(?::[=-]([^}]*))?\}?")
+
+
+def is_containerlab(path: Path) -> bool:
+    """Return whether the file's name is that of a YAML topology."""
+    return path.suffix in (".yml", ".yaml")
+
+
+def load_containerlab(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
+    """Read one topology file; raises InputError with every mistake in it."""
+    if len(paths) != 1:
+        raise InputError(Mistake(where=str(paths[1]), found="a second file", allowed="one containerlab topology"))
+    return _Reader(load_yaml(paths[0]), default_rate_bps).read()
+
+
+class _Reader:
+    """Reads one document into a Cabling."""
+
+    def __init__(self, document: Document, default_rate_bps: int) -> None:
+        self.document = document
+        self.default_rate_bps = default_rate_bps
+        self.num_defaulted = 0
+        self.cabling = Cabling(document.path.name.split(".")[0])
+
+    def read(self) -> Imported:
+        top = self._mapping(self.document.tree)
+        topology = self._mapping(top.get("topology"), "topology")
+        nodes = self._mapping(topology.get("nodes"), "topology", "nodes")
+        if self.cabling.mistakes:
+            raise FabricError(*self.cabling.mistakes)
+        if isinstance(top.get("name"), str):
+            self.cabling.name = self._text(top["name"], "name")
+        for name, node in nodes.items():
+            self._read_node(topology, name, {} if node is None else node)
+        links = topology.get("links")
+        if links is not None and not isinstance(links, list):
+            self._mistake("not a list of links", "a list", "topology", "links")
+        for row, link in enumerate(links if isinstance(links, list) else []):
+            self._read_link(row, link)
+        if self.num_defaulted:
+            rate = format_rate(self.default_rate_bps)
+            self.cabling.notes.append(f"{self.num_defaulted} links without a rate taken to run at {rate}")
+        return self.cabling.finish()
+
+    def _read_node(self, topology: Mapping[str, Any], name: str, node: Any) -> None:
+        keys = ("topology", "nodes", name)
+        settings = self._settings(topology, self._mapping(node, *keys))
+        labels = settings["labels"]
+        kind_name = self._text(settings.get("kind", ""), *keys, "kind")
+        kind = NodeKind.HOST if kind_name in HOST_KINDS else NodeKind.SWITCH
+        if KIND_LABEL in labels:
+            label = str(labels[KIND_LABEL])
+            if label not in ("host", "switch"):
+                self._mistake(f"{KIND_LABEL} {label!r}", "host or switch", *keys, "labels", KIND_LABEL)
+            kind = NodeKind.HOST if label == "host" else NodeKind.SWITCH
+        elif not kind_name:
+            self._mistake("a node without kind", "a kind of its own, of its group, or by default", *keys)
+        tier = str(labels.get(TIER_LABEL, UNKNOWN_TIER))
+        if kind == NodeKind.SWITCH and TIER_LABEL in labels and not re.fullmatch("[1-9]", tier):
+            self._mistake(f"{TIER_LABEL} {tier!r}", "1 to 9", *keys, "labels", TIER_LABEL)
+            tier = str(UNKNOWN_TIER)
+        name = self._text(name, *keys)
+        if name in self.cabling.nodes:
+            self._mistake(f"the node {name!r} a second time", "one name for each node", *keys)
+        where = self.document.where(*keys)
+        self.cabling.add_node(name, kind, where=where, tier=int(tier) if kind == NodeKind.SWITCH else UNKNOWN_TIER)
+
+    def _settings(self, topology: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a node's kind and labels: its own before those of its group, its kind and the defaults."""
+        defaults = _section(topology, "defaults")
+        group = _section(topology, "groups", node.get("group"))
+        kind = node.get("kind", group.get("kind", defaults.get("kind", "")))
+        layers = (defaults, _section(topology, "kinds", kind), group, node)
+        labels = {key: value for layer in layers for key, value in _section(layer, "labels").items()}
+        return {"kind": kind, "labels": labels}
+
+    def _read_link(self, row: int, link: Any) -> None:
+        keys = ("topology", "links", row)
+        before = len(self.cabling.mistakes)
+        link = self._mapping(link, *keys)
+        if len(self.cabling.mistakes) > before:
+            return
+        link_type = link.get("type", "veth")
+        if link_type in SKIPPED_LINK_TYPES:
+            self.cabling.notes.append(f"{self.document.where(*keys)}: a link of type {link_type} skipped")
+            return
+        if link_type != "veth":
+            allowed = ", ".join(("veth", *SKIPPED_LINK_TYPES))
+            self._mistake(f"a link of the type {str(link_type)[:40]!r}", allowed, *keys, "type")
+            return
+        endpoints = link.get("endpoints")
+        if not isinstance(endpoints, list) or len(endpoints) != 2:
+            self._mistake("not two endpoints", '["node:interface", "node:interface"]', *keys, "endpoints")
+            return
+        ends = [self._read_end(end, *keys, "endpoints", column) for column, end in enumerate(endpoints)]
+        outside = [end[0] for end in ends if end and end[0] in SKIPPED_LINK_TYPES and end[0] not in self.cabling.nodes]
+        if outside:
+            self.cabling.notes.append(f"{self.document.where(*keys)}: a link to {outside[0]} skipped")
+        elif ends[0] and ends[1]:
+            self._add_cable((ends[0], ends[1]), _section(link, "labels"), keys)
+
+    def _read_end(self, end: Any, *keys: Key) -> End | None:
+        """Return one end of a link in either form, or None where it has no meaning."""
+        if isinstance(end, str) and ":" in end:
+            node, _, interface = self._text(end, *keys).partition(":")
+        elif isinstance(end, dict) and isinstance(end.get("node"), str) and isinstance(end.get("interface"), str):
+            node, interface = self._text(end["node"], *keys, "node"), self._text(end["interface"], *keys, "interface")
+        else:
+            node = interface = ""
+        if not node or not interface:
+            self._mistake("not an end of a link", '"node:interface", or node and interface', *keys)
+            return None
+        return node, interface
+
+    def _add_cable(self, ends: tuple[End, End], labels: Mapping[str, Any], keys: tuple[Key, ...]) -> None:
+        rate_bps, cable_mm = self.default_rate_bps, DEFAULT_CABLE_MM
+        self.num_defaulted += RATE_LABEL not in labels
+        try:
+            if RATE_LABEL in labels:
+                where = self.document.where(*keys, "labels", RATE_LABEL)
+                rate_bps = parse_rate_bps(str(labels[RATE_LABEL]), where=where)
+            if CABLE_LABEL in labels:
+                where = self.document.where(*keys, "labels", CABLE_LABEL)
+                cable_mm = parse_length_mm(str(labels[CABLE_LABEL]), where=where)
+        except UnitError as error:
+            self.cabling.mistakes.extend(error.mistakes)
+        delay_ps = cable_mm * CABLE_DELAY_PS_PER_MM
+        where = self.document.where(*keys)
+        self.cabling.cables.append(Cable(ends=ends, rate_bps=rate_bps, delay_ps=delay_ps, where=where))
+
+    def _text(self, value: Any, *keys: Key) -> str:
+        """Return text with variables replaced by their defaults; what has none is a mistake."""
+        if not isinstance(value, str):
+            self._mistake(f"a {type(value).__name__}", "text", *keys)
+            return ""
+
+        def default(match: re.Match[str]) -> str:
+            if match[2] is None:
+                self._mistake(f"the variable {match[0]} without a default", "names, or ${NAME:=default}", *keys)
+                return match[0]
+            self.cabling.notes.append(f"{self.document.where(*keys)}: {match[0]} taken as {match[2]!r}")
+            return match[2]
+
+        return _VARIABLE.sub(default, value)
+
+    def _mapping(self, value: Any, *keys: Key) -> Mapping[str, Any]:
+        if isinstance(value, dict):
+            return value
+        self._mistake("nothing" if value is None else "not a mapping", "a mapping", *keys)
+        return {}
+
+    def _mistake(self, found: str, allowed: str, *keys: Key) -> None:
+        self.cabling.add_mistake(self.document.where(*keys), found, allowed)
+
+
+def _section(mapping: Mapping[str, Any], *keys: Any) -> Mapping[str, Any]:
+    """Return the mapping at the end of a path of keys, empty where there is none."""
+    value: Any = mapping
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,251 @@
+"""SONiC switch configurations (`config_db.json`), one file a switch, joined by their neighbour tables.
+
+DEVICE_NEIGHBOR names what hangs on each port. It comes keyed by the local port, with `name` and `port` of the
+neighbour, or keyed by the neighbour, with `local_port` and `port`; tables come nested, or flat as `TABLE|key`. Rates
+are PORT's `speed`, delays follow from CABLE_LENGTH. A link that both switches tell of is one link; a neighbour whose
+own file is not given becomes a node that has just the links told of it. A neighbour is a host if
+DEVICE_NEIGHBOR_METADATA says `Server`, or if it says nothing and the name begins with "server"; all others are
+switches.
+
+Source: SONiC, doc/Configuration.md (DEVICE_NEIGHBOR, PORT, CABLE_LENGTH), and the configurations its minigraph tool
+writes, whose DEVICE_NEIGHBOR is keyed by local port.
+Left out: port channels (their members are links of their own), breakout ports that are not listed, and everything that
+is not cabling.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from foundation.documents import Document, Key, load_json
+from foundation.errors import FabricError, Mistake, UnitError, nearest_name
+from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm
+from topology.fabric import UNKNOWN_TIER, NodeKind
+from topology.importers.cabling import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, MAX_GUESSES, Cable, Cabling, End, Imported
+
+TIER_OF_TYPE = {
+    "ToRRouter": 1,
+    "BackEndToRRouter": 1,
+    "LeafRouter": 2,
+    "BackEndLeafRouter": 2,
+    "SpineRouter": 3,
+    "UpperSpineRouter": 3,
+    "LowerSpineRouter": 3,
+}
+HOST_TYPE = "Server"
+
+
+def is_sonic(path: Path) -> bool:
+    """Return whether the file's name is that of a JSON configuration."""
+    return path.suffix == ".json"
+
+
+def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
+    """Read the configurations of one or several switches; raises InputError with every mistake in them."""
+    switches = [_Switch(load_json(path)) for path in paths]
+    cabling = Cabling(switches[0].name if len(switches) == 1 else f"sonic-{len(switches)}-switches")
+    for switch in switches:
+        cabling.mistakes.extend(switch.mistakes)
+    _add_switches(cabling, switches)
+    if cabling.mistakes:
+        raise FabricError(*cabling.mistakes)
+    _Joiner(cabling, switches, default_rate_bps).join()
+    return cabling.finish()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Neighbour:
+    """One row of DEVICE_NEIGHBOR."""
+
+    local_port: str
+    name: str
+    port: str  # "" where the file does not tell
+    where: str
+
+
+class _Switch:
+    """One configuration: its name, and its tables whatever form they came in."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.mistakes: list[Mistake] = []
+        tree = document.tree if isinstance(document.tree, dict) else {}
+        self.is_flat = any("|" in key for key in tree)
+        self.tables = _nested(tree) if self.is_flat else tree
+        self.port_of_alias = {str(row.get("alias", port)): port for port, row in self.rows("PORT").items()}
+        metadata = self.rows("DEVICE_METADATA").get("localhost", {})
+        self.name = str(metadata.get("hostname", ""))
+        self.tier = TIER_OF_TYPE.get(str(metadata.get("type")), UNKNOWN_TIER)
+        if not self.name:
+            self.mistakes.append(
+                Mistake(
+                    where=document.where("DEVICE_METADATA", "localhost"),
+                    found="no hostname, so no switch configuration",
+                    allowed="a config_db.json with DEVICE_METADATA",
+                    next_step="take the file from /etc/sonic/config_db.json of the switch",
+                )
+            )
+
+    def where(self, table: str, *keys: Key) -> str:
+        """Return the place of a value in the form the file has."""
+        if self.is_flat and keys:
+            return self.document.where(f"{table}|{keys[0]}", *keys[1:])
+        return self.document.where(table, *keys)
+
+    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the rows of a table, empty if it is missing; one of another form is a mistake."""
+        found = self.tables.get(table, {})
+        if isinstance(found, dict) and all(isinstance(row, dict) for row in found.values()):
+            return found
+        mistake = Mistake(where=self.where(table), found=f"a {table} of another form", allowed="rows of named fields")
+        if mistake not in self.mistakes:
+            self.mistakes.append(mistake)
+        return {}
+
+    def neighbours(self) -> Iterator[_Neighbour]:
+        """Yield the rows of DEVICE_NEIGHBOR in both shapes."""
+        for key, row in self.rows("DEVICE_NEIGHBOR").items():
+            is_by_neighbour = "local_port" in row
+            local_port = row.get("local_port", key)
+            name = row.get("name", key if is_by_neighbour else None)
+            port = row.get("port") or ""
+            where = self.where("DEVICE_NEIGHBOR", key)
+            if not all(isinstance(text, str) for text in (local_port, name, port)) or not name or not local_port:
+                self.mistakes.append(
+                    Mistake(
+                        where=where,
+                        found="a neighbour of unknown form",
+                        allowed="name and port by local port, or local_port and port by neighbour",
+                    )
+                )
+                continue
+            yield _Neighbour(local_port=local_port, name=name, port=port, where=where)
+
+    def port_named(self, name: str) -> str:
+        """Return the port of a name or an alias."""
+        return name if name in self.rows("PORT") else self.port_of_alias.get(name, name)
+
+    def cable_mm(self, port: str) -> int | None:
+        """Return the length of a port's cable, None where it is not told."""
+        for key, row in self.rows("CABLE_LENGTH").items():
+            if port in row:
+                try:
+                    return parse_length_mm(str(row[port]), where=self.where("CABLE_LENGTH", key, port))
+                except UnitError as error:
+                    self.mistakes.extend(error.mistakes)
+        return None
+
+    def rate_bps(self, port: str) -> int | None:
+        """Return the rate of a port, None where it is not told."""
+        speed = self.rows("PORT").get(port, {}).get("speed")
+        if speed is None:
+            return None
+        if isinstance(speed, str) and speed.isascii() and speed.isdigit() and len(speed) <= 9 and int(speed) > 0:
+            return int(speed) * 10**6
+        self.mistakes.append(
+            Mistake(
+                where=self.where("PORT", port, "speed"),
+                found=f"a speed of {str(speed)[:40]!r}",
+                allowed='megabits a second as text, such as "400000"',
+            )
+        )
+        return None
+
+    def is_down(self, port: str) -> bool:
+        """Return whether the configuration says that a port is down."""
+        return self.rows("PORT").get(port, {}).get("admin_status") == "down"
+
+
+def _nested(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    tables: dict[str, dict[str, Any]] = {}
+    for key, row in tree.items():
+        table, _, name = key.partition("|")
+        tables.setdefault(table, {})[name] = row
+    return tables
+
+
+def _add_switches(cabling: Cabling, switches: Sequence[_Switch]) -> None:
+    for switch in switches:
+        where = switch.where("DEVICE_METADATA", "localhost", "hostname")
+        if switch.name in cabling.nodes:
+            first = cabling.nodes[switch.name].where
+            found = f"the switch {switch.name!r} a second time (first at {first})"
+            cabling.add_mistake(where, found, "one file for each switch")
+        cabling.add_node(switch.name, NodeKind.SWITCH, where=where, tier=switch.tier)
+
+
+class _Joiner:
+    """Turns the neighbour tables of all files into cables, each told once or twice."""
+
+    def __init__(self, cabling: Cabling, switches: Sequence[_Switch], default_rate_bps: int) -> None:
+        self.cabling = cabling
+        self.switch_of = {switch.name: switch for switch in switches}
+        self.default_rate_bps = default_rate_bps
+        self.num_default_rates = 0
+        self.num_default_cables = 0
+        self.joined: set[frozenset[End]] = set()
+
+    def join(self) -> None:
+        for switch in self.switch_of.values():
+            for neighbour in switch.neighbours():
+                self._add(switch, neighbour)
+            self.cabling.mistakes.extend(switch.mistakes)
+        if self.num_default_rates:
+            rate = format_rate(self.default_rate_bps)
+            self.cabling.notes.append(f"{self.num_default_rates} links without a speed taken to run at {rate}")
+        if self.num_default_cables:
+            length = f"{DEFAULT_CABLE_MM // 1000} m"
+            self.cabling.notes.append(f"{self.num_default_cables} links without a cable length taken as {length}")
+
+    def _add(self, switch: _Switch, neighbour: _Neighbour) -> None:
+        ports = switch.rows("PORT")
+        local_port = switch.port_named(neighbour.local_port)
+        if local_port not in ports:
+            self.cabling.add_mistake(
+                neighbour.where,
+                f"a neighbour on {neighbour.local_port!r}, which PORT does not list",
+                nearest=nearest_name(neighbour.local_port, islice(ports, MAX_GUESSES)),
+            )
+            return
+        if switch.is_down(local_port):
+            self.cabling.notes.append(f"{neighbour.where}: the link on {local_port}, which is down, left out")
+            return
+        self._add_neighbour_node(switch, neighbour)
+        other = self.switch_of.get(neighbour.name)
+        remote_port = other.port_named(neighbour.port) if other else neighbour.port
+        ends = ((switch.name, local_port), (neighbour.name, remote_port or f"to-{switch.name}-{local_port}"))
+        if frozenset(ends) in self.joined:
+            return
+        self.joined.add(frozenset(ends))
+        self.cabling.cables.append(
+            Cable(
+                ends=ends,
+                rate_bps=self._rate_bps(switch, local_port, other, remote_port, neighbour.where),
+                delay_ps=self._cable_mm(switch, local_port, other, remote_port) * CABLE_DELAY_PS_PER_MM,
+                where=neighbour.where,
+            )
+        )
+
+    def _add_neighbour_node(self, switch: _Switch, neighbour: _Neighbour) -> None:
+        metadata = switch.rows("DEVICE_NEIGHBOR_METADATA").get(neighbour.name, {})
+        told = str(metadata.get("type", ""))
+        is_host = told == HOST_TYPE or (not told and neighbour.name.lower().startswith(HOST_TYPE.lower()))
+        kind = NodeKind.HOST if is_host else NodeKind.SWITCH
+        tier = UNKNOWN_TIER if is_host else TIER_OF_TYPE.get(told, UNKNOWN_TIER)
+        self.cabling.add_node(neighbour.name, kind, where=neighbour.where, tier=tier)
+
+    def _rate_bps(self, switch: _Switch, port: str, other: _Switch | None, other_port: str, where: str) -> int:
+        here, there = switch.rate_bps(port), other.rate_bps(other_port) if other else None
+        if here and there and here != there:
+            found = f"a link of {format_rate(here)} here and {format_rate(there)} at {other_port}"
+            self.cabling.add_mistake(where, found, "one speed at both ends")
+        self.num_default_rates += not (here or there)
+        return here or there or self.default_rate_bps
+
+    def _cable_mm(self, switch: _Switch, port: str, other: _Switch | None, other_port: str) -> int:
+        told = (switch.cable_mm(port), other.cable_mm(other_port) if other else None)
+        lengths = [length for length in told if length is not None]
+        self.num_default_cables += not lengths
+        return max(lengths, default=DEFAULT_CABLE_MM)
