@@ -23,7 +23,7 @@ from foundation.traces import CommTrace, Dependencies, IntColumn
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
-    """R rows between ranks. Rows 0 to N - 1 are the requests becoming ready; a row from a rank to itself moves nothing."""
+    """R rows between ranks; one from a rank to itself moves nothing. The first N are the requests becoming ready."""
 
     request_R: IntColumn  # the sender's row of the CommTrace
     group_R: IntColumn

@@ -1,0 +1,189 @@
+"""Expansion: what a trace becomes on a fabric, counted by hand on small jobs."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectives.expansion import ExpansionSpec, expand
+from collectives.jobs import data_parallel_step
+from foundation.errors import InputError, TraceError
+from foundation.layout import ParallelLayout
+from foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
+from topology.fabric import NO_NIC, Fabric, NodeKind
+from topology.network import QueuePairs
+from topology.placement import place
+
+
+def star(num_hosts: int, nics_per_host: int = 1) -> Fabric:
+    """Return hosts on one switch, each with as many NICs as asked for."""
+    num_nics = num_hosts * nics_per_host
+    nic_host = np.repeat(np.arange(num_hosts), nics_per_host)
+    return Fabric(
+        name="star",
+        node_name_N=(*(f"host{host}" for host in range(num_hosts)), "switch"),
+        node_kind_N=np.array([NodeKind.HOST] * num_hosts + [NodeKind.SWITCH]),
+        node_tier_N=np.array([0] * num_hosts + [1]),
+        node_group_N=np.zeros(num_hosts + 1),
+        port_name_P=(*(f"nic{nic}" for nic in range(num_nics)), *(f"port{port}" for port in range(num_nics))),
+        port_node_P=np.concatenate([nic_host, np.full(num_nics, num_hosts)]),
+        port_peer_P=np.concatenate([np.arange(num_nics) + num_nics, np.arange(num_nics)]),
+        port_rate_bps_P=np.full(2 * num_nics, 400 * 10**9),
+        port_delay_ps_P=np.full(2 * num_nics, 10_000),
+        port_nic_P=np.concatenate([np.arange(num_nics), np.full(num_nics, NO_NIC)]),
+        nic_host_C=nic_host,
+        nic_rail_C=np.tile(np.arange(nics_per_host), num_hosts),
+        nic_ipv4_C=0x0A000001 + np.arange(num_nics),
+    )
+
+
+def expand_step(
+    dp: int, num_bytes: int, *, gpus_per_host: int = 1, options: ExpansionSpec | None = None
+) -> tuple[QueuePairs, TrafficTrace]:
+    """Return the expansion of one data-parallel all-reduce on a star."""
+    layout = ParallelLayout(dp=dp)
+    fabric = star(-(-dp // gpus_per_host), gpus_per_host)
+    placement = place(layout, fabric, "contiguous", gpus_per_host=gpus_per_host)
+    trace = data_parallel_step(layout, num_bytes)
+    return expand(trace, placement, fabric, options or ExpansionSpec())
+
+
+def two_requests(second_waits: bool) -> CommTrace:
+    """Return two ranks that all-reduce twice, with 7 ps of work before each."""
+    zeros = np.zeros(4, np.int64)
+    return CommTrace(
+        groups=((0, 1),),
+        rank_N=np.array([0, 1, 0, 1]),
+        operation_N=zeros + Operation.ALL_REDUCE,
+        group_N=zeros,
+        peer_N=zeros + UNKNOWN,
+        bytes_N=zeros + 100,
+        compute_before_ps_N=zeros + 7,
+        step_N=zeros,
+        axis_N=("dp",) * 4,
+        policy_N=("none",) * 4,
+        tag_N=("",) * 4,
+        dependencies=Dependencies.from_lists([[], [], [0], [1]] if second_waits else [[]] * 4),
+    )
+
+
+@settings(deadline=None)
+@given(dp=st.integers(1, 12), num_bytes=st.integers(0, 1000))
+def test_a_rank_moves_what_the_closed_form_says(dp: int, num_bytes: int) -> None:
+    """Every rank sends its 2(n - 1) chunks: n ranks together 2(n - 1)S, each within a byte a step of 2(n - 1)/n S."""
+    _, traffic = expand_step(dp, num_bytes)
+    assert traffic.bytes_N.sum() == 2 * (dp - 1) * num_bytes
+    wire = traffic.medium_N == Medium.FABRIC
+    sent = np.bincount(traffic.source_N[wire], weights=traffic.bytes_N[wire], minlength=dp)
+    assert np.abs(sent - 2 * (dp - 1) * num_bytes / dp).max() <= 2 * dp
+
+
+def test_a_ring_has_one_queue_pair_for_each_edge_and_keeps_it() -> None:
+    """Four ranks on four hosts: edges 0-1, 1-2, 2-3, 3-0, used six times each by the six steps."""
+    queue_pairs, traffic = expand_step(4, 4000)
+    assert queue_pairs.source_nic_Q.tolist() == [0, 1, 2, 3]
+    assert queue_pairs.destination_nic_Q.tolist() == [1, 2, 3, 0]
+    assert np.bincount(traffic.qp_N[traffic.qp_N != UNKNOWN]).tolist() == [6, 6, 6, 6]
+
+
+def test_neighbours_on_one_host_use_nvlink() -> None:
+    """Eight ranks on two hosts of four: six edges stay inside, two cross; GPUs are numbered by rank."""
+    queue_pairs, traffic = expand_step(8, 8000, gpus_per_host=4)
+    assert len(queue_pairs) == 2
+    assert np.count_nonzero(traffic.medium_N == Medium.FABRIC) == 2 * 14
+    inside = traffic.medium_N == Medium.NVLINK
+    assert np.count_nonzero(inside) == 6 * 14
+    edges = set(zip(traffic.source_N[inside].tolist(), traffic.destination_N[inside].tolist(), strict=True))
+    assert edges == {(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7)}
+
+
+def test_chunks_of_no_bytes_cross_nothing() -> None:
+    """Three bytes among five ranks: chunks 3 and 4 are empty, 3 * 8 messages remain on the wires."""
+    _, traffic = expand_step(5, 3)
+    assert np.count_nonzero(traffic.medium_N == Medium.FABRIC) == 3 * 8
+    assert (traffic.bytes_N[traffic.medium_N == Medium.NONE] == 0).all()
+
+
+def test_a_message_waits_for_its_ends_and_for_what_it_passes_on() -> None:
+    """Two ranks: rows 0, 1 ready; then steps 0 and 1 of both; then done. Worked out by hand."""
+    _, traffic = expand_step(2, 100)
+    waits = [sorted(traffic.dependencies.of(row).tolist()) for row in range(len(traffic))]
+    assert waits == [
+        [],
+        [],
+        [0, 1],  # step 0, rank 0 to 1: both ready
+        [0, 1],
+        [1, 3],  # step 1, rank 0 to 1: the other ready, and step 0 from 1 to 0 arrived
+        [0, 2],
+        [0, 2, 4, 5],  # rank 0 done: its two messages sent, the last one to it arrived
+        [1, 3, 4, 5],
+    ]
+
+
+def test_requests_carry_their_work_and_their_waits() -> None:
+    """The second request of a rank becomes ready 7 ps after the first is done: rows 8 and 9 are the first's done."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    _, traffic = expand(two_requests(second_waits=True), placement, fabric, ExpansionSpec())
+    assert traffic.delay_ps_N[:4].tolist() == [7, 7, 7, 7]
+    assert traffic.delay_ps_N[4:].tolist() == [0] * (len(traffic) - 4)
+    assert [traffic.dependencies.of(row).tolist() for row in range(4)] == [[], [], [8], [9]]
+    assert traffic.operation_N[[2, 3, 8, 9]].tolist() == [2, 3, 0, 1]
+
+
+def test_messages_take_queue_pairs_in_turn() -> None:
+    """Three queue pairs a connection, two messages a step pair: the first takes 0, the second 1."""
+    queue_pairs, traffic = expand_step(2, 100, options=ExpansionSpec(qps_per_connection=3))
+    assert queue_pairs.source_nic_Q.tolist() == [0, 0, 0, 1, 1, 1]
+    assert traffic.qp_N[traffic.medium_N == Medium.FABRIC].tolist() == [0, 3, 1, 4]
+
+
+def test_messages_split_over_queue_pairs_move_the_same_bytes() -> None:
+    """A chunk of 50 B over three queue pairs is 17, 17 and 16 B; whoever waits for it waits for all three."""
+    options = ExpansionSpec(qps_per_connection=3, qp_use="split")
+    _, traffic = expand_step(2, 100, options=options)
+    first_message = slice(2, 5)
+    assert traffic.bytes_N[first_message].tolist() == [17, 17, 16]
+    assert traffic.qp_N[first_message].tolist() == [0, 1, 2]
+    assert traffic.bytes_N.sum() == 200
+    assert sorted(traffic.dependencies.of(11).tolist()) == [0, 2, 3, 4]
+
+
+def test_a_thousand_ranks_expand() -> None:
+    """128 rings of 8: 128 * 2 * 7 * 8 messages, and two rows for each of 1,024 requests."""
+    layout = ParallelLayout(tp=8, dp=8, pp=16)
+    fabric = star(128, 8)
+    placement = place(layout, fabric, "contiguous", gpus_per_host=8)
+    queue_pairs, traffic = expand(data_parallel_step(layout, 10**6), placement, fabric, ExpansionSpec())
+    assert len(traffic) == 128 * 2 * 7 * 8 + 2 * 1024
+    assert len(queue_pairs) == 1024
+
+
+def test_an_operation_the_algorithm_cannot_do_is_named() -> None:
+    """Better refused than left out of the traffic."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    trace = two_requests(second_waits=False)
+    trace.operation_N[2:] = Operation.BARRIER
+    with pytest.raises(TraceError) as error:
+        expand(trace, placement, fabric, ExpansionSpec())
+    assert str(error.value) == (
+        "communication trace, row 2: barrier, which the algorithm 'ring' does not do\n"
+        "  allowed: all_reduce, reduce_scatter, all_gather"
+    )
+
+
+def test_a_rank_without_place_is_named() -> None:
+    """A trace of eight ranks on a placement of two."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    with pytest.raises(TraceError, match="rank 7, where 2 ranks are placed"):
+        expand(data_parallel_step(ParallelLayout(dp=8), 10), placement, fabric, ExpansionSpec())
+
+
+def test_options_out_of_range_are_refused() -> None:
+    """NCCL's limit of queue pairs is 128; a misspelt algorithm gets its nearest name."""
+    with pytest.raises(InputError, match="qps_per_connection: 0\n  allowed: 1 to 128"):
+        ExpansionSpec(qps_per_connection=0)
+    with pytest.raises(InputError, match="did you mean 'ring'"):
+        ExpansionSpec(algorithm="rings")

@@ -1,0 +1,75 @@
+"""Every operation of the door on three gloo processes: what it leaves in memory and what it enters in the ledger."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foundation.layout import ParallelLayout
+from foundation.traces import UNKNOWN, CommTrace, Operation
+from trainer_probe.launcher import launch
+
+torch = pytest.importorskip("torch")
+
+NUM_RANKS = 3
+
+
+def run_every_operation(folder: Path) -> list[dict[str, NDArray[Any]]]:
+    """Each rank r starts from r + (0, 1, ..., 5)."""
+
+    def target(rank: int) -> dict[str, NDArray[Any]]:
+        from trainer_probe.comm import Comm
+
+        comm = Comm(ParallelLayout(dp=NUM_RANKS), rank)
+        comm.restart_ledger()
+        start = torch.arange(6, dtype=torch.float64) + rank
+        found = {name: start.clone() for name in ("all_reduce", "broadcast")}
+        comm.all_reduce(found["all_reduce"], axis="dp", tag="sum", policy="test").wait()
+        comm.broadcast(found["broadcast"], root=1, axis="dp", tag="copy").wait()
+        found["reduce_scatter"] = torch.empty(2, dtype=torch.float64)
+        comm.reduce_scatter(found["reduce_scatter"], start, axis="dp", tag="sum").wait()
+        found["all_gather"] = torch.empty(18, dtype=torch.float64)
+        comm.all_gather(found["all_gather"], start, axis="dp", tag="all").wait()
+        found["receive"] = torch.empty(6, dtype=torch.float64)
+        incoming = comm.receive(found["receive"], peer=(rank - 1) % NUM_RANKS, axis="dp", tag="left")
+        comm.send(start, peer=(rank + 1) % NUM_RANKS, axis="dp", tag="right").wait()
+        incoming.wait()
+        comm.barrier(axis="dp", tag="end").wait()
+        comm.ledger().write(folder / f"{rank}.parquet")
+        return {name: tensor.numpy() for name, tensor in found.items()}
+
+    return launch(NUM_RANKS, target)
+
+
+def test_every_operation_does_what_it_is_called(tmp_path: Path) -> None:
+    """The sum over ranks of r + i is 3 + 3i; rank 1's copy is 1 + i; part p of the sum holds i = 2p and 2p + 1."""
+    index = np.arange(6.0)
+    for rank, found in enumerate(run_every_operation(tmp_path)):
+        np.testing.assert_array_equal(found["all_reduce"], 3 + 3 * index)
+        np.testing.assert_array_equal(found["broadcast"], 1 + index)
+        np.testing.assert_array_equal(found["reduce_scatter"], (3 + 3 * index)[2 * rank : 2 * rank + 2])
+        np.testing.assert_array_equal(found["all_gather"], np.concatenate([index, 1 + index, 2 + index]))
+        np.testing.assert_array_equal(found["receive"], index + (rank - 1) % NUM_RANKS)
+
+
+def test_every_operation_is_entered_with_the_full_buffer(tmp_path: Path) -> None:
+    """nccl-tests' size: 6 doubles are 48 B; an all-gather's buffer is its output, 3 * 48 B; a barrier's is nothing."""
+    run_every_operation(tmp_path)
+    trace = CommTrace.read(tmp_path / "0.parquet")
+    entered = list(zip(map(Operation, trace.operation_N), trace.bytes_N, trace.peer_N, trace.tag_N, strict=True))
+    assert entered == [
+        (Operation.ALL_REDUCE, 48, UNKNOWN, "sum"),
+        (Operation.BROADCAST, 48, 1, "copy"),
+        (Operation.REDUCE_SCATTER, 48, UNKNOWN, "sum"),
+        (Operation.ALL_GATHER, 144, UNKNOWN, "all"),
+        (Operation.RECEIVE, 48, 2, "left"),
+        (Operation.SEND, 48, 1, "right"),
+        (Operation.BARRIER, 0, UNKNOWN, "end"),
+    ]
+    assert trace.policy_N[0] == "test"
+    assert (trace.complete_ps_N >= trace.issue_ps_N).all()
+    assert (trace.exposed_wait_ps_N <= trace.complete_ps_N - trace.issue_ps_N).all()
+    assert trace.dependencies.of(5).tolist() == [3], "the send was issued before the receive was waited for"
+    assert sorted(trace.dependencies.of(6).tolist()) == [4, 5]

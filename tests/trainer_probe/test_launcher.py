@@ -1,0 +1,71 @@
+"""The launcher: results by rank, and an end to every job that goes wrong."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foundation.errors import UnavailableError
+from trainer_probe.launcher import launch
+
+
+def test_results_come_back_by_rank() -> None:
+    """Three processes, each of its own, joined in one group."""
+    pytest.importorskip("torch")
+
+    def target(rank: int) -> Mapping[str, NDArray[Any]]:
+        import torch.distributed as dist
+
+        return {"rank": np.array([rank, dist.get_world_size(), os.getpid()])}
+
+    found = [result["rank"].tolist() for result in launch(3, target)]
+    assert [row[:2] for row in found] == [[0, 3], [1, 3], [2, 3]]
+    assert len({row[2] for row in found} | {os.getpid()}) == 4
+
+
+def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
+    """Rank 0 would wait for ever for a rank that is gone; it is killed, and rank 1's own words are shown."""
+    pytest.importorskip("torch")
+
+    def target(rank: int) -> Mapping[str, NDArray[Any]]:
+        if rank == 1:
+            raise ValueError("the seventh seal")
+        import threading
+
+        threading.Event().wait()
+        return {}
+
+    with pytest.raises(UnavailableError, match="the seventh seal") as error:
+        launch(2, target)
+    assert [mistake.where for mistake in error.value.mistakes] == ["rank 1"]
+    assert "Traceback" in error.value.mistakes[0].found
+
+
+def test_a_job_that_does_not_end_names_who_is_missing() -> None:
+    """Rank 0 is done and rank 1 is not: the message says so, rather than hanging."""
+    pytest.importorskip("torch")
+
+    def target(rank: int) -> Mapping[str, NDArray[Any]]:
+        import threading
+
+        if rank == 1:
+            threading.Event().wait()
+        return {}
+
+    with pytest.raises(UnavailableError) as error:
+        launch(2, target, timeout_s=3)
+    assert str(error.value) == (
+        "rank 1: not finished after 3 s\n  next: give it longer, or look for ranks that wait for one another"
+    )
+
+
+def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch is an extra: whoever lacks it must read how to install it, and no traceback."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UnavailableError) as error:
+        launch(2, lambda rank: {})
+    assert str(error.value) == ('trainer: torch is not installed\n  next: pip install "fabrictune[train]"')
+    assert error.value.exit_code == 3

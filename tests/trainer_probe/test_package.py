@@ -1,0 +1,13 @@
+"""What importing the trainer costs those who only want its ledger."""
+
+import subprocess
+import sys
+
+
+def test_importing_the_packages_does_not_import_torch() -> None:
+    """torch takes seconds to import and may be missing; only the modules that use it may ask for it."""
+    program = (
+        "import sys, collectives, collectives.conformance, trainer_probe, trainer_probe.launcher, trainer_probe.ledger,"
+        " trainer_probe.conformance; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

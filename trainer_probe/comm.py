@@ -1,0 +1,206 @@
+"""Comm: the one door through which a rank talks to others.
+
+Every communication is named (operation, axis, tag, policy) and entered in the ledger with its bytes and times, so that
+it can be traced, replaced, and run in a simulator. Requests return at once with a handle; waiting on it is what a
+ledger calls exposed. Groups are those of the layout's axes, made in one order by their members only.
+
+Left out: other reductions than sums; the true end of a request that is waited for late (its wait's end stands instead).
+"""
+
+import time
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from foundation.layout import AXES, Axis, ParallelLayout
+from foundation.traces import UNKNOWN, CommTrace, Operation
+from trainer_probe.ledger import Ledger
+
+
+class Handle:
+    """A request under way."""
+
+    def __init__(self, wait: Callable[[], None]) -> None:
+        self._wait: Callable[[], None] | None = wait
+
+    def wait(self) -> None:
+        """Return when the request is complete; a second call returns at once."""
+        if self._wait is not None:
+            wait, self._wait = self._wait, None
+            wait()
+
+
+class Comm:
+    """The communication of one rank of a layout over torch's default process group.
+
+    `step` is the number entered for requests; whoever drives the steps sets it. Sizes entered are nccl-tests': the full
+    buffer of the operation on one rank.
+    """
+
+    def __init__(self, layout: ParallelLayout, rank: int, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.layout = layout
+        self.rank = rank
+        self.step = 0
+        groups: list[tuple[int, ...]] = []
+        self._group: dict[Axis, int] = {}
+        self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
+        for axis in AXES:
+            for members in layout.groups(axis).tolist():
+                if rank in members:
+                    self._group[axis] = len(groups)
+                    self._process_group[axis] = _make_group(members)
+                groups.append(tuple(members))
+        self._groups = tuple(groups)
+        self._ledger = Ledger(rank, self._groups, clock_ns)
+
+    def members(self, axis: Axis) -> tuple[int, ...]:
+        """Return the ranks of this rank's group along an axis, in ring order."""
+        return self._groups[self._group[axis]]
+
+    def ledger(self) -> CommTrace:
+        """Return this rank's requests so far."""
+        return self._ledger.trace()
+
+    def restart_ledger(self) -> None:
+        """Meet all ranks of the layout, then forget earlier requests and let time begin."""
+        if self.layout.world_size > 1:
+            dist.barrier()
+        self._ledger.restart()
+
+    def all_reduce(self, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
+        """Add the tensors of the group up, in place."""
+        return self._request(
+            Operation.ALL_REDUCE,
+            tensor,
+            lambda group: dist.all_reduce(tensor, group=group, async_op=True),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+        )
+
+    def reduce_scatter(
+        self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
+    ) -> Handle:
+        """Add up the group's tensors, leaving each member its part, by place in the group, in `output`.
+
+        An all-to-all and a local sum: gloo's own reduce-scatter is an all-reduce, which moves twice the bytes.
+        """
+        parts = torch.empty_like(tensor)
+        size = len(self.members(axis))
+        if size == 1:
+            parts.copy_(tensor)
+        return self._request(
+            Operation.REDUCE_SCATTER,
+            tensor,
+            lambda group: dist.all_to_all_single(parts, tensor, group=group, async_op=True),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+            finish=lambda: output.copy_(parts.view(size, *output.shape).sum(0)),
+        )
+
+    def all_gather(
+        self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
+    ) -> Handle:
+        """Put the group's tensors one after another into `output`."""
+        parts = list(output.view(-1, *tensor.shape).unbind(0))
+        if len(parts) == 1:
+            parts[0].copy_(tensor)
+        return self._request(
+            Operation.ALL_GATHER,
+            output,
+            lambda group: dist.all_gather(parts, tensor, group=group, async_op=True),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+        )
+
+    def broadcast(self, tensor: torch.Tensor, *, root: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
+        """Overwrite the tensors of the group with that of rank `root`."""
+        return self._request(
+            Operation.BROADCAST,
+            tensor,
+            lambda group: dist.broadcast(tensor, root, group=group, async_op=True),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+            peer=root,
+        )
+
+    def send(self, tensor: torch.Tensor, *, peer: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
+        """Send to a rank of the group, which must receive; sends to one peer arrive in order."""
+        return self._request(
+            Operation.SEND,
+            tensor,
+            lambda group: dist.isend(tensor, peer, group=group),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+            peer=peer,
+        )
+
+    def receive(self, tensor: torch.Tensor, *, peer: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
+        """Receive into a tensor what a rank of the group sends."""
+        return self._request(
+            Operation.RECEIVE,
+            tensor,
+            lambda group: dist.irecv(tensor, peer, group=group),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+            peer=peer,
+        )
+
+    def barrier(self, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
+        """Complete when every member has asked."""
+        return self._request(
+            Operation.BARRIER,
+            torch.empty(0),
+            lambda group: dist.barrier(group=group, async_op=True),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+        )
+
+    def _request(
+        self,
+        operation: Operation,
+        tensor: torch.Tensor,
+        start: Callable[[dist.ProcessGroup], dist.Work | None],
+        *,
+        axis: Axis,
+        tag: str,
+        policy: str,
+        peer: int = UNKNOWN,
+        finish: Callable[[], object] | None = None,
+    ) -> Handle:
+        """Enter a request, start it, and return the handle whose wait ends it."""
+        request = self._ledger.issue(
+            operation,
+            group=self._group[axis],
+            num_bytes=tensor.numel() * tensor.element_size(),
+            step=self.step,
+            axis=axis,
+            policy=policy,
+            tag=tag,
+            peer=peer,
+        )
+        group = self._process_group[axis]
+        work = start(group) if group is not None else None
+
+        def block() -> None:
+            if work is not None:
+                work.wait()
+            if finish is not None:
+                finish()
+
+        return Handle(lambda: self._ledger.wait(request, block))
+
+
+def _make_group(members: list[int]) -> dist.ProcessGroup | None:
+    """Return a process group made by its members only, which costs the store nothing from others; None for one."""
+    if len(members) == 1:
+        return None
+    group: dist.ProcessGroup = dist.new_group(members, use_local_synchronization=True)
+    return group

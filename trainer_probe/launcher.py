@@ -1,0 +1,114 @@
+"""Start the ranks of a small job as processes of this machine, and bring back what they found.
+
+Ranks are forked from this process after torch has been imported once, and meet through a file, so no port has to be
+guessed. They talk over gloo on the loopback device, a thread each. The first rank to fail ends the job: the others are
+killed, and its traceback is the error's text.
+"""
+
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import Mistake, UnavailableError
+from trainer_probe.availability import require_torch
+
+Arrays = Mapping[str, NDArray[Any]]
+Target = Callable[[int], Arrays]  # rank -> what it found
+
+
+def launch(world_size: int, target: Target, *, timeout_s: float = 120.0) -> list[dict[str, NDArray[Any]]]:
+    """Call `target(rank)` in `world_size` processes joined in a gloo process group; returns their arrays by rank.
+
+    Raises UnavailableError where torch is missing, a rank fails, or not all have finished after `timeout_s`.
+    """
+    require_torch()
+    import torch.distributed  # noqa: F401  # imported here once, not in each rank
+
+    with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name:
+        folder = Path(name)
+        context = multiprocessing.get_context("fork")
+        ranks = [
+            context.Process(target=_run_rank, args=(rank, world_size, target, folder, timeout_s), daemon=True)
+            for rank in range(world_size)
+        ]
+        try:
+            with warnings.catch_warnings():
+                # Threads of numerical libraries are idle here, and a rank never calls on them.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                for process in ranks:
+                    process.start()
+            _await(ranks, folder, timeout_s)
+        finally:
+            for process in ranks:
+                if process.pid is not None:
+                    process.kill()
+                    process.join()
+        return [_load(folder / f"{rank}.npz") for rank in range(world_size)]
+
+
+def _run_rank(rank: int, world_size: int, target: Target, folder: Path, timeout_s: float) -> None:
+    """Run in the rank's own process."""
+    from datetime import timedelta
+
+    import torch
+    import torch.distributed as dist
+
+    try:
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+        torch.set_num_threads(1)  # the parent's thread pool does not outlive the fork
+        store = dist.FileStore(str(folder / "meeting"), world_size)
+        dist.init_process_group(
+            "gloo", store=store, rank=rank, world_size=world_size, timeout=timedelta(seconds=timeout_s)
+        )
+        np.savez(folder / f"{rank}.npz", **target(rank))
+        dist.destroy_process_group()
+    except BaseException:
+        (folder / f"{rank}.traceback").write_text(traceback.format_exc())
+        sys.exit(1)
+
+
+def _await(ranks: list[BaseProcess], folder: Path, timeout_s: float) -> None:
+    """Return when every rank has ended well; raise as soon as one has not."""
+    deadline = time.monotonic() + timeout_s
+    running = {process.sentinel: rank for rank, process in enumerate(ranks)}
+    while running:
+        ended = wait(list(running), timeout=max(0.0, deadline - time.monotonic()))
+        if not ended:
+            raise UnavailableError(
+                Mistake(
+                    where=", ".join(f"rank {rank}" for rank in running.values()),
+                    found=f"not finished after {timeout_s:g} s",
+                    next_step="give it longer, or look for ranks that wait for one another",
+                )
+            )
+        failed = []
+        for sentinel in ended:
+            rank = running.pop(sentinel)
+            ranks[rank].join()
+            if ranks[rank].exitcode:
+                failed.append(rank)
+        if failed:
+            raise UnavailableError(*(_describe_failure(rank, ranks[rank], folder) for rank in failed))
+
+
+def _describe_failure(rank: int, process: BaseProcess, folder: Path) -> Mistake:
+    path = folder / f"{rank}.traceback"
+    text = path.read_text() if path.exists() else f"ended with exit code {process.exitcode}"
+    return Mistake(where=f"rank {rank}", found=f"failed\n{text.rstrip()}")
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)

@@ -1,0 +1,155 @@
+"""The ledger: what one rank asked of the network and when, as a CommTrace; and all ranks' ledgers as one.
+
+A request depends on the requests that its rank waited for before it; the work before it counts from the end of the last
+such wait. A request issued without waiting for anything new depends on what the one before it depended on.
+
+Left out: work that runs beside a request and ends before its wait does not delay what follows in the trace.
+
+Shapes: N requests.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from foundation.errors import Mistake, TraceError
+from foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
+
+PS_PER_NS = 1000
+
+
+@dataclass(kw_only=True)
+class _Entry:
+    """One request, its times filled in as they come."""
+
+    operation: Operation
+    group: int
+    peer: int
+    num_bytes: int
+    step: int
+    axis: str
+    policy: str
+    tag: str
+    dependencies: tuple[int, ...]
+    compute_before_ns: int
+    issue_ns: int
+    complete_ns: int = UNKNOWN
+    exposed_wait_ns: int = UNKNOWN
+
+
+class Ledger:
+    """The requests of one rank, in program order. `clock_ns` must be one clock for all ranks that are to be merged."""
+
+    def __init__(self, rank: int, groups: tuple[tuple[int, ...], ...], clock_ns: Callable[[], int]) -> None:
+        self._rank = rank
+        self._groups = groups
+        self._clock_ns = clock_ns
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget every request and let time begin now."""
+        self._entries: list[_Entry] = []
+        self._origin_ns = self._clock_ns()
+        self._work_since_ns = self._origin_ns
+        self._waited_for: list[int] = []
+
+    def issue(
+        self,
+        operation: Operation,
+        *,
+        group: int,
+        num_bytes: int,
+        step: int,
+        axis: str,
+        policy: str,
+        tag: str,
+        peer: int,
+    ) -> int:
+        """Enter a request made now; returns its number."""
+        now_ns = self._clock_ns()
+        inherited = self._entries[-1].dependencies if self._entries else ()
+        self._entries.append(
+            _Entry(
+                operation=operation,
+                group=group,
+                peer=peer,
+                num_bytes=num_bytes,
+                step=step,
+                axis=axis,
+                policy=policy,
+                tag=tag,
+                dependencies=tuple(self._waited_for) or inherited,
+                compute_before_ns=now_ns - self._work_since_ns,
+                issue_ns=now_ns,
+            )
+        )
+        self._waited_for.clear()
+        return len(self._entries) - 1
+
+    def wait(self, request: int, block: Callable[[], None]) -> None:
+        """Call `block`, which returns when the request is complete, and enter how long it took."""
+        began_ns = self._clock_ns()
+        block()
+        ended_ns = self._clock_ns()
+        self._entries[request].complete_ns = ended_ns
+        self._entries[request].exposed_wait_ns = ended_ns - began_ns
+        self._waited_for.append(request)
+        self._work_since_ns = ended_ns
+
+    def trace(self) -> CommTrace:
+        """Return the requests so far, times counted from the ledger's beginning; UNKNOWN for those not waited for."""
+
+        def column(read: Callable[[_Entry], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            return np.fromiter((read(entry) for entry in self._entries), np.int64, len(self._entries))
+
+        def since_origin_ps(moment_ns: int) -> int:
+            return UNKNOWN if moment_ns == UNKNOWN else (moment_ns - self._origin_ns) * PS_PER_NS
+
+        def as_ps(duration_ns: int) -> int:
+            return UNKNOWN if duration_ns == UNKNOWN else duration_ns * PS_PER_NS
+
+        return CommTrace(
+            groups=self._groups,
+            rank_N=column(lambda entry: self._rank),
+            operation_N=column(lambda entry: entry.operation),
+            group_N=column(lambda entry: entry.group),
+            peer_N=column(lambda entry: entry.peer),
+            bytes_N=column(lambda entry: entry.num_bytes),
+            compute_before_ps_N=column(lambda entry: as_ps(entry.compute_before_ns)),
+            step_N=column(lambda entry: entry.step),
+            axis_N=tuple(entry.axis for entry in self._entries),
+            policy_N=tuple(entry.policy for entry in self._entries),
+            tag_N=tuple(entry.tag for entry in self._entries),
+            dependencies=Dependencies.from_lists([entry.dependencies for entry in self._entries]),
+            issue_ps_N=column(lambda entry: since_origin_ps(entry.issue_ns)),
+            complete_ps_N=column(lambda entry: since_origin_ps(entry.complete_ns)),
+            exposed_wait_ps_N=column(lambda entry: as_ps(entry.exposed_wait_ns)),
+        )
+
+
+def merge(traces: Sequence[CommTrace]) -> CommTrace:
+    """Return the ledgers of all ranks as one trace, rank after rank; raises TraceError where their groups differ."""
+    groups = traces[0].groups
+    for place, trace in enumerate(traces):
+        if trace.groups != groups:
+            raise TraceError(
+                Mistake(where=f"ledger {place}", found="other groups than ledger 0", allowed="ledgers of one job")
+            )
+    first_row = np.cumsum([0, *(len(trace) for trace in traces)])
+    columns = {}
+    for column in fields(CommTrace):
+        if column.name.endswith("_N"):
+            values = [getattr(trace, column.name) for trace in traces]
+            is_text = isinstance(values[0], tuple)
+            columns[column.name] = (
+                tuple(text for rows in values for text in rows) if is_text else np.concatenate(values)
+            )
+    num_waits = np.concatenate([np.diff(trace.dependencies.offset_N1) for trace in traces])
+    dependencies = Dependencies(
+        offset_N1=np.concatenate([[0], np.cumsum(num_waits)]),
+        row_D=np.concatenate(
+            [trace.dependencies.row_D + first for trace, first in zip(traces, first_row, strict=False)]
+        ),
+    )
+    return CommTrace(groups=groups, dependencies=dependencies, **columns)
