@@ -285,7 +285,7 @@ def _read_column(table: Any, name: str, holds: Literal["text", "whole numbers", 
     arrow_type = {"text": pa.string(), "whole numbers": pa.int64(), "lists of rows": pa.large_list(pa.int64())}[holds]
     _check(name in table.column_names, str(path), f"no column {name!r}")
     column = table.column(name).combine_chunks()
-    _check(column.type == arrow_type, str(path), f"column {name!r} holds {column.type}, where {arrow_type} is needed")
+    _check(column.type == arrow_type, str(path), f"column {name!r} holds {column.type}, not {holds}")
     values = column.values if holds == "lists of rows" else column
     _check(column.null_count == 0 and values.null_count == 0, str(path), f"column {name!r} has empty cells")
     return column

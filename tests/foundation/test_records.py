@@ -1,0 +1,195 @@
+"""A record is whole or absent, reads back as it was written, and says what is wrong with a bad one."""
+
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foundation.errors import RecordError
+from foundation.records import MAX_JSON_BYTES, Confidence, Finding, RunRecord, Severity, describe_run
+
+FINDING = Finding(
+    id="ecmp.link-overloaded",
+    severity=Severity.WARNING,
+    entity="tor-0:eth1 -> agg-0:eth1",
+    expected="at most 400 Gbps",
+    actual="800 Gbps from 2 flows",
+    next_step="place the rings on one ToR set",
+    confidence=Confidence.PREDICTED,
+    evidence=("loads row 3",),
+)
+
+
+def record(**run: Any) -> RunRecord:
+    """Return a small record."""
+    table = {"port": np.array([0, 1]), "name": np.array(["a", "\u00fc"], object), "paused": np.array([True, False])}
+    empty = {"port": np.zeros(0, np.int64)}
+    return RunRecord(
+        kind="sim run", run={"seed": 1, **run}, tables={"ports": table, "samples": empty}, findings=(FINDING,)
+    )
+
+
+def test_a_record_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    """Head, tables of numbers, text and truth values, an empty table, findings."""
+    written = record(scenario="seed: 1\n")
+    read = RunRecord.read(written.write(tmp_path / "runs" / "first"))
+    assert (read.kind, read.run, read.findings) == (written.kind, written.run, written.findings)
+    assert set(read.tables) == {"ports", "samples"}
+    for name, columns in written.tables.items():
+        for column, values in columns.items():
+            assert read.tables[name][column].tolist() == values.tolist()
+
+
+def test_the_same_record_makes_the_same_bytes(tmp_path: Path) -> None:
+    """Golden records are compared byte for byte."""
+    first, second = (record().write(tmp_path / name) for name in ("first", "second"))
+    assert {path.name: path.read_bytes() for path in first.iterdir()} == {
+        path.name: path.read_bytes() for path in second.iterdir()
+    }
+
+
+def test_an_earlier_record_is_replaced_whole(tmp_path: Path) -> None:
+    """Nothing of the earlier one stays, not even a table the later one lacks, and no scratch folder either."""
+    record().write(tmp_path / "run")
+    RunRecord(kind="sim run", run={"seed": 2}).write(tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["findings.jsonl", "run.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_folder_of_other_things_is_left_alone(tmp_path: Path) -> None:
+    """`--out ~` must not empty a home."""
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(RecordError) as caught:
+        record().write(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: not an empty folder, and no run record\n  next: name another"
+    assert (tmp_path / "thesis.tex").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_left_alone(tmp_path: Path) -> None:
+    """The place given may be a file."""
+    path = tmp_path / "run"
+    path.write_text("x")
+    with pytest.raises(RecordError, match="not an empty folder, and no run record"):
+        record().write(path)
+
+
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    """A file stands where a folder above the record should."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RecordError, match="cannot be written"):
+        record().write(tmp_path / "file" / "run")
+
+
+def test_a_failing_writer_keeps_the_earlier_record(tmp_path: Path) -> None:
+    """The second write fails on its last table (columns of unequal length); the first record still reads."""
+    record().write(tmp_path / "run")
+    broken = RunRecord(kind="sim run", run={}, tables={"x": {"a": np.zeros(1), "b": np.zeros(2)}})
+    with pytest.raises(ValueError, match="expected length"):
+        broken.write(tmp_path / "run")
+    assert RunRecord.read(tmp_path / "run").run["seed"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def write_until_killed(directory: Path) -> None:
+    """Write a record whose last column kills the process as it is read."""
+
+    class Deadly:
+        def __arrow_array__(self, type: object = None) -> object:  # noqa: A002 - pyarrow's name
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError("unreachable")
+
+    tables: Any = {"a": {"x": np.zeros(10)}, "b": {"x": Deadly()}}
+    RunRecord(kind="sim run", run={}, tables=tables).write(directory)
+
+
+def test_a_killed_writer_leaves_no_half_record(tmp_path: Path) -> None:
+    """The process dies by SIGKILL after its first table is on disk: no folder of that name appears."""
+    process = multiprocessing.get_context("spawn").Process(target=write_until_killed, args=(tmp_path / "run",))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert list(tmp_path.glob(".run-*/new/a.parquet")), "it died in the middle of writing"
+    with pytest.raises(RecordError, match=r"no run\.json, so no run record"):
+        RunRecord.read(tmp_path / "run")
+
+
+NO_RECORD = "{folder}: no run.json, so no run record\n  next: give the folder that a run wrote, such as runs/incast"
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (None, NO_RECORD),
+        (b"", "{head}: not readable (Expecting value: line 1 column 1 (char 0))"),
+        (b"[]", "{head}: not the head of a run record"),
+        (b'{"format": 1}', "{head}: not the head of a run record"),
+        (b'{"format": 1, "kind": 3}', "{head}: not the head of a run record"),
+        (b'{"format": 2, "kind": "sim run"}', "{head}: format 2\n  allowed: format 1"),
+        (b'{"kind": "sim run"}', "{head}: format None\n  allowed: format 1"),
+    ],
+)
+def test_a_bad_head_is_refused(tmp_path: Path, head: bytes | None, message: str) -> None:
+    """Absent, empty, another JSON value, incomplete, of another version."""
+    if head is not None:
+        (tmp_path / "run.json").write_bytes(head)
+    with pytest.raises(RecordError) as caught:
+        RunRecord.read(tmp_path)
+    assert str(caught.value) == message.format(folder=tmp_path, head=tmp_path / "run.json")
+
+
+@pytest.mark.parametrize("noise", [b"\xff\xfe\x00", b"[" * 100_000])
+def test_noise_in_head_or_findings_is_refused(tmp_path: Path, noise: bytes) -> None:
+    """Bytes that are no UTF-8, and brackets nested deeper than the reader's stack."""
+    (tmp_path / "run.json").write_bytes(noise)
+    with pytest.raises(RecordError, match=r"run\.json: not readable"):
+        RunRecord.read(tmp_path)
+    (tmp_path / "run.json").write_text('{"format": 1, "kind": "sim run"}')
+    (tmp_path / "findings.jsonl").write_bytes(noise)
+    with pytest.raises(RecordError, match=r"findings.jsonl:1: not a finding"):
+        RunRecord.read(tmp_path)
+
+
+def test_a_head_larger_than_any_real_one_is_not_read(tmp_path: Path) -> None:
+    """One byte above 64 MiB, a hole on disk."""
+    with (tmp_path / "run.json").open("wb") as file:
+        file.truncate(MAX_JSON_BYTES + 1)
+    with pytest.raises(RecordError, match="larger than 67108864 bytes"):
+        RunRecord.read(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["severity", "evidence", "entity"])
+def test_a_finding_without_a_field_is_named_by_its_line(tmp_path: Path, field: str) -> None:
+    """The second line lacks a field; the first is whole."""
+    directory = record().write(tmp_path / "run")
+    path = directory / "findings.jsonl"
+    whole = path.read_text()
+    path.write_text(whole + json.dumps({key: value for key, value in json.loads(whole).items() if key != field}) + "\n")
+    with pytest.raises(RecordError, match=r"findings.jsonl:2: not a finding"):
+        RunRecord.read(directory)
+
+
+def test_a_table_that_is_no_parquet_is_named(tmp_path: Path) -> None:
+    """A record that was damaged on its way."""
+    directory = record().write(tmp_path / "run")
+    (directory / "ports.parquet").write_bytes(b"noise")
+    with pytest.raises(RecordError, match=r"ports\.parquet: not a readable Parquet file"):
+        RunRecord.read(directory)
+
+
+def test_severities_are_ordered() -> None:
+    """`--fail-on warning` compares ranks."""
+    assert [severity.rank for severity in Severity] == [0, 1, 2, 3]
+    assert Severity("critical").rank > Severity.INFO.rank
+
+
+def test_a_run_describes_itself() -> None:
+    """What a figure's reader needs: seed, versions, machine, time taken."""
+    run = describe_run(seed=3, started=0.0, scenario="x")
+    assert set(run) == {"seed", "versions", "machine", "wall_s", "scenario"}
+    assert set(run["machine"]) == {"processor", "cores", "system", "python"}
+    assert json.loads(json.dumps(run)) == run
