@@ -39,7 +39,7 @@ def _run(schedule: Schedule, held: Held) -> list[str]:
     last_arrival = np.full((n, n), NO_MESSAGE)
     for step in np.unique(schedule.step_M):
         messages = np.nonzero(schedule.step_M == step)[0]
-        for message in messages:
+        for message in messages.tolist():
             last = last_arrival[schedule.sender_M[message], schedule.chunk_M[message]]
             if last != NO_MESSAGE and last not in schedule.dependencies.of(message):
                 errors.append(f"message {message} does not wait for message {last}, whose chunk it passes on")

@@ -1,5 +1,7 @@
 """Published results about collectives, and how ours are obtained."""
 
+from functools import partial
+
 import numpy as np
 
 from collectives.algorithms import ALGORITHMS
@@ -39,7 +41,7 @@ def _moved_bytes() -> tuple[Case, ...]:
             source="closed form: 2(n - 1)/n * S; Patarasuk and Yuan, JPDC 69 (2009)",
             unit="B",
             **exactly(2 * (num_ranks - 1) * num_bytes / num_ranks),
-            run=lambda num_ranks=num_ranks, num_bytes=num_bytes: _most_bytes_sent(num_ranks, num_bytes),
+            run=partial(_most_bytes_sent, num_ranks, num_bytes),
         )
         for num_ranks, num_bytes in ((2, 2**20), (8, 128 * 10**6), (48, 48 * 10**6))
     )

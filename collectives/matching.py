@@ -86,18 +86,20 @@ def _check_agreement(trace: CommTrace, row_N: IntColumn, partner_N: IntColumn) -
     """Refuse a collective whose members name different operations or sizes; `partner_N` are the first members."""
     for column_N, what in ((trace.operation_N, "operation"), (trace.bytes_N, "size")):
         differs = np.nonzero(column_N[row_N] != column_N[partner_N])[0]
-        if not len(differs):
-            continue
-        row, partner = int(row_N[differs[0]]), int(partner_N[differs[0]])
-        show = (lambda value: Operation(value).name.lower()) if what == "operation" else (lambda value: f"{value} B")
-        raise TraceError(
-            Mistake(
-                where=f"communication trace, row {row}",
-                found=f"rank {trace.rank_N[row]} asks group {trace.group_N[row]} for {show(column_N[row])} where rank "
-                f"{trace.rank_N[partner]} (row {partner}) asks for {show(column_N[partner])}",
-                allowed=f"the same {what} from every member, in the same order",
+        if len(differs):
+            row, partner = int(row_N[differs[0]]), int(partner_N[differs[0]])
+            raise TraceError(
+                Mistake(
+                    where=f"communication trace, row {row}",
+                    found=f"rank {trace.rank_N[row]} asks group {trace.group_N[row]} for {_ask(trace, row)} where rank "
+                    f"{trace.rank_N[partner]} (row {partner}) asks for {_ask(trace, partner)}",
+                    allowed=f"the same {what} from every member, in the same order",
+                )
             )
-        )
+
+
+def _ask(trace: CommTrace, row: int) -> str:
+    return f"{Operation(trace.operation_N[row]).name.lower()} of {trace.bytes_N[row]} B"
 
 
 def _refuse_incomplete(trace: CommTrace, group: int) -> None:

@@ -55,7 +55,9 @@ class GradientBuckets:
         for parameter in members:
             parameter.grad = buffer[first : first + parameter.numel()].view_as(parameter)
             first += parameter.numel()
-            parameter.register_post_accumulate_grad_hook(lambda _: self._on_gradient(bucket))
+            parameter.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]  # torch leaves it untyped
+                lambda _: self._on_gradient(bucket)
+            )
         self._buffers.append(buffer)
         self._sizes.append(len(members))
 

@@ -1,4 +1,4 @@
-"""What the trainer claims, and how it is obtained: real processes on this machine against one process and arithmetic."""
+"""What the trainer claims, and how it is obtained: real processes on this machine, against one and arithmetic."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -68,21 +68,25 @@ def _run_rank(rank: int, world_size: int, target: Target, folder: Path, timeout_
     try:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         torch.set_num_threads(1)  # the parent's thread pool does not outlive the fork
-        store = dist.FileStore(str(folder / "meeting"), world_size)
         dist.init_process_group(
-            "gloo", store=store, rank=rank, world_size=world_size, timeout=timedelta(seconds=timeout_s)
+            "gloo",
+            init_method=f"file://{folder / 'meeting'}",
+            rank=rank,
+            world_size=world_size,
+            timeout=timedelta(seconds=timeout_s),
         )
-        np.savez(folder / f"{rank}.npz", **target(rank))
+        arrays: dict[str, Any] = dict(target(rank))
+        np.savez(folder / f"{rank}.npz", **arrays)
         dist.destroy_process_group()
     except BaseException:
         (folder / f"{rank}.traceback").write_text(traceback.format_exc())
         sys.exit(1)
 
 
-def _await(ranks: list[BaseProcess], folder: Path, timeout_s: float) -> None:
+def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None:
     """Return when every rank has ended well; raise as soon as one has not."""
     deadline = time.monotonic() + timeout_s
-    running = {process.sentinel: rank for rank, process in enumerate(ranks)}
+    running: dict[Any, int] = {process.sentinel: rank for rank, process in enumerate(ranks)}
     while running:
         ended = wait(list(running), timeout=max(0.0, deadline - time.monotonic()))
         if not ended:

@@ -10,6 +10,7 @@ Shapes: N requests.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +138,7 @@ def merge(traces: Sequence[CommTrace]) -> CommTrace:
                 Mistake(where=f"ledger {place}", found="other groups than ledger 0", allowed="ledgers of one job")
             )
     first_row = np.cumsum([0, *(len(trace) for trace in traces)])
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in fields(CommTrace):
         if column.name.endswith("_N"):
             values = [getattr(trace, column.name) for trace in traces]

@@ -74,10 +74,13 @@ def test_a_member_that_asks_less_often_is_named() -> None:
 @pytest.mark.parametrize(
     ("other", "found"),
     [
-        ((1, 0, Operation.ALL_REDUCE, 9), "rank 1 asks group 0 for 9 B where rank 0 (row 0) asks for 8 B"),
+        (
+            (1, 0, Operation.ALL_REDUCE, 9),
+            "rank 1 asks group 0 for all_reduce of 9 B where rank 0 (row 0) asks for all_reduce of 8 B",
+        ),
         (
             (1, 0, Operation.ALL_GATHER, 8),
-            "rank 1 asks group 0 for all_gather where rank 0 (row 0) asks for all_reduce",
+            "rank 1 asks group 0 for all_gather of 8 B where rank 0 (row 0) asks for all_reduce of 8 B",
         ),
     ],
 )
