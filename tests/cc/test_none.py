@@ -1,0 +1,26 @@
+"""The law without control."""
+
+from cc import none
+from cc.interface import NEVER, UNLIMITED_CWND_BYTES, Status
+from cc.interpreting import InterpretedLaw
+from cc.records import new_flow
+
+
+def test_a_flow_sends_at_line_rate_without_window_or_timer():
+    """Nothing may hold back a flow, whatever the record held before."""
+    law = InterpretedLaw(none)
+    flow = new_flow(law.flow_dtype, line_rate_bps=400e9)
+    flow["rate_bps"], flow["cwnd_bytes"], flow["deadline_ps"] = 1, 1, 1
+    assert law.call("on_start", flow, 0) == Status.OK
+    assert flow["rate_bps"][0] == 400e9
+    assert flow["cwnd_bytes"][0] == UNLIMITED_CWND_BYTES
+    assert (flow["deadline_ps"] == NEVER).all()
+
+
+def test_no_event_but_the_start_is_handled():
+    """An engine calls nothing for it, so it costs nothing."""
+    law = InterpretedLaw(none)
+    flow = new_flow(law.flow_dtype, line_rate_bps=400e9)
+    before = flow.tobytes()
+    assert law.call("on_cnp", flow, 5) == Status.OK
+    assert flow.tobytes() == before
