@@ -11,7 +11,8 @@ from pathlib import Path
 from foundation.errors import InputError, Mistake, choose
 from topology.fabric import Fabric
 from topology.files import is_own_file, read_fabric
-from topology.importers.cabling import Imported
+from topology.graphs import is_graphml, read_graphml
+from topology.importers.cabling import Imported, the_only
 from topology.importers.containerlab import is_containerlab, load_containerlab
 from topology.importers.sonic import is_sonic, load_sonic
 
@@ -30,9 +31,11 @@ class Importer:
 
 
 def _load_own(paths: Sequence[Path]) -> Imported:
-    if len(paths) != 1:
-        raise InputError(Mistake(where=str(paths[1]), found="a second file", allowed="one fabric file"))
-    return Imported(fabric=read_fabric(paths[0]), notes=())
+    return Imported(fabric=read_fabric(the_only(paths)), notes=())
+
+
+def _load_graphml(paths: Sequence[Path]) -> Imported:
+    return Imported(fabric=read_graphml(the_only(paths)), notes=())
 
 
 IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file reads them
@@ -40,6 +43,7 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
     "containerlab": Importer(
         summary="containerlab topology (*.clab.yml)", recognises=is_containerlab, load=load_containerlab
     ),
+    "graphml": Importer(summary="GraphML, as `topo export` writes it", recognises=is_graphml, load=_load_graphml),
     "sonic": Importer(summary="SONiC config_db.json, one file a switch", recognises=is_sonic, load=load_sonic),
 }
 

@@ -5,16 +5,15 @@ left out or filled in is kept as notes for the reader. A switch whose tier no fi
 the nearest host, which is its tier in every CLOS fabric.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 
-from foundation.errors import FabricError, Mistake, nearest_name
+from foundation.errors import FabricError, InputError, Mistake, nearest_name
 from topology.draft import FabricDraft
 from topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 
-DEFAULT_RATE_BPS = 100_000_000_000
-DEFAULT_CABLE_MM = 10_000
 MAX_MISTAKES = 100  # shown of one topology
 MAX_GUESSES = 1_000  # names among which the nearest is sought
 
@@ -27,6 +26,13 @@ class Imported:
 
     fabric: Fabric
     notes: tuple[str, ...]
+
+
+def the_only(paths: Sequence[Path]) -> Path:
+    """Return the one file of a format in which one file is a whole fabric; raises InputError for more."""
+    if len(paths) != 1:
+        raise InputError(Mistake(where=str(paths[1]), found="a second file", allowed="one file of this format"))
+    return paths[0]
 
 
 @dataclass(frozen=True, kw_only=True)

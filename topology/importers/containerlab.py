@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from foundation.documents import Document, Key, load_yaml
-from foundation.errors import FabricError, InputError, Mistake, UnitError
+from foundation.errors import FabricError, UnitError
 from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
+from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from topology.fabric import UNKNOWN_TIER, NodeKind
-from topology.importers.cabling import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, Cable, Cabling, End, Imported
+from topology.importers.cabling import Cable, Cabling, End, Imported, the_only
 
 HOST_KINDS = ("linux", "host", "ext-container", "k8s-kind")
 SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
@@ -40,9 +41,7 @@ def is_containerlab(path: Path) -> bool:
 
 def load_containerlab(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
     """Read one topology file; raises InputError with every mistake in it."""
-    if len(paths) != 1:
-        raise InputError(Mistake(where=str(paths[1]), found="a second file", allowed="one containerlab topology"))
-    return _Reader(load_yaml(paths[0]), default_rate_bps).read()
+    return _Reader(load_yaml(the_only(paths)), default_rate_bps).read()
 
 
 class _Reader:

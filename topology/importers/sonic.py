@@ -22,8 +22,9 @@ from typing import Any
 from foundation.documents import Document, Key, load_json
 from foundation.errors import FabricError, Mistake, UnitError, nearest_name
 from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm
+from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from topology.fabric import UNKNOWN_TIER, NodeKind
-from topology.importers.cabling import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, MAX_GUESSES, Cable, Cabling, End, Imported
+from topology.importers.cabling import MAX_GUESSES, Cable, Cabling, End, Imported
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,
