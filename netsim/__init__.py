@@ -1,0 +1,1 @@
+"""Network simulation: a packet engine in C++ behind one `run`, its configuration, workloads and conformance."""

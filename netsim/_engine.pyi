@@ -1,0 +1,93 @@
+"""The compiled packet engine (sources in netsim/engine)."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_IDS: int
+MAX_PACKETS: int
+BYTES_PER_PACKET: int
+BYTES_PER_PORT: int
+BYTES_PER_QUEUE_PAIR: int
+BYTES_PER_TRANSFER: int
+BYTES_PER_TELEMETRY: int
+
+def law_layout() -> dict[str, int]: ...
+
+class LawFaultError(RuntimeError): ...
+
+class Outcome(Enum):
+    RUNNING = 0
+    FINISHED = 1
+    STALLED = 2
+    TIME_LIMIT = 3
+
+class Settings:
+    mtu_bytes: int
+    wire_overhead_bytes: int
+    ack_bytes: int
+    pause_frame_bytes: int
+    ack_every_packets: int
+    ecn_min_bytes: int
+    ecn_max_bytes: int
+    ecn_max_fraction: float
+    is_pfc_enabled: bool
+    cnp_interval_ps: int
+    retransmission_timeout_ps: int
+    retry_limit: int
+    endpoint_delay_ps: int
+    nvlink_rate_bps: int
+    time_limit_ps: int
+    probe_interval_ps: int
+    max_samples: int
+    random_key: int
+    def __init__(self) -> None: ...
+
+class Law:
+    def __init__(self, *, handlers: Mapping[str, int], params: int, uses_telemetry: bool) -> None: ...
+
+class Simulation:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        law: Law,
+        port_rate_bps: NDArray[np.int64],
+        port_delay_ps: NDArray[np.int64],
+        port_peer: NDArray[np.int64],
+        port_is_host: NDArray[np.int64],
+        pause_above: NDArray[np.int64],
+        resume_below: NDArray[np.int64],
+        ingress_limit: NDArray[np.int64],
+        pause_response: NDArray[np.int64],
+        loss_fraction: NDArray[np.float64],
+        path: NDArray[np.uint32],
+        path_stride: int,
+        flow: NDArray[np.uint8],
+        flow_bytes: int,
+        transfer_medium: NDArray[np.int64],
+        transfer_qp: NDArray[np.int64],
+        transfer_bytes: NDArray[np.int64],
+        transfer_start: NDArray[np.int64],
+        transfer_delay: NDArray[np.int64],
+        num_dependencies: NDArray[np.int64],
+        dependent_offset: NDArray[np.int64],
+        dependent_row: NDArray[np.int64],
+        probed_port: NDArray[np.int64],
+    ) -> None: ...
+    def advance(self, num_events: int) -> Outcome: ...
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def acknowledged_bytes(self) -> int: ...
+    @property
+    def num_events(self) -> int: ...
+    @property
+    def peak_packets(self) -> int: ...
+    def packet_counts(self) -> dict[str, int]: ...
+    def transfer_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def port_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def sample_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def flow_records(self, flow_bytes: int) -> bytes: ...

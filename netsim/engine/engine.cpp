@@ -1,0 +1,109 @@
+// The main loop: open a slot, fetch what its events will touch, handle them in order.
+#include "engine.hpp"
+
+#include "forwarding.hpp"
+#include "laws.hpp"
+#include "receiving.hpp"
+#include "scheduling.hpp"
+#include "sending.hpp"
+
+namespace netsim {
+
+template <bool has_extras>
+Outcome Engine<has_extras>::advance(std::uint64_t num_events) {
+    const std::uint64_t stop_at = queue.num_events() + num_events;
+    while (outcome == Outcome::Running) {
+        if (queue.is_slot_exhausted()) {
+            if (queue.num_events() >= stop_at) return outcome;
+            if (!queue.open_next_slot()) return outcome = Outcome::Stalled;
+            prefetch_open_slot();
+        }
+        const std::uint64_t key = queue.take();
+        now_ps = queue.time_of(key);
+        prefetch_next_port();
+        handle(key);
+        if (packets.num_live() == 0) [[unlikely]]
+            end_if_nothing_is_left();
+    }
+    return outcome;
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::handle(std::uint64_t key) {
+    const std::uint32_t id = id_of(key);
+    switch (kind_of(key)) {
+        case EventKind::Arrival:
+            return arrive(id, payload_of(key));
+        case EventKind::Wake:
+            ports[id].has_wake = false;
+            return serve(id, ports[id]);
+        case EventKind::Pace:
+            return on_pace(id);
+        case EventKind::PauseFrame:
+            return obey_pause_frame(id, payload_of(key) % 2 == 1);
+        case EventKind::Reply:
+            return answer(payload_of(key));
+        case EventKind::Timer:
+            return on_timer(id);
+        case EventKind::Transfer:
+            return on_transfer(static_cast<std::uint32_t>(transfer_of(key)), is_transfer_end(key));
+        case EventKind::Clock:
+            return on_clock(static_cast<ClockEvent>(id));
+    }
+}
+
+// Measured on fat trees: fetching the slot's packets, then one event ahead the port each goes to, saves 9 % of the time
+// at 1,024 hosts and 26 % at 8,192.
+template <bool has_extras>
+inline void Engine<has_extras>::prefetch_open_slot() {
+    for (const std::uint64_t* key = queue.open_begin(); key != queue.open_end(); key++) {
+        packets.prefetch(payload_of(*key));
+    }
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::prefetch_next_port() {
+    const std::uint32_t packet = payload_of(queue.peek());
+    if (packet >= packets.size()) return;
+    const std::uint32_t port = path[packets[packet].path_position + 1];
+    __builtin_prefetch(ports.data() + port, 1);
+}
+
+// With no packet left, only a transfer still to come or a sender waiting for its pace can move the run on.
+template <bool has_extras>
+void Engine<has_extras>::end_if_nothing_is_left() {
+    if (num_unfinished == 0) {
+        outcome = Outcome::Finished;
+    } else if (num_open == 0 && num_transfer_events == 0) {
+        outcome = Outcome::Stalled;
+    }
+}
+
+template <bool has_extras>
+void Engine<has_extras>::on_clock(ClockEvent event) {
+    if (event == TIME_LIMIT) {
+        outcome = Outcome::TimeLimit;
+        return;
+    }
+    take_samples();
+    if (samples.size() + probed_ports.size() > settings.max_samples) return;
+    queue.push(now_ps + settings.probe_interval_ps, identify(EventKind::Clock, PROBE));
+}
+
+template <bool has_extras>
+void Engine<has_extras>::take_samples() {
+    for (const std::uint32_t port : probed_ports) {
+        const Port& probed = ports[port];
+        samples.push_back({now_ps, port, probed.queued_bytes, static_cast<std::int64_t>(probed.tx_bytes),
+                           probed.is_paused});
+    }
+}
+
+std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
+    bool has_extras = inputs.law.uses_telemetry || inputs.settings.endpoint_delay_ps > 0;
+    for (const double fraction : inputs.loss_fraction) has_extras |= fraction > 0;
+    if (has_extras) return std::make_unique<Engine<true>>(inputs);
+    return std::make_unique<Engine<false>>(inputs);
+}
+
+}  // namespace netsim

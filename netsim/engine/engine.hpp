@@ -1,0 +1,91 @@
+// The engine: takes events in order and does what each asks for.
+//
+// Its member functions stand in five files, one idea each: forwarding (ports, queues, PFC, ECN), sending (NIC, window,
+// pace, go-back-N), receiving (order, acknowledgements, congestion notifications), laws (handlers and timers) and
+// scheduling (transfers and their dependencies). They are templates so that what is rarely wanted (losses, telemetry,
+// endpoint delay) costs nothing where it is not.
+#pragma once
+
+#include "simulation.hpp"
+
+namespace netsim {
+
+template <bool has_extras>
+class Engine final : public Simulation {
+  public:
+    explicit Engine(const Inputs& inputs) : Simulation(inputs) {}
+    Outcome advance(std::uint64_t num_events) override;
+
+  private:
+    void handle(std::uint64_t key);
+    void prefetch_open_slot();
+    void prefetch_next_port();
+    void end_if_nothing_is_left();
+    void on_clock(ClockEvent event);
+    void take_samples();
+
+    // forwarding.hpp
+    void arrive(std::uint32_t port, std::uint32_t packet);
+    bool is_lost(PortLedger& ledger);
+    void drop(std::uint32_t port, std::uint32_t packet);
+    void enqueue(std::uint32_t port, std::uint32_t packet);
+    bool admit(std::uint32_t packet);
+    bool admit_above_threshold(std::uint32_t ingress, std::int32_t level);
+    void mark(std::uint32_t port, const Port& out, Packet& packet);
+    void transmit(std::uint32_t port, Port& out, std::uint32_t packet);
+    void leave_buffer(std::uint32_t ingress, std::int32_t bytes);
+    void send_pause_frame(std::uint32_t port);
+    void obey_pause_frame(std::uint32_t port, bool is_pause);
+    void append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet);
+    void serve(std::uint32_t port, Port& out);
+    bool has_sendable(std::uint32_t port, const Port& out) const;
+    void wake_when_free(std::uint32_t port, Port& out);
+    void kick(std::uint32_t port);
+
+    // sending.hpp
+    std::uint32_t next_payload_bytes(const Sender& sender) const;
+    bool is_window_open(std::uint32_t qp, const Sender& sender) const;
+    Picoseconds earliest_send_ps(std::uint32_t qp, const Sender& sender) const;
+    void resume(std::uint32_t qp);
+    void schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps);
+    void join_ring(std::uint32_t qp, Sender& sender);
+    bool send_from_ring(std::uint32_t port, Port& out);
+    void send_data(std::uint32_t qp, Sender& sender, Port& out);
+    void enter_transfer(Sender& sender, std::uint32_t transfer);
+    void find_transfer_to_send(Sender& sender);
+    void rewind(Sender& sender);
+    void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
+    void on_pace(std::uint32_t qp);
+    void on_acknowledgement(std::uint32_t packet);
+    void on_congestion_notification(std::uint32_t qp);
+    void on_nak(std::uint32_t qp, std::uint32_t expected_sequence);
+    void on_retransmission_timeout(std::uint32_t qp, Sender& sender);
+    void fail(Sender& sender);
+
+    // receiving.hpp
+    void deliver(std::uint32_t packet);
+    void receive_data(std::uint32_t packet);
+    void answer(std::uint32_t packet);
+    void note_mark(std::uint32_t qp, Receiver& receiver);
+    void deliver_transfer(Receiver& receiver);
+    void reply(std::uint32_t packet, PacketType type);
+
+    // laws.hpp
+    FlowHeader& flow(std::uint32_t qp) { return reinterpret_cast<FlowHeader&>(flows[qp * flow_stride]); }
+    const FlowHeader& flow(std::uint32_t qp) const { return const_cast<Engine*>(this)->flow(qp); }
+    void obey(LawEvent event, std::uint32_t qp, std::int32_t status);
+    void set_pace(Sender& sender, double rate_bps);
+    void arm_timer(std::uint32_t qp, Sender& sender, Picoseconds time_ps);
+    void on_timer(std::uint32_t qp);
+    void call_due_timers(std::uint32_t qp);
+    void notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp);
+
+    // scheduling.hpp
+    void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);
+    void on_transfer(std::uint32_t row, bool is_end);
+    void append_to_queue_pair(std::uint32_t row);
+    void complete(std::uint32_t row);
+    void finish(std::uint32_t row);
+};
+
+}  // namespace netsim

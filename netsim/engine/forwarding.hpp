@@ -1,0 +1,211 @@
+// Forwarding: what happens to a packet at a port, and how ports pause one another.
+//
+// A packet is its own arrival event. A port has a Wake event only while something waits for its transmitter, so an idle
+// network costs one event a hop.
+//
+// PFC: a node counts the data it holds by the port they came through. Above a threshold it sends a pause frame, which
+// waits for the frame its port is transmitting, crosses the wire and takes effect after the sender's response time.
+// Source: IEEE 802.1Qbb; RED marking as in DCQCN (SIGCOMM'15), section 3.1, on the queue a packet finds.
+// Left out: a pause frame takes no time on its port beyond the wait; pauses do not expire, as if refreshed in time.
+#pragma once
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool has_extras>
+inline void Engine<has_extras>::arrive(std::uint32_t port, std::uint32_t packet) {
+    if constexpr (has_extras) {
+        if (is_lost(ledgers[port])) return drop(port, packet);
+    }
+    const std::uint32_t next_port = path[++packets[packet].path_position];
+    if (next_port != NONE) {
+        enqueue(next_port, packet);
+    } else {
+        deliver(packet);
+    }
+}
+
+template <bool has_extras>
+bool Engine<has_extras>::is_lost(PortLedger& ledger) {
+    return ledger.loss_fraction > 0 && ledger.random.next_fraction() < ledger.loss_fraction;
+}
+
+template <bool has_extras>
+void Engine<has_extras>::drop(std::uint32_t port, std::uint32_t packet) {
+    ledgers[port].dropped_packets++;
+    (class_of(packets[packet].type) == DATA ? data_packets : control_packets).dropped++;
+    packets.release(packet);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::enqueue(std::uint32_t port, std::uint32_t packet_id) {
+    Packet& packet = packets[packet_id];
+    Port& out = ports[port];
+    const TrafficClass cls = class_of(packet.type);
+    if (cls == DATA) {
+        if (!admit(packet_id)) return;
+        if (out.queued_bytes > settings.ecn_min_bytes) mark(port, out, packet);
+    }
+    const bool may_send = !(cls == DATA && out.is_paused);
+    if (!out.has_wake && out.busy_until_ps <= now_ps && may_send) return transmit(port, out, packet_id);
+    packet.next = NONE;
+    if (out.head[cls] == NONE) {
+        out.head[cls] = packet_id;
+    } else {
+        packets[out.tail[cls]].next = packet_id;
+    }
+    out.tail[cls] = packet_id;
+    if (cls == DATA) {
+        out.queued_bytes += packet.wire_bytes;
+        out.max_queue_bytes = std::max(out.max_queue_bytes, out.queued_bytes);
+    }
+    if (!out.has_wake && may_send) wake_when_free(port, out);
+}
+
+// Take a data packet into the node's buffer, or drop it.
+template <bool has_extras>
+inline bool Engine<has_extras>::admit(std::uint32_t packet_id) {
+    const Packet& packet = packets[packet_id];
+    if (packet.ingress_port == NONE) return true;
+    Port& ingress = ports[packet.ingress_port];
+    const std::int32_t level = ingress.ingress_bytes + packet.wire_bytes;
+    if (level > ingress.ingress_threshold_bytes) [[unlikely]] {
+        if (!admit_above_threshold(packet.ingress_port, level)) {
+            drop(packet.ingress_port, packet_id);
+            return false;
+        }
+    }
+    ingress.ingress_bytes = level;
+    return true;
+}
+
+template <bool has_extras>
+bool Engine<has_extras>::admit_above_threshold(std::uint32_t ingress, std::int32_t level) {
+    if (level > ledgers[ingress].ingress_limit_bytes) return false;
+    if (settings.is_pfc_enabled && !ports[ingress].pauses_sender) send_pause_frame(ingress);
+    return true;
+}
+
+template <bool has_extras>
+void Engine<has_extras>::mark(std::uint32_t port, const Port& out, Packet& packet) {
+    PortLedger& ledger = ledgers[port];
+    if (out.queued_bytes < settings.ecn_max_bytes) {
+        const auto above = static_cast<double>(out.queued_bytes - settings.ecn_min_bytes);
+        const auto span = static_cast<double>(settings.ecn_max_bytes - settings.ecn_min_bytes);
+        if (ledger.random.next_fraction() * span >= settings.ecn_max_fraction * above) return;
+    }
+    packet.is_marked = true;
+    ledger.marked_packets++;
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::transmit(std::uint32_t port, Port& out, std::uint32_t packet_id) {
+    Packet& packet = packets[packet_id];
+    const std::int32_t bytes = packet.wire_bytes;
+    const TrafficClass cls = class_of(packet.type);
+    out.busy_until_ps = now_ps + (out.ps_per_byte ? Picoseconds{bytes} * out.ps_per_byte
+                                                  : serialization_ps(bytes, ledgers[port].rate_bps));
+    out.tx_bytes += static_cast<std::uint64_t>(bytes);
+    out.tx_packets[cls]++;
+    if (cls == DATA) {
+        if (packet.ingress_port != NONE) leave_buffer(packet.ingress_port, bytes);
+        if constexpr (has_extras) {
+            if (law.uses_telemetry) append_telemetry(port, out, packet_id);
+        }
+    }
+    packet.ingress_port = port;
+    queue.push(out.busy_until_ps + out.delay_ps, identify(EventKind::Arrival, port, packet_id));
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::leave_buffer(std::uint32_t ingress_port, std::int32_t bytes) {
+    Port& ingress = ports[ingress_port];
+    ingress.ingress_bytes -= bytes;
+    if (ingress.pauses_sender) [[unlikely]] {
+        if (ingress.ingress_bytes <= ledgers[ingress_port].resume_below_bytes) send_pause_frame(ingress_port);
+    }
+}
+
+// Tell `port` to pause, or to resume if that was the last thing it was told.
+template <bool has_extras>
+void Engine<has_extras>::send_pause_frame(std::uint32_t port) {
+    PortLedger& ledger = ledgers[port];
+    const Port& reverse = ports[ledger.peer];
+    const Picoseconds leaves_ps = std::max(now_ps, reverse.busy_until_ps) +
+                                  serialization_ps(settings.pause_frame_bytes, ledgers[ledger.peer].rate_bps);
+    ports[port].pauses_sender = !ports[port].pauses_sender;
+    ledger.pause_frames++;
+    queue.push(leaves_ps + reverse.delay_ps + ledger.pause_response_ps,
+               identify(EventKind::PauseFrame, port, ledger.pause_frames % MAX_PACKETS));
+}
+
+template <bool has_extras>
+void Engine<has_extras>::obey_pause_frame(std::uint32_t port, bool is_pause) {
+    PortLedger& ledger = ledgers[port];
+    ports[port].is_paused = is_pause;
+    if (is_pause) {
+        ledger.num_pauses++;
+        ledger.paused_since_ps = now_ps;
+    } else {
+        ledger.paused_ps += now_ps - ledger.paused_since_ps;
+        kick(port);
+    }
+}
+
+template <bool has_extras>
+void Engine<has_extras>::append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet_id) {
+    const Packet& packet = packets[packet_id];
+    const std::uint32_t hop = packet.path_position % path_stride;
+    const std::size_t place = std::size_t{packet_id} * MAX_TELEMETRY_HOPS + hop;
+    if (place >= telemetry.size()) telemetry.resize(packets.size() * MAX_TELEMETRY_HOPS * 2);
+    telemetry[place] = {now_ps, static_cast<std::int64_t>(out.tx_bytes), out.queued_bytes,
+                        static_cast<double>(ledgers[port].rate_bps)};
+}
+
+// The transmitter is free: control first, then what waits in the data queue, then the host's own queue pairs.
+template <bool has_extras>
+inline void Engine<has_extras>::serve(std::uint32_t port, Port& out) {
+    TrafficClass cls = CONTROL;
+    if (out.head[CONTROL] == NONE) {
+        if (out.is_paused) return;
+        cls = DATA;
+    }
+    const std::uint32_t packet = out.head[cls];
+    if (packet != NONE) {
+        out.head[cls] = packets[packet].next;
+        if (cls == DATA) out.queued_bytes -= packets[packet].wire_bytes;
+        if (out.head[cls] != NONE) __builtin_prefetch(&packets[out.head[cls]]);
+        transmit(port, out, packet);
+    } else if (!out.is_host || !send_from_ring(port, out)) {
+        return;
+    }
+    if (has_sendable(port, out)) wake_when_free(port, out);
+}
+
+template <bool has_extras>
+inline bool Engine<has_extras>::has_sendable(std::uint32_t port, const Port& out) const {
+    if (out.head[CONTROL] != NONE) return true;
+    if (out.is_paused) return false;
+    return out.head[DATA] != NONE || (out.is_host && ledgers[port].ring_head != NONE);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::wake_when_free(std::uint32_t port, Port& out) {
+    out.has_wake = true;
+    queue.push(out.busy_until_ps, identify(EventKind::Wake, port));
+}
+
+// Something may have become sendable.
+template <bool has_extras>
+inline void Engine<has_extras>::kick(std::uint32_t port) {
+    Port& out = ports[port];
+    if (out.has_wake) return;
+    if (out.busy_until_ps <= now_ps) {
+        serve(port, out);
+    } else if (has_sendable(port, out)) {
+        wake_when_free(port, out);
+    }
+}
+
+}  // namespace netsim

@@ -1,0 +1,78 @@
+// Laws: handlers are called, what they wrote is checked and obeyed, and their deadlines are kept.
+//
+// A queue pair has one pending timer event at most that matters, for the earliest of its retransmission timeout and the
+// law's deadlines. A deadline that moves later leaves the event alone (it re-arms when it fires); one that moves earlier
+// pushes another, and the older one finds itself overtaken.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine.hpp"
+
+namespace netsim {
+
+// Throws LawFault if the handler failed or wrote what cannot be obeyed.
+template <bool has_extras>
+inline void Engine<has_extras>::obey(LawEvent event, std::uint32_t qp, std::int32_t status) {
+    Sender& sender = senders[qp];
+    const FlowHeader& header = flow(qp);
+    if (status == OK && !(header.rate_bps > 0 && std::isfinite(header.rate_bps))) status = BAD_RATE;
+    if (status == OK && !(header.cwnd_bytes > 0)) status = BAD_CWND;
+    if (status == OK && law.on_timer) {
+        const Picoseconds earliest_ps = *std::min_element(header.deadline_ps, header.deadline_ps + NUM_TIMERS);
+        if (earliest_ps < now_ps || (earliest_ps == now_ps && event == ON_TIMER)) status = BAD_DEADLINE;
+        arm_timer(qp, sender, earliest_ps);
+    }
+    if (status != OK) [[unlikely]]
+        throw LawFault{event, static_cast<LawStatus>(status), qp, now_ps};
+    if (header.rate_bps != sender.rate_bps) set_pace(sender, header.rate_bps);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp) {
+    if (handler) obey(event, qp, handler(law.params, &flow(qp), now_ps));
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::set_pace(Sender& sender, double rate_bps) {
+    sender.rate_bps = rate_bps;
+    const double bit_ps = static_cast<double>(sender.last_wire_bytes * BIT_PS_PER_BYTE);
+    sender.gap_ps = static_cast<Picoseconds>(std::min(bit_ps / rate_bps, MAX_GAP_PS));
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::arm_timer(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
+    if (time_ps >= sender.timer_event_ps) return;
+    sender.timer_event_ps = time_ps;
+    queue.push(time_ps, identify(EventKind::Timer, qp));
+}
+
+template <bool has_extras>
+void Engine<has_extras>::on_timer(std::uint32_t qp) {
+    Sender& sender = senders[qp];
+    if (sender.timer_event_ps != now_ps) return;  // overtaken by an earlier one
+    sender.timer_event_ps = NEVER;
+    if (sender.num_unacknowledged == 0 || sender.state == SenderState::Failed) return;
+    if (law.on_timer) {
+        call_due_timers(qp);
+        arm_timer(qp, sender, *std::min_element(flow(qp).deadline_ps, flow(qp).deadline_ps + NUM_TIMERS));
+    }
+    if (sender.timeout_ps == now_ps) on_retransmission_timeout(qp, sender);
+    arm_timer(qp, sender, sender.timeout_ps);
+    resume(qp);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::call_due_timers(std::uint32_t qp) {
+    bool is_due[NUM_TIMERS];
+    for (std::int32_t timer = 0; timer < NUM_TIMERS; timer++) {
+        is_due[timer] = flow(qp).deadline_ps[timer] == now_ps;
+        if (is_due[timer]) flow(qp).deadline_ps[timer] = NEVER;
+    }
+    for (std::int32_t timer = 0; timer < NUM_TIMERS; timer++) {
+        if (is_due[timer]) obey(ON_TIMER, qp, law.on_timer(law.params, &flow(qp), now_ps, timer));
+    }
+}
+
+}  // namespace netsim

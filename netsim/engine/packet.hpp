@@ -1,0 +1,69 @@
+// Packets: 32 bytes each while queued or in flight, kept in one pool and named by their index.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "event.hpp"
+
+namespace netsim {
+
+inline constexpr std::uint32_t NONE = ~0u;  // no packet, port, queue pair or transfer
+
+enum class PacketType : std::uint8_t { Data, Ack, Nak, Cnp };
+
+struct alignas(32) Packet {
+    std::uint32_t next;           // behind it in a queue, or in the pool's free list
+    std::uint32_t queue_pair;     // row
+    std::uint32_t sequence;       // packet sequence number within its queue pair; of an Ack the last one it confirms
+    std::uint32_t ingress_port;   // port it came through into the node it is in; NONE at its source
+    Picoseconds sent_ps;          // when the data packet left its NIC, kept by the answer to it
+    std::uint32_t path_position;  // index into the table of paths
+    std::uint16_t wire_bytes;
+    PacketType type;
+    bool is_marked;  // congestion experienced
+};
+static_assert(sizeof(Packet) == 32);
+
+class PacketPool {
+  public:
+    Packet& operator[](std::uint32_t packet) { return packets_[packet]; }
+    std::size_t size() const { return packets_.size(); }
+
+    // Bring a packet nearer; any number will do.
+    void prefetch(std::uint32_t packet) const { __builtin_prefetch(packets_.data() + packet, 1); }
+
+    // Invalidates references to packets.
+    std::uint32_t allocate() {
+        num_live_++;
+        peak_live_ = std::max(peak_live_, num_live_);
+        if (free_ == NONE) return append();
+        const std::uint32_t packet = free_;
+        free_ = packets_[packet].next;
+        return packet;
+    }
+
+    void release(std::uint32_t packet) {
+        packets_[packet].next = free_;
+        free_ = packet;
+        num_live_--;
+    }
+
+    std::uint32_t num_live() const { return num_live_; }
+    std::uint32_t peak_live() const { return peak_live_; }
+
+  private:
+    std::uint32_t append() {
+        if (packets_.size() == MAX_PACKETS) throw std::length_error("more packets in flight than the engine can name");
+        packets_.emplace_back();
+        return static_cast<std::uint32_t>(packets_.size() - 1);
+    }
+
+    std::vector<Packet> packets_ = std::vector<Packet>(1);  // packet 0 stands for "no packet" in events
+    std::uint32_t free_ = NONE;
+    std::uint32_t num_live_ = 0, peak_live_ = 0;
+};
+
+}  // namespace netsim

@@ -1,0 +1,103 @@
+// Receiving: packets in order are acknowledged, a gap is answered once, marks become congestion notifications.
+//
+// Source: InfiniBand Architecture Specification 1.4, section 9.7; DCQCN (SIGCOMM'15), section 3.2 for the notification
+// point: at most one CNP per queue pair and interval.
+#pragma once
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool has_extras>
+inline void Engine<has_extras>::deliver(std::uint32_t packet_id) {
+    const Packet& packet = packets[packet_id];
+    const PacketType type = packet.type;
+    const std::uint32_t qp = packet.queue_pair, sequence = packet.sequence;
+    if (type == PacketType::Data) return receive_data(packet_id);
+    control_packets.delivered++;
+    if (type == PacketType::Ack) return on_acknowledgement(packet_id);
+    packets.release(packet_id);
+    if (type == PacketType::Nak) return on_nak(qp, sequence);
+    on_congestion_notification(qp);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::receive_data(std::uint32_t packet_id) {
+    data_packets.delivered++;
+    const std::uint32_t qp = packets[packet_id].queue_pair;
+    if (packets[packet_id].is_marked) [[unlikely]]
+        note_mark(qp, receivers[qp]);
+    if constexpr (has_extras) {
+        if (settings.endpoint_delay_ps > 0) {
+            return queue.push(now_ps + settings.endpoint_delay_ps, identify(EventKind::Reply, qp, packet_id));
+        }
+    }
+    answer(packet_id);
+}
+
+// Acknowledge a data packet, refuse it, or keep silent; its place in the pool becomes the answer's.
+template <bool has_extras>
+inline void Engine<has_extras>::answer(std::uint32_t packet_id) {
+    Packet& packet = packets[packet_id];
+    Receiver& receiver = receivers[packet.queue_pair];
+    if (packet.sequence == receiver.expected_sequence) [[likely]] {
+        receiver.expected_sequence++;
+        receiver.num_unanswered++;
+        receiver.has_sent_nak = false;
+        const bool is_message_end = receiver.expected_sequence == receiver.message_end;
+        if (is_message_end) deliver_transfer(receiver);
+        if (!is_message_end && receiver.num_unanswered < settings.ack_every_packets) return packets.release(packet_id);
+        return reply(packet_id, PacketType::Ack);
+    }
+    if (packet.sequence < receiver.expected_sequence) {
+        packet.sequence = receiver.expected_sequence - 1;  // a duplicate: repeat the last acknowledgement
+        return reply(packet_id, PacketType::Ack);
+    }
+    if (receiver.has_sent_nak) return packets.release(packet_id);
+    receiver.has_sent_nak = true;
+    packet.sequence = receiver.expected_sequence;
+    reply(packet_id, PacketType::Nak);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::deliver_transfer(Receiver& receiver) {
+    const std::uint32_t row = receiver.transfer;
+    if (transfers[row].next != NONE) {
+        receiver.transfer = transfers[row].next;
+        receiver.message_end = transfers[receiver.transfer].end_sequence;
+    }
+    finish(row);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::note_mark(std::uint32_t qp, Receiver& receiver) {
+    receiver.has_mark = true;
+    if (!law.on_cnp || now_ps < receiver.cnp_allowed_ps) return;
+    receiver.cnp_allowed_ps = now_ps + settings.cnp_interval_ps;
+    const std::uint32_t packet_id = packets.allocate();
+    packets[packet_id].queue_pair = qp;
+    packets[packet_id].sequence = 0;
+    packets[packet_id].sent_ps = now_ps;
+    reply(packet_id, PacketType::Cnp);
+}
+
+// Send a packet back along its queue pair's path of acknowledgements.
+template <bool has_extras>
+inline void Engine<has_extras>::reply(std::uint32_t packet_id, PacketType type) {
+    Packet& packet = packets[packet_id];
+    Receiver& receiver = receivers[packet.queue_pair];
+    packet.type = type;
+    packet.wire_bytes = static_cast<std::uint16_t>(settings.ack_bytes);
+    packet.ingress_port = NONE;
+    packet.path_position = (packet.queue_pair * 2 + 1) * path_stride;
+    packet.is_marked = false;
+    if (type == PacketType::Ack) {
+        packet.is_marked = receiver.has_mark;
+        receiver.has_mark = false;
+        receiver.num_unanswered = 0;
+    }
+    control_packets.sent++;
+    enqueue(path[packet.path_position], packet_id);
+}
+
+}  // namespace netsim

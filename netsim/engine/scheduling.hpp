@@ -1,0 +1,78 @@
+// Scheduling: when transfers become ready, and what their ends set free.
+//
+// A transfer is ready `delay_ps` after the later of its start and the end of its last dependency, and ends when its last
+// byte is at its destination. The transfers of a queue pair leave in the order they became ready, ties by row.
+// Left out: contention on NVLink, which moves every transfer at its full rate.
+#pragma once
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool has_extras>
+void Engine<has_extras>::on_transfer(std::uint32_t row, bool is_end) {
+    num_transfer_events--;
+    Transfer& transfer = transfers[row];
+    if (is_end) return complete(row);
+    transfer.ready_ps = now_ps;
+    if (transfer.medium == Medium::Fabric) return append_to_queue_pair(row);
+    transfer.start_ps = now_ps;
+    if (transfer.medium == Medium::None) return complete(row);
+    schedule_transfer(now_ps + serialization_ps(transfer.bytes, settings.nvlink_rate_bps), row, true);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::append_to_queue_pair(std::uint32_t row) {
+    Transfer& transfer = transfers[row];
+    Sender& sender = senders[transfer.queue_pair];
+    Receiver& receiver = receivers[transfer.queue_pair];
+    if (sender.state == SenderState::Failed) return;
+    const auto mtu_bytes = static_cast<std::int64_t>(settings.mtu_bytes);
+    const std::int64_t num_packets = std::max<std::int64_t>(1, (transfer.bytes + mtu_bytes - 1) / mtu_bytes);
+    transfer.last_payload_bytes = static_cast<std::uint32_t>(transfer.bytes - (num_packets - 1) * mtu_bytes);
+    transfer.first_sequence = sender.end_sequence;
+    transfer.end_sequence = transfer.first_sequence + static_cast<std::uint32_t>(num_packets);
+    sender.end_sequence = transfer.end_sequence;
+    num_open++;
+    const bool is_first = sender.newest == NONE;
+    if (!is_first) transfers[sender.newest].next = row;
+    sender.newest = row;
+    if (sender.next_sequence == transfer.first_sequence) enter_transfer(sender, row);
+    if (sender.oldest_sequence == transfer.first_sequence) {
+        sender.oldest = row;
+        sender.oldest_end = transfer.end_sequence;
+    }
+    if (receiver.expected_sequence == transfer.first_sequence) {
+        receiver.transfer = row;
+        receiver.message_end = transfer.end_sequence;
+    }
+    if (is_first) notify_law(ON_START, law.on_start, transfer.queue_pair);
+    resume(transfer.queue_pair);
+}
+
+// End a transfer that crossed no fabric.
+template <bool has_extras>
+void Engine<has_extras>::complete(std::uint32_t row) {
+    transfers[row].acknowledged_ps = now_ps;
+    acknowledged_bytes += static_cast<std::uint64_t>(transfers[row].bytes);
+    num_unfinished--;
+    finish(row);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::finish(std::uint32_t row) {
+    transfers[row].finish_ps = now_ps;
+    for (std::uint32_t i = dependent_offset[row]; i < dependent_offset[row + 1]; i++) {
+        Transfer& dependent = transfers[dependent_row[i]];
+        if (--dependent.num_dependencies > 0) continue;
+        schedule_transfer(std::max(now_ps, dependent.earliest_ps) + dependent.delay_ps, dependent_row[i], false);
+    }
+}
+
+template <bool has_extras>
+void Engine<has_extras>::schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end) {
+    num_transfer_events++;
+    queue.push(time_ps, identify_transfer(row, is_end));
+}
+
+}  // namespace netsim

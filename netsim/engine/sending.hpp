@@ -1,0 +1,259 @@
+// Sending: a NIC pulls packets from its queue pairs in turn; each queue pair keeps to its window and its pace.
+//
+// Reliability is go-back-N: a negative acknowledgement or a timeout sends everything again from the oldest packet not
+// yet acknowledged. A queue pair that times out `retry_limit` times without progress and once more gives up.
+// Source: InfiniBand Architecture Specification 1.4, section 9.7 (reliable service), as RoCEv2 adapters implement it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool has_extras>
+inline std::uint32_t Engine<has_extras>::next_payload_bytes(const Sender& sender) const {
+    return sender.next_sequence + 1 == sender.message_end ? sender.last_payload_bytes
+                                                          : static_cast<std::uint32_t>(settings.mtu_bytes);
+}
+
+// A window below one packet lets one packet out at a time; `earliest_send_ps` spaces them.
+template <bool has_extras>
+inline bool Engine<has_extras>::is_window_open(std::uint32_t qp, const Sender& sender) const {
+    if (sender.next_sequence == sender.oldest_sequence) return true;
+    return static_cast<double>(sender.in_flight_bytes + next_payload_bytes(sender)) <= flow(qp).cwnd_bytes;
+}
+
+template <bool has_extras>
+inline Picoseconds Engine<has_extras>::earliest_send_ps(std::uint32_t qp, const Sender& sender) const {
+    Picoseconds gap_ps = sender.gap_ps;
+    const double cwnd_bytes = flow(qp).cwnd_bytes;
+    const auto mtu_bytes = static_cast<double>(settings.mtu_bytes);
+    if (cwnd_bytes < mtu_bytes) [[unlikely]] {
+        const double round_trips = mtu_bytes / cwnd_bytes;
+        const double wait_ps = std::min(std::ceil(static_cast<double>(sender.rtt_ps) * round_trips), MAX_GAP_PS);
+        gap_ps = std::max(gap_ps, static_cast<Picoseconds>(wait_ps));
+    }
+    return sender.last_send_ps + gap_ps;
+}
+
+// Let a queue pair send as soon as its transfers, window and pace allow.
+template <bool has_extras>
+inline void Engine<has_extras>::resume(std::uint32_t qp) {
+    Sender& sender = senders[qp];
+    if (sender.state != SenderState::Waiting || sender.next_sequence == sender.end_sequence) return;
+    if (!is_window_open(qp, sender)) return;
+    const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
+    if (earliest_ps > std::max(now_ps, ports[sender.port].busy_until_ps)) {
+        return schedule_pace(qp, sender, earliest_ps);
+    }
+    join_ring(qp, sender);
+    kick(sender.port);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
+    if (sender.pace_event_ps <= time_ps) return;  // the earlier event will look again
+    sender.pace_event_ps = time_ps;
+    queue.push(time_ps, identify(EventKind::Pace, qp));
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::on_pace(std::uint32_t qp) {
+    Sender& sender = senders[qp];
+    if (sender.pace_event_ps != now_ps) return;  // overtaken by an earlier one
+    sender.pace_event_ps = NEVER;
+    resume(qp);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::join_ring(std::uint32_t qp, Sender& sender) {
+    PortLedger& nic = ledgers[sender.port];
+    sender.state = SenderState::InRing;
+    sender.ring_next = NONE;
+    if (nic.ring_head == NONE) {
+        nic.ring_head = qp;
+    } else {
+        senders[nic.ring_tail].ring_next = qp;
+    }
+    nic.ring_tail = qp;
+}
+
+// Send a packet of the first queue pair in the ring that still may; false if there is none.
+template <bool has_extras>
+inline bool Engine<has_extras>::send_from_ring(std::uint32_t port, Port& out) {
+    while (ledgers[port].ring_head != NONE) {
+        const std::uint32_t qp = ledgers[port].ring_head;
+        Sender& sender = senders[qp];
+        ledgers[port].ring_head = sender.ring_next;
+        if (sender.state == SenderState::Failed) continue;
+        sender.state = SenderState::Waiting;
+        if (sender.next_sequence == sender.end_sequence || !is_window_open(qp, sender)) continue;
+        const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
+        if (earliest_ps > now_ps) {
+            schedule_pace(qp, sender, earliest_ps);
+            continue;
+        }
+        send_data(qp, sender, out);
+        return true;
+    }
+    return false;
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::send_data(std::uint32_t qp, Sender& sender, Port& out) {
+    const std::uint32_t payload_bytes = next_payload_bytes(sender);
+    const std::uint32_t packet_id = packets.allocate();
+    Packet& packet = packets[packet_id];
+    packet.queue_pair = qp;
+    packet.sequence = sender.next_sequence;
+    packet.ingress_port = NONE;
+    packet.sent_ps = now_ps;
+    packet.path_position = qp * 2 * path_stride;
+    packet.wire_bytes =
+        static_cast<std::uint16_t>(std::max(payload_bytes + settings.wire_overhead_bytes, settings.ack_bytes));
+    packet.type = PacketType::Data;
+    packet.is_marked = false;
+    data_packets.sent++;
+    sender.last_send_ps = now_ps;
+    sender.in_flight_bytes += payload_bytes;
+    if (packet.wire_bytes != sender.last_wire_bytes) {
+        sender.last_wire_bytes = packet.wire_bytes;
+        set_pace(sender, sender.rate_bps);
+    }
+    if (sender.next_sequence < sender.highest_sequence) [[unlikely]] {
+        transfers[sender.sending].num_retransmitted++;
+    } else {
+        if (sender.next_sequence == sender.message_begin) transfers[sender.sending].start_ps = now_ps;
+        sender.highest_sequence = sender.next_sequence + 1;
+    }
+    transmit(sender.port, out, packet_id);
+    if (sender.timeout_ps == NEVER) {
+        sender.timeout_ps = now_ps + settings.retransmission_timeout_ps;
+        arm_timer(qp, sender, sender.timeout_ps);
+    }
+    sender.next_sequence++;
+    if (sender.next_sequence == sender.message_end && sender.next_sequence != sender.end_sequence) {
+        enter_transfer(sender, transfers[sender.sending].next);
+    }
+    if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), now_ps, payload_bytes));
+    if (sender.next_sequence == sender.end_sequence || !is_window_open(qp, sender)) return;
+    const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
+    if (earliest_ps <= out.busy_until_ps) return join_ring(qp, sender);
+    schedule_pace(qp, sender, earliest_ps);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::enter_transfer(Sender& sender, std::uint32_t row) {
+    const Transfer& transfer = transfers[row];
+    sender.sending = row;
+    sender.message_begin = transfer.first_sequence;
+    sender.message_end = transfer.end_sequence;
+    sender.last_payload_bytes = static_cast<std::uint16_t>(transfer.last_payload_bytes);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::find_transfer_to_send(Sender& sender) {
+    std::uint32_t row = sender.oldest;
+    while (sender.next_sequence >= transfers[row].end_sequence && transfers[row].next != NONE) {
+        row = transfers[row].next;
+    }
+    enter_transfer(sender, row);
+}
+
+// Go back to the oldest packet not yet acknowledged.
+template <bool has_extras>
+void Engine<has_extras>::rewind(Sender& sender) {
+    sender.next_sequence = sender.oldest_sequence;
+    sender.in_flight_bytes = 0;
+    find_transfer_to_send(sender);
+}
+
+// Packets below `up_to_sequence` have arrived.
+template <bool has_extras>
+inline void Engine<has_extras>::acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence) {
+    std::int64_t acked_bytes = std::int64_t{up_to_sequence - sender.oldest_sequence} * settings.mtu_bytes;
+    sender.oldest_sequence = up_to_sequence;
+    sender.num_timeouts = 0;
+    while (sender.oldest_sequence >= sender.oldest_end) {
+        Transfer& transfer = transfers[sender.oldest];
+        acked_bytes -= settings.mtu_bytes - transfer.last_payload_bytes;
+        transfer.acknowledged_ps = now_ps;
+        sender.num_unacknowledged--;
+        num_unfinished--;
+        num_open--;
+        if (transfer.next == NONE) break;
+        sender.oldest = transfer.next;
+        sender.oldest_end = transfers[transfer.next].end_sequence;
+    }
+    acknowledged_bytes += static_cast<std::uint64_t>(acked_bytes);
+    if (sender.next_sequence < sender.oldest_sequence) [[unlikely]] {
+        rewind(sender);  // forward, past packets that need not be sent again after all
+    } else {
+        sender.in_flight_bytes -= acked_bytes;
+    }
+    const bool is_idle = sender.next_sequence == sender.oldest_sequence;
+    sender.timeout_ps = is_idle ? NEVER : now_ps + settings.retransmission_timeout_ps;
+    arm_timer(qp, sender, sender.timeout_ps);
+}
+
+template <bool has_extras>
+inline void Engine<has_extras>::on_acknowledgement(std::uint32_t packet_id) {
+    const Packet packet = packets[packet_id];
+    const std::uint32_t qp = packet.queue_pair;
+    Sender& sender = senders[qp];
+    if (sender.state == SenderState::Failed) return packets.release(packet_id);
+    const std::uint64_t before_bytes = acknowledged_bytes;
+    sender.rtt_ps = now_ps - packet.sent_ps;
+    const bool is_progress = packet.sequence >= sender.oldest_sequence;
+    if (is_progress) acknowledge(qp, sender, packet.sequence + 1);
+    if (law.on_ack) {
+        static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
+        const TelemetryRecord* records = NO_TELEMETRY;
+        if constexpr (has_extras) {
+            if (law.uses_telemetry) records = &telemetry[std::size_t{packet_id} * MAX_TELEMETRY_HOPS];
+        }
+        obey(ON_ACK, qp,
+             law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),
+                        sender.rtt_ps, settings.endpoint_delay_ps, flow(qp).num_hops, packet.is_marked, records));
+    }
+    packets.release(packet_id);
+    resume(qp);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::on_congestion_notification(std::uint32_t qp) {
+    const Sender& sender = senders[qp];
+    if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
+    transfers[sender.oldest].num_cnps++;
+    notify_law(ON_CNP, law.on_cnp, qp);
+    resume(qp);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::on_nak(std::uint32_t qp, std::uint32_t expected_sequence) {
+    Sender& sender = senders[qp];
+    if (sender.state == SenderState::Failed) return;
+    if (expected_sequence > sender.oldest_sequence) acknowledge(qp, sender, expected_sequence);
+    if (expected_sequence == sender.oldest_sequence) rewind(sender);
+    notify_law(ON_NACK, law.on_nack, qp);
+    resume(qp);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
+    sender.timeout_ps = NEVER;
+    if (sender.num_timeouts == settings.retry_limit) return fail(sender);
+    sender.num_timeouts++;
+    rewind(sender);
+    notify_law(ON_TIMEOUT, law.on_timeout, qp);
+}
+
+template <bool has_extras>
+void Engine<has_extras>::fail(Sender& sender) {
+    for (std::uint32_t row = sender.oldest; row != NONE; row = transfers[row].next) num_open--;
+    sender.state = SenderState::Failed;
+}
+
+}  // namespace netsim

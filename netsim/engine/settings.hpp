@@ -1,0 +1,30 @@
+// Numbers that hold for the whole run.
+#pragma once
+
+#include <cstdint>
+
+#include "clock.hpp"
+
+namespace netsim {
+
+struct Settings {
+    std::int64_t mtu_bytes = 4096;  // payload of a full packet
+    std::int64_t wire_overhead_bytes = 0;
+    std::int64_t ack_bytes = 64;  // of acknowledgements and notifications, and the least any packet has
+    std::int64_t pause_frame_bytes = 84;
+    std::uint32_t ack_every_packets = 1;
+    std::int64_t ecn_min_bytes = 0, ecn_max_bytes = 0;
+    double ecn_max_fraction = 0;
+    bool is_pfc_enabled = false;
+    Picoseconds cnp_interval_ps = 0;
+    Picoseconds retransmission_timeout_ps = NEVER;
+    std::uint32_t retry_limit = 7;
+    Picoseconds endpoint_delay_ps = 0;
+    std::int64_t nvlink_rate_bps = 1;
+    Picoseconds time_limit_ps = NEVER;
+    Picoseconds probe_interval_ps = NEVER;
+    std::uint64_t max_samples = 0;
+    std::uint64_t random_key = 0;
+};
+
+}  // namespace netsim

@@ -1,0 +1,84 @@
+// Makes the state of a run from its arrays.
+#include "simulation.hpp"
+
+#include <cstring>
+
+namespace netsim {
+
+Simulation::Simulation(const Inputs& inputs)
+    : settings(inputs.settings),
+      law(inputs.law),
+      dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
+      dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
+      path(inputs.path.begin(), inputs.path.end()),
+      path_stride(inputs.path_stride),
+      flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
+      probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()) {
+    path.push_back(NONE);  // the main loop looks one entry ahead
+    add_ports(inputs);
+    add_queue_pairs(inputs);
+    add_transfers(inputs);
+    if (settings.time_limit_ps != NEVER) queue.push(settings.time_limit_ps, identify(EventKind::Clock, TIME_LIMIT));
+    if (!probed_ports.empty()) queue.push(0, identify(EventKind::Clock, PROBE));
+}
+
+void Simulation::add_ports(const Inputs& inputs) {
+    const std::size_t num_ports = inputs.port_rate_bps.size();
+    ports.resize(num_ports);
+    ledgers.resize(num_ports);
+    for (std::size_t port = 0; port < num_ports; port++) {
+        const std::int64_t rate_bps = inputs.port_rate_bps[port];
+        const std::int64_t ps_per_byte = BIT_PS_PER_BYTE / rate_bps;
+        const bool is_whole = BIT_PS_PER_BYTE % rate_bps == 0 && ps_per_byte <= UINT16_MAX;
+        ports[port].ps_per_byte = is_whole ? static_cast<std::uint16_t>(ps_per_byte) : 0;
+        ports[port].delay_ps = static_cast<std::uint32_t>(inputs.port_delay_ps[port]);
+        ports[port].is_host = inputs.port_is_host[port] != 0;
+        ports[port].ingress_threshold_bytes = static_cast<std::int32_t>(inputs.pause_above[port]);
+        PortLedger& ledger = ledgers[port];
+        ledger.rate_bps = rate_bps;
+        ledger.peer = static_cast<std::uint32_t>(inputs.port_peer[port]);
+        ledger.resume_below_bytes = static_cast<std::int32_t>(inputs.resume_below[port]);
+        ledger.ingress_limit_bytes = static_cast<std::int32_t>(inputs.ingress_limit[port]);
+        ledger.pause_response_ps = inputs.pause_response[port];
+        ledger.loss_fraction = inputs.loss_fraction[port];
+        ledger.random = RandomStream(settings.random_key, port);
+    }
+}
+
+void Simulation::add_queue_pairs(const Inputs& inputs) {
+    const std::size_t num_queue_pairs = inputs.flow.size() / inputs.flow_bytes;
+    senders.resize(num_queue_pairs);
+    receivers.resize(num_queue_pairs);
+    flows.resize(num_queue_pairs * flow_stride);
+    for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {
+        std::memcpy(&flows[qp * flow_stride], &inputs.flow[qp * inputs.flow_bytes], inputs.flow_bytes);
+        FlowHeader header;
+        std::memcpy(&header, &inputs.flow[qp * inputs.flow_bytes], sizeof header);
+        senders[qp].port = path[qp * 2 * path_stride];
+        senders[qp].rate_bps = header.rate_bps;
+        senders[qp].rtt_ps = header.base_rtt_ps;
+    }
+}
+
+void Simulation::add_transfers(const Inputs& inputs) {
+    transfers.resize(inputs.transfer_bytes.size());
+    num_unfinished = static_cast<std::uint32_t>(transfers.size());
+    for (std::size_t row = 0; row < transfers.size(); row++) {
+        Transfer& transfer = transfers[row];
+        transfer.bytes = inputs.transfer_bytes[row];
+        transfer.earliest_ps = inputs.transfer_start[row];
+        transfer.delay_ps = inputs.transfer_delay[row];
+        transfer.medium = static_cast<Medium>(inputs.transfer_medium[row]);
+        transfer.num_dependencies = static_cast<std::uint32_t>(inputs.num_dependencies[row]);
+        if (transfer.medium == Medium::Fabric) {
+            transfer.queue_pair = static_cast<std::uint32_t>(inputs.transfer_qp[row]);
+            senders[transfer.queue_pair].num_unacknowledged++;
+        }
+        if (transfer.num_dependencies > 0) continue;
+        num_transfer_events++;
+        queue.push(transfer.earliest_ps + transfer.delay_ps, identify_transfer(row, false));
+    }
+    if (transfers.empty()) outcome = Outcome::Finished;
+}
+
+}  // namespace netsim

@@ -1,0 +1,115 @@
+// One simulated run: its inputs, its state between events, and its results. The engine derived from it moves the clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "event_queue.hpp"
+#include "law.hpp"
+#include "packet.hpp"
+#include "port.hpp"
+#include "queue_pair.hpp"
+#include "settings.hpp"
+#include "transfer.hpp"
+
+namespace netsim {
+
+enum class Outcome { Running, Finished, Stalled, TimeLimit };
+
+// The arrays a run is made from. Shapes: P ports, Q queue pairs, H hops + 1, N transfers, D dependencies, S probed ports.
+struct Inputs {
+    Settings settings;
+    Law law;
+    std::span<const std::int64_t> port_rate_bps;     // P
+    std::span<const std::int64_t> port_delay_ps;     // P
+    std::span<const std::int64_t> port_peer;         // P
+    std::span<const std::int64_t> port_is_host;      // P
+    std::span<const std::int64_t> pause_above;       // P: ingress bytes
+    std::span<const std::int64_t> resume_below;      // P
+    std::span<const std::int64_t> ingress_limit;     // P
+    std::span<const std::int64_t> pause_response;    // P: picoseconds
+    std::span<const double> loss_fraction;           // P
+    std::span<const std::uint32_t> path;             // Q x 2 x H, each path ended by NONE
+    std::uint32_t path_stride;                       // H
+    std::span<const std::byte> flow;                 // Q records, the engine's header filled in
+    std::size_t flow_bytes;                          // of a record
+    std::span<const std::int64_t> transfer_medium;   // N
+    std::span<const std::int64_t> transfer_qp;       // N
+    std::span<const std::int64_t> transfer_bytes;    // N
+    std::span<const std::int64_t> transfer_start;    // N
+    std::span<const std::int64_t> transfer_delay;    // N
+    std::span<const std::int64_t> num_dependencies;  // N
+    std::span<const std::int64_t> dependent_offset;  // N + 1
+    std::span<const std::int64_t> dependent_row;     // D
+    std::span<const std::int64_t> probed_port;       // S
+};
+
+struct alignas(64) CacheLine {
+    std::byte bytes[64];
+};
+
+struct PacketCounts {
+    std::uint64_t sent = 0, delivered = 0, dropped = 0;
+};
+
+struct Sample {
+    Picoseconds time_ps;
+    std::int64_t port, queue_bytes, tx_bytes, is_paused;
+};
+
+class Simulation {
+  public:
+    // `law.params` must outlive the simulation; everything else is copied.
+    static std::unique_ptr<Simulation> create(const Inputs& inputs);
+    virtual ~Simulation() = default;
+    Simulation(const Simulation&) = delete;
+    Simulation& operator=(const Simulation&) = delete;
+
+    // Handle about `num_events` events. Throws LawFault.
+    virtual Outcome advance(std::uint64_t num_events) = 0;
+
+    // Time a port has been paused so far, the present pause included.
+    Picoseconds paused_ps(std::uint32_t port) const {
+        return ledgers[port].paused_ps + (ports[port].is_paused ? now_ps - ledgers[port].paused_since_ps : 0);
+    }
+
+    const Settings settings;
+    const Law law;
+
+    Picoseconds now_ps = 0;
+    Outcome outcome = Outcome::Running;
+    EventQueue queue;
+    PacketPool packets;
+    std::vector<Port> ports;
+    std::vector<PortLedger> ledgers;
+    std::vector<Sender> senders;
+    std::vector<Receiver> receivers;
+    std::vector<Transfer> transfers;
+    std::vector<std::uint32_t> dependent_offset, dependent_row;
+    std::vector<std::uint32_t> path;
+    const std::uint32_t path_stride;  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
+    std::vector<CacheLine> flows;    // the law's records
+    const std::size_t flow_stride;   // cache lines of a record
+    std::vector<std::uint32_t> probed_ports;
+    std::vector<Sample> samples;
+    std::vector<TelemetryRecord> telemetry;  // MAX_TELEMETRY_HOPS for each packet, if the law reads it
+
+    PacketCounts data_packets, control_packets;
+    std::uint64_t acknowledged_bytes = 0;
+    std::uint32_t num_unfinished = 0;     // transfers
+    std::uint32_t num_open = 0;           // transfers that are ready and not acknowledged, of queue pairs that work
+    std::uint32_t num_transfer_events = 0;
+
+
+  protected:
+    explicit Simulation(const Inputs& inputs);
+
+  private:
+    void add_ports(const Inputs& inputs);
+    void add_queue_pairs(const Inputs& inputs);
+    void add_transfers(const Inputs& inputs);
+};
+
+}  // namespace netsim

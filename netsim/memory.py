@@ -1,0 +1,54 @@
+"""Memory a run will need, estimated before it starts; a run that cannot fit is refused rather than killed.
+
+Packets dominate. At one instant there are no more than the buffers and wires hold, and no more than the traffic has.
+"""
+
+import os
+
+import numpy as np
+
+from foundation.errors import InputError, Mistake
+from foundation.units import format_bytes
+from netsim import _engine
+from netsim.lowering import EngineInputs
+
+GROWTH = 2  # tables double as they grow, and copy themselves while they do
+EVENT_BYTES = 16
+
+
+def estimated_bytes(inputs: EngineInputs) -> int:
+    """Return an upper estimate of the engine's memory."""
+    num_pairs = len(inputs.flow)
+    flow_bytes = -(-inputs.flow.dtype.itemsize // 64) * 64
+    fixed = (
+        len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT
+        + num_pairs * (_engine.BYTES_PER_QUEUE_PAIR + flow_bytes)
+        + inputs.path.nbytes
+        + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
+        + len(inputs.dependent_row) * 4
+    )
+    return fixed + _most_packets(inputs) * (_engine.BYTES_PER_PACKET + EVENT_BYTES) * GROWTH
+
+
+def require_memory(inputs: EngineInputs, available_bytes: int | None = None) -> None:
+    """Raise InputError if the run needs more than the machine has."""
+    if available_bytes is None:
+        available_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    needed_bytes = estimated_bytes(inputs)
+    if needed_bytes > available_bytes:
+        raise InputError(
+            Mistake(
+                where="traffic",
+                found=f"a run that may need {format_bytes(needed_bytes)} of memory",
+                allowed=f"what this machine has: {format_bytes(available_bytes)}",
+                next_step="simulate fewer transfers, a smaller fabric or smaller buffers",
+            )
+        )
+
+
+def _most_packets(inputs: EngineInputs) -> int:
+    frame_bytes = min(inputs.settings["mtu_bytes"] + inputs.settings["wire_overhead_bytes"], 2**16)
+    wire_bytes_P = inputs.port_rate_bps.astype(np.float64) * inputs.port_delay_ps / 8e12
+    held = float((inputs.ingress_limit + wire_bytes_P).sum()) / frame_bytes
+    sent = float((inputs.transfer_bytes / inputs.settings["mtu_bytes"] + 1).sum())
+    return int(2 * min(held, sent))  # a data packet may have an acknowledgement or notification beside it

@@ -1,0 +1,135 @@
+"""The packet engine's face: `run` one traffic trace over one network under one law, and get its record.
+
+The compiled engine advances in slices of events without the interpreter's lock. Between slices Python looks at the
+keyboard and reports progress; neither changes a result. An interrupted run gives the record of what there is.
+
+Left out so far: routing epochs after the first, shared buffers, selective repeat, per-packet spraying.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from cc.interface import EVENTS, CompiledLaw, Status
+from foundation.errors import LawError, Mistake
+from foundation.records import RunRecord, describe_run
+from foundation.traces import TrafficTrace
+from foundation.units import format_duration
+from netsim import _engine
+from netsim.config import PacketConfig, ProbeConfig
+from netsim.lowering import EngineInputs, lower
+from netsim.memory import require_memory
+from netsim.results import findings, tables
+from topology.network import Network
+
+EVENTS_PER_SLICE = 2_000_000  # about a tenth of a second
+
+
+def run(
+    network: Network,
+    traffic: TrafficTrace,
+    law: CompiledLaw,
+    config: PacketConfig,
+    *,
+    seed: int = 0,
+    probe: ProbeConfig | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RunRecord:
+    """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
+
+    `progress` is called now and then with the share of bytes acknowledged. `run["outcome"]` of the record is finished,
+    stalled, time-limit or interrupted. Raises InputError for what cannot be run, LawError when the law misbehaves.
+    """
+    started = time.perf_counter()
+    inputs = lower(network, traffic, law, config, seed=seed, probe=probe)
+    require_memory(inputs)
+    simulation = make_simulation(inputs, law)
+    outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
+    return _record(network, traffic, law, config, simulation, outcome=outcome, seed=seed, started=started)
+
+
+def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:
+    """Return the compiled engine at time 0; `law` must outlive it."""
+    settings = _engine.Settings()
+    for name, value in inputs.settings.items():
+        setattr(settings, name, value)
+    arrays: dict[str, Any] = {key: value for key, value in vars(inputs).items() if key not in ("settings", "flow")}
+    return _engine.Simulation(
+        settings=settings,
+        law=_engine.Law(
+            handlers=law.handler_address, params=law.params.ctypes.data, uses_telemetry=law.uses_telemetry
+        ),
+        flow=inputs.flow.view("u1"),
+        flow_bytes=inputs.flow.dtype.itemsize,
+        **arrays,
+    )
+
+
+def _advance(
+    simulation: _engine.Simulation,
+    law: CompiledLaw,
+    *,
+    total_bytes: int,
+    progress: Callable[[float], None] | None,
+) -> str:
+    outcome = _engine.Outcome.RUNNING
+    try:
+        while outcome == _engine.Outcome.RUNNING:
+            outcome = simulation.advance(EVENTS_PER_SLICE)
+            if progress:
+                progress(simulation.acknowledged_bytes / total_bytes if total_bytes else 1.0)
+    except KeyboardInterrupt:
+        return "interrupted"
+    except _engine.LawFaultError as fault:
+        raise _law_error(law, *fault.args) from None
+    return outcome.name.lower().replace("_", "-")
+
+
+def _law_error(law: CompiledLaw, event: int, status: int, queue_pair: int, now_ps: int) -> LawError:
+    handler = list(EVENTS)[event]
+    what = {
+        Status.RAISED: "raised an exception",
+        Status.REFUSED: "refused the state it met",
+        Status.BAD_RATE: "left rate_bps not a positive number",
+        Status.BAD_CWND: "left cwnd_bytes not a positive number",
+        Status.BAD_DEADLINE: "left a deadline_ps that has passed",
+    }.get(Status(status) if status in list(Status) else Status.OK, f"returned the unknown status {status}")
+    return LawError(
+        Mistake(
+            where=f"law {law.name}, {handler}",
+            found=f"{what} at {format_duration(now_ps)} ({now_ps} ps), queue pair {queue_pair}",
+            next_step="run the law interpreted (cc.interpreting) to see where",
+        )
+    )
+
+
+def _record(
+    network: Network,
+    traffic: TrafficTrace,
+    law: CompiledLaw,
+    config: PacketConfig,
+    simulation: _engine.Simulation,
+    *,
+    outcome: str,
+    seed: int,
+    started: float,
+) -> RunRecord:
+    all_tables = tables(network, traffic, simulation)
+    run = describe_run(
+        seed=seed,
+        started=started,
+        engine="packet",
+        outcome=outcome,
+        is_partial=outcome != "finished",
+        end_ps=simulation.now_ps,
+        events=simulation.num_events,
+        packets=simulation.packet_counts(),
+        law={
+            "name": law.name,
+            "source": law.source,
+            "parameters": {name: law.params[name].item() for name in law.params.dtype.names or ()},
+        },
+        configuration=asdict(config),
+    )
+    return RunRecord(kind="sim run", run=run, tables=all_tables, findings=findings(network, all_tables, outcome))

@@ -1,0 +1,80 @@
+"""What a run leaves: the tables of its record, and the findings a person should look at."""
+
+import numpy as np
+
+from foundation.records import Columns, Confidence, Finding, Severity
+from foundation.traces import TrafficTrace
+from netsim import _engine
+from topology.files import fabric_table
+from topology.network import Network
+
+MAX_NAMED = 10  # transfers or ports named in one finding
+
+
+def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulation) -> dict[str, Columns]:
+    """Return the tables documented in foundation/records.py.
+
+    `transfers` also has acknowledged_ps: when the source knew that the transfer had finished.
+    """
+    ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
+    return {
+        "fabric": fabric_table(network.fabric),
+        "transfers": {
+            "transfer": np.arange(len(traffic)),
+            "qp": traffic.qp_N,
+            "source": traffic.source_N,
+            "destination": traffic.destination_N,
+            "bytes": traffic.bytes_N,
+            "operation": traffic.operation_N,
+            **simulation.transfer_columns(),
+        },
+        "ports": ports,
+        "samples": dict(simulation.sample_columns()),
+    }
+
+
+def findings(network: Network, all_tables: dict[str, Columns], outcome: str) -> tuple[Finding, ...]:
+    """Return what is wrong with a run: transfers that never finished, packets that were dropped."""
+    found = [_unfinished(all_tables["transfers"], outcome), _dropped(network, all_tables["ports"])]
+    return tuple(finding for finding in found if finding)
+
+
+def _unfinished(transfers: Columns, outcome: str) -> Finding | None:
+    rows = np.nonzero(transfers["acknowledged_ps"] < 0)[0]
+    if not len(rows):
+        return None
+    next_steps = {
+        "stalled": "look for queue pairs out of retries (losses, a path that leads nowhere) behind these transfers",
+        "time-limit": "raise time_limit, or look at what holds these transfers up",
+        "interrupted": "run again to the end",
+    }
+    return Finding(
+        id="netsim.unfinished-transfers",
+        severity=Severity.ERROR,
+        entity=f"transfers {_some(rows)}",
+        expected="every transfer acknowledged",
+        actual=f"{len(rows)} of {len(transfers['transfer'])} not; the run was {outcome}",
+        next_step=next_steps[outcome],
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _dropped(network: Network, ports: Columns) -> Finding | None:
+    dropped_P = ports["dropped_packets"]
+    if not dropped_P.any():
+        return None
+    worst = int(np.argmax(dropped_P))
+    return Finding(
+        id="netsim.dropped-packets",
+        severity=Severity.WARNING,
+        entity=network.fabric.link_label(worst),
+        expected="no packet lost",
+        actual=f"{int(dropped_P[worst])} lost here, {int(dropped_P.sum())} in all",
+        next_step="check buffer, headroom and xoff of the ingress ports",
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _some(rows: np.ndarray) -> str:
+    shown = ", ".join(str(row) for row in rows[:MAX_NAMED])
+    return shown + (f" and {len(rows) - MAX_NAMED} more" if len(rows) > MAX_NAMED else "")
