@@ -1,6 +1,6 @@
 """Text with a unit becomes a whole number, exactly, or is refused with a message that says what to write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 import pytest
@@ -23,13 +23,13 @@ from foundation.units import (
     parse_rate_bps,
 )
 
-PARSERS = {
+Parser = Callable[[str], int]
+PARSERS: dict[Parser, Mapping[str, int]] = {
     parse_rate_bps: RATE_UNITS,
     parse_bytes: BYTE_UNITS,
     parse_duration_ps: DURATION_UNITS,
     parse_length_mm: LENGTH_UNITS,
 }
-Parser = Callable[[str], int]
 
 
 @pytest.mark.parametrize(
