@@ -76,7 +76,8 @@ def test_a_decimal_point_only_moves_digits(count: int) -> None:
 @given(st.text(max_size=120))
 def test_any_text_is_a_quantity_or_a_unit_error(text: str) -> None:
     """No other exception reaches the caller, whatever stands in the file."""
-    for parse in (*PARSERS, parse_fraction):
+    parsers: tuple[Callable[[str], float], ...] = (*PARSERS, parse_fraction)
+    for parse in parsers:
         with suppress(UnitError):
             assert parse(text) >= 0
 
