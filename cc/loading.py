@@ -45,7 +45,9 @@ def is_path(name_or_path: str) -> bool:
 
 def _read(path: Path) -> str:
     if not path.is_file():
-        raise LawError(Mistake(where=str(path), found="no such file", allowed=f"a Python file, or {', '.join(LAWS)}"))
+        raise LawError(
+            Mistake(where=str(path), found="no such file", allowed=f"a Python file, or one of {', '.join(LAWS)}")
+        )
     if path.suffix != ".py":
         raise LawError(Mistake(where=str(path), found="not a Python file", allowed="a file ending in .py"))
     try:
