@@ -17,6 +17,14 @@ MAX_BUFFER_BYTES = 2**30
 LONGEST_WAIT_NS = 10**14  # 28 hours
 
 
+_LEAST_NS = {"cnp_interval": 0, "retransmission_timeout": 1, "endpoint_delay": 0, "time_limit": 1}
+
+
+def _require(is_right: bool, where: str, found: str, allowed: str) -> None:
+    if not is_right:
+        raise InputError(Mistake(where=where, found=found, allowed=allowed))
+
+
 def _setting(default: Any, meaning: str) -> Any:
     return field(default=default, metadata={"help": meaning})
 
@@ -111,11 +119,3 @@ class ProbeConfig:
         is_right = self.interval_ns is None or 1 <= self.interval_ns <= LONGEST_WAIT_NS
         _require(is_right, "probe.interval", f"{self.interval_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
         _require(self.num_busiest >= 1, "probe.num_busiest", f"{self.num_busiest}", "1 or more")
-
-
-_LEAST_NS = {"cnp_interval": 0, "retransmission_timeout": 1, "endpoint_delay": 0, "time_limit": 1}
-
-
-def _require(is_right: bool, where: str, found: str, allowed: str) -> None:
-    if not is_right:
-        raise InputError(Mistake(where=where, found=found, allowed=allowed))
