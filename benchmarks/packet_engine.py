@@ -1,0 +1,107 @@
+"""Speed of the packet engine: a permutation on fat trees, DCQCN, PFC and ECN, one acknowledgement a packet.
+
+The score is the closed count of hops over processor time: packets times the links of their path, there and back, known
+before the run. Retransmissions and notifications are work, but do not count. Traffic, paths and law are pinned here.
+
+Run: `python benchmarks/packet_engine.py`
+"""
+
+import resource
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+
+from cc.compiling import compile_law
+from cc.interface import CompiledLaw
+from cc.loading import load_law
+from foundation.records import describe_machine
+from foundation.traces import TrafficTrace
+from netsim import _engine
+from netsim.config import EcnConfig, PacketConfig, PfcConfig
+from netsim.lowering import lower
+from netsim.packet import make_simulation
+from netsim.workloads import PermutationSpec, make_permutation
+from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from topology.hashing import HashSpec
+from topology.network import NO_PORT, Network
+from topology.routing import build_network
+
+RUNS = 5
+SEED = 1
+CASES = {"k8": (8, 8_000_000), "k16": (16, 2_000_000)}  # radix, bytes of each host
+LAW_SETTINGS = {  # as NVIDIA's firmware has them
+    "alpha_gain": 5 / 1024,
+    "alpha_timer_ps": 1_000_000,
+    "decrease_interval_ps": 4_000_000,
+    "rate_timer_ps": 300_000_000,
+    "byte_counter_bytes": 32767 * 64,
+    "fast_recovery_stages": 1,
+    "additive_increase_bps": 5e6,
+    "hyper_increase_bps": 50e6,
+    "min_rate_bps": 1e6,
+    "clamp_target": 0,
+}
+CONFIG = PacketConfig(
+    wire_overhead_bytes=0,
+    ack_bytes=64,
+    ecn=EcnConfig(kmin_bytes=100_000, kmax_bytes=400_000, pmax_fraction=0.2),
+    pfc=PfcConfig(xoff_bytes=61 * 4096, xon_bytes=48 * 4096),
+)
+
+
+def benchmarks() -> list[dict[str, Any]]:
+    """Return the figures as rows of benchmarks/results.json."""
+    law = compile_law(load_law("dcqcn"), LAW_SETTINGS)
+    machine = describe_machine()
+    return [row | {"machine": machine} for name in CASES for row in _case(name, law)]
+
+
+def _case(name: str, law: CompiledLaw) -> list[dict[str, Any]]:
+    radix, message_bytes = CASES[name]
+    fabric = build_fat_tree(FatTreeSpec(radix=radix, link_rate_bps=100_000_000_000, cable_mm=200_000))
+    queue_pairs, traffic = make_permutation(PermutationSpec(message_bytes=message_bytes), fabric, SEED)
+    network = build_network(fabric, queue_pairs, HashSpec())
+    num_hops = _closed_hops(network, traffic)
+    seconds = sorted(_run_seconds(network, traffic, law) for _ in range(RUNS))
+    rates = [num_hops / second for second in seconds]
+    spread = f"{min(rates) / 1e6:.1f} to {max(rates) / 1e6:.1f} M over {RUNS} runs"
+    median = statistics.median(seconds)
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rows = [
+        ("packet-hops", num_hops / median, "hops/s per core", spread),
+        ("time-per-hop", median / num_hops * 1e9, "ns", f"{RUNS} runs"),
+        ("closed-hops", num_hops, "hops", "exact"),
+        ("peak-memory", peak_mib, "MiB", "whole process, Python and compiler included"),
+    ]
+    return [
+        {
+            "name": f"netsim.permutation-{name}.{what}",
+            "value": value,
+            "unit": unit,
+            "spread": shown,
+            "command": "python benchmarks/packet_engine.py",
+        }
+        for what, value, unit, shown in rows
+    ]
+
+
+def _closed_hops(network: Network, traffic: TrafficTrace) -> int:
+    hops_Q = (network.epochs[0].port_QDH != NO_PORT).sum(axis=(1, 2))
+    packets_N = np.maximum(1, -(-traffic.bytes_N // CONFIG.mtu_bytes))
+    return int((packets_N * hops_Q[traffic.qp_N]).sum())
+
+
+def _run_seconds(network: Network, traffic: TrafficTrace, law: CompiledLaw) -> float:
+    simulation = make_simulation(lower(network, traffic, law, CONFIG, seed=SEED, probe=None), law)
+    started = time.process_time()
+    outcome = simulation.advance(2**62)
+    seconds = time.process_time() - started
+    assert outcome == _engine.Outcome.FINISHED, outcome
+    return seconds
+
+
+if __name__ == "__main__":
+    for row in benchmarks():
+        print(f"{row['name']:45} {row['value']:15,.1f} {row['unit']:16} {row['spread']}")
