@@ -1,0 +1,1 @@
+"""Predictions beside measurements: what really ran, run again in the simulator."""

@@ -1,0 +1,65 @@
+"""Two numbers that stand for this machine's loopback: the latency of a message, and the rate at which it then flows.
+
+They are all the simulator is told of this machine. They are fitted to exchanges, t(bytes) = latency + bytes/rate, by
+least squares of relative errors, so that small messages count as much as large ones.
+
+Source: Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994), for the model.
+
+Shapes: E sizes of exchanges, K repetitions.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import Mistake, UnavailableError
+from topology.draft import FabricDraft
+from topology.fabric import Fabric
+
+BITS_PER_BYTE = 8
+PS_PER_S = 10**12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """The loopback as a link."""
+
+    latency_ps: int
+    rate_bps: int
+
+    def message_ps(self, num_bytes: float) -> float:
+        """Return the time of one message."""
+        return self.latency_ps + num_bytes * BITS_PER_BYTE * PS_PER_S / self.rate_bps
+
+
+def calibrate(bytes_E: NDArray[np.int64], duration_ps_EK: NDArray[np.int64]) -> Calibration:
+    """Return the line through the medians of two sizes or more; raises UnavailableError where they do not rise."""
+    median_ps_E = np.median(duration_ps_EK, axis=1)
+    design_E2 = np.stack([np.ones(len(bytes_E)), bytes_E], axis=1) / median_ps_E[:, None]
+    (latency_ps, ps_per_byte), *_ = np.linalg.lstsq(design_E2, np.ones(len(bytes_E)), rcond=None)
+    if ps_per_byte <= 0:
+        shown = ", ".join(f"{size} B {time / 1e6:.0f} us" for size, time in zip(bytes_E, median_ps_E, strict=True))
+        raise UnavailableError(
+            Mistake(
+                where="calibration",
+                found=f"larger messages took no longer than small ones ({shown})",
+                next_step="run again while the machine does nothing else",
+            )
+        )
+    return Calibration(latency_ps=max(0, round(latency_ps)), rate_bps=round(BITS_PER_BYTE * PS_PER_S / ps_per_byte))
+
+
+def loopback_fabric(calibration: Calibration, mtu_bytes: int) -> Fabric:
+    """Return two hosts on one switch between which a message takes as long as on the calibrated loopback.
+
+    The switch stores a packet before it passes it on, so the cables have the latency less one packet's time.
+    """
+    packet_ps = calibration.message_ps(mtu_bytes) - calibration.latency_ps
+    delay_ps = max(0, round((calibration.latency_ps - packet_ps) / 2))
+    draft = FabricDraft("loopback")
+    hosts = [draft.add_host(name) for name in ("rank0", "rank1")]
+    switch = draft.add_switch("loopback", tier=1)
+    for number, host in enumerate(hosts):
+        draft.add_link((host, "lo"), (switch, f"port{number}"), rate_bps=calibration.rate_bps, delay_ps=delay_ps)
+    return draft.finish()

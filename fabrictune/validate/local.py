@@ -1,0 +1,88 @@
+"""The trainer's communication on this machine, measured and simulated.
+
+Two gloo processes train on the loopback device and write their ledger. Of the same run, exchanges of messages give the
+loopback's latency and rate, which become a fabric of two hosts; the ledger is expanded on it and runs in the packet
+engine. *Calibrated* are those two numbers, on messages of sizes that the training does not send. *Predicted* is the
+time of every all-reduce and of a step's communication, from the ring's messages and dependencies.
+
+Left out: the adding up of chunks, and what gloo's all-reduce costs beyond its messages; both make the simulation the
+faster, the more so the smaller the buffer.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cc.compiling import compile_law
+from cc.loading import load_law
+from collectives.expansion import ExpansionSpec, expand
+from fabrictune.validate.calibration import Calibration, calibrate, loopback_fabric
+from fabrictune.validate.comparing import compare
+from fabrictune.validate.measuring import NUM_RANKS, LocalSpec, Measurement, measure
+from foundation.layout import ParallelLayout
+from foundation.records import RunRecord, describe_run
+from foundation.traces import CommTrace
+from netsim.config import EcnConfig, PacketConfig
+from netsim.packet import run
+from topology.hashing import HashSpec
+from topology.placement import place
+from topology.routing import build_network
+
+# The calibrated rate is that of payload, with everything that TCP adds already in it.
+LOOPBACK_CONFIG = PacketConfig(wire_overhead_bytes=0, ack_bytes=1, ecn=EcnConfig(enabled=False))
+
+
+def validate_local(
+    spec: LocalSpec | None = None, *, seed: int = 0, progress: Callable[[float], None] | None = None
+) -> RunRecord:
+    """Return a record of kind "validate local": the simulator's tables, `comparison` and `calibration`.
+
+    `comparison` has a row for each collective (step, operation, bytes, measured_ps, simulated_ps, ratio), `calibration`
+    one for each measured exchange (bytes, measured_ps). Raises UnavailableError where torch is missing or fails.
+    """
+    started = time.perf_counter()
+    spec = spec or LocalSpec()
+    measurement = measure(spec)
+    calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
+    simulated = simulate(measurement.trace, calibration, seed=seed, progress=progress)
+    comparison = compare(measurement.trace, simulated.tables["transfers"])
+    return RunRecord(
+        kind="validate local",
+        run=describe_run(seed=seed, started=started, calibration=_describe(calibration, spec), steps=spec.num_steps),
+        tables={
+            **simulated.tables,
+            "comparison": comparison.table(),
+            "calibration": _calibration_table(measurement),
+        },
+        findings=simulated.findings,
+    )
+
+
+def simulate(
+    trace: CommTrace, calibration: Calibration, *, seed: int = 0, progress: Callable[[float], None] | None = None
+) -> RunRecord:
+    """Return the packet-level run of a two-rank trace over a calibrated loopback."""
+    fabric = loopback_fabric(calibration, LOOPBACK_CONFIG.mtu_bytes)
+    placement = place(ParallelLayout(dp=NUM_RANKS), fabric, "contiguous", gpus_per_host=1)
+    queue_pairs, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    network = build_network(fabric, queue_pairs, HashSpec())
+    return run(network, traffic, compile_law(load_law("none")), LOOPBACK_CONFIG, seed=seed, progress=progress)
+
+
+def _describe(calibration: Calibration, spec: LocalSpec) -> dict[str, Any]:
+    return {
+        "latency_ps": calibration.latency_ps,
+        "rate_bps": calibration.rate_bps,
+        "exchange_bytes": list(spec.exchange_bytes),
+        "source": "exchanges of two gloo processes over the loopback, before and after training",
+    }
+
+
+def _calibration_table(measurement: Measurement) -> dict[str, Any]:
+    num_repetitions = measurement.exchange_ps_EK.shape[1]
+    return {
+        "bytes": np.repeat(measurement.exchange_bytes_E, num_repetitions),
+        "measured_ps": measurement.exchange_ps_EK.ravel(),
+    }

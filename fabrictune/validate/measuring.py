@@ -1,0 +1,131 @@
+"""What is measured on this machine: two processes that exchange messages, train, and exchange messages again.
+
+An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. It is
+measured before and after the training, so that a machine that slows down in between shows in both. Training is run with
+buckets of several sizes, which gives all-reduces of several sizes.
+
+Shapes: E exchanges, K repetitions.
+"""
+
+import tempfile
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import InputError, Mistake
+from foundation.layout import ParallelLayout
+from foundation.traces import CommTrace
+from trainer_probe.config import ModelSpec, TrainingSpec
+from trainer_probe.launcher import launch
+from trainer_probe.ledger import PS_PER_NS, merge
+
+if TYPE_CHECKING:
+    from trainer_probe.comm import Comm
+
+NUM_RANKS = 2
+BYTES_PER_ELEMENT = 8  # double precision
+WARM_UPS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSpec:
+    """What is run on this machine. Sizes of exchanges and of messages predicted from them must differ."""
+
+    training: TrainingSpec = field(default_factory=lambda: TrainingSpec(model=ModelSpec(width=512, depth=4)))
+    bucket_bytes: tuple[int, ...] = (1, 5 * 2**20, 2**30)  # each parameter alone, two layers, the whole model
+    num_steps: int = 10  # with each size of buckets, after one that is not counted
+    exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 3 * 2**20)
+    num_exchanges: int = 30  # of each size, before and after
+    timeout_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        mistakes = [
+            Mistake(where=name, found=str(getattr(self, name)), allowed="1 or more")
+            for name in ("num_steps", "num_exchanges")
+            if getattr(self, name) < 1
+        ]
+        if len(set(self.exchange_bytes)) < 2 or min(self.exchange_bytes) < BYTES_PER_ELEMENT:
+            mistakes.append(
+                Mistake(
+                    where="exchange_bytes",
+                    found=str(self.exchange_bytes),
+                    allowed=f"two sizes or more, from {BYTES_PER_ELEMENT} B",
+                    next_step="a latency and a rate need two sizes to be told apart",
+                )
+            )
+        if mistakes:
+            raise InputError(*mistakes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What was measured."""
+
+    exchange_bytes_E: NDArray[np.int64]
+    exchange_ps_EK: NDArray[np.int64]
+    trace: CommTrace  # of all counted steps, both ranks
+
+
+def measure(spec: LocalSpec) -> Measurement:
+    """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
+    with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
+        folder = Path(name)
+        found = launch(NUM_RANKS, lambda rank: _run_rank(rank, spec, folder), timeout_s=spec.timeout_s)
+        trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(NUM_RANKS)])
+    return Measurement(
+        exchange_bytes_E=_rounded(spec.exchange_bytes),
+        exchange_ps_EK=np.concatenate([rank["exchange_ps_EK"] for rank in found], axis=1),
+        trace=trace,
+    )
+
+
+def _run_rank(rank: int, spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any]]:
+    """Run in the rank's own process; leaves its ledger in `folder`."""
+    from trainer_probe.comm import Comm
+    from trainer_probe.step import DataParallelTrainer
+
+    comm = Comm(ParallelLayout(dp=NUM_RANKS), rank)
+    trainers = [
+        DataParallelTrainer(replace(spec.training, bucket_bytes=bucket_bytes), comm)
+        for bucket_bytes in spec.bucket_bytes
+    ]
+    for trainer in trainers:
+        trainer.run_step(0)
+    before = _exchange_all(comm, spec)
+    comm.restart_ledger()
+    for number, trainer in enumerate(trainers):
+        for step in range(spec.num_steps):
+            trainer.run_step(number * spec.num_steps + step)
+    comm.ledger().write(folder / f"{rank}.parquet")
+    return {"exchange_ps_EK": np.concatenate([before, _exchange_all(comm, spec)], axis=1)}
+
+
+def _exchange_all(comm: "Comm", spec: LocalSpec) -> NDArray[np.int64]:
+    """Return how long this rank took for each exchange, shape (E, K)."""
+    return np.array([_exchange(comm, size, spec.num_exchanges) for size in _rounded(spec.exchange_bytes).tolist()])
+
+
+def _exchange(comm: "Comm", num_bytes: int, num_exchanges: int) -> list[int]:
+    import torch
+
+    outgoing = torch.ones(num_bytes // BYTES_PER_ELEMENT, dtype=torch.float64)
+    incoming = torch.empty_like(outgoing)
+    peer = 1 - comm.rank
+    durations_ps = []
+    comm.barrier(axis="dp", tag="exchange").wait()
+    for _ in range(WARM_UPS + num_exchanges):
+        began_ns = time.perf_counter_ns()
+        receive = comm.receive(incoming, peer=peer, axis="dp", tag="exchange")
+        comm.send(outgoing, peer=peer, axis="dp", tag="exchange").wait()
+        receive.wait()
+        durations_ps.append((time.perf_counter_ns() - began_ns) * PS_PER_NS)
+    return durations_ps[WARM_UPS:]
+
+
+def _rounded(sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the sizes in whole elements."""
+    return np.array(sizes, np.int64) // BYTES_PER_ELEMENT * BYTES_PER_ELEMENT

@@ -1,0 +1,84 @@
+"""What a validation says, in a few rows: medians with their spread, ready to be printed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.records import RunRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Collectives of one kind and size, or the whole communication of a step."""
+
+    what: str  # "all_reduce" or "step"
+    num_bytes: int
+    count: int
+    measured_ps: float  # median
+    measured_low_ps: float  # quartiles
+    measured_high_ps: float
+    simulated_ps: float  # median
+    ratio: float  # median of simulated over measured
+    ratio_low: float  # quartiles
+    ratio_high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What was calibrated, and what was predicted from it."""
+
+    latency_ps: int
+    rate_bps: int
+    exchange_bytes: tuple[int, ...]
+    rows: tuple[Row, ...]
+
+
+def summarize(record: RunRecord) -> Summary:
+    """Return the summary of a record of kind "validate local"."""
+    calibration = record.run["calibration"]
+    return Summary(
+        latency_ps=calibration["latency_ps"],
+        rate_bps=calibration["rate_bps"],
+        exchange_bytes=tuple(calibration["exchange_bytes"]),
+        rows=(*_collective_rows(record), *_step_rows(record)),
+    )
+
+
+def _collective_rows(record: RunRecord) -> Iterator[Row]:
+    table = record.tables["comparison"]
+    for operation, size in sorted(set(zip(table["operation"].tolist(), table["bytes"].tolist(), strict=True))):
+        chosen = (table["operation"] == operation) & (table["bytes"] == size)
+        yield _row(operation, size, table["measured_ps"][chosen], table["simulated_ps"][chosen])
+
+
+def _step_rows(record: RunRecord) -> Iterator[Row]:
+    """Yield a row for each number of requests a step makes: steps with buckets of one size."""
+    table = record.tables["comparison"]
+    step_C, num_requests = np.unique(table["step"], return_counts=True)
+    for count in np.unique(num_requests)[::-1].tolist():
+        chosen = np.isin(table["step"], step_C[num_requests == count])
+        totals = [
+            np.bincount(table["step"][chosen], weights=table[name][chosen])[step_C[num_requests == count]]
+            for name in ("bytes", "measured_ps", "simulated_ps")
+        ]
+        yield _row(f"step of {count} requests", int(totals[0][0]), totals[1], totals[2])
+
+
+def _row(what: str, num_bytes: int, measured_ps: NDArray[np.generic], simulated_ps: NDArray[np.generic]) -> Row:
+    ratio = np.asarray(simulated_ps, np.float64) / np.asarray(measured_ps, np.float64)
+    measured_low, measured, measured_high = np.percentile(np.asarray(measured_ps, np.float64), (25, 50, 75)).tolist()
+    ratio_low, ratio_median, ratio_high = np.percentile(ratio, (25, 50, 75)).tolist()
+    return Row(
+        what=what,
+        num_bytes=num_bytes,
+        count=len(ratio),
+        measured_ps=measured,
+        measured_low_ps=measured_low,
+        measured_high_ps=measured_high,
+        simulated_ps=float(np.median(np.asarray(simulated_ps, np.float64))),
+        ratio=ratio_median,
+        ratio_low=ratio_low,
+        ratio_high=ratio_high,
+    )
