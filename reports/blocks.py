@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from foundation.units import format_duration
+
 MISSING = "\u2013"  # stands in a table where a run has no such number
 TIMES = "\u00d7"
 
@@ -61,6 +63,11 @@ def percent(fraction: float) -> str:
     """Return a share for people: "97 %", "0.4 %"."""
     value = 100 * fraction
     return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.2g} %"
+
+
+def duration(duration_ps: float) -> str:
+    """Return a duration for people, nothing as nothing."""
+    return format_duration(duration_ps) if duration_ps else "0"
 
 
 def plural(count: int, noun: str) -> str:

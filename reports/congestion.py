@@ -13,9 +13,9 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from foundation.records import Columns
-from foundation.units import format_bytes, format_duration
+from foundation.units import format_bytes
 from reports import axes, svg
-from reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, plural, words
+from reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
 from reports.runs import Run
 
 MAX_INSTANTS = 320
@@ -169,7 +169,7 @@ def _port_row(run: Run, ports_P: Columns, port: int) -> tuple[Cell, ...]:
     return (
         words(run.fabric.link_label(port)),
         number(row["pauses"], f"{row['pauses']:,}"),
-        number(row["paused_ps"], format_duration(row["paused_ps"])),
+        number(row["paused_ps"], duration(row["paused_ps"])),
         number(share, percent(share)),
         number(row["max_queue_bytes"], format_bytes(row["max_queue_bytes"])),
         number(row["ecn_marked_packets"], f"{row['ecn_marked_packets']:,}"),

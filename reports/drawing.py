@@ -14,7 +14,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from reports import svg
-from reports.blocks import TIMES, Figure, Section, percent, plural
+from reports.blocks import Figure, Section, percent, plural
 from reports.folding import Folded, fold
 from reports.link_load import LinkLoad, carried_load, offered_load
 from reports.load_scale import OVERLOADED, legend, step_of
@@ -29,6 +29,7 @@ MAX_BOX_WIDTH = 104.0
 BOX_SHARE = 0.8  # of its slot that a box fills
 GROUP_GAP = 0.7  # of a slot, between groups
 CHARACTER_WIDTH = 5.7  # of a box's name
+LABEL_CHARACTER_WIDTH = 7.4  # of a run's label
 MAX_BRACKETS = 64
 
 FloatArray = NDArray[np.float64]
@@ -72,7 +73,7 @@ def draw_fabric(load: LinkLoad) -> Figure:
         plan.height,
         caption,
         svg.text(0, 14, load.label, class_="tier"),
-        legend(LEFT + 80, 14, load.measure),
+        legend(max(LEFT, 24 + LABEL_CHARACTER_WIDTH * len(load.label)), 14, load.measure),
         *_draw_bundles(plan, bundle_loads(plan.folded, load)),
         *_draw_boxes(plan),
         *_name_tiers(plan, load),
@@ -126,7 +127,7 @@ def _draw_bundles(plan: Plan, load_U2: FloatArray) -> list[Markup]:
 def _draw_boxes(plan: Plan) -> list[Markup]:
     """Return every box, with its name where the names of all its tier fit."""
     folded = plan.folded
-    shown_B = [f"{size:,} {TIMES}" for size in folded.size_B.tolist()] if folded.folded_by else list(folded.name_B)
+    shown_B = [f"{size:,}" for size in folded.size_B.tolist()] if folded.folded_by else list(folded.name_B)
     fits_B = CHARACTER_WIDTH * np.array([len(shown) for shown in shown_B]) <= plan.width_B
     parts: list[Markup] = []
     for box, (name, shown) in enumerate(zip(folded.name_B, shown_B, strict=True)):
@@ -157,7 +158,7 @@ def _name_groups(plan: Plan) -> list[Markup]:
         boxes = np.nonzero(is_foot_B & (folded.group_B == group))[0]
         start, end = plan.left_B[boxes].min(), (plan.left_B + plan.width_B)[boxes].max()
         y = plan.y_B[boxes[0]] + BOX_HEIGHT + 7
-        name = f"set {group}" if end - start > 7 * CHARACTER_WIDTH else str(group)
+        name = f"group {group}" if end - start > 9 * CHARACTER_WIDTH else str(group)
         parts += [svg.line(start, y, end, y, "bracket")]
         parts += [svg.text((start + end) / 2, y + 15, name, class_="tick", anchor="middle")]
     return parts
@@ -170,6 +171,5 @@ def _caption(load: LinkLoad, folded: Folded) -> str:
     said = f"{load.label}: busiest link {load.fabric.link_label(busiest)} at {percent(load.load_P[busiest])}"
     said += f" {load.measure}; {plural(overloaded, 'link direction')} beyond the link's rate." if overloaded else "."
     if folded.folded_by:
-        unit = "ToR set" if folded.folded_by == "group" else folded.folded_by
-        said += f" Drawn by {unit}: a line is a bundle of links in the colour of its busiest."
+        said += f" Drawn by {folded.folded_by}: a line is a bundle of links in the colour of its busiest."
     return said

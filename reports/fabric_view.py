@@ -109,11 +109,8 @@ class FabricView:
         """Return the ports of each link class, classes in the order in which a packet climbs and descends."""
         tier_P, peer_tier_P = self.node_tier_N[self.port_node_P], self.node_tier_N[self.peer_node_P]
         pairs = {(int(a), int(b)) for a, b in np.unique(np.stack([tier_P, peer_tier_P], axis=1), axis=0)}
-        climb_then_descend = sorted(
-            pairs, key=lambda pair: (pair[0] >= pair[1], pair[0] if pair[0] < pair[1] else -pair[0])
-        )
         classes: dict[str, IntArray] = {}
-        for tier, peer_tier in climb_then_descend:
+        for tier, peer_tier in sorted(pairs, key=_climb_then_descend):
             name = f"{self.tier_name(tier)} → {self.tier_name(peer_tier)}"
             ports = np.nonzero((tier_P == tier) & (peer_tier_P == peer_tier))[0]
             classes[name] = np.concatenate([classes[name], ports]) if name in classes else ports
@@ -121,6 +118,13 @@ class FabricView:
 
     def _port_label(self, port: int) -> str:
         return f"{self.node_name_N[self.port_node_P[port]]}:{self.port_name_P[port]}"
+
+
+def _climb_then_descend(tiers: tuple[int, int]) -> tuple[int, int]:
+    tier, peer_tier = tiers
+    if tier < peer_tier:
+        return 0, tier
+    return (1, tier) if tier == peer_tier else (2, -tier)
 
 
 def _check_rules(port_P: Columns) -> None:

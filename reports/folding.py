@@ -1,6 +1,6 @@
 """Folding a fabric until it can be drawn: nodes become boxes, links between two boxes become one bundle.
 
-A fabric of a few hundred links is drawn as it is. A larger one is folded by ToR set (the node's group), then by rail,
+A fabric of a few hundred links is drawn as it is. A larger one is folded by group (ToR set or pod), then by rail,
 then by tier alone, at the first of these that fits on a page.
 
 Shapes: N nodes, P ports, B boxes, U bundles.
@@ -88,4 +88,4 @@ def _box_name(fabric: FabricView, first: int, folded_by: str, key: IntArray) -> 
     tier = fabric.tier_name(int(key[0]))
     if len(key) == 1 or key[1] in (NO_GROUP, NO_RAIL):
         return tier
-    return f"{tier}, {'set' if folded_by == 'group' else folded_by} {key[1]}"
+    return f"{tier}, {folded_by} {key[1]}"

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from foundation.units import format_bytes, format_duration, format_rate
-from reports.blocks import MISSING, TIMES, Cell, Section, Table, number, percent, words
+from foundation.units import format_bytes, format_rate
+from reports.blocks import MISSING, TIMES, Cell, Section, Table, duration, number, percent, words
 from reports.kpis import Kpi, run_kpis
 from reports.runs import Run
 
@@ -40,7 +40,7 @@ def format_kpi(kpi: Kpi) -> str:
     """Return an indicator's value for people, with its unit."""
     match kpi.unit:
         case "ps":
-            return format_duration(kpi.value) if kpi.value else "0 s"
+            return duration(kpi.value)
         case "bps":
             return format_rate(kpi.value)
         case "bytes":

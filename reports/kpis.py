@@ -24,6 +24,7 @@ Unit = Literal["ps", "bps", "bytes", "ppm", "fraction", "ratio", "index", "count
 Array = NDArray[np.int64] | NDArray[np.float64]
 
 PICOSECONDS = 10**12
+ROUNDING = 1e-9  # 0.99 * 700 is 693 and no more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ def throughput_bps(delivered_bytes: Array, time_ps: float) -> float:
 
 def flow_completion_percentile_ps(completion_ps_F: Array, fraction: float) -> int:
     """FCT percentile by nearest rank: a time some flow really took."""
-    rank = max(int(np.ceil(fraction * len(completion_ps_F))), 1)
+    rank = max(int(np.ceil(fraction * len(completion_ps_F) - ROUNDING)), 1)
     return int(np.sort(completion_ps_F)[rank - 1])
 
 
@@ -88,6 +89,23 @@ def jain_fairness_index(rate_F: Array) -> float:
     """JFI: (sum x)² / (n sum x²), 1 when all are equal and 1/n when one has everything."""
     rate_F = rate_F / rate_F.max()
     return float(rate_F.sum() ** 2 / (len(rate_F) * (rate_F**2).sum()))
+
+
+def queue_pair_rate_bps(qp_F: Array, bytes_F: Array, ready_ps_F: Array, finish_ps_F: Array) -> NDArray[np.float64]:
+    """Return each queue pair's payload rate over the time in which it had something to send.
+
+    Flows of one queue pair finish in the order in which they become ready, so a flow adds the time since the later of
+    its own readiness and the previous one's finish.
+    """
+    order = np.lexsort((finish_ps_F, ready_ps_F, qp_F))
+    qp_F, ready_ps_F, finish_ps_F = qp_F[order], ready_ps_F[order], finish_ps_F[order]
+    is_follower_F = np.concatenate([[False], qp_F[1:] == qp_F[:-1]])
+    previous_finish_ps_F = np.where(is_follower_F, np.roll(finish_ps_F, 1), ready_ps_F)
+    busy_ps_F = np.maximum(finish_ps_F - np.maximum(ready_ps_F, previous_finish_ps_F), 0)
+    row_F = np.cumsum(~is_follower_F) - 1
+    busy_ps_Q, bytes_Q = np.bincount(row_F, weights=busy_ps_F), np.bincount(row_F, weights=bytes_F[order])
+    is_timed_Q = busy_ps_Q > 0
+    return np.asarray(8 * bytes_Q[is_timed_Q] * PICOSECONDS / busy_ps_Q[is_timed_Q])
 
 
 def kpis(record: RunRecord) -> list[Kpi]:
@@ -155,7 +173,7 @@ def _flows(run: Run) -> Iterator[Kpi]:
             unit="ps",
             formula="nearest rank of finish less ready, over flows",
         )
-    rate_Q = queue_pair_rate_bps(flows["qp"], flows["bytes"], completion_ps_F)
+    rate_Q = queue_pair_rate_bps(flows["qp"], flows["bytes"], flows["ready_ps"], flows["finish_ps"])
     if len(rate_Q) > 1:
         yield Kpi(
             name="JFI",
@@ -163,15 +181,6 @@ def _flows(run: Run) -> Iterator[Kpi]:
             unit="index",
             formula="(Σx)² ÷ (n Σx²), x = payload rate of each queue pair while it sends",
         )
-
-
-def queue_pair_rate_bps(qp_F: Array, bytes_F: Array, completion_ps_F: Array) -> NDArray[np.float64]:
-    """Return each queue pair's payload rate over the time its transfers took, those that moved bytes only."""
-    _, queue_pair_F = np.unique(qp_F, return_inverse=True)
-    bytes_Q = np.bincount(queue_pair_F, weights=bytes_F)
-    busy_ps_Q = np.bincount(queue_pair_F, weights=completion_ps_F)
-    is_used_Q = (bytes_Q > 0) & (busy_ps_Q > 0)
-    return np.asarray(8 * bytes_Q[is_used_Q] * PICOSECONDS / busy_ps_Q[is_used_Q])
 
 
 def _packets(run: Run) -> Iterator[Kpi]:

@@ -29,6 +29,7 @@ from reports.verdict import judge
 
 TEMPLATES = Path(__file__).with_name("templates")
 PAGE_NAME = "report.html"
+MAX_LABEL = 40  # characters
 
 # In the order of the page: first how good it is, then where, then why.
 SECTIONS = (
@@ -72,6 +73,7 @@ def _open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]
     runs: list[Run] = []
     for record, label in zip(records, wanted, strict=True):
         taken = {run.label for run in runs}
+        label = label if len(label) <= MAX_LABEL else f"{label[: MAX_LABEL - 1]}…"
         name, count = label, 1
         while name in taken:
             count += 1

@@ -1,0 +1,122 @@
+"""Every indicator, with the arithmetic of the two-flow run done by hand (see conftest)."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from foundation.records import RunRecord
+from reports import kpis as formulas
+from reports.kpis import Kpi, kpis
+
+
+def by_name(record: RunRecord) -> dict[str, Kpi]:
+    return {kpi.name: kpi for kpi in kpis(record)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("JCT", 200_000_000),  # ps: last finish 200 us less first ready 0
+        ("Throughput", 80e9),  # 2 MB in 200 us = 16e6 bits / 200e-6 s
+        ("P50 FCT", 100_000_000),  # the first of two
+        ("P99 FCT", 200_000_000),  # the second: rank ceil(0.99 * 2) = 2
+        ("P99.9 FCT", 200_000_000),
+        ("JFI", 0.9),  # 80 and 40 Gbps: (80 + 40)^2 / (2 (6400 + 1600)) = 14400 / 16000
+        ("Packet drop", 2000),  # 1 of 500 packets
+        ("ECN mark ratio", 0.1),  # 50 marks on 500 packets
+        ("Retransmit rate", 0.01),  # 5 of 500
+        ("Highest offered load", 2.0),  # 200 Gbps onto 100
+        ("MMR, offered load", 4.0),  # 200, 0, 0, 0 % on four ports between ToRs: 200 / 50
+        ("Highest utilisation", 0.8),  # 2 MB of the 2.5 MB that 100 Gbps carries in 200 us
+        ("MMR, utilisation", 4.0),
+        ("PFC pause count", 3),
+        ("PFC pause duration", 30_000_000),  # 15 us on each of two ports
+        ("Queue P95", 80_000),  # the fourth of 0, 10, 40, 80 KB: rank ceil(0.95 * 4) = 4
+        ("Queue max", 90_000),
+    ],
+)
+def test_each_indicator_of_two_flows_is_what_the_arithmetic_says(record: RunRecord, name: str, value: float) -> None:
+    """The parameters carry the arithmetic."""
+    assert by_name(record)[name].value == pytest.approx(value, rel=1e-12)
+
+
+def test_a_drop_is_out_of_the_drafts_bound_of_none(record: RunRecord) -> None:
+    """2000 ppm against 0 ppm."""
+    assert by_name(record)["Packet drop"].is_within is False
+
+
+def test_jct_ratio_needs_the_ideal_time(make_record: Callable[..., RunRecord]) -> None:
+    """200 us over an ideal of 160 us is 1.25, beyond the indicative 1.05; without the ideal there is no ratio."""
+    ratio = by_name(make_record(run={"ideal_ps": 160_000_000}))["JCT ratio"]
+    assert (ratio.value, ratio.is_within) == (1.25, False)
+    assert "JCT ratio" not in by_name(make_record())
+
+
+def test_bus_bandwidth_needs_the_collective(make_record: Callable[..., RunRecord]) -> None:
+    """An all-reduce of 2 MB over 2 ranks (factor 1) in 200 us: 16e6 bits / 200e-6 s = 80 Gbps, below 90 % of 100."""
+    collective = {"operation": "all_reduce", "bytes": 2_000_000, "busbw_factor": 1.0, "line_rate_bps": 100 * 10**9}
+    bandwidth = by_name(make_record(run={"collective": collective}))["BusBW"]
+    assert bandwidth.value == pytest.approx(80e9)
+    assert bandwidth.is_within is False
+    assert "BusBW" not in by_name(make_record(run={"collective": {"operation": "all_reduce"}}))
+
+
+def test_an_unfinished_transfer_leaves_no_job_completion_time(make_record: Callable[..., RunRecord]) -> None:
+    """A job that did not finish took no time that could be named; the flow that did finish still has one."""
+    transfers = dict(make_record().tables["transfers"])
+    transfers["finish_ps"] = np.array([100_000_000, -1])
+    found = by_name(make_record(tables={"transfers": transfers}))
+    assert "JCT" not in found
+    assert found["P99 FCT"].value == 100_000_000
+
+
+def test_missing_tables_leave_indicators_out_instead_of_zero(make_record: Callable[..., RunRecord]) -> None:
+    """Without transfers and ports nothing was sent or paused as far as anyone knows: only offered load is left."""
+    found = by_name(make_record(tables={"transfers": None, "ports": None, "samples": None}))
+    assert set(found) == {"Highest offered load", "MMR, offered load"}
+
+
+def test_transfers_off_the_fabric_are_no_flows(make_record: Callable[..., RunRecord]) -> None:
+    """A transfer inside a host has no queue pair; it counts for the job's time and not for flow completion."""
+    transfers = dict(make_record().tables["transfers"])
+    transfers["qp"] = np.array([0, -1])
+    found = by_name(make_record(tables={"transfers": transfers}))
+    assert found["P99 FCT"].value == 100_000_000
+    assert found["JCT"].value == 200_000_000
+
+
+def test_fairness_is_one_when_equal_and_one_nth_when_one_has_all() -> None:
+    """Jain's index of n equal rates is 1; of (1, 0, 0, 0) it is 1 / 4; of 1, 2, 3 it is 36 / (3 * 14) = 6/7."""
+    assert formulas.jain_fairness_index(np.full(7, 3.0)) == pytest.approx(1)
+    assert formulas.jain_fairness_index(np.array([1.0, 0, 0, 0])) == pytest.approx(0.25)
+    assert formulas.jain_fairness_index(np.array([1.0, 2, 3])) == pytest.approx(6 / 7)
+
+
+def test_max_to_mean_of_an_even_load_is_one() -> None:
+    """Loads 3, 3, 3 have MMR 1; loads 6, 3, 0 have 6 / 3 = 2."""
+    assert formulas.max_to_mean_ratio(np.array([3.0, 3, 3])) == 1
+    assert formulas.max_to_mean_ratio(np.array([6.0, 3, 0])) == 2
+
+
+def test_percentiles_are_times_that_flows_took() -> None:
+    """Nearest rank of 1..1000: P99 is the 990th, P99.9 the 999th, P50 the 500th."""
+    times = np.arange(1000, 0, -1)
+    found = [formulas.flow_completion_percentile_ps(times, share) for share in (0.5, 0.99, 0.999)]
+    assert found == [500, 990, 999]
+    assert formulas.flow_completion_percentile_ps(np.arange(1, 701), 0.99) == 693
+
+
+def test_a_queue_pair_is_busy_while_any_of_its_transfers_waits_or_runs() -> None:
+    """Transfers of 1 MB wait behind one another on queue pair 4 from 0 to 160 us: 16e6 bits / 160e-6 s = 100 Gbps.
+
+    Queue pair 9 runs 0 to 80 us and, after a pause that does not count, 200 to 280 us: the same rate.
+    """
+    us = 1_000_000
+    rates = formulas.queue_pair_rate_bps(
+        np.array([4, 9, 4, 9]),
+        np.full(4, 10**6),
+        np.array([0, 200, 0, 0]) * us,
+        np.array([80, 280, 160, 80]) * us,
+    )
+    assert rates == pytest.approx([100e9, 100e9])
