@@ -26,16 +26,16 @@ PICOSECONDS = 10**12
 
 def completion_section(runs: Sequence[Run]) -> Section | None:
     """Return the distribution and the slowest flows, or None where no flow finished."""
-    flows = [(run, run.flows) for run in runs if run.flows is not None]
-    if not flows:
+    flowing = [run for run in runs if run.flows is not None]
+    if not flowing:
         return None
-    slowest = tuple(slowest_flows(run, table) for run, table in flows if table is not None)
+    slowest = tuple(slowest_flows(run, run.flows) for run in flowing if run.flows is not None)
     lead = "From ready to last acknowledgement. A long right tail is what every other rank waits for."
     return Section(
         anchor="completion",
         title="Flow completion times",
         lead=lead,
-        blocks=(draw_distribution([run for run, _ in flows]), *slowest),
+        blocks=(draw_distribution(flowing), *slowest),
     )
 
 

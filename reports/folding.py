@@ -35,18 +35,17 @@ class Folded:
 
 def fold(fabric: FabricView) -> Folded:
     """Return the finest folding that fits."""
-    rail_N = node_rails(fabric)
-    levels: tuple[tuple[str, tuple[IntArray, ...]], ...] = (
-        ("", (fabric.node_tier_N, fabric.node_group_N, rail_N, np.arange(fabric.num_nodes))),
-        ("group", (fabric.node_tier_N, fabric.node_group_N)),
-        ("rail", (fabric.node_tier_N, rail_N)),
-        ("tier", (fabric.node_tier_N,)),
+    tier_N, group_N, rail_N = fabric.node_tier_N, fabric.node_group_N, node_rails(fabric)
+    finer_levels: tuple[tuple[str, tuple[IntArray, ...]], ...] = (
+        ("", (tier_N, group_N, rail_N, np.arange(fabric.num_nodes))),
+        ("group", (tier_N, group_N)),
+        ("rail", (tier_N, rail_N)),
     )
-    for folded_by, keys in levels:
+    for folded_by, keys in finer_levels:
         folded = _fold_by(fabric, keys, folded_by)
         if len(folded.name_B) <= MAX_BOXES and len(folded.ends_U2) <= MAX_BUNDLES:
-            break
-    return folded
+            return folded
+    return _fold_by(fabric, (tier_N,), "tier")
 
 
 def node_rails(fabric: FabricView) -> IntArray:
