@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import click
-
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option, out_option, quiet_option, scenario_argument

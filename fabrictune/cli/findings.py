@@ -19,18 +19,15 @@ def exit_code(findings: Iterable[Finding], fail_on: str) -> int:
 
 
 def print_findings(findings: Sequence[Finding], *, at_most: int = 10) -> None:
-    """Print the gravest findings in full, and how many there are besides."""
+    """Print the gravest findings with their evidence, then what to do about them, each advice once."""
     gravest = sorted(findings, key=lambda finding: -finding.severity.rank)
-    for finding in gravest[:at_most]:
-        print_lines(
-            [
-                f"{finding.severity.value}: {finding.entity}: {finding.actual} ({finding.id})",
-                f"  expected: {finding.expected}",
-                f"  next: {finding.next_step}",
-            ]
-        )
+    shown = gravest[:at_most]
+    for finding in shown:
+        print_lines([f"{finding.severity.value}: {finding.entity}: {finding.actual}, expected {finding.expected}"])
+        print_lines(f"    {line}" for line in finding.evidence)
     if len(gravest) > at_most:
-        print_lines([f"... and {len(gravest) - at_most} more findings in the record"])
+        print_lines([f"... and {len(gravest) - at_most} more in the record"])
+    print_lines(f"next: {step}" for step in dict.fromkeys(finding.next_step for finding in shown))
 
 
 def findings_json(findings: Iterable[Finding]) -> list[dict[str, Any]]:

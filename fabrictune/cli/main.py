@@ -13,8 +13,8 @@ import click
 
 from fabrictune.cli.failures import describe_failure, print_failure
 from fabrictune.cli.groups import LazyCommand, LazyGroup
+from fabrictune.cli.options import INTERRUPTED
 
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 COMMANDS = {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+INTERRUPTED = 130  # exit code after Ctrl-C
 FAIL_ON = ("info", "warning", "error", "critical", "never")
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))

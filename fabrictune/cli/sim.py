@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import click
-
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import (
+    INTERRUPTED,
     fail_on_option,
     json_option,
     out_option,
@@ -56,5 +55,8 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         )
         print_table(("metric", "value", "meaning"), summary.metric_rows)
     print_findings(record.findings)
+    if record.run.get("outcome") == "interrupted":
+        print_lines([f"stopped; partial record in {directory}"])
+        return INTERRUPTED
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)

@@ -1,4 +1,4 @@
-"""A scenario's ECMP collisions, without an engine: which links its flows overload, as a RunRecord and in a few numbers."""
+"""A scenario's ECMP collisions, found without an engine: which links its flows overload, and how badly."""
 
 import time
 from dataclasses import asdict, dataclass

@@ -120,7 +120,7 @@ def bind(spec: type[Spec], value: object, *, folder: Path) -> Spec:
 
     Raises pydantic's ValidationError with every mistake.
     """
-    model = _model_of(spec).model_validate(value, context=folder)
+    model = _model_of(spec).model_validate(value, context=folder)  # type: ignore[arg-type]  # a class is hashable
     given = {name: getattr(model, name) for name in model.model_fields_set}
     try:
         return spec(**given)
@@ -148,16 +148,16 @@ def show_quantity(field_name: str, value: float) -> str:
 
 def refuse(kind: str, message: str, **context: Any) -> NoReturn:
     """Refuse the value in hand; the context tells the reader what would do."""
-    raise PydanticCustomError(kind, "{message}", {"message": message, **context})  # type: ignore[arg-type]
+    raise PydanticCustomError(kind, "{message}", {"message": message, **context})
 
 
 def refuse_at(key: str, value: object, kind: str, **context: Any) -> NoReturn:
     """Refuse the value of one key of the mapping in hand."""
-    error = PydanticCustomError(kind, "{message}", {"message": "", **context})  # type: ignore[arg-type]
+    error = PydanticCustomError(kind, "{message}", {"message": "", **context})
     raise ValidationError.from_exception_data(kind, [InitErrorDetails(type=error, loc=(key,), input=value)])
 
 
-def _bind(spec: type, value: object, info: ValidationInfo) -> Any:
+def _bind(spec: Any, value: object, info: ValidationInfo) -> Any:
     assert isinstance(info.context, Path), "the folder of the file"
     return bind(spec, value, folder=info.context)
 
@@ -167,6 +167,7 @@ def _model_of(spec: type) -> type[BaseModel]:
     hints = get_type_hints(spec, include_extras=True)
     settings = [field for field in dataclasses.fields(spec) if field.metadata != NOT_A_KEY]
     keys = [key_of(field.name) for field in settings]
+    assert len(set(keys)) == len(keys), f"{spec.__name__}: two fields with one key"
 
     class Keys(BaseModel):
         """A mapping in which every key not known is a mistake that lists those that are."""
@@ -200,7 +201,7 @@ def _annotation(name: str, hint: Any) -> Any:
         return _annotation(name, inner[0]) | None
     if get_origin(hint) is tuple:
         element = _annotation(name, get_args(hint)[0])
-        return Annotated[tuple[element, ...], BeforeValidator(_list_to_tuple)]
+        return Annotated[types.GenericAlias(tuple, (element, ...)), BeforeValidator(_list_to_tuple)]
     if dataclasses.is_dataclass(hint):
         return Annotated[Any, PlainValidator(partial(_bind, hint))]
     if hint is Path:
@@ -234,9 +235,9 @@ def _path(value: object, info: ValidationInfo) -> Path:
 
 def _broken_rule(spec: type, mistake: Mistake, given: Mapping[str, Any]) -> InitErrorDetails:
     """Return a rule that the spec itself checks as an error at the key of the field that the mistake names."""
-    names = [field.name for field in dataclasses.fields(spec)]
-    path = mistake.where.split(".")
-    while path and path[0] not in names:
+    keys = [key_of(field.name) for field in dataclasses.fields(spec)]
+    path = [key_of(part) for part in mistake.where.split(".")]
+    while path and path[0] not in keys:
         path = path[1:]
     error = PydanticCustomError("mistake", "{message}", {"message": str(mistake), "mistake": mistake})
-    return InitErrorDetails(type=error, loc=tuple(map(key_of, path)), input=given)
+    return InitErrorDetails(type=error, loc=tuple(path), input=given)

@@ -4,10 +4,10 @@ Mistakes that only show here (a rank more than the fabric has GPUs, a receiver t
 scenario they come from, unless they lie in another file, which they then name.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-import re
 
 from cc.interface import CompiledLaw
 from fabrictune.scenario.binding import key_of

@@ -1,4 +1,4 @@
-"""What a record says of the scenario it answers: its name and question, its text to run it again, and its collective."""
+"""What a record says of the scenario it answers: name, question, its text to run it again, its collective."""
 
 from typing import Any
 

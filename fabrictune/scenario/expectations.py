@@ -19,8 +19,7 @@ from foundation.errors import InputError, Mistake, choose
 from foundation.records import Confidence, Finding, RunRecord, Severity
 from foundation.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration_ps, parse_rate_bps
 
-
-BITS_PS = 8 * 10**12  # bits of a byte, picoseconds of a second
+BITS_PS = 8e12  # bits of a byte times picoseconds of a second
 
 
 def _parse_count(text: str) -> int:

@@ -44,7 +44,7 @@ def make_fabric(chosen: Chosen) -> Fabric:
 
 
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
-    """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError with every mistake."""
+    """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError."""
     choose(builder, tuple(BUILDERS), where="BUILDER", what="builder", error=InputError)
     values: dict[str, Any] = {}
     for setting in settings:
@@ -53,7 +53,7 @@ def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
             raise InputError(Mistake(where=setting, found="no setting", allowed="KEY=VALUE, for example radix=8"))
         values[key] = _value_of(text)
     try:
-        spec = bind(BUILDERS[builder].spec, values, folder=Path())
+        spec: Any = bind(BUILDERS[builder].spec, values, folder=Path())
     except ValidationError as error:
         raise InputError(*explain(error, CommandLine(builder))) from None
     return BUILDERS[builder].build(spec)

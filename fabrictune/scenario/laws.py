@@ -75,7 +75,7 @@ def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) 
     module = load_law(str(law.spec.file.resolve()), trust_code=trust_code)
     folder = law.spec.file.parent
     try:
-        parameters = bind(parameters_spec(module), law.spec.parameters, folder=folder)
+        parameters: Any = bind(parameters_spec(module), law.spec.parameters, folder=folder)
     except ValidationError as error:
         assert document, "parameters written in code are right"
         raise ScenarioError(*explain(error, document, "law", "parameters")) from error

@@ -55,7 +55,8 @@ def _words(detail: dict[str, Any], where: str, name: str) -> Mistake:
     value = detail["input"]
     match kind:
         case "mistake":
-            return replace(context["mistake"], where=where)
+            mistake: Mistake = context["mistake"]
+            return replace(mistake, where=where)
         case "missing":
             return Mistake(where=where, found="missing", next_step=f"add the key {name!r}")
         case "unknown_key":

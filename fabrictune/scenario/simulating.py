@@ -8,6 +8,7 @@ from fabrictune.scenario.describing import describe
 from fabrictune.scenario.schema import Scenario
 from foundation.records import RunRecord
 from netsim.packet import run
+from topology.collisions import analyze_collisions
 
 
 def simulate(
@@ -26,4 +27,9 @@ def simulate(
         progress=progress,
     )
     findings = [finding for expectation in scenario.expect if (finding := expectation.finding(record))]
-    return replace(record, run={**record.run, **describe(composed)}, findings=(*findings, *record.findings))
+    return replace(
+        record,
+        run={**record.run, **describe(composed)},
+        tables={**analyze_collisions(composed.network).tables(), **record.tables},
+        findings=(*findings, *record.findings),
+    )

@@ -7,7 +7,7 @@ import numpy as np
 
 from fabrictune.scenario.expectations import METRICS, completion_times_ps, is_flow, throughputs_bps
 from foundation.records import RunRecord
-from foundation.units import format_bytes, format_duration, format_rate
+from foundation.units import format_bytes, format_rate
 
 MAX_LISTED = 16
 

@@ -1,13 +1,12 @@
 """What a scenario can send over a fabric: netsim's workloads, a training job's collectives, and traces from files.
 
-`TRAFFIC` lists them all; each is a spec and a function from it to queue pairs and a TrafficTrace. This module only joins
+`TRAFFIC` lists them all: a spec, and a function from it to queue pairs and a TrafficTrace. This module only joins
 rooms: the job and its expansion come from collectives, the placement from topology.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,22 +15,13 @@ from collectives.jobs import data_parallel_step
 from foundation.errors import InputError, Mistake, TraceError, choose
 from foundation.layout import ParallelLayout
 from foundation.traces import CommTrace, IntColumn, Medium, TrafficTrace
-from netsim.workloads import WORKLOADS
+from netsim.workloads import WORKLOADS, Workload
 from topology.fabric import Fabric
 from topology.network import QueuePairs
 from topology.placement import PLACEMENTS, Placement, place
 from topology.queue_pairs import make_queue_pairs
 
 Made = tuple[QueuePairs, TrafficTrace]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Traffic:
-    """Something a scenario can send."""
-
-    spec: type
-    make: Callable[[Any, Fabric, int], Made]  # (spec, fabric, seed)
-    summary: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,15 +111,15 @@ def _trace_error(spec: TrafficTraceSpec, found: str, allowed: str = "") -> Trace
     return TraceError(Mistake(where=str(spec.file), found=found, allowed=allowed))
 
 
-TRAFFIC: Mapping[str, Traffic] = {
-    **{name: Traffic(spec=one.spec, make=one.make, summary=one.summary) for name, one in WORKLOADS.items()},
-    "all_reduce": Traffic(
+TRAFFIC: Mapping[str, Workload] = {
+    **WORKLOADS,
+    "all_reduce": Workload(
         spec=AllReduceSpec, make=make_all_reduce, summary="a training job's data-parallel all-reduces, all at once"
     ),
-    "comm_trace": Traffic(
+    "comm_trace": Workload(
         spec=CommTraceSpec, make=make_from_comm_trace, summary="what the ranks of a job asked for, from a file"
     ),
-    "traffic_trace": Traffic(
+    "traffic_trace": Workload(
         spec=TrafficTraceSpec, make=make_from_traffic_trace, summary="what the wires carried, from a file"
     ),
 }

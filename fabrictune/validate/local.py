@@ -24,14 +24,17 @@ from fabrictune.validate.measuring import NUM_RANKS, LocalSpec, Measurement, mea
 from foundation.layout import ParallelLayout
 from foundation.records import RunRecord, describe_run
 from foundation.traces import CommTrace
-from netsim.config import EcnConfig, PacketConfig
+from netsim.config import EcnConfig, PacketConfig, PfcConfig
 from netsim.packet import run
 from topology.hashing import HashSpec
 from topology.placement import place
 from topology.routing import build_network
 
-# The calibrated rate is that of payload, with everything that TCP adds already in it.
-LOOPBACK_CONFIG = PacketConfig(wire_overhead_bytes=0, ack_bytes=1, ecn=EcnConfig(enabled=False))
+# The calibrated rate is that of payload, with everything that TCP adds already in it. The buffer has room for what is on
+# its way over a loopback as slow to answer as a busy machine's may be.
+LOOPBACK_CONFIG = PacketConfig(
+    wire_overhead_bytes=0, ack_bytes=1, ecn=EcnConfig(enabled=False), pfc=PfcConfig(buffer_bytes=2**28)
+)
 
 
 def validate_local(
@@ -76,7 +79,7 @@ def _describe(calibration: Calibration, spec: LocalSpec) -> dict[str, Any]:
         "latency_ps": calibration.latency_ps,
         "rate_bps": calibration.rate_bps,
         "exchange_bytes": list(spec.exchange_bytes),
-        "source": "exchanges of two gloo processes over the loopback, before and after training",
+        "source": "exchanges of two gloo processes over the loopback, between training steps",
     }
 
 

@@ -1,10 +1,10 @@
-"""What is measured on this machine: two processes that exchange messages, train, and exchange messages again.
+"""What is measured on this machine: two processes that train, and exchange messages between the steps.
 
-An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. It is
-measured before and after the training, so that a machine that slows down in between shows in both. Training is run with
-buckets of several sizes, which gives all-reduces of several sizes.
+An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. One of
+each size follows every step, so that whatever else the machine does disturbs exchanges and training alike. Training is
+run with buckets of several sizes, which gives all-reduces of several sizes.
 
-Shapes: E exchanges, K repetitions.
+Shapes: E sizes of exchanges, K repetitions.
 """
 
 import tempfile
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 NUM_RANKS = 2
 BYTES_PER_ELEMENT = 8  # double precision
-WARM_UPS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +38,13 @@ class LocalSpec:
     bucket_bytes: tuple[int, ...] = (1, 5 * 2**20, 2**30)  # each parameter alone, two layers, the whole model
     num_steps: int = 10  # with each size of buckets, after one that is not counted
     exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 3 * 2**20)
-    num_exchanges: int = 30  # of each size, before and after
+    exchanges_per_step: int = 3  # of each size
     timeout_s: float = 300.0
 
     def __post_init__(self) -> None:
         mistakes = [
             Mistake(where=name, found=str(getattr(self, name)), allowed="1 or more")
-            for name in ("num_steps", "num_exchanges")
+            for name in ("num_steps", "exchanges_per_step")
             if getattr(self, name) < 1
         ]
         if len(set(self.exchange_bytes)) < 2 or min(self.exchange_bytes) < BYTES_PER_ELEMENT:
@@ -88,42 +87,42 @@ def _run_rank(rank: int, spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any
     from trainer_probe.comm import Comm
     from trainer_probe.step import DataParallelTrainer
 
-    comm = Comm(ParallelLayout(dp=NUM_RANKS), rank)
+    layout = ParallelLayout(dp=NUM_RANKS)
+    comm, exchange_comm = Comm(layout, rank), Comm(layout, rank)
     trainers = [
         DataParallelTrainer(replace(spec.training, bucket_bytes=bucket_bytes), comm)
         for bucket_bytes in spec.bucket_bytes
     ]
+    sizes = _rounded(spec.exchange_bytes).tolist()
     for trainer in trainers:
         trainer.run_step(0)
-    before = _exchange_all(comm, spec)
+        _exchange_each(exchange_comm, sizes)
     comm.restart_ledger()
+    durations_ps = []
     for number, trainer in enumerate(trainers):
         for step in range(spec.num_steps):
             trainer.run_step(number * spec.num_steps + step)
+            durations_ps += [_exchange_each(exchange_comm, sizes) for _ in range(spec.exchanges_per_step)]
     comm.ledger().write(folder / f"{rank}.parquet")
-    return {"exchange_ps_EK": np.concatenate([before, _exchange_all(comm, spec)], axis=1)}
+    return {"exchange_ps_EK": np.array(durations_ps, np.int64).T}
 
 
-def _exchange_all(comm: "Comm", spec: LocalSpec) -> NDArray[np.int64]:
-    """Return how long this rank took for each exchange, shape (E, K)."""
-    return np.array([_exchange(comm, size, spec.num_exchanges) for size in _rounded(spec.exchange_bytes).tolist()])
-
-
-def _exchange(comm: "Comm", num_bytes: int, num_exchanges: int) -> list[int]:
+def _exchange_each(comm: "Comm", sizes: list[int]) -> list[int]:
+    """Return how long this rank took for an exchange of each size."""
     import torch
 
-    outgoing = torch.ones(num_bytes // BYTES_PER_ELEMENT, dtype=torch.float64)
-    incoming = torch.empty_like(outgoing)
-    peer = 1 - comm.rank
     durations_ps = []
-    comm.barrier(axis="dp", tag="exchange").wait()
-    for _ in range(WARM_UPS + num_exchanges):
+    peer = 1 - comm.rank
+    for num_bytes in sizes:
+        outgoing = torch.ones(num_bytes // BYTES_PER_ELEMENT, dtype=torch.float64)
+        incoming = torch.zeros_like(outgoing)
+        comm.barrier(axis="dp", tag="exchange").wait()
         began_ns = time.perf_counter_ns()
         receive = comm.receive(incoming, peer=peer, axis="dp", tag="exchange")
         comm.send(outgoing, peer=peer, axis="dp", tag="exchange").wait()
         receive.wait()
         durations_ps.append((time.perf_counter_ns() - began_ns) * PS_PER_NS)
-    return durations_ps[WARM_UPS:]
+    return durations_ps
 
 
 def _rounded(sizes: tuple[int, ...]) -> NDArray[np.int64]:

@@ -1,0 +1,109 @@
+"""`fabrictune demo`: the main job on a bundled sample."""
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabrictune.cli.findings import findings_json
+from fabrictune.cli.options import json_option, quiet_option
+from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from fabrictune.demo import Demo, DemoCase
+
+MAX_LINKS = 5
+WIDTH = 110
+
+
+@click.command()
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/demo"), show_default=True)
+@quiet_option
+@json_option
+def demo(out: Path, quiet: bool, as_json: bool) -> None:
+    """Place one training job badly and well on a 128-GPU, 8-rail fabric, and compare.
+
+    Names the links that collide under ECMP, runs both placements packet by packet with DCQCN, and writes one page.
+
+    \b
+    Example:
+      fabrictune demo --out /tmp/demo
+    """
+    from fabrictune.demo import run_demo
+
+    with progress_bar("demo", is_quiet=quiet or as_json) as progress:
+        result = run_demo(out, progress)
+    if as_json:
+        print_json(_as_json(result))
+    else:
+        _print(result)
+
+
+def _print(result: "Demo") -> None:
+    print_lines(
+        [
+            "One training job of 128 GPUs (tp 8 in the server, dp 16) on 16 servers, 8 rails and 32 ToRs: eight rings",
+            "of 16 servers all-reduce 16 MB of gradients. A real step moves gigabytes and takes hours to simulate.",
+            "",
+        ]
+    )
+    columns = [_column(case) for case in (result.bad, result.good)]
+    print_table(("placement", result.bad.placement, result.good.placement), list(zip(ROWS, *columns, strict=True)))
+    print_lines(["", f"the worst links, {result.bad.placement}:"])
+    for finding in result.bad.links[:MAX_LINKS]:
+        print_lines([f"  {finding.entity}: {finding.actual}, where {finding.expected} fit"])
+        print_lines(f"      {flow}" for flow in finding.evidence)
+    print_lines(["", "what this means:"])
+    for sentence in result.meaning:
+        print_lines(textwrap.wrap(sentence, WIDTH, initial_indent="  - ", subsequent_indent="    "))
+    print_lines(["", f"page: {result.page}"])
+
+
+ROWS = (
+    "links asked for too much",
+    "worst link, times its rate",
+    "a flow's share, by ECMP alone",
+    "all-reduce took",
+    "bus bandwidth",
+    "slowest transfer",
+    "packets marked (ECN)",
+    "pauses (PFC)",
+    "packets dropped",
+)
+
+
+def _column(case: "DemoCase") -> tuple[str, ...]:
+    from foundation.units import format_duration, format_rate
+
+    metrics, collisions = case.run.metrics, case.collisions
+    return (
+        f"{collisions.num_overloaded_links} of {collisions.num_loaded_links}",
+        f"{collisions.worst_load_fraction:.2f}",
+        f"{collisions.mean_throughput_fraction:.0%}",
+        format_duration(metrics["makespan"]),
+        format_rate(case.bus_bandwidth_bps),
+        format_duration(metrics["completion_time.max"]),
+        f"{metrics['ecn_marks']:.0f}",
+        f"{metrics['pauses']:.0f}",
+        f"{metrics['drops']:.0f}",
+    )
+
+
+def _as_json(result: "Demo") -> dict[str, object]:
+    return {
+        "page": str(result.page),
+        "cases": [
+            {
+                "placement": case.placement,
+                "record": str(case.directory),
+                "collisions": case.collisions.as_json(),
+                "links": findings_json(case.links),
+                "run": case.run.as_json(),
+                "bus_bandwidth_bps": case.bus_bandwidth_bps,
+            }
+            for case in (result.bad, result.good)
+        ],
+        "meaning": result.meaning,
+    }

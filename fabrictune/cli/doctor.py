@@ -1,0 +1,37 @@
+"""`fabrictune doctor`: what this machine can do."""
+
+from dataclasses import asdict
+
+import click
+
+from fabrictune.cli.options import json_option
+from fabrictune.cli.output import print_json, print_lines, print_table
+
+COULD_NOT_COLLECT = 3
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Say what this machine can do, what is missing for the rest, and how to get it.
+
+    The exit code is 3 if something that the core needs is missing, whatever else there is.
+
+    \b
+    Example:
+      fabrictune doctor
+    """
+    from fabrictune.doctor import examine, is_fit
+
+    diagnoses = examine()
+    fit = is_fit(diagnoses)
+    if as_json:
+        print_json({"fit": fit, "checks": [asdict(diagnosis) for diagnosis in diagnoses]})
+        return 0 if fit else COULD_NOT_COLLECT
+    print_table(
+        ("what", "state", "found", "opens"), [(one.name, one.state, one.detail, one.opens) for one in diagnoses]
+    )
+    for one in diagnoses:
+        if one.next_step:
+            print_lines([f"{one.name}: {one.next_step}" + (" (the core needs it)" if one.is_needed else "")])
+    return 0 if fit else COULD_NOT_COLLECT

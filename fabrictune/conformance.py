@@ -1,0 +1,82 @@
+"""Every published result the packages claim, run again: expected beside got, misses included.
+
+Each room lists its own cases; this module only collects and runs them. A case that raises has got nothing, and fails.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from foundation.cases import Case
+
+ROOMS = (
+    "topology",
+    "cc",
+    "collectives",
+    "netsim",
+    "rdma_bench",
+    "trainer_probe",
+    "fabrictune.validate",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a case came to."""
+
+    case: Case
+    got: float | None  # None where it raised or is no number
+    error: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the result lies in the band, both ends included."""
+        return self.got is not None and self.case.low <= self.got <= self.case.high
+
+    def as_json(self) -> dict[str, object]:
+        """Return the outcome as JSON values."""
+        case = self.case
+        return {
+            "name": case.name,
+            "expected": case.expected,
+            "got": self.got,
+            "band": [case.low, case.high],
+            "passed": self.has_passed,
+            "source": case.source,
+            "unit": case.unit,
+            "trust": case.trust,
+            **({"error": self.error} if self.error else {}),
+        }
+
+
+def collect(prefixes: Sequence[str] = ()) -> list[Case]:
+    """Return the cases of all rooms whose names begin with one of `prefixes`, or all of them, in the rooms' order."""
+    cases: list[Case] = []
+    for room in ROOMS:
+        cases.extend(import_module(f"{room}.conformance").cases())
+    return [case for case in cases if not prefixes or case.name.startswith(tuple(prefixes))]
+
+
+def run_case(case: Case) -> Outcome:
+    """Run one case."""
+    try:
+        got = float(case.run())
+    except Exception as error:  # a case that cannot be run is a case that failed, and the others are still run
+        return Outcome(case=case, got=None, error=f"{type(error).__name__}: {error}")
+    return Outcome(case=case, got=got if math.isfinite(got) else None)
+
+
+def run_cases(cases: Sequence[Case], progress: Callable[[float], None] | None = None) -> list[Outcome]:
+    """Run cases one after another; `progress` is told the share done."""
+    outcomes = []
+    for number, case in enumerate(cases):
+        outcomes.append(run_case(case))
+        if progress:
+            progress((number + 1) / len(cases))
+    return outcomes
+
+
+def has_failed(outcomes: Iterable[Outcome]) -> bool:
+    """Return whether an exact case (trust A) missed; figures of other simulators and hardware are reported only."""
+    return any(not outcome.has_passed for outcome in outcomes if outcome.case.trust == "A")

@@ -1,0 +1,111 @@
+"""The main job on a bundled sample: one training job, placed badly and placed MegaScale's way, on the same fabric.
+
+Each placement is analysed for ECMP collisions, then run packet by packet with DCQCN; one page shows both side by side.
+
+Source: MegaScale (NSDI'24), section 3.6, for the shape of the fabric and the placement.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from collectives.bounds import bus_bandwidth_bps
+from fabrictune.scenario.analyzing import CollisionSummary, analyze_scenario, summarize_collisions
+from fabrictune.scenario.reading import load_scenario
+from fabrictune.scenario.simulating import simulate
+from fabrictune.scenario.summary import Summary, summarize
+from fabrictune.scenario.traffic import AllReduceSpec
+from foundation.errors import Mistake, UnavailableError
+from foundation.records import Finding
+from foundation.traces import Operation
+from foundation.units import format_duration
+from reports.page import write_page
+
+CASES = ("interleaved", "contiguous")  # the bad one first
+PAGE_NAME = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoCase:
+    """What one placement came to."""
+
+    placement: str
+    directory: Path  # of its record
+    collisions: CollisionSummary
+    links: Sequence[Finding]  # the links that collide, the worst first
+    run: Summary
+    bus_bandwidth_bps: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """Both placements, and the page that compares them."""
+
+    bad: DemoCase
+    good: DemoCase
+    page: Path
+
+    @property
+    def meaning(self) -> list[str]:
+        """What the numbers say, in sentences."""
+        bad, good = self.bad.run.metrics, self.good.run.metrics
+        worst = self.bad.collisions
+        return [
+            "Interleaved, every step of a ring climbs to the aggregation switches, where the hash gives "
+            f"{worst.num_overloaded_links} link directions more than they carry. A ring is as slow as its slowest "
+            "step.",
+            "Contiguous, three steps of four stay under one ToR, where there is one path and nothing to collide with: "
+            f"{self.good.collisions.num_overloaded_links} link directions are overloaded.",
+            f"The all-reduce takes {format_duration(bad['makespan'])} against {format_duration(good['makespan'])}, "
+            f"{bad['makespan'] / good['makespan']:.1f} times as long for the same bytes on the same fabric. Sharing "
+            f"the worst link fairly would cost a factor of {worst.worst_load_fraction:.1f}; the rest is DCQCN, which cuts "
+            "the flows that collide and is slow to let them back.",
+            f"Queues fill where flows collide: {bad['ecn_marks']:.0f} packets marked and {bad['pauses']:.0f} pauses, "
+            f"against {good['ecn_marks']:.0f} and {good['pauses']:.0f}.",
+        ]
+
+
+def run_demo(out: Path, progress: Callable[[float], None] | None = None) -> Demo:
+    """Run both placements and write their records and the page into `out`; raises InputError."""
+    cases = [_run_case(placement, out / placement, _share(progress, number)) for number, placement in enumerate(CASES)]
+    page = write_page([case.directory for case in cases], out / PAGE_NAME)
+    bad, good = cases
+    return Demo(bad=bad, good=good, page=page)
+
+
+def scenario_file(name: str) -> Path:
+    """Return a bundled scenario: in the installed package, or in the source tree beside it."""
+    package = Path(__file__).parent
+    for folder in (package / "scenarios", package.parent / "scenarios"):
+        if (path := folder / f"{name}.yaml").is_file():
+            return path
+    raise UnavailableError(
+        Mistake(
+            where=f"{name}.yaml", found="the bundled scenarios are not installed", next_step="install fabrictune again"
+        )
+    )
+
+
+def _share(progress: Callable[[float], None] | None, number: int) -> Callable[[float], None] | None:
+    """Return a progress function for one case of all."""
+    return progress and (lambda fraction: progress((number + fraction) / len(CASES)))
+
+
+def _run_case(placement: str, directory: Path, progress: Callable[[float], None] | None) -> DemoCase:
+    scenario = load_scenario(scenario_file(f"demo-{placement}"))
+    analysis = analyze_scenario(scenario)
+    record = simulate(scenario, progress=progress)
+    record = replace(record, findings=(*analysis.findings, *record.findings))
+    summary = summarize(record)
+    job = scenario.traffic.spec
+    assert isinstance(job, AllReduceSpec), "the demo runs an all-reduce"
+    return DemoCase(
+        placement=placement,
+        directory=record.write(directory),
+        collisions=summarize_collisions(analysis),
+        links=analysis.findings,
+        run=summary,
+        bus_bandwidth_bps=bus_bandwidth_bps(
+            Operation.ALL_REDUCE, job.layout.dp, job.message_bytes, int(summary.metrics["makespan"])
+        ),
+    )

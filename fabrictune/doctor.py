@@ -1,0 +1,210 @@
+"""What this machine can do: each thing the project can use, whether it is here, and what to do where it is not.
+
+A check looks and changes nothing. Only what the core needs (Python, its packages, the compiled engine, memory) decides
+whether the machine is fit; the rest opens more of the project.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
+
+from foundation.units import format_bytes
+
+State = Literal["ok", "missing", "unusable"]
+
+MIN_PYTHON = (3, 11)
+MIN_MEMORY_BYTES = 2 * 10**9
+PROBE_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a look at the machine showed."""
+
+    state: State
+    detail: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing the project can use."""
+
+    name: str
+    opens: str  # what needs it
+    look: Callable[[], Found]
+    is_needed: bool = False  # by the core
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """A check and what it found."""
+
+    name: str
+    opens: str
+    is_needed: bool
+    state: State
+    detail: str
+    next_step: str
+
+
+def examine(checks: Sequence[Check] | None = None) -> list[Diagnosis]:
+    """Run every check, in the order of the table."""
+    diagnoses = []
+    for check in CHECKS if checks is None else checks:
+        found = check.look()
+        diagnoses.append(
+            Diagnosis(name=check.name, opens=check.opens, is_needed=check.is_needed, **vars(found)),
+        )
+    return diagnoses
+
+
+def is_fit(diagnoses: Sequence[Diagnosis]) -> bool:
+    """Return whether everything that the core needs is there and works."""
+    return all(diagnosis.state == "ok" for diagnosis in diagnoses if diagnosis.is_needed)
+
+
+def look_at_python() -> Found:
+    """Is Python new enough?"""
+    version = platform.python_version()
+    if sys.version_info >= MIN_PYTHON:
+        return Found(state="ok", detail=version)
+    return Found(state="unusable", detail=version, next_step="install Python 3.11 or later")
+
+
+def look_for_module(module: str, next_step: str) -> Found:
+    """Can a Python module be imported?"""
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name not in (module, module.partition(".")[0]):
+            return Found(state="unusable", detail=f"it needs {error.name}", next_step=next_step)
+        return Found(state="missing", detail="not installed", next_step=next_step)
+    except (ImportError, OSError) as error:  # built for another Python, or for another library
+        return Found(state="unusable", detail=_first_line(error), next_step=f"built for another system: {next_step}")
+    return Found(state="ok", detail=str(getattr(found, "__version__", "here")))
+
+
+def look_for_program(names: Sequence[str], next_step: str) -> Found:
+    """Is one of these programs on the path?"""
+    for name in names:
+        if place := shutil.which(name):
+            return Found(state="ok", detail=place)
+    return Found(state="missing", detail=f"no {' or '.join(names)} on the path", next_step=next_step)
+
+
+def look_at_verbs() -> Found:
+    """Can RDMA devices be opened? The module, its ABI, a device, and leave to open it are four different answers."""
+    module = look_for_module("pyverbs.device", "install python3-pyverbs from the distribution")
+    if module.state != "ok":
+        return module
+    devices = sorted(Path("/sys/class/infiniband").glob("*"))
+    if not devices:
+        return Found(
+            state="missing",
+            detail="pyverbs is here, but no RDMA device",
+            next_step="for one in software: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0",
+        )
+    names = ", ".join(device.name for device in devices)
+    nodes = sorted(Path("/dev/infiniband").glob("uverbs*"))
+    if not any(os.access(node, os.R_OK | os.W_OK) for node in nodes):
+        return Found(
+            state="unusable", detail=f"{names}: no permission", next_step="join the group that owns /dev/infiniband"
+        )
+    return Found(state="ok", detail=names)
+
+
+def look_at_namespaces() -> Found:
+    """Can this user make network namespaces, with the `ip` command to fill them?"""
+    for program in ("unshare", "ip"):
+        if not shutil.which(program):
+            return Found(
+                state="missing", detail=f"no {program} on the path", next_step="install util-linux and iproute2"
+            )
+    as_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    try:
+        tried = subprocess.run(  # noqa: S603 - fixed arguments
+            ["unshare", *as_user, "--net", "true"],  # noqa: S607 - wherever the distribution has it
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Found(state="unusable", detail=_first_line(error), next_step="run as root")
+    if tried.returncode:
+        return Found(
+            state="unusable",
+            detail=tried.stderr.strip() or "refused",
+            next_step="run as root, or allow user namespaces",
+        )
+    return Found(state="ok", detail="as root" if not as_user else "as this user")
+
+
+def look_at_memory() -> Found:
+    """Is there enough memory, within the container's limit if there is one?"""
+    num_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file() and (text := limit.read_text().strip()).isdecimal():
+        num_bytes = min(num_bytes, int(text))
+    detail = format_bytes(num_bytes)
+    if num_bytes >= MIN_MEMORY_BYTES:
+        return Found(state="ok", detail=detail)
+    return Found(state="unusable", detail=detail, next_step=f"use a machine with {format_bytes(MIN_MEMORY_BYTES)}")
+
+
+def look_at_cores() -> Found:
+    """How many processor cores may this process use?"""
+    return Found(state="ok", detail=str(len(os.sched_getaffinity(0))))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(name="Python", opens="everything", look=look_at_python, is_needed=True),
+    Check(
+        name="compiled engine",
+        opens="sim run, demo",
+        look=lambda: look_for_module("netsim._engine", "make setup, which finds a compiler and builds it"),
+        is_needed=True,
+    ),
+    Check(
+        name="numba",
+        opens="congestion-control laws",
+        look=lambda: look_for_module("numba", "pip install numba"),
+        is_needed=True,
+    ),
+    Check(name="memory", opens="everything", look=look_at_memory, is_needed=True),
+    Check(name="cores", opens="everything", look=look_at_cores, is_needed=True),
+    Check(
+        name="torch",
+        opens="validate local, the reference trainer",
+        look=lambda: look_for_module("torch", "pip install 'fabrictune[train]'"),
+    ),
+    Check(
+        name="scapy",
+        opens="packet captures",
+        look=lambda: look_for_module("scapy", "pip install 'fabrictune[probe]'"),
+    ),
+    Check(name="pyverbs", opens="timers measured on RDMA devices", look=look_at_verbs),
+    Check(name="network namespaces", opens="tests on a miniature cluster", look=look_at_namespaces),
+    Check(
+        name="redis-server",
+        opens="start-up measured with a Redis store",
+        look=lambda: look_for_program(["redis-server"], "install redis-server from the distribution"),
+    ),
+    Check(
+        name="C++ compiler",
+        opens="building the engine again",
+        look=lambda: look_for_program(["c++", "g++", "clang++"], "install g++, or let make setup fetch one"),
+    ),
+)
