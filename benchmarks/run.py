@@ -1,0 +1,47 @@
+"""Run the benchmarks and write `benchmarks/results.json`: a list of {name, value, unit, spread, command, machine}.
+
+Each module below has `benchmarks()`, which returns rows with name, value, unit and spread. Each runs in a process of
+its own, so that none finds another's memory or warm caches, and one after the other, so that none has a neighbour.
+
+Run: `make bench`, or `python -m benchmarks.run packet_engine` for some of them.
+"""
+
+import json
+import multiprocessing
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from foundation.records import describe_machine
+
+BENCHMARKS = ("packet_engine",)
+RESULTS = Path(__file__).with_name("results.json")
+
+
+def main(names: list[str]) -> None:
+    """Run the named benchmarks (all, if none is named), print each row, and write them all."""
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}\n  allowed: {', '.join(BENCHMARKS)}")
+    rows = [row for name in names or BENCHMARKS for row in _run_alone(name)]
+    RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
+    print(f"{len(rows)} figures in {RESULTS}")
+
+
+def _run_alone(name: str) -> list[dict[str, Any]]:
+    print(f"{name} ...", flush=True)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        rows = pool.apply(_rows, (name,))
+    for row in rows:
+        print(f"  {row['name']:44} {row['value']:>15,.2f} {row['unit']:18} {row['spread']}", flush=True)
+    return rows
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    own = {"command": f"python -m benchmarks.run {name}", "machine": describe_machine()}
+    return [own | row for row in import_module(f"benchmarks.{name}").benchmarks()]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
