@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
 from cc.checking import handlers, require_law
-from cc.diagnosis import cannot_compile, returns_no_status
+from cc.diagnosis import calls_itself, cannot_compile, returns_no_status
 from cc.interface import EVENTS, TELEMETRY_DTYPE, CompiledLaw, Status
 from cc.records import flow_dtype, law_name, params_record
 
@@ -63,19 +63,25 @@ class _FunctionWrapper:
 
     def __init__(self) -> None:
         self._wrapped: dict[FunctionType, Any] = {}
+        self._under_way: set[FunctionType] = set()
 
     def __call__(self, function: FunctionType) -> Any:
-        if function in self._wrapped:
-            return self._wrapped[function]
-        # Numba reads a function's globals when it compiles it, which is later than here; filling them in afterwards
-        # lets functions name one another in a circle.
+        if function in self._under_way:
+            raise calls_itself(function)
+        if function not in self._wrapped:
+            self._under_way.add(function)
+            self._wrapped[function] = self._wrap(function)
+            self._under_way.remove(function)
+        return self._wrapped[function]
+
+    def _wrap(self, function: FunctionType) -> Any:
+        """Return a compilable copy of the function, whose globals name wrapped functions; the original keeps its own."""
         names: dict[str, Any] = dict(function.__globals__)
-        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-        self._wrapped[function] = njit(copy, **_OPTIONS)
         for name in function.__code__.co_names:
             if isinstance(names.get(name), FunctionType):
                 names[name] = self(names[name])
-        return self._wrapped[function]
+        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        return njit(copy, **_OPTIONS)
 
 
 def _compile_entry(event: str, handler: Any, records: tuple[Any, Any]) -> Any:

@@ -40,6 +40,18 @@ def returns_no_status(handler: FunctionType) -> LawError:
     )
 
 
+def calls_itself(function: FunctionType) -> LawError:
+    """Return the LawError for a function that calls itself, directly or through others."""
+    return LawError(
+        Mistake(
+            where=_where(function, function.__code__.co_firstlineno),
+            found="calls itself, directly or through others",
+            allowed=ALLOWED,
+            next_step="write it as a loop",
+        )
+    )
+
+
 def _no_such_field(handler: FunctionType, field: str, fields: Sequence[str]) -> LawError:
     lines, _ = inspect.findsource(handler)
     mentions = [number for number, line in enumerate(lines, start=1) if re.search(rf"\.{re.escape(field)}\b", line)]

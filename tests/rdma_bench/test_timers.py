@@ -5,7 +5,6 @@ import math
 import pytest
 
 from foundation.errors import InputError
-from rdma_bench.conformance import cases
 from rdma_bench.timers import (
     CONNECTX_6,
     NOMINAL,
@@ -18,12 +17,6 @@ from rdma_bench.timers import (
 )
 
 SECOND_NS = 10**9
-
-
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_published_totals_are_met(case):
-    """Every figure we claim lies in its band."""
-    assert case.low <= case.run() <= case.high
 
 
 def test_timeout_14_is_67_milliseconds():
