@@ -70,12 +70,15 @@ class _Reader:
             self._read_link(row, link)
         if self.num_defaulted:
             rate = format_rate(self.default_rate_bps)
-            self.cabling.notes.append(f"{self.num_defaulted} links without a rate taken to run at {rate}")
+            self.cabling.notes.append(f"links without a rate, taken to run at {rate}: {self.num_defaulted}")
         return self.cabling.finish()
 
     def _read_node(self, topology: Mapping[str, Any], name: str, node: Any) -> None:
         keys = ("topology", "nodes", name)
-        settings = self._settings(topology, self._mapping(node, *keys))
+        if not isinstance(node, dict):
+            self._mistake("not a mapping", "a mapping", *keys)
+            return
+        settings = self._settings(topology, node)
         labels = settings["labels"]
         kind_name = self._text(settings.get("kind", ""), *keys, "kind")
         kind = NodeKind.HOST if kind_name in HOST_KINDS else NodeKind.SWITCH

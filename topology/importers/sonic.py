@@ -195,10 +195,10 @@ class _Joiner:
             self.cabling.mistakes.extend(switch.mistakes)
         if self.num_default_rates:
             rate = format_rate(self.default_rate_bps)
-            self.cabling.notes.append(f"{self.num_default_rates} links without a speed taken to run at {rate}")
+            self.cabling.notes.append(f"links without a speed, taken to run at {rate}: {self.num_default_rates}")
         if self.num_default_cables:
-            length = f"{DEFAULT_CABLE_MM // 1000} m"
-            self.cabling.notes.append(f"{self.num_default_cables} links without a cable length taken as {length}")
+            metres = DEFAULT_CABLE_MM // 1000
+            self.cabling.notes.append(f"links without a cable length, taken as {metres} m: {self.num_default_cables}")
 
     def _add(self, switch: _Switch, neighbour: _Neighbour) -> None:
         ports = switch.rows("PORT")
