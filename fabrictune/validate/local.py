@@ -11,6 +11,7 @@ faster, the more so the smaller the buffer.
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ from cc.loading import load_law
 from collectives.expansion import ExpansionSpec, expand
 from fabrictune.validate.calibration import Calibration, calibrate, loopback_fabric
 from fabrictune.validate.comparing import compare
+from fabrictune.validate.findings import busy_machine, missed_predictions
 from fabrictune.validate.measuring import NUM_RANKS, LocalSpec, Measurement, measure
+from fabrictune.validate.summary import summarize
+from foundation.errors import InputError, Mistake
 from foundation.layout import ParallelLayout
 from foundation.records import RunRecord, describe_run
 from foundation.traces import CommTrace
@@ -30,8 +34,8 @@ from topology.hashing import HashSpec
 from topology.placement import place
 from topology.routing import build_network
 
-# The calibrated rate is that of payload, with everything that TCP adds already in it. The buffer has room for what is on
-# its way over a loopback as slow to answer as a busy machine's may be.
+# The calibrated rate is that of payload, with everything that TCP adds already in it. The buffer has room for what is
+# on its way over a loopback as slow to answer as a busy machine's may be.
 LOOPBACK_CONFIG = PacketConfig(
     wire_overhead_bytes=0, ack_bytes=1, ecn=EcnConfig(enabled=False), pfc=PfcConfig(buffer_bytes=2**28)
 )
@@ -43,24 +47,30 @@ def validate_local(
     """Return a record of kind "validate local": the simulator's tables, `comparison` and `calibration`.
 
     `comparison` has a row for each collective (step, operation, bytes, measured_ps, simulated_ps, ratio), `calibration`
-    one for each measured exchange (bytes, measured_ps). Raises UnavailableError where torch is missing or fails.
+    one for each measured exchange (bytes, measured_ps). Raises UnavailableError where torch is missing or fails, and
+    InputError where the calibration would see what it is to predict.
     """
     started = time.perf_counter()
     spec = spec or LocalSpec()
     measurement = measure(spec)
+    _refuse_calibrated_sizes(measurement)
     calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
     simulated = simulate(measurement.trace, calibration, seed=seed, progress=progress)
-    comparison = compare(measurement.trace, simulated.tables["transfers"])
-    return RunRecord(
+    record = RunRecord(
         kind="validate local",
-        run=describe_run(seed=seed, started=started, calibration=_describe(calibration, spec), steps=spec.num_steps),
+        run={
+            **simulated.run,
+            **describe_run(seed=seed, started=started, calibration=_describe(calibration, measurement)),
+            "workload": asdict(spec),
+        },
         tables={
             **simulated.tables,
-            "comparison": comparison.table(),
+            "comparison": compare(measurement.trace, simulated.tables["transfers"]).table(),
             "calibration": _calibration_table(measurement),
         },
-        findings=simulated.findings,
     )
+    found = (*simulated.findings, *busy_machine(measurement), *missed_predictions(summarize(record)))
+    return replace(record, findings=found)
 
 
 def simulate(
@@ -74,11 +84,25 @@ def simulate(
     return run(network, traffic, compile_law(load_law("none")), LOOPBACK_CONFIG, seed=seed, progress=progress)
 
 
-def _describe(calibration: Calibration, spec: LocalSpec) -> dict[str, Any]:
+def _refuse_calibrated_sizes(measurement: Measurement) -> None:
+    """Raise InputError where the training sends messages of a size that the calibration has seen."""
+    message_bytes = measurement.trace.bytes_N // NUM_RANKS
+    seen = sorted(set(message_bytes.tolist()) & set(measurement.exchange_bytes_E.tolist()))
+    if seen:
+        raise InputError(
+            Mistake(
+                where="exchange_bytes",
+                found=f"{seen}, of which the training sends messages",
+                allowed="sizes other than those that are predicted",
+            )
+        )
+
+
+def _describe(calibration: Calibration, measurement: Measurement) -> dict[str, Any]:
     return {
         "latency_ps": calibration.latency_ps,
         "rate_bps": calibration.rate_bps,
-        "exchange_bytes": list(spec.exchange_bytes),
+        "exchange_bytes": measurement.exchange_bytes_E.tolist(),
         "source": "exchanges of two gloo processes over the loopback, between training steps",
     }
 

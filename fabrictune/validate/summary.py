@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.records import RunRecord
+from foundation.records import Columns, RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,24 +38,23 @@ class Summary:
 def summarize(record: RunRecord) -> Summary:
     """Return the summary of a record of kind "validate local"."""
     calibration = record.run["calibration"]
+    table = record.tables["comparison"]
     return Summary(
         latency_ps=calibration["latency_ps"],
         rate_bps=calibration["rate_bps"],
         exchange_bytes=tuple(calibration["exchange_bytes"]),
-        rows=(*_collective_rows(record), *_step_rows(record)),
+        rows=(*_collective_rows(table), *_step_rows(table)),
     )
 
 
-def _collective_rows(record: RunRecord) -> Iterator[Row]:
-    table = record.tables["comparison"]
+def _collective_rows(table: Columns) -> Iterator[Row]:
     for operation, size in sorted(set(zip(table["operation"].tolist(), table["bytes"].tolist(), strict=True))):
         chosen = (table["operation"] == operation) & (table["bytes"] == size)
         yield _row(operation, size, table["measured_ps"][chosen], table["simulated_ps"][chosen])
 
 
-def _step_rows(record: RunRecord) -> Iterator[Row]:
+def _step_rows(table: Columns) -> Iterator[Row]:
     """Yield a row for each number of requests a step makes: steps with buckets of one size."""
-    table = record.tables["comparison"]
     step_C, num_requests = np.unique(table["step"], return_counts=True)
     for count in np.unique(num_requests)[::-1].tolist():
         chosen = np.isin(table["step"], step_C[num_requests == count])

@@ -1,0 +1,50 @@
+"""What a person should know of a validation before trusting it: a busy machine, and predictions that miss.
+
+Shapes: E sizes of exchanges, K repetitions.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fabrictune.validate.measuring import Measurement
+from fabrictune.validate.summary import Summary
+from foundation.records import Confidence, Finding, Severity
+from foundation.units import format_bytes, format_duration
+
+MOST_SPREAD = 2.0  # upper over lower quartile of one size's exchanges
+BAND = (0.5, 2.0)  # simulated over measured
+
+
+def busy_machine(measurement: Measurement) -> Iterator[Finding]:
+    """Yield a finding for the exchanges that spread most, if they spread widely."""
+    low_E, high_E = np.percentile(measurement.exchange_ps_EK, (25, 75), axis=1)
+    widest = int(np.argmax(high_E / low_E))
+    if high_E[widest] > MOST_SPREAD * low_E[widest]:
+        yield Finding(
+            id="validate.busy-machine",
+            severity=Severity.WARNING,
+            entity=f"exchange of {format_bytes(measurement.exchange_bytes_E[widest])}",
+            expected=f"quartiles within a factor of {MOST_SPREAD:g}",
+            actual=f"{format_duration(low_E[widest])} to {format_duration(high_E[widest])}",
+            next_step="run again while the machine does nothing else; until then read ratios with their spread",
+            confidence=Confidence.MEASURED,
+            evidence=("table calibration",),
+        )
+
+
+def missed_predictions(summary: Summary) -> Iterator[Finding]:
+    """Yield a finding for every row whose median ratio of simulated to measured lies outside the band."""
+    low, high = BAND
+    for row in summary.rows:
+        if not low <= row.ratio <= high:
+            yield Finding(
+                id="validate.prediction-off",
+                severity=Severity.WARNING,
+                entity=f"{row.what} of {format_bytes(row.num_bytes)}",
+                expected=f"simulated within {low:g} to {high:g} of measured",
+                actual=f"{format_duration(row.simulated_ps)} for {format_duration(row.measured_ps)}: {row.ratio:.2f}",
+                next_step="compare the spread; a small buffer costs gloo more than its messages",
+                confidence=Confidence.PREDICTED,
+                evidence=("table comparison",),
+            )
