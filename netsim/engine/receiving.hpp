@@ -23,7 +23,6 @@ inline void Engine<has_extras>::deliver(std::uint32_t packet_id) {
 
 template <bool has_extras>
 inline void Engine<has_extras>::receive_data(std::uint32_t packet_id) {
-    data_packets.delivered++;
     const std::uint32_t qp = packets[packet_id].queue_pair;
     if (packets[packet_id].is_marked) [[unlikely]]
         note_mark(qp, receivers[qp]);
@@ -38,6 +37,7 @@ inline void Engine<has_extras>::receive_data(std::uint32_t packet_id) {
 // Acknowledge a data packet, refuse it, or keep silent; its place in the pool becomes the answer's.
 template <bool has_extras>
 inline void Engine<has_extras>::answer(std::uint32_t packet_id) {
+    data_packets.delivered++;
     Packet& packet = packets[packet_id];
     Receiver& receiver = receivers[packet.queue_pair];
     if (packet.sequence == receiver.expected_sequence) [[likely]] {

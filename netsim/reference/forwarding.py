@@ -1,0 +1,183 @@
+"""Ports of the reference engine: queues, marking, pauses, and the heap of events behind them."""
+
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from netsim.lowering import PATH_END, EngineInputs
+from netsim.reference.state import Kind, Packet, Port, mix64
+
+PS_BITS_PER_BYTE = 8 * 10**12
+
+
+class Forwarding(ABC):
+    """Moves packets from port to port; hosts are left to a subclass."""
+
+    def __init__(self, inputs: EngineInputs) -> None:
+        self.inputs = inputs
+        self.settings: Mapping[str, Any] = inputs.settings
+        self.now_ps = 0
+        self.events: list[tuple[int, Kind, int, int]] = []
+        self.packets: dict[int, Packet] = {}  # by number, those an event is about
+        self.num_packets = 0
+        self.num_live = 0
+        self.ports = [
+            Port(int(rate_bps), int(delay_ps), mix64(self.settings["random_key"] ^ mix64(port + 1)))
+            for port, (rate_bps, delay_ps) in enumerate(zip(inputs.port_rate_bps, inputs.port_delay_ps, strict=True))
+        ]
+
+    @abstractmethod
+    def _deliver(self, packet: Packet) -> None:
+        """Hand a packet to the host at the end of its path."""
+
+    @abstractmethod
+    def _send_from_ring(self, number: int) -> bool:
+        """Send a packet of one of the queue pairs that wait at a NIC's port; False if none may."""
+
+    def _push(self, time_ps: int, kind: Kind, number: int, payload: int = 0) -> None:
+        heapq.heappush(self.events, (time_ps, kind, number, payload))
+
+    def _push_packet(self, time_ps: int, kind: Kind, number: int, packet: Packet) -> None:
+        self.num_packets += 1
+        self.packets[self.num_packets] = packet
+        self._push(time_ps, kind, number, self.num_packets)
+
+    def _path(self, pair: int, direction: int) -> list[int]:
+        start = (2 * pair + direction) * self.inputs.path_stride
+        row = self.inputs.path[start : start + self.inputs.path_stride]
+        return [int(port) for port in row if port != PATH_END]
+
+    def _on_arrival(self, port: int, number: int) -> None:
+        packet = self.packets.pop(number)
+        loss_fraction = self.inputs.loss_fraction[port]
+        if loss_fraction > 0 and self.ports[port].next_fraction() < loss_fraction:
+            self._drop(port)
+        elif packet.path:
+            self._enqueue(packet)
+        else:
+            self._deliver(packet)
+
+    def _drop(self, port: int) -> None:
+        self.ports[port].counts["dropped_packets"] += 1
+        self.num_live -= 1
+
+    def _enqueue(self, packet: Packet) -> None:
+        number = packet.path.pop(0)
+        port = self.ports[number]
+        is_data = packet.kind == "data"
+        if is_data:
+            if not self._admit(packet):
+                return
+            self._mark(port, packet)
+        may_send = not (is_data and port.is_paused)
+        if may_send and not port.has_wake and port.busy_until_ps <= self.now_ps:
+            self._transmit(number, packet)
+            return
+        (port.data if is_data else port.control).append(packet)
+        if is_data:
+            port.queued_bytes += packet.wire_bytes
+            port.counts["max_queue_bytes"] = max(port.counts["max_queue_bytes"], port.queued_bytes)
+        if may_send:
+            self._wake_when_free(number)
+
+    def _admit(self, packet: Packet) -> bool:
+        if packet.ingress is None:
+            return True
+        ingress = self.ports[packet.ingress]
+        level = ingress.ingress_bytes + packet.wire_bytes
+        if level > self.inputs.pause_above[packet.ingress]:
+            if level > self.inputs.ingress_limit[packet.ingress]:
+                self._drop(packet.ingress)
+                return False
+            if self.settings["is_pfc_enabled"] and not ingress.pauses_sender:
+                self._send_pause_frame(packet.ingress)
+        ingress.ingress_bytes = level
+        return True
+
+    def _mark(self, port: Port, packet: Packet) -> None:
+        least, most = self.settings["ecn_min_bytes"], self.settings["ecn_max_bytes"]
+        if port.queued_bytes <= least:
+            return
+        if port.queued_bytes < most:
+            probability_scaled = self.settings["ecn_max_fraction"] * float(port.queued_bytes - least)
+            if port.next_fraction() * float(most - least) >= probability_scaled:
+                return
+        packet.is_marked = True
+        port.counts["ecn_marked_packets"] += 1
+
+    def _transmit(self, number: int, packet: Packet) -> None:
+        port = self.ports[number]
+        port.busy_until_ps = self.now_ps + serialization_ps(packet.wire_bytes, port.rate_bps)
+        port.counts["tx_bytes"] += packet.wire_bytes
+        port.counts["tx_packets"] += 1
+        if packet.kind == "data":
+            port.counts["data_packets"] += 1
+            if packet.ingress is not None:
+                ingress = self.ports[packet.ingress]
+                ingress.ingress_bytes -= packet.wire_bytes
+                if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs.resume_below[packet.ingress]:
+                    self._send_pause_frame(packet.ingress)
+        packet.ingress = number
+        self._push_packet(port.busy_until_ps + port.delay_ps, Kind.ARRIVAL, number, packet)
+
+    def _send_pause_frame(self, number: int) -> None:
+        port, reverse = self.ports[number], self.ports[self.inputs.port_peer[number]]
+        port.pauses_sender = not port.pauses_sender
+        port.pause_frames += 1
+        leaves_ps = max(self.now_ps, reverse.busy_until_ps)
+        leaves_ps += serialization_ps(self.settings["pause_frame_bytes"], reverse.rate_bps)
+        arrives_ps = leaves_ps + reverse.delay_ps + int(self.inputs.pause_response[number])
+        self._push(arrives_ps, Kind.PAUSE_FRAME, number, port.pause_frames)
+
+    def _on_pause_frame(self, number: int, frame: int) -> None:
+        port = self.ports[number]
+        port.is_paused = frame % 2 == 1
+        if port.is_paused:
+            port.counts["pauses"] += 1
+            port.paused_since_ps = self.now_ps
+        else:
+            port.counts["paused_ps"] += self.now_ps - port.paused_since_ps
+            self._kick(number)
+
+    def _on_wake(self, number: int, _payload: int) -> None:
+        self.ports[number].has_wake = False
+        self._serve(number)
+
+    def _serve(self, number: int) -> None:
+        port = self.ports[number]
+        if port.control:
+            self._transmit(number, port.control.popleft())
+        elif port.is_paused:
+            return
+        elif port.data:
+            packet = port.data.popleft()
+            port.queued_bytes -= packet.wire_bytes
+            self._transmit(number, packet)
+        elif not self._send_from_ring(number):
+            return
+        if self._has_sendable(port):
+            self._wake_when_free(number)
+
+    def _has_sendable(self, port: Port) -> bool:
+        return bool(port.control) or (not port.is_paused and bool(port.data or port.ring))
+
+    def _wake_when_free(self, number: int) -> None:
+        port = self.ports[number]
+        if not port.has_wake:
+            port.has_wake = True
+            self._push(port.busy_until_ps, Kind.WAKE, number)
+
+    def _kick(self, number: int) -> None:
+        port = self.ports[number]
+        if port.has_wake:
+            return
+        if port.busy_until_ps <= self.now_ps:
+            self._serve(number)
+        elif self._has_sendable(port):
+            self._wake_when_free(number)
+
+
+def serialization_ps(num_bytes: int, rate_bps: int) -> int:
+    """Return how long a transmitter is busy with a frame, rounded up."""
+    return -(-num_bytes * PS_BITS_PER_BYTE // rate_bps)

@@ -1,0 +1,142 @@
+"""What the reference engine remembers of packets, ports, transfers and queue pairs."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cc.interface import NEVER
+
+NOT_YET = -1
+TIME_COLUMNS = ("ready_ps", "start_ps", "finish_ps", "acknowledged_ps")
+PORT_COLUMNS = (
+    "tx_bytes",
+    "tx_packets",
+    "data_packets",
+    "dropped_packets",
+    "ecn_marked_packets",
+    "pauses",
+    "paused_ps",
+    "max_queue_bytes",
+)
+_MASK = 2**64 - 1
+
+
+class Kind(IntEnum):
+    """Kinds of events, in the order in which they happen at one instant."""
+
+    ARRIVAL = 0
+    PAUSE_FRAME = 1
+    WAKE = 2
+    REPLY = 3
+    PACE = 4
+    TIMER = 5
+    TRANSFER = 6
+    CLOCK = 7
+
+
+@dataclass
+class Packet:
+    """A packet queued or in flight."""
+
+    kind: str  # data, ack, nak, cnp
+    pair: int
+    sequence: int
+    wire_bytes: int
+    sent_ps: int
+    path: list[int]  # ports still to leave through
+    ingress: int | None = None
+    is_marked: bool = False
+
+
+@dataclass
+class Port:
+    """A directed port, and the ingress buffer its wire ends in."""
+
+    rate_bps: int
+    delay_ps: int
+    random_state: int
+    busy_until_ps: int = 0
+    control: deque[Packet] = field(default_factory=deque)
+    data: deque[Packet] = field(default_factory=deque)
+    ring: deque[int] = field(default_factory=deque)  # queue pairs whose turn may come
+    has_wake: bool = False
+    is_paused: bool = False
+    pauses_sender: bool = False
+    pause_frames: int = 0
+    paused_since_ps: int = 0
+    ingress_bytes: int = 0
+    queued_bytes: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PORT_COLUMNS, 0))
+
+    def next_fraction(self) -> float:
+        """Return the next number of the port's stream, in [0, 1)."""
+        self.random_state = (self.random_state + 0x9E3779B97F4A7C15) & _MASK
+        return (mix64(self.random_state) >> 11) * 2.0**-53
+
+
+@dataclass
+class Transfer:
+    """A transfer's progress."""
+
+    row: int
+    first: int = 0  # sequence numbers: first packet, and one behind the last
+    end: int = 0
+    last_payload_bytes: int = 0
+    waiting: int = 0
+    times: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TIME_COLUMNS, NOT_YET))
+    resent: int = 0
+    cnps: int = 0
+
+
+@dataclass
+class Pair:
+    """Both ends of a queue pair."""
+
+    port: int
+    flow: NDArray[Any]  # one record
+    rtt_ps: int
+    remaining: int = 0  # transfers not acknowledged
+    messages: list[Transfer] = field(default_factory=list)
+    next: int = 0
+    oldest: int = 0
+    highest: int = 0
+    in_flight_bytes: int = 0
+    last_send_ps: int = 0
+    last_wire_bytes: int = 0
+    in_ring: bool = False
+    has_failed: bool = False
+    pace_event_ps: int = NEVER
+    timer_event_ps: int = NEVER
+    timeout_ps: int = NEVER
+    timeouts: int = 0
+    # the receiver
+    expected: int = 0
+    unanswered: int = 0
+    has_sent_nak: bool = False
+    has_mark: bool = False
+    cnp_allowed_ps: int = 0
+
+    @property
+    def end(self) -> int:
+        """One behind the last packet of the last ready transfer."""
+        return self.messages[-1].end if self.messages else 0
+
+    def message_of(self, sequence: int) -> Transfer:
+        """Return the transfer of a packet, the last one for what is not ready yet."""
+        return next((message for message in self.messages if sequence < message.end), self.messages[-1])
+
+    def payload_bytes(self, sequence: int, mtu_bytes: int) -> int:
+        """Return the payload of a packet."""
+        message = self.message_of(sequence)
+        return message.last_payload_bytes if sequence + 1 == message.end else mtu_bytes
+
+
+def mix64(value: int) -> int:
+    """Return SplitMix64's output function of a 64-bit number."""
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK
+    return value ^ value >> 31

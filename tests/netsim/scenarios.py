@@ -1,0 +1,110 @@
+"""Small random runs: fabric, queue pairs, transfers, configuration and law, all drawn from one number."""
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from cc.compiling import compile_law
+from cc.interface import CompiledLaw
+from cc.loading import load_law
+from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from netsim.config import EcnConfig, PacketConfig, PfcConfig
+from tests.netsim import windowed_law
+from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from topology.fabric import Fabric
+from topology.hashing import HashSpec
+from topology.network import Network
+from topology.queue_pairs import make_queue_pairs
+from topology.routing import build_network
+
+DCQCN_SETTINGS = {"decrease_interval_ps": 4_000_000, "rate_timer_ps": 10_000_000, "byte_counter_bytes": 20_000}
+LAWS: dict[str, tuple[ModuleType, dict[str, float]]] = {
+    "none": (load_law("none"), {}),
+    "dcqcn": (load_law("dcqcn"), DCQCN_SETTINGS),
+    "windowed": (windowed_law, {}),
+}
+COMPILED: dict[str, CompiledLaw] = {name: compile_law(module, settings) for name, (module, settings) in LAWS.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One run's inputs."""
+
+    network: Network
+    traffic: TrafficTrace
+    config: PacketConfig
+    law: str
+    seed: int
+
+
+def random_scenario(seed: int) -> Scenario:
+    """Return a small run with whatever features the dice give it."""
+    dice = np.random.default_rng(seed)
+    fabric = build_fat_tree(
+        FatTreeSpec(
+            radix=int(dice.choice([2, 4, 4, 4])),
+            link_rate_bps=int(dice.choice([40, 100, 300, 400])) * 10**9,
+            cable_mm=int(dice.choice([0, 2_000, 100_000])),
+        )
+    )
+    network = random_network(fabric, dice)
+    return Scenario(
+        network=network,
+        traffic=random_traffic(len(network.queue_pairs), dice),
+        config=random_config(dice),
+        law=str(dice.choice(list(LAWS))),
+        seed=seed,
+    )
+
+
+def random_network(fabric: Fabric, dice: np.random.Generator) -> Network:
+    """Return 1 to 12 queue pairs from random NICs to one or two, so that they meet."""
+    num_pairs = int(dice.integers(1, 13))
+    destination_Q = dice.choice([0, fabric.num_nics // 2], num_pairs)
+    source_Q = (destination_Q + dice.integers(1, fabric.num_nics, num_pairs)) % fabric.num_nics
+    return build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec())
+
+
+def random_traffic(num_pairs: int, dice: np.random.Generator) -> TrafficTrace:
+    """Return up to 30 transfers of up to 60 packets, each depending on some before it."""
+    num_rows = int(dice.integers(1, 31))
+    medium_N = dice.choice([Medium.FABRIC, Medium.FABRIC, Medium.FABRIC, Medium.NVLINK, Medium.NONE], num_rows)
+    waits = [_some_before(row, dice) if dice.integers(2) else [] for row in range(num_rows)]
+    return TrafficTrace(
+        source_N=np.zeros(num_rows, np.int64),
+        destination_N=np.zeros(num_rows, np.int64),
+        medium_N=medium_N.astype(np.int64),
+        qp_N=np.where(medium_N == Medium.FABRIC, dice.integers(0, num_pairs, num_rows), UNKNOWN),
+        bytes_N=dice.choice([0, 1, 999, 1000, 1001, 20_000, 60_000], num_rows),
+        start_ps_N=dice.choice([0, 0, 1_000_000], num_rows),
+        delay_ps_N=dice.choice([0, 0, 500_000], num_rows),
+        operation_N=np.full(num_rows, UNKNOWN, np.int64),
+        dependencies=Dependencies.from_lists(waits),
+    )
+
+
+def _some_before(row: int, dice: np.random.Generator) -> list[int]:
+    return sorted(set(dice.integers(0, row, 2).tolist())) if row else []
+
+
+def random_config(dice: np.random.Generator) -> PacketConfig:
+    """Return a configuration in which queues fill, marks and pauses happen, and sometimes packets are lost."""
+    return PacketConfig(
+        mtu_bytes=1000,
+        ack_every_packets=int(dice.choice([1, 1, 3])),
+        ecn=EcnConfig(enabled=bool(dice.integers(2)), kmin_bytes=2_000, kmax_bytes=8_000, pmax_fraction=0.5),
+        pfc=PfcConfig(
+            enabled=bool(dice.integers(4)),
+            buffer_bytes=12_000,
+            xoff_bytes=5_000,
+            headroom_bytes=int(dice.choice([1_000, 400_000])),
+            response_ns=int(dice.choice([0, 100])),
+        ),
+        cnp_interval_ns=int(dice.choice([0, 500])),
+        retransmission_timeout_ns=int(dice.choice([30_000, 200_000])),
+        retry_limit=3,
+        endpoint_delay_ns=int(dice.choice([0, 0, 300])),
+        loss_fraction=float(dice.choice([0.0, 0.0, 0.0, 0.0, 0.02, 0.3])),
+        time_limit_ns=int(dice.choice([20_000, 10**8])),
+    )
