@@ -1,7 +1,7 @@
 """Axes: from quantities to positions on paper, with round ticks in one unit that suits them all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 
 from markupsafe import Markup
@@ -15,7 +15,7 @@ BYTE_LADDER = ("B", "KB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """A linear scale from quantities `low..high` to positions `start..end`."""
+    """A scale from quantities `low..high` to positions `start..end`, linear or logarithmic."""
 
     low: float
     high: float
@@ -23,14 +23,22 @@ class Axis:
     end: float
     unit: str = ""  # of the tick labels
     per_unit: float = 1  # quantity of one such unit
+    is_logarithmic: bool = False  # then low is positive
 
     def at(self, quantity: float) -> float:
         """Return the position of a quantity."""
-        share = (quantity - self.low) / (self.high - self.low) if self.high > self.low else 0.5
+        if self.high <= self.low:
+            return (self.start + self.end) / 2
+        if self.is_logarithmic:
+            share = log10(quantity / self.low) / log10(self.high / self.low)
+        else:
+            share = (quantity - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
     def ticks(self, about: int) -> list[float]:
-        """Return about as many round quantities within the scale: 1, 2 or 5 times a power of ten apart."""
+        """Return about as many round quantities within the scale: 1, 2 or 5 times a power of ten, or that far apart."""
+        if self.is_logarithmic:
+            return [tick for tick in self._decades() if self.low <= tick <= self.high]
         span = (self.high - self.low) / self.per_unit
         if span <= 0:
             return [self.low]
@@ -40,6 +48,11 @@ class Axis:
         first, last = ceil(self.low / self.per_unit / step - 1e-9), floor(self.high / self.per_unit / step + 1e-9)
         return [count * step * self.per_unit for count in range(first, last + 1)]
 
+    def _decades(self) -> list[float]:
+        """Return 1, 2 and 5 times each power of ten of units from below the scale to above it."""
+        first, last = floor(log10(self.low / self.per_unit)), ceil(log10(self.high / self.per_unit))
+        return [nice * 10.0**power * self.per_unit for power in range(first, last + 1) for nice in (1, 2, 5)]
+
     def label(self, quantity: float) -> str:
         """Return a tick's number, without its unit."""
         return f"{quantity / self.per_unit:.6g}"
@@ -48,6 +61,12 @@ class Axis:
 def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> Axis:
     """Return an axis of durations in the largest unit that leaves whole numbers in sight."""
     return _with_unit(low_ps, high_ps, start, end, DURATION_UNITS, DURATION_LADDER)
+
+
+def logarithmic_duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> Axis:
+    """Return a logarithmic axis of durations, which are positive."""
+    linear = duration_axis(low_ps, high_ps, start=start, end=end)
+    return replace(linear, is_logarithmic=True)
 
 
 def bytes_axis(high_bytes: float, *, start: float, end: float) -> Axis:

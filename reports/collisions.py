@@ -8,7 +8,7 @@ from foundation.units import format_rate
 from reports.blocks import MISSING, Cell, Section, Table, left_out, number, percent, words
 from reports.runs import Run
 
-MAX_ROWS = 20
+MAX_ROWS = 10
 MAX_QUEUE_PAIRS = 8  # named in a row
 
 
@@ -17,7 +17,7 @@ def collisions_section(runs: Sequence[Run]) -> Section | None:
     tables = tuple(collision_table(run) for run in runs if run.collisions is not None and run.fabric is not None)
     if not tables:
         return None
-    lead = "Queue pairs that the hash put on one link, though others of the same tier stand idle."
+    lead = "Links to which the hash gave more than they carry, and the queue pairs that meet there."
     return Section(anchor="collisions", title="ECMP collisions", lead=lead, blocks=tables)
 
 

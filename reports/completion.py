@@ -1,4 +1,4 @@
-"""Flow completion times: the distribution of every run on one scale, and the slowest flows by name.
+"""Flow completion times: the distribution of every run on one scale, and the slowest queue pairs by name.
 
 Shapes: F flows that finished.
 """
@@ -18,6 +18,7 @@ from reports.runs import Run
 
 MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10
+WIDE = 10  # a range of times drawn logarithmically
 PERCENTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 
@@ -29,7 +30,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     flowing = [run for run in runs if run.flows is not None]
     if not flowing:
         return None
-    slowest = tuple(slowest_flows(run, run.flows) for run in flowing if run.flows is not None)
+    slowest = tuple(slowest_queue_pairs(run, run.flows) for run in flowing if run.flows is not None)
     lead = "From ready to last acknowledgement. A long right tail is what every other rank waits for."
     return Section(
         anchor="completion",
@@ -42,8 +43,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
 def draw_distribution(runs: Sequence[Run]) -> Figure:
     """Return the cumulative distribution of each run's flow completion times."""
     completions = {run.label: completion_times_ps(run.flows) for run in runs if run.flows is not None}
-    longest = max(int(times_F.max()) for times_F in completions.values())
-    across = axes.duration_axis(0, 1.02 * longest, start=LEFT, end=svg.WIDTH - 8)
+    across = _time_axis(list(completions.values()))
     up = axes.Axis(low=0, high=100, start=TOP + HEIGHT, end=TOP, unit="%")
     parts: list[Markup] = [
         axes.draw_bottom(across, TOP + HEIGHT, TOP, "flow completion time"),
@@ -51,7 +51,7 @@ def draw_distribution(runs: Sequence[Run]) -> Figure:
     ]
     key_x = LEFT + 150
     for index, (label, times_F) in enumerate(completions.items()):
-        points = [(across.at(time), up.at(100 * share)) for time, share in _steps(times_F)]
+        points = [(across.at(max(time, across.low)), up.at(100 * share)) for time, share in _steps(times_F)]
         parts.append(svg.polyline(points, f"series series-{index % 4}"))
         parts.append(svg.line(key_x, TOP - 12, key_x + 26, TOP - 12, f"series series-{index % 4}"))
         parts.append(svg.text(key_x + 32, TOP - 8, label, class_="tick"))
@@ -64,15 +64,17 @@ def draw_distribution(runs: Sequence[Run]) -> Figure:
     return Figure(drawing=svg.figure(TOP + HEIGHT + 40, caption, *parts), caption=caption, table=table)
 
 
-def slowest_flows(run: Run, flows: Columns) -> Table:
-    """Return the flows that took longest, with what they lost: retransmissions, congestion notifications, rate."""
+def slowest_queue_pairs(run: Run, flows: Columns) -> Table:
+    """Return the queue pairs with the slowest flows: what that flow got, and what the queue pair lost in all."""
     times_F = completion_times_ps(flows)
-    slowest = np.argsort(-times_F, kind="stable")[:MAX_ROWS].tolist()
+    slowest_first_F = np.argsort(-times_F, kind="stable")
+    _, first_of_each_Q = np.unique(flows["qp"][slowest_first_F], return_index=True)
+    slowest_Q = slowest_first_F[np.sort(first_of_each_Q)]
     return Table(
-        caption=f"{run.label}: slowest flows",
-        headings=("Flow", "Transfer", "Size", "Time", "Rate", "Sent again", "CNPs"),
-        rows=tuple(_flow_row(run, flows, times_F, flow) for flow in slowest),
-        left_out=left_out(len(slowest), len(times_F), "flow", "transfers"),
+        caption=f"{run.label}: queue pairs with the slowest flows",
+        headings=("From and to", "Queue pair", "Flows", "Slowest flow", "Its size", "Its rate", "Sent again", "CNPs"),
+        rows=tuple(_queue_pair_row(run, flows, times_F, flow) for flow in slowest_Q[:MAX_ROWS].tolist()),
+        left_out=left_out(min(len(slowest_Q), MAX_ROWS), len(slowest_Q), "queue pair", "transfers"),
     )
 
 
@@ -93,6 +95,14 @@ def _steps(times_F: NDArray[np.int64]) -> list[tuple[float, float]]:
     return corners
 
 
+def _time_axis(times: Sequence[NDArray[np.int64]]) -> axes.Axis:
+    """Return a scale for all runs, logarithmic where the longest flow took ten times the shortest or more."""
+    shortest, longest = min(int(times_F.min()) for times_F in times), max(int(times_F.max()) for times_F in times)
+    if longest >= WIDE * shortest > 0:
+        return axes.logarithmic_duration_axis(0.8 * shortest, 1.1 * longest, start=LEFT, end=svg.WIDTH - 8)
+    return axes.duration_axis(0, 1.02 * longest, start=LEFT, end=svg.WIDTH - 8)
+
+
 def _percentile_name(fraction: float) -> str:
     return "Longest" if fraction == 1 else f"P{100 * fraction:g}"
 
@@ -106,19 +116,22 @@ def _percentile_row(label: str, times_F: NDArray[np.int64]) -> tuple[Cell, ...]:
     )
 
 
-def _flow_row(run: Run, flows: Columns, times_F: NDArray[np.int64], flow: int) -> tuple[Cell, ...]:
+def _queue_pair_row(run: Run, flows: Columns, times_F: NDArray[np.int64], flow: int) -> tuple[Cell, ...]:
+    """Return the row of the queue pair of its slowest flow."""
+    is_same_F = flows["qp"] == flows["qp"][flow]
     source, destination = int(flows["source"][flow]), int(flows["destination"][flow])
     name = f"NIC {source} → NIC {destination}"
     if run.fabric is not None:
         name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
     size, time_ps = int(flows["bytes"][flow]), int(times_F[flow])
     rate_bps = 8 * size * PICOSECONDS / time_ps if time_ps else 0.0
-    resent, cnps = int(flows["packets_retransmitted"][flow]), int(flows["cnps"][flow])
+    resent, cnps = (int(flows[column][is_same_F].sum()) for column in ("packets_retransmitted", "cnps"))
     return (
         words(name),
-        number(flows["transfer"][flow], str(flows["transfer"][flow])),
-        number(size, format_bytes(size)),
+        number(flows["qp"][flow], str(flows["qp"][flow])),
+        number(is_same_F.sum(), f"{is_same_F.sum():,}"),
         number(time_ps, format_duration(time_ps)),
+        number(size, format_bytes(size)),
         number(rate_bps, format_rate(rate_bps)),
         number(resent, f"{resent:,}", tone="bad" if resent else ""),
         number(cnps, f"{cnps:,}"),

@@ -21,7 +21,8 @@ from reports.runs import Run
 MAX_INSTANTS = 320
 MAX_LINES = 3
 MAX_ROWS = 10
-LEFT, TOP, HEIGHT, LANE_TOP_GAP, LANE_HEIGHT = 64.0, 62.0, 170.0, 34.0, 42.0
+LEFT, TOP, HEIGHT = 64.0, 62.0, 170.0
+LANE_HEIGHT, LANE_GAP = 76.0, 34.0  # of the lane of pauses, and of the space above it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,31 +104,45 @@ def draw_timeline(run: Run, timeline: Timeline, scale: Scale) -> Figure:
     """Return queue depth over time, and the number of paused ports beneath it on the same clock."""
     across = axes.duration_axis(0, scale.time_ps, start=LEFT, end=svg.WIDTH - 8)
     up = axes.bytes_axis(1.05 * scale.queue_bytes, start=TOP + HEIGHT, end=TOP)
-    lane_foot = TOP + HEIGHT + LANE_TOP_GAP + LANE_HEIGHT
+    foot = TOP + HEIGHT + (LANE_HEIGHT if scale.paused_ports else 0)
     parts: list[Markup] = [
         svg.text(0, 14, timeline.label, class_="tier"),
-        axes.draw_bottom(across, lane_foot, TOP, "time"),
+        axes.draw_bottom(across, foot, TOP, "time"),
         axes.draw_left(up, LEFT, svg.WIDTH - 8, "queue"),
-        _shade(timeline.time_ps_B, timeline.deepest_bytes_B, across, up),
+        _shade(timeline.time_ps_B, timeline.deepest_bytes_B, across, up, "shade"),
     ]
     for line, queue_B in enumerate(timeline.queue_bytes_KB):
         points = [(across.at(time), up.at(queue)) for time, queue in zip(timeline.time_ps_B, queue_B, strict=True)]
         parts.append(svg.polyline(points, f"series series-{line}"))
     parts.append(_key(run, timeline))
-    lane = axes.Axis(low=0, high=max(scale.paused_ports, 1), start=lane_foot, end=lane_foot - LANE_HEIGHT)
-    parts.append(_shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, class_="pauses"))
-    parts.append(svg.line(LEFT, lane_foot, svg.WIDTH - 8, lane_foot, "baseline"))
-    most = int(timeline.paused_ports_B.max())
-    parts.append(svg.text(LEFT, lane_foot - LANE_HEIGHT - 8, f"ports paused, at most {most:,}", class_="axis"))
+    if scale.paused_ports:
+        parts.append(_draw_pauses(timeline, across, scale, foot))
     caption = (
-        f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}. "
-        "Shaded: the deepest of them all. Below: ports held by PFC."
+        f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}; shaded, the "
+        f"deepest of them all. {_pause_sentence(timeline)}"
     )
-    return Figure(drawing=svg.figure(lane_foot + 40, caption, *parts), caption=caption)
+    return Figure(drawing=svg.figure(foot + 40, caption, *parts), caption=caption)
+
+
+def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: Scale, foot: float) -> Markup:
+    """Return the number of paused ports over time, in a lane of its own under the queues."""
+    lane = axes.Axis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)
+    return Markup("").join(
+        [
+            _shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, "pauses"),
+            svg.line(LEFT, foot, svg.WIDTH - 8, foot, "baseline"),
+            svg.text(LEFT, lane.end - 6, f"ports paused, 0 to {scale.paused_ports:,}", class_="axis"),
+        ]
+    )
+
+
+def _pause_sentence(timeline: Timeline) -> str:
+    most = int(timeline.paused_ports_B.max())
+    return f"At most {plural(most, 'port')} paused at once." if most else "No sampled port was ever paused."
 
 
 def _shade(
-    time_ps_B: NDArray[np.float64], value_B: NDArray[np.int64], across: axes.Axis, up: axes.Axis, class_: str = "shade"
+    time_ps_B: NDArray[np.float64], value_B: NDArray[np.int64], across: axes.Axis, up: axes.Axis, class_: str
 ) -> Markup:
     top = [(across.at(time), up.at(value)) for time, value in zip(time_ps_B.tolist(), value_B.tolist(), strict=True)]
     return svg.area([(top[0][0], up.at(0)), *top, (top[-1][0], up.at(0))], class_)

@@ -29,6 +29,7 @@ MAX_BOX_WIDTH = 104.0
 BOX_SHARE = 0.8  # of its slot that a box fills
 GROUP_GAP = 0.7  # of a slot, between groups
 CHARACTER_WIDTH = 5.7  # of a box's name
+PARALLEL_SHARE = 0.6  # of a box's width over which links that join the same two boxes spread
 LABEL_CHARACTER_WIDTH = 7.4  # of a run's label
 MAX_BRACKETS = 64
 
@@ -74,7 +75,7 @@ def draw_fabric(load: LinkLoad) -> Figure:
         caption,
         svg.text(0, 14, load.label, class_="tier"),
         legend(max(LEFT, 24 + LABEL_CHARACTER_WIDTH * len(load.label)), 14, load.measure),
-        *_draw_bundles(plan, bundle_loads(plan.folded, load)),
+        *_draw_bundles(plan, load),
         *_draw_boxes(plan),
         *_name_tiers(plan, load),
         *_name_groups(plan),
@@ -106,9 +107,11 @@ def bundle_loads(folded: Folded, load: LinkLoad) -> FloatArray:
     return load_U2
 
 
-def _draw_bundles(plan: Plan, load_U2: FloatArray) -> list[Markup]:
+def _draw_bundles(plan: Plan, load: LinkLoad) -> list[Markup]:
     """Return a line for each bundle, the busiest last and so on top."""
-    folded, x_B, y_B = plan.folded, plan.centre_B, plan.y_B
+    folded, y_B = plan.folded, plan.y_B
+    load_U2, name_U = bundle_loads(folded, load), _bundle_names(folded, load)
+    x_U2 = plan.centre_B[folded.ends_U2] + _parallel_offsets(folded)[:, None] * plan.width_B[folded.ends_U2]
     step_U = step_of(load_U2.max(axis=1))
     lines = []
     for bundle in np.argsort(step_U, kind="stable").tolist():
@@ -116,12 +119,34 @@ def _draw_bundles(plan: Plan, load_U2: FloatArray) -> list[Markup]:
         if low == high:
             continue
         step, kind = step_U[bundle], "edge" if folded.is_edge_U[bundle] else "link"
-        said = f"{folded.name_B[low]} → {folded.name_B[high]} {percent(load_U2[bundle, 0])}, "
-        said += f"back {percent(load_U2[bundle, 1])}"
+        said = f"{name_U[bundle]} {percent(load_U2[bundle, 0])}, back {percent(load_U2[bundle, 1])}"
         hints = [svg.hint(said)] if step else []
         foot = BOX_HEIGHT if y_B[high] < y_B[low] else 0.0
-        lines.append(svg.line(x_B[low], y_B[low], x_B[high], y_B[high] + foot, f"{kind} line-{step}", *hints))
+        lines.append(
+            svg.line(x_U2[bundle, 0], y_B[low], x_U2[bundle, 1], y_B[high] + foot, f"{kind} line-{step}", *hints)
+        )
     return lines
+
+
+def _bundle_names(folded: Folded, load: LinkLoad) -> list[str]:
+    """Return what each line joins: two ports where links are drawn singly, two boxes elsewhere."""
+    if folded.folded_by:
+        return [f"{folded.name_B[low]} → {folded.name_B[high]}" for low, high in folded.ends_U2.tolist()]
+    is_forth_P = folded.box_N[load.fabric.port_node_P] == folded.ends_U2[folded.bundle_P, 0]
+    port_U = np.zeros(len(folded.ends_U2), np.int64)
+    ports = np.nonzero(is_forth_P)[0]
+    port_U[folded.bundle_P[ports]] = ports
+    return [load.fabric.link_label(port) for port in port_U.tolist()]
+
+
+def _parallel_offsets(folded: Folded) -> FloatArray:
+    """Return how far from its boxes' middle each bundle ends, as a share of their width: 0 for an only one."""
+    _, first_G, pair_U, count_G = np.unique(
+        folded.ends_U2, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    pair_U = pair_U.reshape(-1)
+    rank_U = np.arange(len(folded.ends_U2)) - first_G[pair_U]
+    return np.asarray(PARALLEL_SHARE * ((rank_U + 0.5) / count_G[pair_U] - 0.5))
 
 
 def _draw_boxes(plan: Plan) -> list[Markup]:

@@ -1,7 +1,7 @@
 """Folding a fabric until it can be drawn: nodes become boxes, links between two boxes become one bundle.
 
-A fabric of a few hundred links is drawn as it is. A larger one is folded by group (ToR set or pod), then by rail,
-then by tier alone, at the first of these that fits on a page.
+A fabric of a few hundred links is drawn as it is, every node a box and every link a bundle of its own. A larger one is
+folded by group (ToR set or pod), then by rail, then by tier alone, at the first of these that fits on a page.
 
 Shapes: N nodes, P ports, B boxes, U bundles.
 """
@@ -28,7 +28,7 @@ class Folded:
     tier_B: IntArray
     group_B: IntArray  # NO_GROUP where a box holds nodes of several
     bundle_P: IntArray  # ports of both directions of a link are in one bundle
-    ends_U2: IntArray  # the bundle's two boxes, lower tier first
+    ends_U2: IntArray  # the bundle's two boxes, lower tier first; bundles of the same two are neighbours
     is_edge_U: NDArray[np.bool_]  # bundles that end at hosts
     folded_by: str  # "" where each node is drawn
 
@@ -66,7 +66,11 @@ def _fold_by(fabric: FabricView, keys: tuple[IntArray, ...], folded_by: str) -> 
     )
     box_N = box_N.reshape(-1)
     end_P2 = np.stack([box_N[fabric.port_node_P], box_N[fabric.peer_node_P]], axis=1)
-    ends_U2, bundle_P = np.unique(np.sort(end_P2, axis=1), axis=0, return_inverse=True)
+    # Where nodes stand alone so do links: the lower of its two port numbers tells parallel links apart.
+    link_P = np.zeros(fabric.num_ports) if folded_by else np.minimum(np.arange(fabric.num_ports), fabric.port_peer_P)
+    key_P3 = np.column_stack([np.sort(end_P2, axis=1), link_P]).astype(np.int64)
+    key_U3, bundle_P = np.unique(key_P3, axis=0, return_inverse=True)
+    ends_U2 = key_U3[:, :2]
     names = [_box_name(fabric, int(first), folded_by, key) for first, key in zip(first_B, key_BK, strict=True)]
     return Folded(
         box_N=box_N,

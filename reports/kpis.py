@@ -179,7 +179,7 @@ def _flows(run: Run) -> Iterator[Kpi]:
             name="JFI",
             value=jain_fairness_index(rate_Q),
             unit="index",
-            formula="(Σx)² ÷ (n Σx²), x = payload rate of each queue pair while it sends",
+            formula="(Σx)² ÷ (n Σx²), x = payload rate of each busy queue pair",
         )
 
 
@@ -222,7 +222,7 @@ def _links(run: Run) -> Iterator[Kpi]:
             name=f"Highest {load.measure}",
             value=float(load_L.max()),
             unit="fraction",
-            formula=f"{load.measure} of the busiest link between switches (not in the draft)",
+            formula="busiest link between switches; not in the draft",
         )
         if load_L.mean() > 0:
             yield Kpi(

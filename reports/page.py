@@ -63,7 +63,7 @@ def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
     names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
     path = out or directories[0] / PAGE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(build_page(records, title=" / ".join(names), labels=labels), encoding="utf-8")
+    path.write_text(build_page(records, title=" and ".join(names), labels=labels), encoding="utf-8")
     return path
 
 
@@ -105,10 +105,10 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
     )
 
 
-def _questions(runs: Sequence[Run]) -> list[str]:
-    """Return what the scenarios set out to answer, each question once."""
-    asked = [run.record.run.get("question") for run in runs]
-    return list(dict.fromkeys(question for question in asked if isinstance(question, str) and question))
+def _questions(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Return (run, question) for each run whose scenario set out to answer one."""
+    asked = [(run.label, run.record.run.get("question")) for run in runs]
+    return [(label, question) for label, question in asked if isinstance(question, str) and question]
 
 
 def _asset(name: str) -> Markup:

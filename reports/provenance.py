@@ -9,7 +9,10 @@ from reports.runs import Run
 
 MAX_TEXT = 40_000  # characters of one value: a long scenario is cut, and says so
 
-SCENARIO = "scenario"
+LONG = 160  # characters from which a text is folded
+
+SCENARIO = "scenario"  # stands first among the texts
+SHOWN_ABOVE = ("question",)  # at the head of the page
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,23 +31,28 @@ def describe(runs: Sequence[Run]) -> tuple[Provenance, ...]:
 
 
 def _describe(run: Run) -> Provenance:
-    flat = {key: _text(value) for key, value in sorted(run.record.run.items())}
-    is_long = {key: "\n" in value or len(value) > 160 for key, value in flat.items()}
-    texts = [(key, _cut(value)) for key, value in flat.items() if is_long[key]]
-    return Provenance(
-        label=run.label,
-        kind=run.record.kind,
-        facts=tuple((key, value) for key, value in flat.items() if not is_long[key]),
-        texts=tuple(sorted(texts, key=lambda pair: (pair[0] != SCENARIO, pair[0]))),
-    )
+    facts: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
+    for key, value in sorted(run.record.run.items()):
+        for name, text in _parts(key, value) if key not in SHOWN_ABOVE else ():
+            (texts if "\n" in text or len(text) > LONG else facts).append((name, _cut(text)))
+    texts.sort(key=lambda part: part[0] != SCENARIO)
+    return Provenance(label=run.label, kind=run.record.kind, facts=tuple(facts), texts=tuple(texts))
 
 
-def _text(value: Any) -> str:
+def _parts(key: str, value: Any) -> list[tuple[str, str]]:
+    """Return a value as text; texts of several lines within a mapping stand apart, under a dotted name."""
     if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping) and all(not isinstance(part, Mapping | list) for part in value.values()):
-        return ", ".join(f"{key} {part}" for key, part in value.items())
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, default=str)
+        return [(key, value)]
+    if not isinstance(value, Mapping):
+        return [(key, json.dumps(value, sort_keys=True, ensure_ascii=False, default=str))]
+    prose = {name: part for name, part in value.items() if isinstance(part, str) and "\n" in part}
+    rest = {name: part for name, part in value.items() if name not in prose}
+    if any(isinstance(part, Mapping | list) for part in rest.values()):
+        shown = json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False, default=str)
+    else:
+        shown = ", ".join(f"{name} {part}" for name, part in sorted(rest.items()))
+    return [(key, shown), *((f"{key}.{name}", part) for name, part in sorted(prose.items()))]
 
 
 def _cut(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from foundation.records import Finding, Severity
 from foundation.units import format_duration
-from reports.blocks import plural
+from reports.blocks import MISSING, plural
 from reports.kpi_table import format_kpi
 from reports.kpis import Kpi, run_kpis
 from reports.runs import Run
@@ -13,7 +13,14 @@ from reports.runs import Run
 MAX_GROUPS = 40
 MAX_ALIKE = 50  # findings of one group that are listed
 
-HEADLINE = ("JCT", "P99 FCT", "Highest offered load", "PFC pause duration", "Packet drop")  # indicators above the fold
+HEADLINE = (
+    "JCT",
+    "BusBW",
+    "P99 FCT",
+    "Highest offered load",
+    "PFC pause duration",
+    "Packet drop",
+)  # indicators above the fold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,11 +34,11 @@ class FindingGroup:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tile:
-    """One number above the fold, for each run that has it."""
+class Headline:
+    """The numbers above the fold: one column an indicator that any run has, one row a run."""
 
-    name: str
-    values: tuple[tuple[str, str], ...]  # (run, value)
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]  # (run, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,21 +46,21 @@ class Verdict:
     """The top of the page."""
 
     sentence: str
-    worst: str  # severity, or "" where nothing was found
-    tiles: tuple[Tile, ...]
+    worst: str  # severity, or "" where nothing is wrong
+    headline: Headline
     groups: tuple[FindingGroup, ...]
     num_groups_left_out: int
 
 
 def judge(runs: Sequence[Run]) -> Verdict:
     """Return the top of a page on these runs."""
-    groups = group_findings(runs)
-    worst = groups[0].finding.severity.value if groups else ""
+    groups, unfinished = group_findings(runs), _unfinished(runs)
+    worst = Severity.CRITICAL.value if unfinished else groups[0].finding.severity.value if groups else ""
     indicators = {run.label: {kpi.name: kpi for kpi in run_kpis(run)} for run in runs}
     return Verdict(
-        sentence=" ".join(part for part in (_compare(indicators), _count(runs)) if part),
+        sentence=" ".join(part for part in (unfinished, _compare(indicators), _count(runs)) if part),
         worst=worst,
-        tiles=_tiles(indicators),
+        headline=_headline(indicators),
         groups=tuple(groups[:MAX_GROUPS]),
         num_groups_left_out=max(len(groups) - MAX_GROUPS, 0),
     )
@@ -82,7 +89,7 @@ def _count(runs: Sequence[Run]) -> str:
         for finding in run.record.findings:
             counts[finding.severity] += 1
     said = [plural(count, f"{severity.value} finding") for severity, count in counts.items() if count]
-    return f"{', '.join(said)}." if said else "Nothing to report."
+    return f"{', '.join(said)}." if said else "No findings."
 
 
 def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:
@@ -97,10 +104,16 @@ def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:
     return f"{slow} takes {ratio:.2f} times as long as {fast}."
 
 
-def _tiles(indicators: dict[str, dict[str, Kpi]]) -> tuple[Tile, ...]:
-    tiles = []
-    for name in HEADLINE:
-        values = tuple((label, format_kpi(kpis[name])) for label, kpis in indicators.items() if name in kpis)
-        if values:
-            tiles.append(Tile(name=name, values=values))
-    return tuple(tiles)
+def _unfinished(runs: Sequence[Run]) -> str:
+    """Return how many transfers did not finish, for no time of such a run can be trusted; "" where all did."""
+    counts = [(run.label, int((run.transfers["finish_ps"] < 0).sum())) for run in runs if run.transfers is not None]
+    return " ".join(f"{label}: {plural(count, 'transfer')} did not finish." for label, count in counts if count)
+
+
+def _headline(indicators: dict[str, dict[str, Kpi]]) -> Headline:
+    names = tuple(name for name in HEADLINE if any(name in kpis for kpis in indicators.values()))
+    rows = tuple(
+        (label, tuple(format_kpi(kpis[name]) if name in kpis else MISSING for name in names))
+        for label, kpis in indicators.items()
+    )
+    return Headline(names=names, rows=rows)

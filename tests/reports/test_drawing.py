@@ -54,23 +54,24 @@ def two_tier_fabric(num_leaves: int, num_spines: int, hosts_a_leaf: int) -> Colu
 
 
 def test_a_small_fabric_is_drawn_link_by_link(record: RunRecord) -> None:
-    """Six links, of which the two between the ToRs join the same boxes: five lines, four to hosts and one across."""
+    """Four links to hosts, and the two that join the same ToRs side by side: six lines that start at six places."""
     lines = lines_of(load_of(record))
-    assert sorted(line.get("class").split()[0] for line in lines) == ["edge"] * 4 + ["link"]
+    assert sorted(line.get("class").split()[0] for line in lines) == ["edge"] * 4 + ["link"] * 2
+    assert len({(line.get("x1"), line.get("y1")) for line in lines}) == 6
 
 
 def test_the_overloaded_link_is_drawn_last_and_says_so(record: RunRecord) -> None:
     """Port 8 carries 200 % forth and nothing back."""
     last = lines_of(load_of(record))[-1]
     assert last.get("class") == f"link line-{OVERLOADED}"
-    assert last.find("title").text == "tor0 → tor1 200 %, back 0 %"
+    assert last.find("title").text == "tor0:swp3 → tor1:swp3 200 %, back 0 %"
 
 
 def test_each_direction_of_a_bundle_keeps_its_highest_load(record: RunRecord) -> None:
-    """Hosts send 100 % up from NICs 0 and 1 and take 100 % down at 2 and 3; across it is 200 % forth, 0 % back."""
+    """Hosts send 100 % up from NICs 0 and 1 and take 100 % down at 2 and 3; across, 200 % forth on one link."""
     load = load_of(record)
     load_U2 = bundle_loads(fold(load.fabric), load)
-    assert sorted(load_U2.tolist()) == [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
+    assert sorted(load_U2.tolist()) == [[0.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,13 @@ def test_several_runs_stand_side_by_side_with_their_ratio(make_record: MakeRecor
     assert re.search(r"<td>JCT</td><td[^>]*>200 us</td><td[^>]*>100 us</td><td[^>]*>0\.50</td>", html)
 
 
+def test_unfinished_transfers_are_the_first_thing_said(make_record: MakeRecord) -> None:
+    """One of two transfers never finished: the page must not look as if all was well."""
+    transfers = {**make_record().tables["transfers"], "finish_ps": np.array([100_000_000, -1])}
+    html = build_page([make_record(tables={"transfers": transfers})], title="one")
+    assert '<p class="verdict critical">two flows: 1 transfer did not finish. No findings.</p>' in html
+
+
 def test_records_of_one_name_are_told_apart(record: RunRecord) -> None:
     """Both are called "two flows" by their scenario; the second gets a number."""
     assert "two flows (2)" in build_page([record, record], title="two")

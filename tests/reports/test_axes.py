@@ -1,0 +1,39 @@
+"""Ticks are round, lie on the scale and share one unit."""
+
+import pytest
+
+from reports.axes import Axis, bytes_axis, duration_axis, logarithmic_duration_axis
+
+
+@pytest.mark.parametrize(
+    ("high_ps", "unit", "labels"),
+    [
+        (163_400_000, "us", ["0", "50", "100", "150"]),
+        (4_700_000_000, "ms", ["0", "1", "2", "3", "4"]),
+        (900, "ps", ["0", "200", "400", "600", "800"]),
+    ],
+)
+def test_ticks_are_round_and_in_the_largest_unit(high_ps: int, unit: str, labels: list[str]) -> None:
+    """At most eight steps, each 1, 2 or 5 times a power of ten: 163.4 / 8 is 20.4, so steps of 50."""
+    axis = duration_axis(0, high_ps, start=0, end=100)
+    assert axis.unit == unit
+    assert [axis.label(tick) for tick in axis.ticks(8)] == labels
+
+
+def test_a_linear_scale_is_linear() -> None:
+    """A quarter of 200 KB stands a quarter of the way down from 100 to 20: at 80."""
+    assert bytes_axis(200_000, start=100, end=20).at(50_000) == pytest.approx(80)
+
+
+def test_a_logarithmic_scale_gives_each_decade_the_same_length() -> None:
+    """From 10 us to 1 ms are two decades: 100 us stands in the middle; ticks are 1, 2 and 5 times powers of ten."""
+    axis = logarithmic_duration_axis(10_000_000, 1_000_000_000, start=0, end=200)
+    assert axis.at(100_000_000) == pytest.approx(100)
+    assert [axis.label(tick) for tick in axis.ticks(8)] == ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"]
+
+
+def test_a_scale_of_one_value_puts_it_in_the_middle() -> None:
+    """Flows that all take the same time leave no span to divide by."""
+    axis = Axis(low=5, high=5, start=0, end=10)
+    assert axis.at(5) == 5
+    assert axis.ticks(4) == [5]
