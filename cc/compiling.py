@@ -1,10 +1,11 @@
-"""Compile a law's handlers to C functions: `int32 handler(Params*, Flow*, event arguments...)`.
+"""Compile a law's handlers to C functions: `int64 handler(Params*, Flow*, event arguments...)`.
 
 Numba compiles each handler, and every plain Python function it calls, for the law's two records; a C entry in front
 turns pointers into records and an exception into `Status.RAISED`. The law's module itself stays plain Python.
 
 The entry asks Numba's calling convention for the error flag of the call. A `try` around the call would do the same and
-runs as fast, but takes 0.15 s more to compile, for each handler.
+runs as fast, but takes 0.15 s more to compile, for each handler. A status has 64 bits because a smaller one, returned
+through half a stack slot as Numba does, stalls the processor for as long as the whole call takes.
 """
 
 import inspect
@@ -24,6 +25,7 @@ from cc.interface import EVENTS, TELEMETRY_DTYPE, CompiledLaw, Status
 from cc.records import flow_dtype, law_name, params_record
 
 _TELEMETRY: Any = from_dtype(TELEMETRY_DTYPE)
+_STATUS = types.int64
 _POINTER = "TELEMETRY*"
 _HANDLER_TYPES = {
     "i4": types.int32,
@@ -75,7 +77,7 @@ class _FunctionWrapper:
         return self._wrapped[function]
 
     def _wrap(self, function: FunctionType) -> Any:
-        """Return a compilable copy of the function, whose globals name wrapped functions; the original keeps its own."""
+        """Return a compilable copy of the function whose globals name wrapped functions; the original keeps its own."""
         names: dict[str, Any] = dict(function.__globals__)
         for name in function.__code__.co_names:
             if isinstance(names.get(name), FunctionType):
@@ -87,7 +89,7 @@ class _FunctionWrapper:
 def _compile_entry(event: str, handler: Any, records: tuple[Any, Any]) -> Any:
     """Return the C function of one handler."""
     pointers = [types.CPointer(record) for record in records]  # type: ignore[no-untyped-call]
-    signature = types.int32(*pointers, *(_C_TYPES[kind] for _, kind in EVENTS[event]))
+    signature = _STATUS(*pointers, *(_C_TYPES[kind] for _, kind in EVENTS[event]))
     call = _call_with_status(handler, records, [_HANDLER_TYPES[kind] for _, kind in EVENTS[event]])
     return cfunc(signature, error_model="numpy")(_ENTRIES[event](call))
 
@@ -110,10 +112,10 @@ def _call_with_status(handler: Any, records: tuple[Any, Any], event_types: list[
         context.active_code_library.add_linking_library(compiled.library)
         values = (params, flow, *unpack_tuple(builder, event))  # type: ignore[no-untyped-call]
         call, value = context.call_internal_no_propagate(builder, compiled.fndesc, compiled.signature, values)
-        status = context.cast(builder, value, compiled.signature.return_type, types.int32)
+        status = context.cast(builder, value, compiled.signature.return_type, _STATUS)
         return builder.select(call.is_error, ir.Constant(status.type, int(Status.RAISED)), status)
 
-    return intrinsic(lambda _typing, params, flow, event: (types.int32(params, flow, event), generate))
+    return intrinsic(lambda _typing, params, flow, event: (_STATUS(params, flow, event), generate))
 
 
 def _entry_of_time(call: Any) -> Callable[..., Any]:

@@ -60,7 +60,7 @@ TELEMETRY_DTYPE = np.dtype(
 )
 MAX_TELEMETRY_HOPS = 16
 
-# Each event's arguments after params and flow, with their C types.
+# Each event's arguments after params and flow, with their C types; a compiled handler returns its status as int64.
 EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
     "on_start": (("now_ps", "i8"),),
     "on_ack": (

@@ -79,7 +79,7 @@ class HandCalledLaw:
 
 def _c_function(event: str, address: int) -> Any:
     kinds = [_C_TYPES.get(kind, ctypes.c_void_p) for _, kind in EVENTS[event]]
-    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *kinds)(address)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, *kinds)(address)
 
 
 def _telemetry(value: Record | None) -> Record:
