@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build a wheel into dist/ from the installed environment; it installs where there is no compiler.
+# Build a wheel into dist/, or the folder given; it installs where there is no compiler. After install.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VENV=$(realpath -m "${VENV:-.venv}")
@@ -8,5 +8,5 @@ source setup/compiler.sh
 
 ensure_compiler
 ensure_python_headers
-"$VENV/bin/python" -m pip wheel -qq --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
-ls dist/*.whl
+"$VENV/bin/python" -m pip wheel -qq --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "${1:-dist}" .
+ls "${1:-dist}"/*.whl

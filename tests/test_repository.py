@@ -1,0 +1,136 @@
+"""The repository keeps its own promises: every package, dependency, benchmark and folder stands where it is listed."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
+MODULE_OF = {"pyyaml": "yaml"}  # where the distribution's name is not its module's
+INDIRECT = {"llvmlite": "numba", "markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
+
+
+def plain_name(requirement: str) -> str:
+    """Return a requirement's distribution in lower case with hyphens: `PyYAML>=6` is `pyyaml`."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def test_every_package_stands_in_one_layer() -> None:
+    """A package left out of the layers could import anything, and nothing would say so."""
+    contract = PYPROJECT["tool"]["importlinter"]["contracts"][0]
+    layers = [name.strip() for layer in contract["layers"] for name in layer.split("|")]
+    assert sorted(layers) == PACKAGES
+    assert sorted(PYPROJECT["tool"]["importlinter"]["root_packages"]) == PACKAGES
+
+
+def test_every_package_is_in_the_wheel_and_typed() -> None:
+    """The wheel holds the packages and the scenarios the demo needs."""
+    assert sorted(PYPROJECT["tool"]["scikit-build"]["wheel"]["packages"].values()) == sorted([*PACKAGES, "scenarios"])
+    assert set(PACKAGES) <= set(PYPROJECT["tool"]["mypy"]["files"])
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    """Dependencies and extras, against every import statement of the packages."""
+    imported: set[str] = set()
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(str(node.module).partition(".")[0])
+    foreign = {INDIRECT.get(name, name) for name in imported - set(PACKAGES) - set(sys.stdlib_module_names)}
+    declared = {plain_name(text) for text in PYPROJECT["project"]["dependencies"]}
+    extras = {plain_name(text) for texts in PYPROJECT["project"]["optional-dependencies"].values() for text in texts}
+    modules = {MODULE_OF.get(name, name) for name in declared}
+    assert modules <= foreign <= modules | extras
+
+
+def test_what_is_installed_is_pinned() -> None:
+    """All but ray, which no part uses yet; torch at the version tested, since another brings gigabytes of CUDA."""
+    pins = dict(line.lower().replace("_", "-").split("==") for line in read_constraints())
+    project = PYPROJECT["project"]
+    wanted = {
+        plain_name(text)
+        for text in [
+            *PYPROJECT["build-system"]["requires"],
+            *project["dependencies"],
+            *project["optional-dependencies"]["train"],
+            *project["optional-dependencies"]["probe"],
+            *PYPROJECT["dependency-groups"]["dev"],
+            *("pip", "cmake", "ninja", "ziglang"),
+        ]
+    }
+    assert wanted <= set(pins)
+    assert pins["torch"] == "2.13.0"
+
+
+def read_constraints() -> list[str]:
+    """Return the pins of constraints.txt."""
+    return [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+def test_every_benchmark_is_run() -> None:
+    """A benchmark that `make bench` does not know of is never seen again."""
+    tree = ast.parse((ROOT / "benchmarks" / "run.py").read_text())
+    listed = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "BENCHMARKS"
+    ]
+    assert sorted(listed[0]) == sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "run")
+
+
+def test_the_readme_names_every_folder() -> None:
+    """The tree in the README is the newcomer's map."""
+    folders = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."} - {
+        "build",
+        "dist",
+        "runs",
+    }
+    readme = (ROOT / "README.md").read_text()
+    assert [folder for folder in sorted(folders) if f"\n{folder}/" not in readme] == []
+
+
+def test_every_relative_link_of_the_documents_leads_somewhere() -> None:
+    """Links between documents break silently when a file moves."""
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
+    links = [
+        (document, target)
+        for document in documents
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
+    ]
+    assert [(str(document), target) for document, target in links if not (document.parent / target).exists()] == []
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_without_compiler_and_without_this_checkout(tmp_path: Path) -> None:
+    """Unpacked elsewhere, with an empty PATH and only its declared dependencies beside it, it simulates the incast."""
+    subprocess.run([ROOT / "setup" / "wheel.sh", tmp_path], env={**os.environ, "VENV": sys.prefix}, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "site")
+    assert not [name for name in names if name.endswith((".cpp", ".hpp"))]
+    libraries = next(path for path in sys.path if path.endswith("site-packages"))
+    start = "from fabrictune.cli.main import main; main()"
+    command = [sys.executable, "-S", "-c", start, "sim", "run", "--json", "--out", "run"]
+    scenario = tmp_path / "site" / "fabrictune" / "scenarios" / "incast.yaml"
+    run = subprocess.run(
+        [*command, scenario],
+        cwd=tmp_path,
+        env={"PATH": "", "PYTHONPATH": f"{tmp_path / 'site'}:{libraries}"},
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    assert json.loads(run.stdout)
