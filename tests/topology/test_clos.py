@@ -96,7 +96,7 @@ def test_without_rails_all_nics_of_a_host_share_their_tor() -> None:
     tiers=st.sampled_from([2, 3]),
 )
 def test_whatever_is_built_is_balanced(sets: int, hosts: int, nics: int, uplinks: int, tiers: int) -> None:
-    """All switches of a tier have equally many ports, and every ToR reaches all aggregation switches of its pod alike."""
+    """All switches of a tier have equally many ports, and ToRs reach the aggregation switches of their pod alike."""
     spec = ClosSpec(
         num_hosts=sets * hosts,
         hosts_per_tor_set=hosts,
