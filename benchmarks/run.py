@@ -3,7 +3,7 @@
 Each module below has `benchmarks()`, which returns rows with name, value, unit and spread. Each runs in a process of
 its own, so that none finds another's memory or warm caches, and one after the other, so that none has a neighbour.
 
-Run: `make bench`, or `python -m benchmarks.run packet_engine` for some of them.
+Run: `make bench`, or `python -m benchmarks.run law_call` for some of them.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 
 from foundation.records import describe_machine
 
-BENCHMARKS = ("packet_engine",)
+BENCHMARKS = ("law_call", "packet_engine")
 RESULTS = Path(__file__).with_name("results.json")
 
 
