@@ -58,8 +58,8 @@ class Demo:
             f"{self.good.collisions.num_overloaded_links} link directions are overloaded.",
             f"The all-reduce takes {format_duration(bad['makespan'])} against {format_duration(good['makespan'])}, "
             f"{bad['makespan'] / good['makespan']:.1f} times as long for the same bytes on the same fabric. Sharing "
-            f"the worst link fairly would cost a factor of {worst.worst_load_fraction:.1f}; the rest is DCQCN, which cuts "
-            "the flows that collide and is slow to let them back.",
+            f"the worst link fairly would cost a factor of {worst.worst_load_fraction:.1f}; the rest is DCQCN, which "
+            "cuts the flows that collide and is slow to let them back.",
             f"Queues fill where flows collide: {bad['ecn_marks']:.0f} packets marked and {bad['pauses']:.0f} pauses, "
             f"against {good['ecn_marks']:.0f} and {good['pauses']:.0f}.",
         ]
@@ -74,16 +74,14 @@ def run_demo(out: Path, progress: Callable[[float], None] | None = None) -> Demo
 
 
 def scenario_file(name: str) -> Path:
-    """Return a bundled scenario: in the installed package, or in the source tree beside it."""
+    """Return a bundled scenario: inside the installed package, or beside it in a source tree."""
     package = Path(__file__).parent
-    for folder in (package / "scenarios", package.parent / "scenarios"):
-        if (path := folder / f"{name}.yaml").is_file():
-            return path
-    raise UnavailableError(
-        Mistake(
-            where=f"{name}.yaml", found="the bundled scenarios are not installed", next_step="install fabrictune again"
-        )
-    )
+    candidates = [package / "scenarios" / f"{name}.yaml", package.parent / "scenarios" / f"{name}.yaml"]
+    found = [path for path in candidates if path.is_file()]
+    if not found:
+        missing = Mistake(where=str(candidates[0]), found="no such file", next_step="install fabrictune again")
+        raise UnavailableError(missing)
+    return found[0]
 
 
 def _share(progress: Callable[[float], None] | None, number: int) -> Callable[[float], None] | None:

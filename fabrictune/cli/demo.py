@@ -45,7 +45,7 @@ def _print(result: "Demo") -> None:
     print_lines(
         [
             "One training job of 128 GPUs (tp 8 in the server, dp 16) on 16 servers, 8 rails and 32 ToRs: eight rings",
-            "of 16 servers all-reduce 16 MB of gradients. A real step moves gigabytes and takes hours to simulate.",
+            "of 16 servers all-reduce 16 MB a GPU; a real step moves gigabytes, and collides in the same places.",
             "",
         ]
     )

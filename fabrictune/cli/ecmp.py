@@ -37,7 +37,7 @@ def analyze(scenario: Path, out: Path | None, fail_on: str, quiet: bool, as_json
         print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
         return exit_code(record.findings, fail_on)
     if not quiet:
-        print_lines([f"{checked.name}: {checked.question.strip()}", *summary.lines])
+        print_lines([checked.headline, *summary.lines])
     print_findings(record.findings)
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)

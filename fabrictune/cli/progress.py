@@ -21,6 +21,12 @@ def progress_bar(label: str, *, is_quiet: bool) -> Iterator[Callable[[float], No
         bar.close()
 
 
+def say_on_terminal(line: str, *, is_quiet: bool) -> None:
+    """Say on stderr what is going on where no share of it can be told, on a terminal only."""
+    if not is_quiet and sys.stderr.isatty():
+        print(line, file=sys.stderr)
+
+
 class _Bar:
     """Draws nothing, and imports nothing to draw with, until patience has run out."""
 

@@ -48,7 +48,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         return exit_code(record.findings, fail_on)
     if not quiet:
         print_lines(
-            [f"{checked.name}: {checked.question.strip()}", f"{summary.num_transfers} transfers, the slowest first"]
+            [checked.headline, f"{summary.num_transfers} transfers, the slowest first"]
         )
         print_table(
             ("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2

@@ -138,6 +138,18 @@ def key_of(field_name: str) -> str:
     return field_name
 
 
+def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
+    """Return the keys that lead from a spec to what a mistake names, () if it names nothing of the spec's.
+
+    A room names the field, the key, or either behind its own name: `kmin_bytes`, `kmin`, `ecn.kmin`.
+    """
+    keys = [key_of(field.name) for field in dataclasses.fields(spec)]
+    path = tuple(key_of(part) for part in mistake.where.split("."))
+    while path and path[0] not in keys:
+        path = path[1:]
+    return path
+
+
 def show_quantity(field_name: str, value: float) -> str:
     """Return a field's value for people, as a file would write it."""
     for suffix, show in SHOWN.items():
@@ -235,9 +247,5 @@ def _path(value: object, info: ValidationInfo) -> Path:
 
 def _broken_rule(spec: type, mistake: Mistake, given: Mapping[str, Any]) -> InitErrorDetails:
     """Return a rule that the spec itself checks as an error at the key of the field that the mistake names."""
-    keys = [key_of(field.name) for field in dataclasses.fields(spec)]
-    path = [key_of(part) for part in mistake.where.split(".")]
-    while path and path[0] not in keys:
-        path = path[1:]
     error = PydanticCustomError("mistake", "{message}", {"message": str(mistake), "mistake": mistake})
-    return InitErrorDetails(type=error, loc=tuple(path), input=given)
+    return InitErrorDetails(type=error, loc=keys_named(spec, mistake), input=given)

@@ -4,24 +4,21 @@ Mistakes that only show here (a rank more than the fabric has GPUs, a receiver t
 scenario they come from, unless they lie in another file, which they then name.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cc.interface import CompiledLaw
-from fabrictune.scenario.binding import key_of
+from fabrictune.scenario.binding import keys_named
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import TRAFFIC
-from foundation.errors import InputError, Mistake
+from foundation.errors import InputError
 from foundation.traces import TrafficTrace
 from topology.fabric import Fabric
 from topology.network import Network
 from topology.routing import build_network
-
-_SETTING = re.compile(r"[a-z]\w*(\.[a-z]\w*)*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,38 +32,35 @@ class Composed:
 
 def compose_fabric(scenario: Scenario) -> Fabric:
     """Build or import the scenario's fabric; raises InputError."""
-    with placed(scenario, "fabric"):
+    with placed(scenario, "fabric", scenario.fabric.spec):
         return make_fabric(scenario.fabric)
 
 
 def compose(scenario: Scenario) -> Composed:
     """Build the scenario's fabric, traffic and paths; raises InputError."""
     fabric = compose_fabric(scenario)
-    with placed(scenario, "traffic"):
+    with placed(scenario, "traffic", scenario.traffic.spec):
         queue_pairs, traffic = TRAFFIC[scenario.traffic.name].make(scenario.traffic.spec, fabric, scenario.seed)
-    with placed(scenario, "routing"):
+    with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
     return Composed(scenario=scenario, network=network, traffic=traffic)
 
 
 def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:
     """Compile the scenario's law; raises LawError, and UntrustedCodeError for one outside the project without leave."""
-    with placed(scenario, "law"):
+    with placed(scenario, "law", scenario.law.spec):
         return compile_chosen(scenario.law, document=scenario.document, trust_code=trust_code)
 
 
 @contextmanager
-def placed(scenario: Scenario, key: str) -> Iterator[None]:
-    """Give mistakes that name a setting under `key` its place in the scenario file."""
+def placed(scenario: Scenario, key: str, spec: object) -> Iterator[None]:
+    """Give mistakes about settings of `spec`, which stands under `key`, their place in the scenario file."""
     try:
         yield
     except InputError as error:
-        moved = [_placed(mistake, scenario, key) for mistake in error.mistakes]
+        moved = []
+        for mistake in error.mistakes:
+            keys = keys_named(type(spec), mistake)
+            is_here = bool(keys) or mistake.where in ("", key)
+            moved.append(replace(mistake, where=scenario.where(key, *keys)) if is_here else mistake)
         raise type(error)(*moved) from error
-
-
-def _placed(mistake: Mistake, scenario: Scenario, key: str) -> Mistake:
-    if not _SETTING.fullmatch(mistake.where):
-        return mistake
-    names = [key_of(name) for name in mistake.where.split(".") if name != key]
-    return replace(mistake, where=scenario.where(key, *names))

@@ -19,7 +19,7 @@ from cc.loading import LAWS, is_path, load_law
 from fabrictune.scenario.binding import Choice, Chosen, bind, key_of, show_quantity
 from fabrictune.scenario.mistakes import explain
 from foundation.documents import Document
-from foundation.errors import ScenarioError
+from foundation.errors import InputError, Mistake, ScenarioError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +31,25 @@ class LawFile:
 
 
 def parameters_spec(module: ModuleType) -> type:
-    """Return a spec dataclass with one field for each parameter of a law."""
+    """Return a spec dataclass with one field for each parameter of a law, which checks its range."""
     types = {"i8": int, "f8": float}
     fields = [(one.name, types[one.dtype], field(default=types[one.dtype](one.default))) for one in module.PARAMETERS]
-    return dataclasses.make_dataclass(f"{module.__name__} parameters", fields, frozen=True, kw_only=True)
+
+    def check_ranges(self: Any) -> None:
+        mistakes = [
+            Mistake(
+                where=one.name,
+                found=show_quantity(one.name, getattr(self, one.name)),
+                allowed=f"{show_quantity(one.name, one.low)} to {show_quantity(one.name, one.high)} ({one.meaning})",
+            )
+            for one in module.PARAMETERS
+            if not one.low <= getattr(self, one.name) <= one.high
+        ]
+        if mistakes:
+            raise InputError(*mistakes)
+
+    name, namespace = f"{module.__name__} parameters", {"__post_init__": check_ranges}
+    return dataclasses.make_dataclass(name, fields, namespace=namespace, frozen=True, kw_only=True)
 
 
 def settings_spec(module: ModuleType) -> type:
@@ -72,10 +87,10 @@ def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) 
     """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
     if not isinstance(law.spec, LawFile):
         return compile_law(LAWS[law.name], dataclasses.asdict(law.spec.parameters))
-    module = load_law(str(law.spec.file.resolve()), trust_code=trust_code)
-    folder = law.spec.file.parent
+    file = law.spec.file
+    module = load_law(str(file) if is_path(str(file)) else f"./{file}", trust_code=trust_code)
     try:
-        parameters: Any = bind(parameters_spec(module), law.spec.parameters, folder=folder)
+        parameters: Any = bind(parameters_spec(module), law.spec.parameters, folder=file.parent)
     except ValidationError as error:
         assert document, "parameters written in code are right"
         raise ScenarioError(*explain(error, document, "law", "parameters")) from error

@@ -68,6 +68,12 @@ def _words(detail: dict[str, Any], where: str, name: str) -> Mistake:
             return _not_among(where, f"unknown {name} {_shown(value)}", value, context["allowed"])
         case "literal_error":
             return _not_among(where, _shown(value), value, re.findall(r"'([^']*)'", context["expected"]))
+        case "greater_than_equal":
+            return Mistake(where=where, found=_shown(value), allowed=f"{context['ge']} or more")
+        case "less_than_equal":
+            return Mistake(where=where, found=_shown(value), allowed=f"{context['le']} or less")
+        case "string_pattern_mismatch":
+            return Mistake(where=where, found=_shown(value), allowed=f"text that fits {context['pattern']}")
         case _ if kind in NEEDED:
             return Mistake(where=where, found=f"{_shown(value)} where {NEEDED[kind]} is needed")
     return Mistake(where=where, found=f"{_shown(value)}: {detail['msg']}")

@@ -7,17 +7,19 @@ workloads, laws and the engine's settings are defined in their own rooms and onl
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from pydantic import Field
+
 from fabrictune.scenario.binding import NOT_A_KEY, Choice, Chosen
 from fabrictune.scenario.expectations import Expectation
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.traffic import TRAFFIC
 from foundation.documents import Document, key_path
-from foundation.errors import InputError, Mistake
 from netsim.config import PacketConfig, ProbeConfig
 from topology.hashing import HashSpec
 
 MAX_SEED = 2**63 - 1
+FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is called by it
 
 
 TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.items()})
@@ -27,9 +29,9 @@ TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.ite
 class Scenario:
     """A question about a fabric, complete enough to be answered twice with the same result."""
 
-    name: str
+    name: Annotated[str, Field(pattern=FOLDER_NAME)]
     question: str = ""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
     fabric: Annotated[Chosen, FABRIC_CHOICE]
     routing: HashSpec = field(default_factory=HashSpec)
     traffic: Annotated[Chosen, TRAFFIC_CHOICE]
@@ -39,12 +41,10 @@ class Scenario:
     expect: tuple[Expectation, ...] = ()
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
 
-    def __post_init__(self) -> None:
-        if not self.name or "/" in self.name or self.name.startswith("."):
-            allowed = "a name that can be a folder's: no slash, no dot in front"
-            raise InputError(Mistake(where="name", found=repr(self.name), allowed=allowed))
-        if not 0 <= self.seed <= MAX_SEED:
-            raise InputError(Mistake(where="seed", found=str(self.seed), allowed=f"0 to {MAX_SEED}"))
+    @property
+    def headline(self) -> str:
+        """The name, and the question if one is asked, for people."""
+        return f"{self.name}: {self.question.strip()}" if self.question else self.name
 
     def where(self, *keys: str) -> str:
         """Return the place of a key for a Mistake: with file and line where the scenario came from a file."""

@@ -1,0 +1,5 @@
+"""`python -m fabrictune` is the command `fabrictune`."""
+
+from fabrictune.cli.main import main
+
+main()

@@ -1,0 +1,87 @@
+"""`fabrictune validate`: predictions beside measurements."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabrictune.cli.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.groups import Group
+from fabrictune.cli.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.progress import progress_bar, say_on_terminal
+
+if TYPE_CHECKING:
+    from fabrictune.validate.summary import Row, Summary
+
+validate = Group(name="validate", help="Put predictions beside measurements.")
+
+
+@validate.command()
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Training steps with each size of buckets.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/validate-local"), show_default=True
+)
+@fail_on_option
+@quiet_option
+@json_option
+def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool) -> int:
+    """Train with two processes on this machine and simulate what they sent: measured beside simulated.
+
+    Messages exchanged between the steps give the loopback's latency and rate; the all-reduces are predicted from them.
+    Needs torch.
+
+    \b
+    Example:
+      fabrictune validate local --steps 20
+    """
+    from fabrictune.validate.local import validate_local
+    from fabrictune.validate.measuring import LocalSpec
+    from fabrictune.validate.summary import summarize
+
+    say_on_terminal("training and measuring with two processes on this machine ...", is_quiet=quiet or as_json)
+    with progress_bar("simulating", is_quiet=quiet or as_json) as progress:
+        record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=progress)
+    directory = record.write(out)
+    summary = summarize(record)
+    if as_json:
+        print_json({"record": str(directory), **asdict(summary), "findings": findings_json(record.findings)})
+        return exit_code(record.findings, fail_on)
+    if not quiet:
+        _print(summary)
+    print_findings(record.findings)
+    print_lines([f"record: {directory}"])
+    return exit_code(record.findings, fail_on)
+
+
+def _print(summary: "Summary") -> None:
+    from foundation.units import format_bytes, format_duration, format_rate
+
+    sizes = ", ".join(format_bytes(size) for size in summary.exchange_bytes)
+    print_lines(
+        [
+            f"calibrated on exchanges of {sizes}: latency {format_duration(summary.latency_ps)}, "
+            f"rate {format_rate(summary.rate_bps)}",
+            "predicted from these two numbers, medians with quartiles:",
+        ]
+    )
+    print_table(
+        ("what", "size", "count", "measured", "quartiles", "simulated", "simulated / measured", "quartiles"),
+        [_cells(row) for row in summary.rows],
+    )
+
+
+def _cells(row: "Row") -> tuple[str, ...]:
+    from foundation.units import format_bytes, format_duration
+
+    return (
+        row.what,
+        format_bytes(row.num_bytes),
+        str(row.count),
+        format_duration(row.measured_ps),
+        f"{format_duration(row.measured_low_ps)} to {format_duration(row.measured_high_ps)}",
+        format_duration(row.simulated_ps),
+        f"{row.ratio:.2f}",
+        f"{row.ratio_low:.2f} to {row.ratio_high:.2f}",
+    )
