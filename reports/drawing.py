@@ -190,8 +190,10 @@ def _name_groups(plan: Plan) -> list[Markup]:
 
 
 def _caption(load: LinkLoad, folded: Folded) -> str:
-    compared = load.fabric.compared_ports
-    busiest = int(compared[np.argmax(load.load_P[compared])])
+    ranked = load.busiest_ports()
+    if not len(ranked):
+        return f"{load.label}: no link carries anything."
+    busiest = int(ranked[0])
     overloaded = int((step_of(load.load_P) == OVERLOADED).sum())
     said = f"{load.label}: busiest link {load.fabric.link_label(busiest)} at {percent(load.load_P[busiest])}"
     said += f" {load.measure}; {plural(overloaded, 'link direction')} beyond the link's rate." if overloaded else "."

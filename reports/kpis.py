@@ -220,9 +220,9 @@ def _links(run: Run) -> Iterator[Kpi]:
         load_L = load.load_P[load.fabric.compared_ports]
         yield Kpi(
             name=f"Highest {load.measure}",
-            value=float(load_L.max()),
+            value=float(load.load_P.max()),
             unit="fraction",
-            formula="busiest link between switches; not in the draft",
+            formula="of any link, hosts' links too; not in the draft",
         )
         if load_L.mean() > 0:
             yield Kpi(

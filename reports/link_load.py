@@ -29,6 +29,13 @@ class LinkLoad:
     measure: Measure
     load_P: NDArray[np.float64]
 
+    def busiest_ports(self) -> NDArray[np.int64]:
+        """Return the ports that carry anything, busiest first; of equals those between switches, where ECMP chose."""
+        is_elsewhere_P = np.ones(len(self.load_P), bool)
+        is_elsewhere_P[self.fabric.compared_ports] = False
+        order_P = np.lexsort((is_elsewhere_P, -self.load_P))
+        return order_P[self.load_P[order_P] > 0]
+
 
 def offered_load(run: Run) -> LinkLoad | None:
     """Return demand over rate from the table `loads`, or None where the run has none."""

@@ -100,12 +100,10 @@ def _profile_row(label: str, name: str, load_L: NDArray[np.float64]) -> tuple[Ce
 
 
 def busiest_links(run: Run, load: LinkLoad, *, is_folded: bool) -> Table:
-    """Return the links between switches (all links, where there are none) with the highest load."""
-    compared = load.fabric.compared_ports
-    used = compared[load.load_P[compared] > 0]
-    ranked = used[np.argsort(-load.load_P[used], kind="stable")]
+    """Return the links with the highest load."""
+    ranked = load.busiest_ports()
     shown = ranked[:MAX_ROWS].tolist()
-    caption = f"{load.label}: busiest links by {load.measure}"
+    caption = f"{load.label}: {'busiest links' if shown else 'no link busy'} by {load.measure}"
     rest = left_out(len(shown), len(ranked), "link", "loads" if load.measure == "offered load" else "ports")
     if load.measure == "offered load" and run.loads is not None:
         headings: tuple[str, ...] = ("Link", "Flows", "Demand", "Rate", "Load")

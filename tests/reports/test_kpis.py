@@ -120,3 +120,12 @@ def test_a_queue_pair_is_busy_while_any_of_its_transfers_waits_or_runs() -> None
         np.array([80, 280, 160, 80]) * us,
     )
     assert rates == pytest.approx([100e9, 100e9])
+
+
+def test_an_overloaded_host_link_is_not_hidden_by_quiet_switches(make_record: Callable[..., RunRecord]) -> None:
+    """Incast fills the receiver's own link and no other: 8 x 100 Gbps onto port 1, nothing between the ToRs, no MMR."""
+    loads = dict(make_record().tables["loads"])
+    loads["demand_bps"] = np.where(np.arange(12) == 1, 8 * 10**11, 0)
+    found = by_name(make_record(tables={"loads": loads}))
+    assert found["Highest offered load"].value == 8
+    assert "MMR, offered load" not in found

@@ -177,6 +177,15 @@ def test_missing_tables_omit_their_sections(make_record: MakeRecord) -> None:
     assert [section.get("id") for section in bare.tags("section")] == ["findings", "provenance"]
 
 
+def test_empty_tables_are_no_mistake(make_record: MakeRecord) -> None:
+    """A run without transfers, samples or collisions writes tables of no rows: the page shows what is left."""
+    whole = make_record().tables
+    empty = {name: {key: column[:0] for key, column in whole[name].items()} for name in whole if name != "fabric"}
+    checker = read_page(build_page([make_record(tables=empty)], title="empty"))
+    assert (checker.misplaced, checker.open) == ([], [])
+    assert "two flows: no link carries colliding queue pairs." in "".join(checker.text)
+
+
 def test_measured_stands_beside_simulated() -> None:
     """The table `comparison` of a validation: 200 us measured, 150 us simulated."""
     comparison = {
