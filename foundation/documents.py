@@ -276,7 +276,7 @@ def _plain_value(text: str) -> str | int | float | bool | None:
     """Return what an unquoted scalar means in the core schema; a number too long to read stays text."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
-    if len(text) > MAX_DIGITS:
+    if len(text.lstrip("+-")) > MAX_DIGITS:
         return text
     if _INTEGER.fullmatch(text):
         return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
@@ -292,7 +292,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _short_integer(text: str) -> int:
-    if len(text) > MAX_DIGITS + 1:
+    if len(text.lstrip("-")) > MAX_DIGITS:
         raise ValueError(f"a whole number of {len(text)} digits")
     return int(text)
 

@@ -156,6 +156,7 @@ def _read_ends(graph: "nx.Graph[Any]", is_host: Mapping[str, bool], mistakes: li
         where = f"link {first} - {second}"
         whole = _WholeNumbers(data, where, mistakes)
         rows = (whole.get("from_row", 2 * number), whole.get("to_row", 2 * number + 1))
+        rate_bps = whole.get("rate_bps", DEFAULT_RATE_BPS)
         for side, (end, node) in enumerate((("from", first), ("to", second))):
             name = str(data.get(f"{end}_node", node))
             if name not in is_host:
@@ -168,7 +169,7 @@ def _read_ends(graph: "nx.Graph[Any]", is_host: Mapping[str, bool], mistakes: li
                 "port": str(data.get(f"{end}_port", f"port{rows[side]}")),
                 "row": rows[side],
                 "peer": rows[1 - side],
-                "rate_bps": whole.get("rate_bps", DEFAULT_RATE_BPS),
+                "rate_bps": rate_bps,
                 "delay_ps": whole.get(f"{end}_delay_ps", DEFAULT_CABLE_MM * CABLE_DELAY_PS_PER_MM),
                 "nic": nic,
                 "rail": whole.get(f"{end}_rail", NO_RAIL),

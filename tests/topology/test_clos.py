@@ -181,7 +181,16 @@ def test_counts_below_one_are_refused_together() -> None:
     assert [mistake.where for mistake in raised.value.mistakes] == ["num_hosts", "hosts_per_tor_set", "tiers"]
 
 
-def test_cores_in_two_tiers_are_refused() -> None:
-    """A setting that could have no effect is a mistake of the reader, not a detail."""
-    with pytest.raises(FabricError, match="num_cores: 2 cores with two tiers"):
-        build_clos(ClosSpec(num_hosts=16, hosts_per_tor_set=4, tiers=2, num_cores=2))
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_cores": 2}, "num_cores: 2 cores with two tiers"),
+        ({"tor_sets_per_pod": 2}, "tor_sets_per_pod: 2 of 4 ToR sets"),
+        ({"aggregation_oversubscription": 2}, "aggregation_oversubscription: 2:1 with two tiers"),
+        ({"oversubscription": 2, "uplinks_per_tor": 1}, "oversubscription: 2:1, and 1 uplinks_per_tor"),
+    ],
+)
+def test_settings_without_effect_are_refused(change: dict[str, Any], message: str) -> None:
+    """A setting that could change nothing is a misunderstanding, which a silent fabric would hide."""
+    with pytest.raises(FabricError, match=message):
+        build_clos(replace(ClosSpec(num_hosts=16, hosts_per_tor_set=4, tiers=2), **change))

@@ -34,11 +34,10 @@ def slow_path(fabric: Fabric, source: int, destination: int, source_port: int, s
         node = int(fabric.port_node_P[peer])
         return node if fabric.node_kind_N[node] == NodeKind.SWITCH else None
 
-    for port in range(fabric.num_ports):
-        node = int(fabric.port_node_P[port])
+    for port, owner in enumerate(fabric.port_node_P.tolist()):
         behind = node_behind(port)
-        if fabric.node_kind_N[node] == NodeKind.SWITCH and behind is not None:
-            graph.add_edge(node, behind)
+        if fabric.node_kind_N[owner] == NodeKind.SWITCH and behind is not None:
+            graph.add_edge(owner, behind)
     distance = nx.single_source_shortest_path_length(graph, "end")
     header = FiveTuples(
         source_ipv4_F=fabric.nic_ipv4_C[[source]],

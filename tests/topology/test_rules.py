@@ -107,7 +107,7 @@ def test_many_breaches_of_one_rule_are_summed_up() -> None:
     """49,152 ports with a wrong rate are MAX_SHOWN lines and a count, not 49,152 lines."""
     fabric = build_clos(ClosSpec(num_hosts=1536, hosts_per_tor_set=64))
     with pytest.raises(FabricError) as raised:
-        replace(fabric, port_rate_bps_P=np.zeros(fabric.num_ports))
+        replace(fabric, port_rate_bps_P=np.zeros(fabric.num_ports, np.int64))
     assert len(raised.value.mistakes) == MAX_SHOWN + 1
     assert raised.value.mistakes[-1].found == f"{49_152 - MAX_SHOWN} more ports break the rule port-rate"
 

@@ -136,6 +136,12 @@ def _plan_tor(spec: ClosSpec, num_nics: int) -> int:
         f"together at most the port's {format_rate(spec.uplink_rate_bps)}",
     )
     uplinks = spec.uplinks_per_tor
+    _require(
+        uplinks is None or spec.oversubscription == 1,
+        "oversubscription",
+        f"{spec.oversubscription}:1, and {uplinks} uplinks_per_tor",
+        "one of the two: each follows from the other",
+    )
     if uplinks is None:
         uplinks, rest = divmod(num_nics * spec.nic_rate_bps, spec.oversubscription * spec.uplink_rate_bps)
         _require(
@@ -158,6 +164,13 @@ def _plan_pod(spec: ClosSpec, num_sets: int, downlinks_per_set: int) -> int:
             "tor_sets_per_pod",
             f"{spec.tor_sets_per_pod} of {num_sets} ToR sets",
             "with two tiers, all of them in one pod",
+            "use three tiers",
+        )
+        _require(
+            spec.aggregation_oversubscription == 1,
+            "aggregation_oversubscription",
+            f"{spec.aggregation_oversubscription}:1 with two tiers",
+            "nothing above the aggregation switches, so 1",
             "use three tiers",
         )
         _require_ports(spec, "aggregation switch", num_sets * downlinks_per_set, 0, "use three tiers")

@@ -1,0 +1,168 @@
+"""Documents: plain values with lines, nothing executed, nothing without a bound."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foundation.documents import MAX_BYTES, MAX_DEPTH, Document, load_json, load_yaml
+from foundation.errors import InputError
+
+TEXT = """\
+name: lab   # line 1
+links:
+  - from: a
+    to: {node: b, port: 1}
+  - from: c
+"""
+
+
+def loaded(tmp_path: Path, text: str, name: str = "file.yaml") -> Document:
+    """Read text as a file of this name."""
+    path = tmp_path / name
+    path.write_text(text)
+    return load_json(path) if name.endswith(".json") else load_yaml(path)
+
+
+def refusal(tmp_path: Path, text: str, name: str = "file.yaml") -> str:
+    """Return the message for a text that is refused, with the path cut off."""
+    with pytest.raises(InputError) as raised:
+        loaded(tmp_path, text, name)
+    return str(raised.value).replace(str(tmp_path / name), "")
+
+
+def test_values_and_their_lines(tmp_path: Path) -> None:
+    """A key's line is where the key stands; of a path that goes on, the deepest part that exists counts."""
+    document = loaded(tmp_path, TEXT)
+    assert document.tree == {"name": "lab", "links": [{"from": "a", "to": {"node": "b", "port": 1}}, {"from": "c"}]}
+    assert [document.line(*keys) for keys in ((), ("links",), ("links", 0), ("links", 0, "to", "port"))] == [1, 2, 3, 4]
+    assert document.line("links", 1, "to", "port") == 5
+    assert document.where("links", 1, "from").endswith("file.yaml:5: links[1].from")
+
+
+def test_json_has_lines_too(tmp_path: Path) -> None:
+    """Lines of keys, of list items, and behind strings full of brackets."""
+    text = '{"a": "}{][,:\\"",\n "b": [1,\n  {"c": null}],\n "d":\n {"e": []}}'
+    document = loaded(tmp_path, text, "file.json")
+    found = [document.line(*keys) for keys in (("a",), ("b",), ("b", 1), ("b", 1, "c"), ("d",), ("d", "e"))]
+    assert found == [1, 2, 3, 3, 4, 5]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(-(10**17), 10**17) | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+        max_leaves=12,
+    )
+)
+def test_yaml_agrees_with_its_reference_writer(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
+    """What PyYAML writes of plain values is read back as it was."""
+    path = tmp_path_factory.getbasetemp() / "written.yaml"
+    path.write_text(yaml.safe_dump({"value": value}, allow_unicode=False))
+    assert load_yaml(path).tree == {"value": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("on", "on"),
+        ("1:30", "1:30"),
+        ("2026-01-01", "2026-01-01"),
+        ("012", 12),
+        ("0x1F", 31),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("~", None),
+        ("true", True),
+        ("'7'", "7"),
+        ("400 Gbps", "400 Gbps"),
+        ("9" * 19, "9" * 19),
+    ],
+)
+def test_only_the_core_schema_has_meaning(text: str, value: Any, tmp_path: Path) -> None:
+    """YAML 1.1 would make `no` false, `1:30` ninety and a day a date."""
+    assert loaded(tmp_path, f"key: {text}\n").tree == {"key": value}
+
+
+def test_aliases_and_merges_are_unfolded(tmp_path: Path) -> None:
+    """An anchor's values stand wherever it is named; keys of one's own come before merged ones."""
+    document = loaded(tmp_path, "base: &b {x: 1, y: 2}\nfirst: *b\nsecond:\n  <<: *b\n  y: 3\n")
+    assert document.tree["first"] == {"x": 1, "y": 2}
+    assert document.tree["second"] == {"x": 1, "y": 3}
+    assert document.line("second", "x") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2\n", ":2: the key 'a' a second time\n  allowed: each key once, as text"),
+        ("{[1]: 2}\n", ":1: a key that is no text\n  allowed: each key once, as text"),
+        ("a: !!python/object/apply:os.system [x]\n", ":1: the tag 'tag:yaml.org,2002:python/object/apply:os.system'\n"
+         "  allowed: values without tags"),
+        ("a: 1\n---\nb: 2\n", ":2: a second document (---)\n  allowed: one document in a file"),
+        ("a: *b\n", ":1: alias *b of what does not stand before it\n  allowed: an anchor before its alias"),
+        ("<<: 7\n", ":1: a merge (<<) of what is no mapping\n  allowed: each key once, as text"),
+        ("[" * (MAX_DEPTH + 1), f":1: values nested too deeply\n  allowed: {MAX_DEPTH} levels"),
+        ("", ": an empty file"),
+        ("# a comment\n", ": an empty file"),
+        ("a: [1\n", ":2: no YAML: did not find expected ',' or ']'"),
+    ],
+)  # fmt: skip
+def test_refusals_say_where_and_why(text: str, message: str, tmp_path: Path) -> None:
+    """Each surprise of YAML is one message with its line."""
+    assert refusal(tmp_path, text) == message
+
+
+def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
+    """Nine levels of ten aliases each would be 10^9 values from ten lines."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    assert "more values than can be used, counting what aliases unfold to" in refusal(tmp_path, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1,\n "a": 2}', ": no JSON that can be used: the key 'a' stands twice in one object"),
+        ('{"a": NaN}', ": no JSON that can be used: NaN is no number"),
+        ('{"a": 1e999}', ": no JSON that can be used: 1e999 is no number"),
+        ('{"a": 12345678901234567890}', ": no JSON that can be used: a whole number of 20 digits"),
+        ('{"a":\n oops}', ":2: no JSON: Expecting value at column 2"),
+        ("[" * 100_000, ": values nested too deeply to read"),
+    ],
+)
+def test_json_refusals(text: str, message: str, tmp_path: Path) -> None:
+    """What Python's reader lets through, or answers with a traceback, is refused."""
+    assert refusal(tmp_path, text, "file.json") == message
+
+
+@pytest.mark.parametrize("name", ["noise.yaml", "noise.json"])
+def test_a_hundred_megabytes_are_refused_unread(name: str, tmp_path: Path) -> None:
+    """A sparse file of that size is refused by its size alone."""
+    path = tmp_path / name
+    path.touch()
+    os.truncate(path, 100 * 2**20)
+    with pytest.raises(InputError) as raised:
+        load_json(path) if name.endswith("json") else load_yaml(path)
+    assert str(raised.value) == f"{path}: a file of 104857600 bytes\n  allowed: at most {MAX_BYTES} bytes"
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    """The message says where the text ends."""
+    path = tmp_path / "file.yaml"
+    path.write_bytes(b"a: \xff\n")
+    with pytest.raises(InputError, match="not text: byte 3 is no UTF-8"):
+        load_yaml(path)
+
+
+def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    """Both are told apart."""
+    with pytest.raises(InputError, match="not a file"):
+        load_yaml(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        load_yaml(tmp_path / "missing.yaml")

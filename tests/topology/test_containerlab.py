@@ -1,0 +1,104 @@
+"""Containerlab files: both link forms, what is skipped, and every mistake at once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from foundation.errors import InputError
+from topology.fabric import Fabric
+from topology.files import write_fabric
+from topology.importers.containerlab import load_containerlab
+
+
+def loaded(tmp_path: Path, text: str) -> Fabric:
+    """Read a topology given as text."""
+    path = tmp_path / "lab.clab.yml"
+    path.write_text(text)
+    return load_containerlab([path]).fabric
+
+
+def test_golden_lab_gives_golden_fabric(golden: Path, tmp_path: Path) -> None:
+    """Brief and extended links, groups, defaults, labels and a variable: the whole file, byte for byte."""
+    write_fabric(load_containerlab([golden / "lab.clab.yml"]).fabric, tmp_path / "fabric.json")
+    assert (tmp_path / "fabric.json").read_text() == (golden / "lab.fabric.json").read_text()
+
+
+def test_what_was_skipped_and_assumed_is_noted(golden: Path) -> None:
+    """A variable's default, two links that leave the lab, and six links without a rate."""
+    path = golden / "lab.clab.yml"
+    assert load_containerlab([path]).notes == (
+        f"{path}:39: topology.links[6].endpoints[1]: ${{PORT:=e1-2}} taken as 'e1-2'",
+        f"{path}:41: topology.links[8]: a link to mgmt-net skipped",
+        f"{path}:42: topology.links[9]: a link of type host skipped",
+        "links without a rate, taken to run at 100 Gbps: 6",
+    )
+
+
+def test_every_mistake_is_told_with_its_line(golden: Path) -> None:
+    """A file with thirteen mistakes is reported once."""
+    with pytest.raises(InputError) as raised:
+        load_containerlab([golden / "broken.clab.yml"])
+    assert str(raised.value).replace(f"{golden}/", "") + "\n" == (golden / "broken.clab.txt").read_text()
+
+
+def test_every_interface_of_a_host_is_a_nic(golden: Path) -> None:
+    """server1 has two cables, so two NICs; the switch made of a linux node has none."""
+    fabric = load_containerlab([golden / "lab.clab.yml"]).fabric
+    assert [fabric.nic_label(nic) for nic in range(fabric.num_nics)] == [
+        "server1:eth1",
+        "server1:eth2",
+        "server2:eth1",
+        "server3:eth1",
+    ]
+
+
+def test_tiers_are_counted_from_the_hosts(tmp_path: Path) -> None:
+    """A chain of host, leaf, spine and a spine's neighbour, none of them labelled: 0, 1, 2, 3."""
+    fabric = loaded(
+        tmp_path,
+        "topology:\n  nodes:\n    h: {kind: linux}\n    a: {kind: srl}\n    b: {kind: srl}\n    c: {kind: srl}\n"
+        '  links:\n    - endpoints: ["h:e", "a:1"]\n    - endpoints: ["a:2", "b:1"]\n'
+        '    - endpoints: ["b:2", "c:1"]\n',
+    )
+    assert fabric.node_tier_N.tolist() == [0, 1, 2, 3]
+    assert fabric.name == "lab"
+
+
+def test_default_rate_can_be_chosen(golden: Path) -> None:
+    """Only links without a label take it."""
+    fabric = load_containerlab([golden / "lab.clab.yml"], default_rate_bps=25).fabric
+    assert np.unique(fabric.port_rate_bps_P).tolist() == [25, 400_000_000_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", ":1\n: not a mapping"),
+        ("name: x\n", ":1: topology: nothing"),
+        ("topology: {}\n", ":1: topology.nodes: nothing"),
+        ("topology: {nodes: {}}\n", "no nodes"),
+        ("topology: {nodes: {a: {kind: linux}}, links: 7}\n", ":1: topology.links: not a list of links"),
+        ("topology: {nodes: {a: {kind: linux}, a: {kind: linux}}}\n", ":1: the key 'a' a second time"),
+        ("topology: {nodes: {a: {kind: ['linux']}}}\n", ":1: topology.nodes.a.kind: a list"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    """The message says where the shape departs from a topology's."""
+    with pytest.raises(InputError) as raised:
+        loaded(tmp_path, text)
+    assert message.replace(":1\n", ":1") in str(raised.value)
+
+
+def test_a_second_file_is_refused(golden: Path) -> None:
+    """A containerlab file is a whole lab."""
+    with pytest.raises(InputError, match="a second file\n  allowed: one file of this format"):
+        load_containerlab([golden / "lab.clab.yml", golden / "broken.clab.yml"])
+
+
+def test_mistakes_stop_at_a_hundred(tmp_path: Path) -> None:
+    """Ten thousand wrong links are a hundred messages, in bounded time."""
+    links = "".join(f'    - endpoints: ["x{row}:1", "y{row}:1"]\n' for row in range(10_000))
+    with pytest.raises(InputError) as raised:
+        loaded(tmp_path, f"topology:\n  nodes:\n    a: {{kind: linux}}\n  links:\n{links}")
+    assert len(raised.value.mistakes) == 100

@@ -1,0 +1,112 @@
+"""SONiC configurations: both shapes of DEVICE_NEIGHBOR, both forms of tables, several switches joined."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foundation.errors import InputError
+from topology.fabric import Fabric
+from topology.files import write_fabric
+from topology.importers.sonic import load_sonic
+
+
+def config(name: str, ports: dict[str, dict[str, str]], neighbours: dict[str, Any], **tables: Any) -> dict[str, Any]:
+    """Return a configuration with these ports and neighbours."""
+    metadata = {"localhost": {"hostname": name, "type": "ToRRouter"}}
+    return {"DEVICE_METADATA": metadata, "PORT": ports, "DEVICE_NEIGHBOR": neighbours, **tables}
+
+
+def loaded(tmp_path: Path, *configs: dict[str, Any]) -> Fabric:
+    """Read configurations given as trees."""
+    paths = []
+    for row, tree in enumerate(configs):
+        paths.append(tmp_path / f"switch{row}.json")
+        paths[-1].write_text(json.dumps(tree, indent=1))
+    return load_sonic(paths).fabric
+
+
+def test_golden_configurations_give_golden_fabric(golden: Path, tmp_path: Path) -> None:
+    """A ToR keyed by local port and a flat leaf keyed by neighbour tell of the same link, one by its alias."""
+    imported = load_sonic([golden / "tor1.config_db.json", golden / "leaf1.config_db.json"])
+    write_fabric(imported.fabric, tmp_path / "fabric.json")
+    assert (tmp_path / "fabric.json").read_text() == (golden / "sonic.fabric.json").read_text()
+    assert imported.notes == (
+        f"{golden}/tor1.config_db.json:15: DEVICE_NEIGHBOR.Ethernet16: the link on Ethernet16, which is down, left out",
+        "links without a cable length, taken as 10 m: 1",
+    )
+
+
+def test_every_mistake_is_told_with_its_line(golden: Path) -> None:
+    """Five mistakes in four tables, one report."""
+    with pytest.raises(InputError) as raised:
+        load_sonic([golden / "broken.config_db.json"])
+    assert str(raised.value).replace(f"{golden}/", "") + "\n" == (golden / "broken.config_db.txt").read_text()
+
+
+def test_flat_and_nested_tables_are_the_same(tmp_path: Path) -> None:
+    """`PORT|Ethernet0` is PORT's row Ethernet0."""
+    nested = config("t", {"Ethernet0": {"speed": "100000"}}, {"Ethernet0": {"name": "servers1", "port": "eth0"}})
+    flat = {f"{table}|{key}": row for table, rows in nested.items() for key, row in rows.items()}
+    first, second = loaded(tmp_path, nested), loaded(tmp_path, flat)
+    assert first.node_name_N == second.node_name_N
+    assert [first.link_label(0), first.port_rate_bps_P[0]] == [second.link_label(0), second.port_rate_bps_P[0]]
+
+
+def test_neighbours_keyed_by_name_are_read(tmp_path: Path) -> None:
+    """The documented shape: the neighbour is the key, and says which local port it is on."""
+    fabric = loaded(tmp_path, config("t", {"Ethernet4": {}}, {"spine": {"local_port": "Ethernet4", "port": "e7"}}))
+    assert fabric.link_label(0) == "t:Ethernet4 -> spine:e7"
+
+
+def test_a_neighbours_missing_port_gets_a_name(tmp_path: Path) -> None:
+    """It is named after what it leads to, so that no two are alike."""
+    fabric = loaded(tmp_path, config("t", {"Ethernet4": {}}, {"Ethernet4": {"name": "spine"}}))
+    assert fabric.link_label(0) == "t:Ethernet4 -> spine:to-t-Ethernet4"
+
+
+def test_metadata_decides_what_is_a_host(tmp_path: Path) -> None:
+    """A type comes before a name: `serverfarm` is a ToR, `node1` a server; without type the name decides."""
+    names = ("serverfarm", "node1", "Servers3", "other")
+    fabric = loaded(
+        tmp_path,
+        config(
+            "t",
+            {f"Ethernet{row}": {} for row in range(4)},
+            {f"Ethernet{row}": {"name": name, "port": "e0"} for row, name in enumerate(names)},
+            DEVICE_NEIGHBOR_METADATA={"serverfarm": {"type": "ToRRouter"}, "node1": {"type": "Server"}},
+        ),
+    )
+    hosts = {fabric.node_name_N[node] for node in fabric.nic_host_C}
+    assert hosts == {"node1", "Servers3"}
+
+
+def test_two_speeds_of_one_link_are_a_mistake(tmp_path: Path) -> None:
+    """Both ends are configured, and differently: one of the files is wrong."""
+    first = config("a", {"Ethernet0": {"speed": "100000"}}, {"Ethernet0": {"name": "b", "port": "Ethernet0"}})
+    second = config("b", {"Ethernet0": {"speed": "40000"}}, {"Ethernet0": {"name": "a", "port": "Ethernet0"}})
+    with pytest.raises(InputError, match="a link of 100 Gbps here and 40 Gbps at Ethernet0"):
+        loaded(tmp_path, first, second)
+
+
+def test_neighbours_that_contradict_each_other_are_a_mistake(tmp_path: Path) -> None:
+    """a says that its port leads to b's, and b says that this port leads to c."""
+    first = config("a", {"Ethernet0": {}}, {"Ethernet0": {"name": "b", "port": "Ethernet0"}})
+    second = config("b", {"Ethernet0": {}}, {"Ethernet0": {"name": "c", "port": "Ethernet0"}})
+    with pytest.raises(InputError, match="the interface b:Ethernet0 a second time"):
+        loaded(tmp_path, first, second)
+
+
+def test_the_same_switch_twice_is_a_mistake(tmp_path: Path) -> None:
+    """Two files of one hostname."""
+    tree = config("a", {}, {})
+    with pytest.raises(InputError, match="the switch 'a' a second time"):
+        loaded(tmp_path, tree, tree)
+
+
+@pytest.mark.parametrize("tree", [[], {}, {"PORT": 7}, {"DEVICE_METADATA": {"localhost": ["hostname"]}}])
+def test_what_is_no_configuration_is_refused(tree: Any, tmp_path: Path) -> None:
+    """Without a hostname a file cannot be joined to others."""
+    with pytest.raises(InputError, match="no hostname, so no switch configuration"):
+        loaded(tmp_path, tree)
