@@ -47,7 +47,7 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
     params = params_record(module, settings)
     flow = flow_dtype(module)
     records = (from_dtype(params.dtype), from_dtype(flow))
-    wrap = _FunctionWrapper()
+    wrap = FunctionWrapper()
     entries = {event: _compile_entry(event, wrap(handler), records) for event, handler in handlers(module).items()}
     return CompiledLaw(
         name=law_name(module),
@@ -60,7 +60,7 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
     )
 
 
-class _FunctionWrapper:
+class FunctionWrapper:
     """Wraps plain functions for Numba, and with them the plain functions they name, each once."""
 
     def __init__(self) -> None:

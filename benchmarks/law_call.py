@@ -1,0 +1,135 @@
+"""What a law written in Python costs: a call through its C pointer, the same code inlined, and getting it ready.
+
+The loop that calls is compiled too, as an engine's is. `on_cnp` cuts the rate, `on_send` counts bytes below line rate,
+which is what they do for most of a run. A law is ready once a new process has found and compiled it, the compiler's own
+start included.
+
+Run: `python -m benchmarks.run law_call`
+"""
+
+import ctypes
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+from cc import dcqcn
+from cc.checking import handlers
+from cc.compiling import FunctionWrapper, compile_law
+from cc.interface import CompiledLaw
+from cc.interpreting import HandCalledLaw
+from cc.records import new_flow
+
+RUNS = 7
+NUM_CALLS = 5_000_000
+PS_BETWEEN_CNPS = 60_000_000
+SENT_BYTES = 4096
+NEVER_FULL = {"byte_counter_bytes": 10**12}  # so that the rate stays below line rate
+READY = """
+import time
+from cc.compiling import compile_law
+from cc.loading import load_law
+compile_law(load_law("{name}"))
+print(time.process_time())
+"""
+
+Loop = Callable[[Any, Any, int], int]  # params, flow, number of calls
+
+
+def benchmarks() -> list[dict[str, Any]]:
+    """Return nanoseconds a call and processor seconds until a law is ready, as rows of benchmarks/results.json."""
+    law = compile_law(dcqcn, NEVER_FULL)
+    wrap = FunctionWrapper()
+    return [
+        _row("cc.law-call.dcqcn.on_cnp.pointer", "ns", _call_ns(law, _cnp_by_pointer(law))),
+        _row("cc.law-call.dcqcn.on_cnp.inlined", "ns", _call_ns(law, _cnp_inlined(wrap(handlers(dcqcn)["on_cnp"])))),
+        _row("cc.law-call.dcqcn.on_send.pointer", "ns", _call_ns(law, _send_by_pointer(law))),
+        _row("cc.law-call.dcqcn.on_send.inlined", "ns", _call_ns(law, _send_inlined(wrap(handlers(dcqcn)["on_send"])))),
+        *(_row(f"cc.law-ready.{name}", "s", _ready_s(name)) for name in ("none", "dcqcn")),
+    ]
+
+
+def _cnp_by_pointer(law: CompiledLaw) -> Loop:
+    handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+        law.handler_address["on_cnp"]
+    )
+
+    def loop(params: Any, flow: Any, num_calls: int) -> int:
+        statuses = 0
+        for call in range(num_calls):
+            statuses += handler(params.ctypes.data, flow.ctypes.data, call * PS_BETWEEN_CNPS)
+        return statuses
+
+    return _compiled(loop)
+
+
+def _cnp_inlined(handler: Any) -> Loop:
+    def loop(params: Any, flow: Any, num_calls: int) -> int:
+        statuses = 0
+        for call in range(num_calls):
+            statuses += handler(params[0], flow[0], call * PS_BETWEEN_CNPS)
+        return statuses
+
+    return _compiled(loop)
+
+
+def _send_by_pointer(law: CompiledLaw) -> Loop:
+    handler = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+        law.handler_address["on_send"]
+    )
+
+    def loop(params: Any, flow: Any, num_calls: int) -> int:
+        statuses = 0
+        for call in range(num_calls):
+            statuses += handler(params.ctypes.data, flow.ctypes.data, call, SENT_BYTES)
+        return statuses
+
+    return _compiled(loop)
+
+
+def _send_inlined(handler: Any) -> Loop:
+    def loop(params: Any, flow: Any, num_calls: int) -> int:
+        statuses = 0
+        for call in range(num_calls):
+            statuses += handler(params[0], flow[0], call, SENT_BYTES)
+        return statuses
+
+    return _compiled(loop)
+
+
+def _compiled(loop: Loop) -> Loop:
+    compiled: Loop = njit(error_model="numpy")(loop)
+    return compiled
+
+
+def _call_ns(law: CompiledLaw, loop: Loop) -> list[float]:
+    """Return processor time per call of each run, on a flow that has just had its first CNP."""
+    by_hand = HandCalledLaw(law)
+    flow = new_flow(law.flow_dtype, line_rate_bps=400e9)
+    loop(law.params, flow, 1)
+    found = []
+    for _ in range(RUNS):
+        by_hand.call("on_start", flow, 0)
+        by_hand.call("on_cnp", flow, 0)
+        started_ns = time.process_time_ns()
+        loop(law.params, flow, NUM_CALLS)
+        found.append((time.process_time_ns() - started_ns) / NUM_CALLS)
+    return found
+
+
+def _ready_s(name: str) -> list[float]:
+    command = [sys.executable, "-c", READY.format(name=name)]
+    return [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(RUNS)]
+
+
+def _row(name: str, unit: str, values: list[float]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "value": statistics.median(values),
+        "unit": unit,
+        "spread": f"median of {RUNS}, {min(values):.2f} to {max(values):.2f}",
+    }
