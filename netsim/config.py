@@ -56,7 +56,9 @@ class PfcConfig:
     xoff_bytes: int | None = _setting(None, "fill at which to pause; by default the buffer less the headroom")
     xon_bytes: int | None = _setting(None, "fill at which to resume; by default four fifths of xoff")
     headroom_bytes: int | None = _setting(None, "room above xoff; by default computed from cable delay and rate")
-    response_ns: int | None = _setting(None, "from a pause frame to silence; by default the standard's bound for the rate")
+    response_ns: int | None = _setting(
+        None, "from a pause frame to silence; by default the standard's bound for the rate"
+    )
 
     def __post_init__(self) -> None:
         for name in ("buffer_bytes", "xoff_bytes", "xon_bytes", "headroom_bytes"):
@@ -76,8 +78,8 @@ class PacketConfig:
         ACK_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES, "an acknowledgement or notification on the wire; no packet is shorter"
     )
     ack_every_packets: int = _setting(1, "packets per acknowledgement; the last of a message always has one")
-    ecn: EcnConfig = _setting(EcnConfig(), "marking")
-    pfc: PfcConfig = _setting(PfcConfig(), "priority flow control")
+    ecn: EcnConfig = field(default=EcnConfig(), metadata={"help": "marking"})
+    pfc: PfcConfig = field(default=PfcConfig(), metadata={"help": "priority flow control"})
     cnp_interval_ns: int = _setting(4_000, "least time between two congestion notifications of a queue pair")
     retransmission_timeout_ns: int = _setting(67_108_864, "InfiniBand's timer 14: 4.096 us * 2**14")
     retry_limit: int = _setting(7, "timeouts without progress after which a queue pair fails on the next")

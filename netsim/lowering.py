@@ -154,7 +154,9 @@ def _check_paths(fabric: Fabric, port_QDH: NDArray[np.int64]) -> None:
         starts_at_nic_QD = is_hop_QDH[:, :, 0] & (fabric.port_nic_P[port_QDH[:, :, 0]] != NO_NIC)
         is_right = bool((is_joined_QDH | ~has_next_QDH).all() and starts_at_nic_QD.all())
     if not is_right:
-        raise RouteError(Mistake(where="network", found="a path that does not run from NIC to NIC", allowed="one that does"))
+        raise RouteError(
+            Mistake(where="network", found="a path that does not run from NIC to NIC", allowed="one that does")
+        )
 
 
 def _check_ports(fabric: Fabric) -> None:
@@ -190,7 +192,9 @@ def _check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) 
     packets_Q = np.bincount(traffic.qp_N[on_fabric_N], weights=packets_N, minlength=1)
     if packets_Q.max() >= PATH_END or len(traffic) >= PATH_END:
         raise TraceError(
-            Mistake(where="traffic trace", found=f"{packets_Q.max():.3g} packets of one queue pair", allowed="2**32 - 2")
+            Mistake(
+                where="traffic trace", found=f"{packets_Q.max():.3g} packets of one queue pair", allowed="2**32 - 2"
+            )
         )
 
 

@@ -57,9 +57,7 @@ def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulatio
     arrays: dict[str, Any] = {key: value for key, value in vars(inputs).items() if key not in ("settings", "flow")}
     return _engine.Simulation(
         settings=settings,
-        law=_engine.Law(
-            handlers=law.handler_address, params=law.params.ctypes.data, uses_telemetry=law.uses_telemetry
-        ),
+        law=_engine.Law(handlers=law.handler_address, params=law.params.ctypes.data, uses_telemetry=law.uses_telemetry),
         flow=inputs.flow.view("u1"),
         flow_bytes=inputs.flow.dtype.itemsize,
         **arrays,

@@ -1,4 +1,5 @@
-// The Python module `netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock, columns out.
+// The Python module `netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock, columns
+// out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -120,7 +121,8 @@ Columns port_columns(const Simulation& simulation) {
     return {
         {"tx_bytes", column(ports, [](const Port& port) { return port.tx_bytes; })},
         {"tx_packets",
-         column(ports, [](const Port& port) { return std::int64_t{port.tx_packets[DATA]} + port.tx_packets[CONTROL]; })},
+         column(ports,
+                [](const Port& port) { return std::int64_t{port.tx_packets[DATA]} + port.tx_packets[CONTROL]; })},
         {"data_packets", column(ports, [](const Port& port) { return port.tx_packets[DATA]; })},
         {"dropped_packets", column(ledgers, [](const PortLedger& ledger) { return ledger.dropped_packets; })},
         {"ecn_marked_packets", column(ledgers, [](const PortLedger& ledger) { return ledger.marked_packets; })},
@@ -234,10 +236,12 @@ NB_MODULE(_engine, module) {
         .def_rw("max_samples", &Settings::max_samples)
         .def_rw("random_key", &Settings::random_key);
 
-    nb::class_<Law>(module, "Law").def("__init__", [](Law* law, const std::map<std::string, std::uintptr_t>& handlers,
-                                                      std::uintptr_t params, bool uses_telemetry) {
-        new (law) Law(make_law(handlers, params, uses_telemetry));
-    }, nb::kw_only(), "handlers"_a, "params"_a, "uses_telemetry"_a);
+    nb::class_<Law>(module, "Law")
+        .def(
+            "__init__",
+            [](Law* law, const std::map<std::string, std::uintptr_t>& handlers, std::uintptr_t params,
+               bool uses_telemetry) { new (law) Law(make_law(handlers, params, uses_telemetry)); },
+            nb::kw_only(), "handlers"_a, "params"_a, "uses_telemetry"_a);
 
     nb::class_<Simulation>(module, "Simulation")
         .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "port_rate_bps"_a, "port_delay_ps"_a,

@@ -94,8 +94,8 @@ template <bool has_extras>
 void Engine<has_extras>::take_samples() {
     for (const std::uint32_t port : probed_ports) {
         const Port& probed = ports[port];
-        samples.push_back({now_ps, port, probed.queued_bytes, static_cast<std::int64_t>(probed.tx_bytes),
-                           probed.is_paused});
+        samples.push_back(
+            {now_ps, port, probed.queued_bytes, static_cast<std::int64_t>(probed.tx_bytes), probed.is_paused});
     }
 }
 

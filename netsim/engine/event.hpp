@@ -1,7 +1,7 @@
 // Events and their order: strictly by time, then kind, then the port, queue pair or transfer they are about.
 //
-// An event is packed into 64 bits: offset in its slot (12) | kind (3) | id (24) | packet (25). Comparing two keys of one
-// slot as integers is comparing (time, kind, id). The order of insertion never matters.
+// An event is packed into 64 bits: offset in its slot (12) | kind (3) | id (24) | packet (25). Comparing two keys of
+// one slot as integers is comparing (time, kind, id). The order of insertion never matters.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The event queue: a wheel of slots, each a cache line of seven keys and a link to its overflow.
 //
-// A slot is unordered until its turn comes; then its keys are copied out and sorted. Its width adapts between 256 ps and
-// 4 ns so that a slot holds 5 to 12 events, the range where sorting networks are at their best; the width never changes
-// the order of events. What lies beyond the wheel waits in a heap and joins its slot when that opens.
+// A slot is unordered until its turn comes; then its keys are copied out and sorted. Its width adapts between 256 ps
+// and 4 ns so that a slot holds 5 to 12 events, the range where sorting networks are at their best; the width never
+// changes the order of events. What lies beyond the wheel waits in a heap and joins its slot when that opens.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// A congestion-control law as the engine sees it: C pointers to its handlers, and records laid out by `cc/interface.py`.
+// A congestion-control law as the engine sees it: C pointers to its handlers, and records laid out by
+// `cc/interface.py`.
 #pragma once
 
 #include <cstdint>

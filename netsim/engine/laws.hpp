@@ -1,8 +1,8 @@
 // Laws: handlers are called, what they wrote is checked and obeyed, and their deadlines are kept.
 //
 // A queue pair has one pending timer event at most that matters, for the earliest of its retransmission timeout and the
-// law's deadlines. A deadline that moves later leaves the event alone (it re-arms when it fires); one that moves earlier
-// pushes another, and the older one finds itself overtaken.
+// law's deadlines. A deadline that moves later leaves the event alone (it re-arms when it fires); one that moves
+// earlier pushes another, and the older one finds itself overtaken.
 #pragma once
 
 #include <algorithm>

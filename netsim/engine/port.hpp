@@ -1,8 +1,8 @@
 // A directed port: a transmitter with two queues, the wire behind it, and the buffer the wire ends in.
 //
-// Everything a packet needs at a hop stands in one cache line (Port); what is rare or only counted stands in PortLedger.
-// The ingress buffer and its thresholds belong to the node behind the wire, but are kept with the port that fills them:
-// that port is also the one which a pause frame stops.
+// Everything a packet needs at a hop stands in one cache line (Port); what is rare or only counted stands in
+// PortLedger. The ingress buffer and its thresholds belong to the node behind the wire, but are kept with the port that
+// fills them: that port is also the one which a pause frame stops.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct alignas(64) PortLedger {
     std::uint32_t pause_frames = 0;  // sent to this port; odd while the last one asks for a pause
     std::uint32_t num_pauses = 0;
     std::uint32_t marked_packets = 0;
-    std::uint32_t dropped_packets = 0;  // lost behind this port, on the wire or for want of buffer
+    std::uint32_t dropped_packets = 0;                 // lost behind this port, on the wire or for want of buffer
     std::uint32_t ring_head = NONE, ring_tail = NONE;  // queue pairs that may send, in turn; hosts only
     Picoseconds pause_response_ps = 0;
 };

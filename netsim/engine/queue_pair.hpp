@@ -21,14 +21,14 @@ struct alignas(64) Sender {
     std::uint32_t port = NONE;       // the NIC's
     std::uint32_t ring_next = NONE;  // behind it in the NIC's ring
     std::uint32_t next_sequence = 0, oldest_sequence = 0;
-    std::uint32_t highest_sequence = 0;                  // everything below was sent at least once
-    std::uint32_t end_sequence = 0;                      // after the last packet of the last ready transfer
-    std::uint32_t message_begin = 0, message_end = 0;    // of the transfer being sent
-    std::uint16_t last_payload_bytes = 0;                // of the transfer being sent
-    std::uint16_t last_wire_bytes = 0;                   // of the packet last sent
+    std::uint32_t highest_sequence = 0;                // everything below was sent at least once
+    std::uint32_t end_sequence = 0;                    // after the last packet of the last ready transfer
+    std::uint32_t message_begin = 0, message_end = 0;  // of the transfer being sent
+    std::uint16_t last_payload_bytes = 0;              // of the transfer being sent
+    std::uint16_t last_wire_bytes = 0;                 // of the packet last sent
     SenderState state = SenderState::Waiting;
     std::int64_t in_flight_bytes = 0;  // payload between oldest_sequence and next_sequence
-    Picoseconds last_send_ps = 0;
+    Picoseconds last_send_ps = LONG_AGO;
     Picoseconds gap_ps = 0;  // least time from the last packet to the next, at `rate_bps`
 
     // What acknowledgements and timers touch.
@@ -36,11 +36,11 @@ struct alignas(64) Sender {
     Picoseconds pace_event_ps = NEVER;
     Picoseconds timer_event_ps = NEVER;
     Picoseconds timeout_ps = NEVER;
-    Picoseconds rtt_ps = 0;  // last measured
-    std::uint32_t sending = NONE;  // transfer of next_sequence
-    std::uint32_t oldest = NONE;   // transfer of oldest_sequence
-    std::uint32_t oldest_end = 0;  // its end
-    std::uint32_t newest = NONE;   // last ready transfer
+    Picoseconds rtt_ps = 0;                // last measured
+    std::uint32_t sending = NONE;          // transfer of next_sequence
+    std::uint32_t oldest = NONE;           // transfer of oldest_sequence
+    std::uint32_t oldest_end = 0;          // its end
+    std::uint32_t newest = NONE;           // last ready transfer
     std::uint32_t num_unacknowledged = 0;  // transfers, ready or not
     std::uint32_t num_timeouts = 0;        // since the last progress
 };

@@ -1,7 +1,7 @@
 // Scheduling: when transfers become ready, and what their ends set free.
 //
-// A transfer is ready `delay_ps` after the later of its start and the end of its last dependency, and ends when its last
-// byte is at its destination. The transfers of a queue pair leave in the order they became ready, ties by row.
+// A transfer is ready `delay_ps` after the later of its start and the end of its last dependency, and ends when its
+// last byte is at its destination. The transfers of a queue pair leave in the order they became ready, ties by row.
 // Left out: contention on NVLink, which moves every transfer at its full rate.
 #pragma once
 

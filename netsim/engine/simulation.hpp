@@ -18,7 +18,8 @@ namespace netsim {
 
 enum class Outcome { Running, Finished, Stalled, TimeLimit };
 
-// The arrays a run is made from. Shapes: P ports, Q queue pairs, H hops + 1, N transfers, D dependencies, S probed ports.
+// The arrays a run is made from. Shapes: P ports, Q queue pairs, H hops + 1, N transfers, D dependencies, S probed
+// ports.
 struct Inputs {
     Settings settings;
     Law law;
@@ -90,18 +91,17 @@ class Simulation {
     std::vector<std::uint32_t> dependent_offset, dependent_row;
     std::vector<std::uint32_t> path;
     const std::uint32_t path_stride;  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
-    std::vector<CacheLine> flows;    // the law's records
-    const std::size_t flow_stride;   // cache lines of a record
+    std::vector<CacheLine> flows;     // the law's records
+    const std::size_t flow_stride;    // cache lines of a record
     std::vector<std::uint32_t> probed_ports;
     std::vector<Sample> samples;
     std::vector<TelemetryRecord> telemetry;  // MAX_TELEMETRY_HOPS for each packet, if the law reads it
 
     PacketCounts data_packets, control_packets;
     std::uint64_t acknowledged_bytes = 0;
-    std::uint32_t num_unfinished = 0;     // transfers
-    std::uint32_t num_open = 0;           // transfers that are ready and not acknowledged, of queue pairs that work
+    std::uint32_t num_unfinished = 0;  // transfers
+    std::uint32_t num_open = 0;        // transfers that are ready and not acknowledged, of queue pairs that work
     std::uint32_t num_transfer_events = 0;
-
 
   protected:
     explicit Simulation(const Inputs& inputs);

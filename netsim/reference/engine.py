@@ -86,7 +86,7 @@ class ReferenceEngine(Forwarding):
         row = transfer.row
         if transfer.times["start_ps"] == NOT_YET or self.inputs.transfer_medium[row] != Medium.FABRIC:
             return 0
-        highest = self.pairs[self.inputs.transfer_qp[row]].highest
+        highest = self.pairs[int(self.inputs.transfer_qp[row])].highest
         return min(highest, transfer.end) - transfer.first + transfer.resent
 
     def _end_if_nothing_is_left(self) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cc.interface import NEVER
@@ -105,7 +104,7 @@ class Pair:
     oldest: int = 0
     highest: int = 0
     in_flight_bytes: int = 0
-    last_send_ps: int = 0
+    last_send_ps: int = -NEVER // 2
     last_wire_bytes: int = 0
     in_ring: bool = False
     has_failed: bool = False

@@ -1,0 +1,97 @@
+"""What the tests of the packet engine share: hosts under one switch, and runs on them."""
+
+from collections.abc import Callable
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cc.compiling import compile_law
+from cc.interface import CompiledLaw
+from cc.loading import load_law
+from foundation.records import RunRecord
+from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from netsim.config import PacketConfig, ProbeConfig
+from netsim.packet import run
+from topology.builders.clos import ClosSpec, build_clos
+from topology.fabric import Fabric
+from topology.hashing import HashSpec
+from topology.network import Network
+from topology.queue_pairs import make_queue_pairs
+from topology.routing import build_network
+
+Rows = list[dict[str, Any]]
+
+
+@cache
+def one_switch(num_hosts: int, rate_bps: int = 100 * 10**9, cable_mm: int = 2_000) -> Fabric:
+    """Return hosts of one NIC each under one ToR; 2 m of cable take 10 ns."""
+    return build_clos(
+        ClosSpec(
+            num_hosts=num_hosts,
+            hosts_per_tor_set=num_hosts,
+            nics_per_host=1,
+            tiers=2,
+            nic_rate_bps=rate_bps,
+            uplink_rate_bps=rate_bps,
+            downlink_split=1,
+            uplinks_per_tor=1,
+            host_cable_mm=cable_mm,
+        )
+    )
+
+
+@cache
+def compiled(name: str) -> CompiledLaw:
+    """Return a built-in law with its defaults."""
+    return compile_law(load_law(name))
+
+
+def traffic_of(rows: Rows) -> TrafficTrace:
+    """Return a trace; a row has bytes, and perhaps qp, medium, start_ps, delay_ps and waits."""
+
+    def column(name: str, default: int) -> np.ndarray:
+        return np.array([row.get(name, default) for row in rows], np.int64)
+
+    return TrafficTrace(
+        source_N=np.zeros(len(rows), np.int64),
+        destination_N=np.zeros(len(rows), np.int64),
+        medium_N=column("medium", Medium.FABRIC),
+        qp_N=np.where(column("medium", Medium.FABRIC) == Medium.FABRIC, column("qp", 0), UNKNOWN),
+        bytes_N=column("bytes", 0),
+        start_ps_N=column("start_ps", 0),
+        delay_ps_N=column("delay_ps", 0),
+        operation_N=np.full(len(rows), UNKNOWN, np.int64),
+        dependencies=Dependencies.from_lists([row.get("waits", []) for row in rows]),
+    )
+
+
+def network_of(fabric: Fabric, pairs: list[tuple[int, int]]) -> Network:
+    """Return the network of queue pairs given as (source NIC, destination NIC)."""
+    source_Q, destination_Q = np.array(pairs, np.int64).T
+    return build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec())
+
+
+@pytest.fixture
+def simulate() -> Callable[..., RunRecord]:
+    """Return a function that runs rows of traffic between pairs of NICs under one switch."""
+
+    def simulate_rows(
+        pairs: list[tuple[int, int]],
+        rows: Rows,
+        config: PacketConfig | None = None,
+        *,
+        law: str | ModuleType | CompiledLaw = "none",
+        fabric: Fabric | None = None,
+        seed: int = 0,
+        probe: ProbeConfig | None = None,
+    ) -> RunRecord:
+        chosen = fabric or one_switch(1 + max(max(pair) for pair in pairs))
+        handlers = compiled(law) if isinstance(law, str) else law
+        ready = compile_law(handlers) if isinstance(handlers, ModuleType) else handlers
+        network = network_of(chosen, pairs)
+        return run(network, traffic_of(rows), ready, config or PacketConfig(), seed=seed, probe=probe)
+
+    return simulate_rows

@@ -1,0 +1,337 @@
+"""Runs whose results can be worked out by hand. 100 Gb/s is 80 ps a byte; every cable takes 10 ns."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cc.compiling import compile_law
+from cc.loading import load_law
+from foundation.errors import LawError
+from foundation.records import RunRecord
+from foundation.traces import Medium
+from netsim import packet
+from netsim.config import EcnConfig, PacketConfig, PfcConfig, ProbeConfig
+from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
+
+Simulate = Callable[..., RunRecord]
+
+BARE = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100)
+FRAME_PS = 80_000  # 1000 B
+ACK_PS = 8_000
+CABLE_PS = 10_000
+
+
+def transfers(record: RunRecord, name: str) -> list[int]:
+    return [int(value) for value in record.tables["transfers"][name]]
+
+
+def test_one_packet_takes_two_serializations_and_two_cables_each_way(simulate: Simulate) -> None:
+    """Store and forward: 2 * (80 + 10) ns there, 2 * (8 + 10) ns back for the acknowledgement."""
+    record = simulate([(0, 1)], [{"bytes": 1000}], BARE)
+    assert transfers(record, "finish_ps") == [2 * (FRAME_PS + CABLE_PS)]
+    assert transfers(record, "acknowledged_ps") == [2 * (FRAME_PS + CABLE_PS) + 2 * (ACK_PS + CABLE_PS)]
+
+
+def test_the_last_packet_carries_only_what_is_left(simulate: Simulate) -> None:
+    """2,500 B are packets of 1000, 1000 and 500 B: the first reaches the switch, which sends for 200 ns."""
+    record = simulate([(0, 1)], [{"bytes": 2500}], BARE)
+    assert transfers(record, "finish_ps") == [FRAME_PS + CABLE_PS + 2500 * 80 + CABLE_PS]
+    assert transfers(record, "packets_sent") == [3]
+
+
+def test_an_empty_message_is_one_packet(simulate: Simulate) -> None:
+    """It has no payload, but crosses the wire as a frame of the least length, 100 B."""
+    record = simulate([(0, 1)], [{"bytes": 0}, {"bytes": 0}], BARE)
+    assert transfers(record, "finish_ps") == [2 * (ACK_PS + CABLE_PS), 2 * (ACK_PS + CABLE_PS) + ACK_PS]
+    assert transfers(record, "packets_sent") == [1, 1]
+
+
+def test_rates_that_divide_no_picosecond_round_up(simulate: Simulate) -> None:
+    """1000 B at 300 Gb/s take 26,666.7 ps; the model's wire is never faster, so 26,667."""
+    record = simulate([(0, 1)], [{"bytes": 1000}], BARE, fabric=one_switch(2, rate_bps=300 * 10**9))
+    assert transfers(record, "finish_ps") == [2 * (26_667 + CABLE_PS)]
+
+
+def test_transfers_of_a_queue_pair_leave_in_the_order_they_become_ready(simulate: Simulate) -> None:
+    """Row 1 starts first; row 0 follows it though its number is lower."""
+    record = simulate([(0, 1)], [{"bytes": 1000, "start_ps": 1_000_000}, {"bytes": 50_000}], BARE)
+    starts = transfers(record, "start_ps")
+    assert starts[1] == 0
+    assert starts[0] == 50 * FRAME_PS
+
+
+def test_a_transfer_starts_its_delay_after_the_last_it_waits_for(simulate: Simulate) -> None:
+    """Data at the destination set the next transfer free, not the acknowledgement at the source."""
+    rows = [{"bytes": 1000}, {"bytes": 2000, "qp": 1}, {"bytes": 1000, "qp": 2, "waits": [0, 1], "delay_ps": 7}]
+    record = simulate([(0, 1), (2, 3), (1, 0)], rows, BARE)
+    finish = transfers(record, "finish_ps")
+    assert transfers(record, "ready_ps")[2] == finish[1] + 7
+    assert finish[1] > finish[0]
+
+
+def test_transfers_off_the_fabric_take_their_delay_and_nvlink_its_rate(simulate: Simulate) -> None:
+    """1 MB at 3.6 Tb/s takes 2,222,223 ps rounded up; a delay moves no bytes."""
+    rows = [
+        {"medium": Medium.NONE, "delay_ps": 500},
+        {"medium": Medium.NVLINK, "bytes": 1_000_000, "waits": [0]},
+        {"bytes": 1000, "waits": [1]},
+    ]
+    record = simulate([(0, 1)], rows, BARE)
+    assert transfers(record, "finish_ps")[:2] == [500, 500 + 2_222_223]
+    assert transfers(record, "ready_ps")[2] == 500 + 2_222_223
+
+
+def test_a_nic_serves_its_queue_pairs_in_turn(simulate: Simulate) -> None:
+    """Three messages of 30 packets share 90 frames; the first to come is one frame ahead of its turn.
+
+    Queue pair 0 sends frames 0, 1, 4, 7 to 85; 1 and 2 alternate for the four that are left.
+    """
+    record = simulate([(0, 1), (0, 2), (0, 3)], [{"bytes": 30_000, "qp": qp} for qp in range(3)], BARE)
+    latency = FRAME_PS + 2 * CABLE_PS
+    assert transfers(record, "finish_ps") == [frames * FRAME_PS + latency for frames in (86, 89, 90)]
+
+
+def test_one_acknowledgement_covers_several_packets(simulate: Simulate) -> None:
+    """Ten packets with one acknowledgement in four: after 4, 8, and the last of the message."""
+    config = PacketConfig(mtu_bytes=1000, ack_every_packets=4)
+    record = simulate([(0, 1)], [{"bytes": 10_000}], config)
+    assert record.run["packets"]["sent"] == 10 + 3
+    assert record.run["outcome"] == "finished"
+
+
+def test_a_law_that_halves_the_rate_doubles_the_gaps(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """At half of 100 Gb/s a 1000 B packet leaves every 160 ns: ten of them start within 1,440 ns."""
+    law = write_law(rate="flow.line_rate_bps / 2", cwnd="1e18")
+    record = simulate([(0, 1)], [{"bytes": 10_000}], BARE, law=law)
+    assert transfers(record, "finish_ps") == [9 * 2 * FRAME_PS + 2 * (FRAME_PS + CABLE_PS)]
+
+
+def test_a_window_of_one_packet_sends_one_a_round_trip(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """The round trip is 216 ns; the fourth packet leaves after three of them."""
+    law = write_law(rate="flow.line_rate_bps", cwnd="1000.0")
+    record = simulate([(0, 1)], [{"bytes": 4000}], BARE, law=law)
+    round_trip = 2 * (FRAME_PS + CABLE_PS) + 2 * (ACK_PS + CABLE_PS)
+    assert transfers(record, "finish_ps") == [3 * round_trip + 2 * (FRAME_PS + CABLE_PS)]
+
+
+def test_a_window_below_a_packet_spaces_packets_by_round_trips(
+    simulate: Simulate, write_law: Callable[..., Any]
+) -> None:
+    """A quarter of a packet's window is one packet every four round trips."""
+    law = write_law(rate="flow.line_rate_bps", cwnd="250.0")
+    record = simulate([(0, 1)], [{"bytes": 3000}], BARE, law=law)
+    round_trip = 2 * (FRAME_PS + CABLE_PS) + 2 * (ACK_PS + CABLE_PS)
+    assert transfers(record, "finish_ps") == [2 * 4 * round_trip + 2 * (FRAME_PS + CABLE_PS)]
+
+
+def test_marks_follow_the_curve_of_red(simulate: Simulate) -> None:
+    """With kmax one byte above kmin every packet that finds more than kmin queued is marked, and no other.
+
+    Two senders of 50 packets each: their frames arrive in pairs, and one leaves in the time of a pair.
+    """
+    config = PacketConfig(
+        mtu_bytes=1000, wire_overhead_bytes=0, ecn=EcnConfig(kmin_bytes=10_000, kmax_bytes=10_001, pmax_fraction=0.0)
+    )
+    record = simulate([(0, 2), (1, 2)], [{"bytes": 50_000, "qp": qp} for qp in range(2)], config)
+    # The frames of pair j find j and j + 1 others: j have left since, and the next leaves only after the arrival.
+    # More than ten find the pairs 11 to 49 and 10 to 49.
+    assert record.tables["ports"]["max_queue_bytes"].max() == 51_000
+    assert record.tables["ports"]["ecn_marked_packets"].sum() == 39 + 40
+
+
+def test_half_of_the_packets_are_marked_where_the_curve_says_so(simulate: Simulate) -> None:
+    """On a curve that is flat at one half, 2,000 packets are marked 1,000 times, give or take four deviations (90)."""
+    config = PacketConfig(
+        mtu_bytes=1000,
+        ecn=EcnConfig(kmin_bytes=0, kmax_bytes=2**30, pmax_fraction=1.0),
+        pfc=PfcConfig(enabled=False, buffer_bytes=2**30),
+    )
+    record = simulate([(0, 2), (1, 2)], [{"bytes": 1_000_000, "qp": qp} for qp in range(2)], config)
+    ports = record.tables["ports"]
+    queue = ports["max_queue_bytes"].max()
+    expected = 2000 * queue / 2 / 2**30  # the queue grows evenly from 0 to its longest
+    assert abs(int(ports["ecn_marked_packets"].sum()) - expected) < 4 * np.sqrt(expected) + 1
+
+
+def test_notifications_keep_their_distance(simulate: Simulate) -> None:
+    """Every packet behind the first is marked for 8 us or so: notifications 4 us apart are two or three, not 100."""
+    marking = EcnConfig(kmin_bytes=0, kmax_bytes=1)
+    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ecn=marking, cnp_interval_ns=4_000)
+    rows = [{"bytes": 100_000, "qp": qp} for qp in range(2)]
+    record = simulate([(0, 2), (1, 2)], rows, config, law=compiled("dcqcn"))
+    marked = int(record.tables["ports"]["ecn_marked_packets"].sum())
+    last_us = max(transfers(record, "finish_ps")) / 1e6
+    assert marked > 50
+    for cnps in transfers(record, "cnps"):
+        assert 2 <= cnps <= 1 + last_us / 4
+
+
+def test_losses_are_repaired_and_counted(simulate: Simulate) -> None:
+    """One packet in fifty is lost; go-back-N delivers all the same, and what was sent again is on the record."""
+    config = PacketConfig(mtu_bytes=1000, loss_fraction=0.02, retransmission_timeout_ns=50_000)
+    record = simulate([(0, 1)], [{"bytes": 200_000}], config)
+    assert record.run["outcome"] == "finished"
+    resent = transfers(record, "packets_retransmitted")[0]
+    assert resent > 0
+    assert transfers(record, "packets_sent") == [200 + resent]
+    assert record.run["packets"]["data_sent"] == 200 + resent
+    assert [finding.id for finding in record.findings] == ["netsim.dropped-packets"]
+
+
+def test_a_queue_pair_fails_after_its_retries(simulate: Simulate) -> None:
+    """On a dead wire the first try and seven retries wait 67.108864 ms each: 0.536870912 s."""
+    record = simulate([(0, 1)], [{"bytes": 1000}, {"bytes": 1, "waits": [0]}], PacketConfig(loss_fraction=1.0))
+    assert record.run["outcome"] == "stalled"
+    assert record.run["end_ps"] == 8 * 67_108_864_000
+    unfinished = record.findings[0]
+    assert unfinished.id == "netsim.unfinished-transfers"
+    assert (unfinished.entity, unfinished.actual) == ("transfers 0, 1", "2 of 2 not; the run was stalled")
+
+
+def test_the_time_limit_ends_a_run_and_marks_it_partial(simulate: Simulate) -> None:
+    """1 MB takes 83 us; after 10 us some of it is in flight and none of it finished."""
+    record = simulate([(0, 1)], [{"bytes": 1_000_000}], PacketConfig(time_limit_ns=10_000))
+    assert (record.run["outcome"], record.run["is_partial"], record.run["end_ps"]) == ("time-limit", True, 10_000_000)
+    assert record.run["packets"]["in_flight"] > 0
+    assert transfers(record, "finish_ps") == [-1]
+
+
+def test_an_interrupt_leaves_a_partial_record(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C arrives between two slices of events, here from the progress callback's place."""
+
+    def interrupt(share: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(packet, "EVENTS_PER_SLICE", 10)
+    network = network_of(one_switch(2), [(0, 1)])
+    record = packet.run(network, traffic_of([{"bytes": 10**6}]), compiled("none"), PacketConfig(), progress=interrupt)
+    assert (record.run["outcome"], record.run["is_partial"]) == ("interrupted", True)
+
+
+def test_progress_rises_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the share of bytes acknowledged."""
+    monkeypatch.setattr(packet, "EVENTS_PER_SLICE", 100)
+    network = network_of(one_switch(2), [(0, 1)])
+    shares: list[float] = []
+    packet.run(network, traffic_of([{"bytes": 10**6}]), compiled("none"), PacketConfig(), progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert len(shares) > 3
+
+
+def test_same_seed_same_bytes_and_another_seed_other_marks(simulate: Simulate) -> None:
+    """Marking is the only chance in these runs, and it comes from the seed."""
+    config = PacketConfig(mtu_bytes=1000, ecn=EcnConfig(kmin_bytes=1_000, kmax_bytes=100_000, pmax_fraction=0.5))
+    rows = [{"bytes": 200_000, "qp": qp} for qp in range(3)]
+
+    def tables(seed: int) -> dict[str, bytes]:
+        record = simulate([(0, 3), (1, 3), (2, 3)], rows, config, law="dcqcn", seed=seed)
+        return {
+            f"{table}.{name}": column.tobytes()
+            for table, columns in record.tables.items()
+            for name, column in columns.items()
+            if column.dtype != object
+        }
+
+    assert tables(1) == tables(1)
+    assert tables(1) != tables(2)
+
+
+def test_probing_changes_nothing_but_the_samples(simulate: Simulate) -> None:
+    """Samples are taken last at their instant and touch no packet."""
+    rows = [{"bytes": 200_000, "qp": qp} for qp in range(3)]
+    pairs = [(0, 3), (1, 3), (2, 3)]
+    plain = simulate(pairs, rows, law="dcqcn")
+    probed = simulate(pairs, rows, law="dcqcn", probe=ProbeConfig(interval_ns=1_000, ports="all"))
+    for table in ("transfers", "ports"):
+        for name, column in plain.tables[table].items():
+            np.testing.assert_array_equal(probed.tables[table][name], column)
+    assert plain.run["end_ps"] == probed.run["end_ps"]
+    samples = probed.tables["samples"]
+    assert set(np.diff(np.unique(samples["time_ps"]))) == {1_000_000}
+    assert samples["queue_bytes"].max() > 0
+    assert len(plain.tables["samples"]["port"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("flow.rate_bps = -1.0", "left rate_bps not a positive number"),
+        ("flow.rate_bps = math.nan", "left rate_bps not a positive number"),
+        ("flow.cwnd_bytes = 0.0", "left cwnd_bytes not a positive number"),
+        ("flow.deadline_ps[1] = now_ps - 1", "left a deadline_ps that has passed"),
+        ("return 2", "refused the state it met"),
+        ("return 99", "returned the unknown status 99"),
+        ("if rtt_ps > 0: raise ValueError", "raised an exception"),
+    ],
+)
+def test_a_law_that_misbehaves_ends_the_run_by_name(
+    simulate: Simulate, write_law: Callable[..., Any], statement: str, what: str
+) -> None:
+    """The first acknowledgement comes after 216 ns; the law breaks there."""
+    law = write_law(rate="flow.line_rate_bps", cwnd="1e18", on_ack=statement, on_timer="pass")
+    with pytest.raises(LawError) as error:
+        simulate([(0, 1)], [{"bytes": 1000}], BARE, law=law)
+    mistake = error.value.mistakes[0]
+    assert mistake.where == "law my_law, on_ack"
+    assert mistake.found == f"{what} at 216 ns (216000 ps), queue pair 0"
+
+
+def test_a_timer_that_sets_itself_to_now_is_refused(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """Otherwise the clock would stand still for ever."""
+    law = write_law(
+        rate="flow.line_rate_bps",
+        cwnd="1e18",
+        on_start="flow.deadline_ps[0] = 5",
+        on_timer="flow.deadline_ps[3] = now_ps",
+    )
+    with pytest.raises(LawError, match=r"on_timer: left a deadline_ps that has passed at 5 ps"):
+        simulate([(0, 1)], [{"bytes": 1000}], BARE, law=law)
+
+
+@pytest.fixture
+def write_law(tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that compiles a law of fixed rate and window, with statements for some events."""
+    arguments = {
+        "on_ack": "acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry",
+        "on_timer": "timer",
+    }
+
+    def write(*, rate: str, cwnd: str, on_start: str = "pass", telemetry: bool = False, **handlers: str) -> Any:
+        text = (
+            f"import math\n\nPARAMETERS = ()\nSTATE = (('seen', 'f8', (64,)),)\nUSES_TELEMETRY = {telemetry}\n\n\n"
+            "def on_start(params, flow, now_ps):\n"
+            f"    flow.rate_bps = {rate}\n    flow.cwnd_bytes = {cwnd}\n    {on_start}\n    return 0\n"
+        )
+        for event, statement in handlers.items():
+            text += f"\n\ndef {event}(params, flow, now_ps, {arguments[event]}):\n    {statement}\n    return 0\n"
+        path = tmp_path / "my_law.py"
+        path.write_text(text)
+        return compile_law(load_law(str(path), trust_code=True))
+
+    return write
+
+
+def test_telemetry_tells_of_every_hop(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """The law divides by what it must find: two hops at line rate, the first sent before the second, 1000 B each."""
+    checks = (
+        "if num_hops != 2 or telemetry[0].rate_bps != 1e11 or telemetry[1].tx_bytes != telemetry[0].tx_bytes"
+        " or telemetry[1].time_ps - telemetry[0].time_ps != 90000 or telemetry[1].queue_bytes != 0: return 2"
+    )
+    law = write_law(rate="flow.line_rate_bps", cwnd="1000.0", telemetry=True, on_ack=checks)
+    assert simulate([(0, 1)], [{"bytes": 5000}], BARE, law=law).run["outcome"] == "finished"
+    wrong = write_law(
+        rate="flow.line_rate_bps", cwnd="1000.0", telemetry=True, on_ack="if telemetry[0].tx_bytes < 5000: return 2"
+    )
+    with pytest.raises(LawError, match="refused"):
+        simulate([(0, 1)], [{"bytes": 5000}], BARE, law=wrong)
+
+
+def test_the_hosts_answer_after_the_endpoint_delay(simulate: Simulate) -> None:
+    """300 ns more on the way back, and in the round trip."""
+    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100, endpoint_delay_ns=300)
+    record = simulate([(0, 1)], [{"bytes": 1000}], config)
+    assert transfers(record, "acknowledged_ps") == [2 * (FRAME_PS + CABLE_PS) + 300_000 + 2 * (ACK_PS + CABLE_PS)]
