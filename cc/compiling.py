@@ -100,7 +100,7 @@ def _call_with_status(handler: Any, records: tuple[Any, Any], event_types: list[
     try:
         handler.compile(argument_types)
     except Exception as error:  # Numba raises KeyError, AttributeError and its own, as the mistake has it
-        fields = [name for record in (*records, _TELEMETRY) for name in record.fields]
+        fields = list(dict.fromkeys(name for record in (*records, _TELEMETRY) for name in record.fields))
         raise cannot_compile(handler.py_func, error, fields) from None
     compiled = handler.overloads[argument_types]
     if not isinstance(compiled.signature.return_type, types.Integer | types.IntEnumMember):
