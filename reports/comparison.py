@@ -1,6 +1,14 @@
-"""Predicted beside measured: how far each operation's simulated time lies from the clock's."""
+"""Predicted beside measured: how far each operation's simulated time lies from the clock's.
+
+Repetitions of one operation and size stand in one row: a clock on a shared machine is judged by its median and by the
+spread of the middle half, not by single readings.
+
+Shapes: R rows of the table `comparison`.
+"""
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from foundation.records import Columns
 from foundation.units import format_bytes, format_duration
@@ -12,32 +20,39 @@ MAX_ROWS = 40
 
 def comparison_section(runs: Sequence[Run]) -> Section | None:
     """Return one table for each run that compared, or None."""
-    tables = tuple(comparison_table(run.label, run.comparison) for run in runs if run.comparison is not None)
+    tables = tuple(
+        comparison_table(run.label, run.comparison)
+        for run in runs
+        if run.comparison is not None and len(run.comparison["operation"])
+    )
     if not tables:
         return None
-    lead = "The same communication, once on this machine's clock and once in the simulator."
+    lead = "The same communication, once on this machine's clock and once in the simulator; medians over repetitions."
     return Section(anchor="comparison", title="Measured beside simulated", lead=lead, blocks=tables)
 
 
 def comparison_table(label: str, comparison: Columns) -> Table:
-    """Return a row for each operation and size, in the record's order."""
-    total = len(comparison["operation"])
-    shown = min(total, MAX_ROWS)
+    """Return a row for each operation and size, in alphabetical order and then by size."""
+    name_R, size_R = comparison["operation"].astype(str), comparison["bytes"]
+    kinds = sorted(set(zip(name_R.tolist(), size_R.tolist(), strict=True)))
+    rows = [_row(name, size, comparison, (name_R == name) & (size_R == size)) for name, size in kinds[:MAX_ROWS]]
     return Table(
         caption=label,
-        headings=("Operation", "Size", "Measured", "Simulated", "Ratio"),
-        rows=tuple(_row(comparison, row) for row in range(shown)),
-        left_out=left_out(shown, total, "operation", "comparison"),
+        headings=("Operation", "Size", "Times", "Measured", "Middle half from", "to", "Simulated", "Ratio"),
+        rows=tuple(rows),
+        left_out=left_out(len(rows), len(kinds), "operation", "comparison"),
     )
 
 
-def _row(comparison: Columns, row: int) -> tuple[Cell, ...]:
-    measured_ps, simulated_ps = float(comparison["measured_ps"][row]), float(comparison["simulated_ps"][row])
-    size, ratio = int(comparison["bytes"][row]), float(comparison["ratio"][row])
+def _row(name: str, size: int, comparison: Columns, is_of_kind_R: np.ndarray) -> tuple[Cell, ...]:
+    low, measured, high = np.percentile(comparison["measured_ps"][is_of_kind_R], (25, 50, 75)).tolist()
+    simulated = float(np.median(comparison["simulated_ps"][is_of_kind_R]))
+    ratio = float(np.median(comparison["ratio"][is_of_kind_R]))
+    times = int(is_of_kind_R.sum())
     return (
-        words(str(comparison["operation"][row])),
+        words(name),
         number(size, format_bytes(size)),
-        number(measured_ps, format_duration(measured_ps)),
-        number(simulated_ps, format_duration(simulated_ps)),
+        number(times, f"{times:,}"),
+        *(number(value, format_duration(value)) for value in (measured, low, high, simulated)),
         number(ratio, f"{ratio:.3g}"),
     )

@@ -31,7 +31,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     if not flowing:
         return None
     slowest = tuple(slowest_queue_pairs(run, run.flows) for run in flowing if run.flows is not None)
-    lead = "From ready to last acknowledgement. A long right tail is what every other rank waits for."
+    lead = "From ready to delivered. A long right tail is what every other rank waits for."
     return Section(
         anchor="completion",
         title="Flow completion times",

@@ -214,6 +214,13 @@ def _packets(run: Run) -> Iterator[Kpi]:
 
 
 def _links(run: Run) -> Iterator[Kpi]:
+    if run.throughput is not None and len(run.throughput["qp"]):
+        yield Kpi(
+            name="Expected throughput",
+            value=float(run.throughput["throughput_fraction"].mean()),
+            unit="fraction",
+            formula="mean share collisions leave a queue pair; not in the draft",
+        )
     for load in (offered_load(run), carried_load(run)):
         if load is None:
             continue

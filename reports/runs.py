@@ -58,6 +58,7 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "samples": {"time_ps": "whole", "port": "whole", "queue_bytes": "whole", "paused": "whole"},
     "loads": {"port": "whole", "flows": "whole", "demand_bps": "number", "rate_bps": "number"},
     "collisions": {"port": "whole", "qp": "whole"},
+    "throughput": {"qp": "whole", "throughput_fraction": "number"},
     "comparison": {
         "operation": "text",
         "bytes": "whole",
@@ -80,6 +81,7 @@ class Run:
     samples: Columns | None
     loads: Columns | None  # likewise
     collisions: Columns | None
+    throughput: Columns | None
     comparison: Columns | None
 
     @property

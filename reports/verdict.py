@@ -13,14 +13,16 @@ from reports.runs import Run
 MAX_GROUPS = 40
 MAX_ALIKE = 50  # findings of one group that are listed
 
+# Indicators above the fold.
 HEADLINE = (
     "JCT",
     "BusBW",
     "P99 FCT",
     "Highest offered load",
+    "Expected throughput",
     "PFC pause duration",
     "Packet drop",
-)  # indicators above the fold
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,6 +86,12 @@ def test_transfers_off_the_fabric_are_no_flows(make_record: Callable[..., RunRec
     assert found["JCT"].value == 200_000_000
 
 
+def test_expected_throughput_is_the_mean_share(make_record: Callable[..., RunRecord]) -> None:
+    """Two queue pairs of which collisions leave one a half and one all: 75 %."""
+    throughput = {"qp": np.arange(2), "throughput_fraction": np.array([0.5, 1.0])}
+    assert by_name(make_record(tables={"throughput": throughput}))["Expected throughput"].value == 0.75
+
+
 def test_fairness_is_one_when_equal_and_one_nth_when_one_has_all() -> None:
     """Jain's index of n equal rates is 1; of (1, 0, 0, 0) it is 1 / 4; of 1, 2, 3 it is 36 / (3 * 14) = 6/7."""
     assert formulas.jain_fairness_index(np.full(7, 3.0)) == pytest.approx(1)

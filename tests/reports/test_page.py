@@ -187,17 +187,17 @@ def test_empty_tables_are_no_mistake(make_record: MakeRecord) -> None:
 
 
 def test_measured_stands_beside_simulated() -> None:
-    """The table `comparison` of a validation: 200 us measured, 150 us simulated."""
+    """Five readings of 100 to 500 us: median 300, middle half 200 to 400; simulated 150; the median ratio is 0.5."""
     comparison = {
-        "operation": np.array(["all_reduce"]),
-        "bytes": np.array([1_000_000]),
-        "measured_ps": np.array([200_000_000]),
-        "simulated_ps": np.array([150_000_000]),
-        "ratio": np.array([0.75]),
+        "operation": np.array(["all_reduce"] * 5),
+        "bytes": np.full(5, 1_000_000),
+        "measured_ps": np.array([5, 1, 3, 2, 4]) * 100_000_000,
+        "simulated_ps": np.full(5, 150_000_000),
+        "ratio": 1.5 / np.array([5, 1, 3, 2, 4]),
     }
     html = build_page([RunRecord(kind="validate local", run={}, tables={"comparison": comparison})], title="one")
-    row = r"<td>all_reduce</td><td[^>]*>1 MB</td><td[^>]*>200 us</td><td[^>]*>150 us</td><td[^>]*>0\.75</td>"
-    assert re.search(row, html)
+    wanted = ("all_reduce", "1 MB", "5", "300 us", "200 us", "400 us", "150 us", "0.5")
+    assert re.search("".join(rf"<td[^>]*>{re.escape(cell)}</td>" for cell in wanted), html)
 
 
 def test_write_page_puts_the_page_into_the_first_record(record: RunRecord, tmp_path: Path) -> None:
