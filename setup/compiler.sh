@@ -2,7 +2,8 @@
 # Where the machine has none and gives no leave to install one, the compiler comes as a Python wheel.
 
 compiles() {
-    command -v "$1" >/dev/null && "$1" -std=c++20 -x c++ - -o /dev/null 2>/dev/null <<<'#include <bit>
+    # shellcheck disable=SC2086  # CXXFLAGS holds several words
+    command -v "$1" >/dev/null && "$1" ${CXXFLAGS:-} -std=c++20 -x c++ - -o /dev/null 2>/dev/null <<<'#include <bit>
         int main() { return std::has_single_bit(2u) ? 0 : 1; }'
 }
 
@@ -33,6 +34,7 @@ use_compiler_from_wheel() {
         chmod +x "$folder/$tool"
     done
     export CC=$folder/cc CXX=$folder/c++ PATH=$folder:$PATH
+    export CXXFLAGS="${CXXFLAGS:-} -O3 -fPIC"  # it builds its C++ library once for each mode: let there be one
     compiles "$CXX" || stop "the compiler from the wheel does not work here" "install g++ 10 or newer, or clang++ 12"
 }
 

@@ -21,7 +21,7 @@ unpack_package() {  # without root: $VENV/debian becomes the package's /
     step "unpacking $1 into $VENV/debian (not root, so nothing is installed outside)"
     mkdir -p "$VENV"/debian/apt/{state/lists,cache/archives}/partial
     (
-        cd "$VENV/debian/apt"
+        cd "$VENV/debian/apt" || exit 1
         as_user=(-qq -o Dir::State="$PWD/state" -o Dir::Cache="$PWD/cache" -o Dir::State::status=/var/lib/dpkg/status)
         apt-get "${as_user[@]}" update && apt-get "${as_user[@]}" download "$1" && dpkg-deb -x "$1"_*.deb ..
     ) >&2
