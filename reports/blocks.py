@@ -59,6 +59,11 @@ def number(value: float, shown: str | Markup, *, tone: str = "") -> Cell:
     return Cell(text=shown, sort=float(value), tone=tone)
 
 
+def missing() -> Cell:
+    """Return the cell of a number there is not; it sorts below all others, of which none is negative."""
+    return number(-1, MISSING)
+
+
 def percent(fraction: float) -> str:
     """Return a share for people: "97 %", "0.4 %"."""
     value = 100 * fraction

@@ -14,7 +14,7 @@ from foundation.units import format_bytes, format_duration, format_rate
 from reports import axes, svg
 from reports.blocks import Cell, Figure, Section, Table, left_out, number, words
 from reports.kpis import flow_completion_percentile_ps
-from reports.runs import Run
+from reports.runs import PS_PER_S, Run
 
 MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10
@@ -22,11 +22,9 @@ WIDE = 10  # a range of times drawn logarithmically
 PERCENTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 
-PICOSECONDS = 10**12
-
 
 def completion_section(runs: Sequence[Run]) -> Section | None:
-    """Return the distribution and the slowest flows, or None where no flow finished."""
+    """Return the distribution and the slowest queue pairs, or None where no flow finished."""
     flowing = [run for run in runs if run.flows is not None]
     if not flowing:
         return None
@@ -124,7 +122,7 @@ def _queue_pair_row(run: Run, flows: Columns, times_F: NDArray[np.int64], flow: 
     if run.fabric is not None:
         name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
     size, time_ps = int(flows["bytes"][flow]), int(times_F[flow])
-    rate_bps = 8 * size * PICOSECONDS / time_ps if time_ps else 0.0
+    rate_bps = 8 * size * PS_PER_S / time_ps if time_ps else 0.0
     resent, cnps = (int(flows[column][is_same_F].sum()) for column in ("packets_retransmitted", "cnps"))
     return (
         words(name),

@@ -7,6 +7,7 @@ Shapes: P ports, S samples, B instants drawn, K ports drawn.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from markupsafe import Markup
@@ -38,6 +39,24 @@ class Timeline:
     num_sampled_ports: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """Upper ends of the axes that all runs of a page share."""
+
+    time_ps: float
+    queue_bytes: float
+    paused_ports: int
+
+    @classmethod
+    def of(cls, timelines: Sequence[Timeline]) -> Self:
+        """Return a scale that holds them all."""
+        return cls(
+            time_ps=max(float(timeline.time_ps_B.max()) for timeline in timelines) or 1.0,
+            queue_bytes=max(int(timeline.deepest_bytes_B.max()) for timeline in timelines) or 1.0,
+            paused_ports=max(int(timeline.paused_ports_B.max()) for timeline in timelines),
+        )
+
+
 def congestion_section(runs: Sequence[Run]) -> Section | None:
     """Return queue and pause timelines and the most paused ports, or None."""
     timelines = [(run, thin(run.label, run.samples)) for run in runs if run.samples and len(run.samples["time_ps"])]
@@ -52,24 +71,6 @@ def congestion_section(runs: Sequence[Run]) -> Section | None:
     return Section(anchor="congestion", title="Queues and pauses", lead=lead, blocks=tuple(blocks))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
-    """Upper ends of the axes that all runs of a page share."""
-
-    time_ps: float
-    queue_bytes: float
-    paused_ports: int
-
-    @classmethod
-    def of(cls, timelines: Sequence[Timeline]) -> "Scale":
-        """Return a scale that holds them all."""
-        return cls(
-            time_ps=max(float(timeline.time_ps_B.max()) for timeline in timelines) or 1.0,
-            queue_bytes=max(int(timeline.deepest_bytes_B.max()) for timeline in timelines) or 1.0,
-            paused_ports=max(int(timeline.paused_ports_B.max()) for timeline in timelines),
-        )
-
-
 def thin(label: str, samples: Columns) -> Timeline:
     """Return the samples gathered into at most MAX_INSTANTS spans, the worst of each kept."""
     times_ps, instant_S = np.unique(samples["time_ps"], return_inverse=True)
@@ -81,23 +82,29 @@ def thin(label: str, samples: Columns) -> Timeline:
     np.maximum.at(deepest_B, span_S, samples["queue_bytes"])
     paused_at_time = np.bincount(instant_S, weights=samples["paused"] != 0, minlength=len(times_ps)).astype(np.int64)
     np.maximum.at(paused_B, span_of_time, paused_at_time)
-    ports, port_S = np.unique(samples["port"], return_inverse=True)
-    deepest_of_port = np.zeros(len(ports), np.int64)
-    np.maximum.at(deepest_of_port, port_S, samples["queue_bytes"])
-    chosen = [row for row in np.argsort(-deepest_of_port, kind="stable")[:MAX_LINES] if deepest_of_port[row] > 0]
-    queue_KB = np.zeros((len(chosen), num_spans), np.int64)
-    for line, row in enumerate(chosen):
-        is_of_port_S = port_S == row
+    port_K = _deepest_ports(samples)
+    queue_KB = np.zeros((len(port_K), num_spans), np.int64)
+    for line, port in enumerate(port_K):
+        is_of_port_S = samples["port"] == port
         np.maximum.at(queue_KB[line], span_S[is_of_port_S], samples["queue_bytes"][is_of_port_S])
     return Timeline(
         label=label,
         time_ps_B=times_ps[first_time].astype(np.float64),
         deepest_bytes_B=deepest_B,
         paused_ports_B=paused_B,
-        port_K=tuple(int(ports[row]) for row in chosen),
+        port_K=port_K,
         queue_bytes_KB=queue_KB,
-        num_sampled_ports=len(ports),
+        num_sampled_ports=len(np.unique(samples["port"])),
     )
+
+
+def _deepest_ports(samples: Columns) -> tuple[int, ...]:
+    """Return the ports with the deepest queues, deepest first, at most MAX_LINES and none that never queued."""
+    ports, port_S = np.unique(samples["port"], return_inverse=True)
+    deepest_of_port = np.zeros(len(ports), np.int64)
+    np.maximum.at(deepest_of_port, port_S, samples["queue_bytes"])
+    order = np.argsort(-deepest_of_port, kind="stable")[:MAX_LINES]
+    return tuple(ports[order[deepest_of_port[order] > 0]].tolist())
 
 
 def draw_timeline(run: Run, timeline: Timeline, scale: Scale) -> Figure:
@@ -121,7 +128,24 @@ def draw_timeline(run: Run, timeline: Timeline, scale: Scale) -> Figure:
         f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}; shaded, the "
         f"deepest of them all. {_pause_sentence(timeline)}"
     )
-    return Figure(drawing=svg.figure(foot + 40, caption, *parts), caption=caption)
+    drawing = svg.figure(foot + 40, caption, *parts)
+    return Figure(drawing=drawing, caption=caption, table=_drawn_queues(run, timeline) if timeline.port_K else None)
+
+
+def _drawn_queues(run: Run, timeline: Timeline) -> Table:
+    """Return the numbers of the drawn lines: how deep, when, and how deep half of the time."""
+    rows = []
+    for port, queue_B in zip(timeline.port_K, timeline.queue_bytes_KB, strict=True):
+        deepest, median, when_ps = int(queue_B.max()), float(np.median(queue_B)), timeline.time_ps_B[queue_B.argmax()]
+        rows.append(
+            (
+                words(_port_name(run, port)),
+                number(deepest, format_bytes(deepest)),
+                number(when_ps, duration(when_ps)),
+                number(median, format_bytes(median)),
+            )
+        )
+    return Table(headings=("Port", "Deepest queue", "At", "Median"), rows=tuple(rows))
 
 
 def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: Scale, foot: float) -> Markup:
@@ -152,11 +176,15 @@ def _key(run: Run, timeline: Timeline) -> Markup:
     parts: list[Markup] = []
     x = LEFT
     for line, port in enumerate(timeline.port_K):
-        name = run.fabric.link_label(port) if run.fabric is not None else f"port {port}"
+        name = _port_name(run, port)
         parts.append(svg.line(x, 30, x + 22, 30, f"series series-{line}"))
         parts.append(svg.text(x + 28, 34, name, class_="tick"))
         x += 56 + 6.4 * len(name)
     return Markup("").join(parts)
+
+
+def _port_name(run: Run, port: int) -> str:
+    return run.fabric.link_label(port) if run.fabric is not None else f"port {port}"
 
 
 def worst_ports(run: Run) -> Table | None:

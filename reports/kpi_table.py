@@ -1,10 +1,9 @@
 """The table of indicators: the draft's names down the side, one column a run, ratios to the first."""
 
-import math
 from collections.abc import Sequence
 
 from foundation.units import format_bytes, format_rate
-from reports.blocks import MISSING, TIMES, Cell, Section, Table, duration, number, percent, words
+from reports.blocks import TIMES, Cell, Section, Table, duration, missing, number, percent, words
 from reports.kpis import Kpi, run_kpis
 from reports.runs import Run
 
@@ -62,7 +61,7 @@ def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
     for kpi in others:
         cells.append(_value_cell(kpi))
         if kpi is None or first is None or first.value == 0:
-            cells.append(number(math.inf, MISSING))
+            cells.append(missing())
         else:
             cells.append(number(kpi.value / first.value, f"{kpi.value / first.value:.2f}"))
     return cells
@@ -70,5 +69,5 @@ def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
 
 def _value_cell(kpi: Kpi | None) -> Cell:
     if kpi is None:
-        return number(math.inf, MISSING)
+        return missing()
     return number(kpi.value, format_kpi(kpi), tone={True: "good", False: "bad", None: ""}[kpi.is_within])

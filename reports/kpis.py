@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from foundation.records import RunRecord
 from reports.link_load import carried_load, offered_load
-from reports.runs import Run, open_run
+from reports.runs import PS_PER_S, Run, open_run
 
 Unit = Literal["ps", "bps", "bytes", "ppm", "fraction", "ratio", "index", "count"]
 Array = NDArray[np.int64] | NDArray[np.float64]
 
-PICOSECONDS = 10**12
 ROUNDING = 1e-9  # 0.99 * 700 is 693 and no more
 
 
@@ -51,12 +50,12 @@ def job_completion_ratio(measured_ps: float, ideal_ps: float) -> float:
 
 def bus_bandwidth_bps(num_bytes: float, busbw_factor: float, time_ps: float) -> float:
     """BusBW: size times bus factor over time, comparable with a link's rate whatever the number of ranks."""
-    return 8 * num_bytes * busbw_factor * PICOSECONDS / time_ps
+    return 8 * num_bytes * busbw_factor * PS_PER_S / time_ps
 
 
 def throughput_bps(delivered_bytes: Array, time_ps: float) -> float:
     """Payload delivered by all flows together over the job's time."""
-    return 8 * float(delivered_bytes.sum()) * PICOSECONDS / time_ps
+    return 8 * float(delivered_bytes.sum()) * PS_PER_S / time_ps
 
 
 def flow_completion_percentile_ps(completion_ps_F: Array, fraction: float) -> int:
@@ -105,7 +104,7 @@ def queue_pair_rate_bps(qp_F: Array, bytes_F: Array, ready_ps_F: Array, finish_p
     row_F = np.cumsum(~is_follower_F) - 1
     busy_ps_Q, bytes_Q = np.bincount(row_F, weights=busy_ps_F), np.bincount(row_F, weights=bytes_F[order])
     is_timed_Q = busy_ps_Q > 0
-    return np.asarray(8 * bytes_Q[is_timed_Q] * PICOSECONDS / busy_ps_Q[is_timed_Q])
+    return np.asarray(8 * bytes_Q[is_timed_Q] * PS_PER_S / busy_ps_Q[is_timed_Q])
 
 
 def kpis(record: RunRecord) -> list[Kpi]:
@@ -262,4 +261,5 @@ def _bounded(kpi: Kpi, *, low: float = -np.inf, high: float = np.inf) -> Kpi:
 
 
 def _positive(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < np.inf else None

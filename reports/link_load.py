@@ -13,11 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.fabric_view import FabricView
-from reports.runs import Run
+from reports.runs import PS_PER_S, Run
 
 Measure = Literal["offered load", "utilisation"]
-
-PICOSECONDS = 10**12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +47,6 @@ def carried_load(run: Run) -> LinkLoad | None:
     """Return bits sent over what the port could have sent during the job, or None where the run has no counts."""
     if run.fabric is None or run.ports is None or not run.span_ps:
         return None
-    capacity_bits_P = run.fabric.port_rate_bps_P * (run.span_ps / PICOSECONDS)
+    capacity_bits_P = run.fabric.port_rate_bps_P * (run.span_ps / PS_PER_S)
     load_P = 8 * run.ports["tx_bytes"] / capacity_bits_P
     return LinkLoad(label=run.label, fabric=run.fabric, measure="utilisation", load_P=load_P)

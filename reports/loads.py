@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from foundation.records import Columns
 from foundation.units import format_bytes, format_rate
 from reports import svg
-from reports.blocks import MISSING, Cell, Figure, Section, Table, left_out, number, percent, plural, words
+from reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
 from reports.kpis import max_to_mean_ratio
 from reports.link_load import LinkLoad, carried_load, offered_load
 from reports.load_scale import step_of
@@ -87,7 +87,6 @@ def _highest_of_each(sorted_L: NDArray[np.float64], limit: int) -> NDArray[np.fl
 
 def _profile_row(label: str, name: str, load_L: NDArray[np.float64]) -> tuple[Cell, ...]:
     mean = float(load_L.mean())
-    ratio = max_to_mean_ratio(load_L) if mean > 0 else 0.0
     return (
         words(label),
         words(name),
@@ -95,7 +94,7 @@ def _profile_row(label: str, name: str, load_L: NDArray[np.float64]) -> tuple[Ce
         number((load_L == 0).sum(), f"{(load_L == 0).sum():,}"),
         number(mean, percent(mean)),
         number(load_L[0], percent(float(load_L[0]))),
-        number(ratio, f"{ratio:.2f}" if mean > 0 else MISSING),
+        number(ratio := max_to_mean_ratio(load_L), f"{ratio:.2f}") if mean > 0 else missing(),
     )
 
 

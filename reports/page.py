@@ -13,7 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from foundation.errors import Mistake, RecordError
+from foundation.errors import InputError, Mistake, RecordError
 from foundation.records import RunRecord
 from reports.blocks import Section
 from reports.collisions import collisions_section
@@ -55,25 +55,33 @@ def build_page(records: Sequence[RunRecord], *, title: str, labels: Sequence[str
 
 
 def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
-    """Write the page on the records in these folders, by default as report.html in the first; returns its path."""
+    """Write the page on the records in these folders, by default as report.html in the first; returns its path.
+
+    Raises RecordError for a folder without a sound record, InputError where the page cannot be written.
+    """
     if not directories:
         raise RecordError(Mistake(where="", found="no run record", next_step="name at least one folder a run wrote"))
     records = [RunRecord.read(directory) for directory in directories]
     labels = [directory.resolve().name for directory in directories]
     names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
     path = out or directories[0] / PAGE_NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(build_page(records, title=" and ".join(names), labels=labels), encoding="utf-8")
+    html = build_page(records, title=" and ".join(names), labels=labels)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise InputError(Mistake(where=str(path), found=f"the page cannot be written ({error.strerror})")) from error
     return path
 
 
 def _open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]:
+    assert records, "a page is about at least one record"
     assert not labels or len(labels) == len(records), "a label for each record"
     wanted = list(labels) or [str(record.run.get("name", record.kind)) for record in records]
     runs: list[Run] = []
-    for record, label in zip(records, wanted, strict=True):
+    for record, whole_label in zip(records, wanted, strict=True):
         taken = {run.label for run in runs}
-        label = label if len(label) <= MAX_LABEL else f"{label[: MAX_LABEL - 1]}…"
+        label = whole_label if len(whole_label) <= MAX_LABEL else f"{whole_label[: MAX_LABEL - 1]}…"
         name, count = label, 1
         while name in taken:
             count += 1

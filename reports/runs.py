@@ -7,7 +7,7 @@ Shapes: T transfers, P ports, S samples; tables of `ports` are spread over all P
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,8 @@ from foundation.records import Columns, RunRecord
 from reports.fabric_view import FabricView
 
 Kind = Literal["whole", "number", "text"]
+
+PS_PER_S = 10**12
 
 # Columns the page reads; a table may have more.
 COLUMNS: Mapping[str, Mapping[str, Kind]] = {
@@ -104,7 +106,14 @@ class Run:
 
 
 def open_run(record: RunRecord, label: str) -> Run:
-    """Return the record with its tables checked; raises RecordError naming table and column."""
+    """Return the record with its tables checked; raises RecordError naming label, table and column."""
+    try:
+        return _open(record, label)
+    except RecordError as error:
+        raise RecordError(*(replace(one, where=f"{label}: {one.where}") for one in error.mistakes)) from None
+
+
+def _open(record: RunRecord, label: str) -> Run:
     tables = {name: _checked(record, name) for name in COLUMNS if name in record.tables}
     fabric = FabricView.from_table(tables["fabric"]) if "fabric" in tables else None
     for name in ("ports", "samples", "loads", "collisions"):
@@ -113,7 +122,7 @@ def open_run(record: RunRecord, label: str) -> Run:
     if fabric is not None:
         for name in ("ports", "loads"):
             if name in tables:
-                tables[name] = _one_row_a_port(tables[name], fabric.num_ports)
+                tables[name] = _one_row_a_port(name, tables[name], fabric.num_ports)
         _check_endpoints(tables.get("transfers"), fabric)
     return Run(
         label=label,
@@ -187,10 +196,12 @@ def _check_endpoints(transfers: Columns | None, fabric: FabricView) -> None:
             )
 
 
-def _one_row_a_port(table: Columns, num_ports: int) -> Columns:
+def _one_row_a_port(name: str, table: Columns, num_ports: int) -> Columns:
+    if (np.bincount(table["port"], minlength=num_ports) > 1).any():
+        raise RecordError(Mistake(where=f"{name}.port", found="a port in two rows", allowed="one row for each port"))
     spread: dict[str, NDArray[Any]] = {"port": np.arange(num_ports)}
-    for name, column in table.items():
-        if name != "port":
-            spread[name] = np.zeros(num_ports, column.dtype)
-            spread[name][table["port"]] = column
+    for key, column in table.items():
+        if key != "port":
+            spread[key] = np.zeros(num_ports, column.dtype)
+            spread[key][table["port"]] = column
     return spread

@@ -13,14 +13,15 @@ WIDTH = 1040.0  # of every figure, in user units: the width of the page's text
 
 
 def tag(name: str, *children: Child, **attributes: Attribute) -> Markup:
-    """Return one element; plain strings are escaped, `class_` and `stroke_width` lose and change their underscore."""
+    """Return one element; plain strings are escaped, and an attribute such as `text_anchor` is written `text-anchor`."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    inside = Markup("").join(children)
-    return Markup(f"<{name}{written}>{inside}</{name}>") if children else Markup(f"<{name}{written}/>")  # noqa: S704
+    inside = Markup("").join(children)  # escapes what is not Markup
+    written = f"<{name}{written}>{inside}</{name}>" if children else f"<{name}{written}/>"
+    return Markup(written)  # noqa: S704 -- every value in it was escaped above
 
 
 def figure(height: float, title: str, *children: Child) -> Markup:

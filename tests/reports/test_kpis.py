@@ -47,10 +47,11 @@ def test_a_drop_is_out_of_the_drafts_bound_of_none(record: RunRecord) -> None:
 
 
 def test_jct_ratio_needs_the_ideal_time(make_record: Callable[..., RunRecord]) -> None:
-    """200 us over an ideal of 160 us is 1.25, beyond the indicative 1.05; without the ideal there is no ratio."""
+    """200 us over an ideal of 160 us is 1.25, beyond the indicative 1.05; without a finite ideal there is none."""
     ratio = by_name(make_record(run={"ideal_ps": 160_000_000}))["JCT ratio"]
     assert (ratio.value, ratio.is_within) == (1.25, False)
     assert "JCT ratio" not in by_name(make_record())
+    assert "JCT ratio" not in by_name(make_record(run={"ideal_ps": float("inf")}))
 
 
 def test_bus_bandwidth_needs_the_collective(make_record: Callable[..., RunRecord]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from defusedxml import ElementTree
 
-from foundation.errors import RecordError
+from foundation.errors import InputError, RecordError
 from foundation.records import Columns, Finding, RunRecord, Severity
 from reports.page import build_page, write_page
 
@@ -218,6 +218,15 @@ def test_write_page_refuses_a_folder_without_a_record(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="no run record"):
         write_page([])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_write_page_says_where_it_cannot_write(record: RunRecord, tmp_path: Path) -> None:
+    """A folder stands where the file should go."""
+    folder = record.write(tmp_path / "run")
+    with pytest.raises(
+        InputError, match=rf"^{re.escape(str(tmp_path))}: the page cannot be written \(Is a directory\)$"
+    ):
+        write_page([folder], tmp_path)
 
 
 def test_importing_reports_loads_no_plotting_and_no_torch() -> None:

@@ -27,15 +27,15 @@ def test_a_missing_column_is_named(make_record: MakeRecord, table: str) -> None:
     column = column or {"samples": "paused", "loads": "rate_bps", "collisions": "qp"}[table]
     broken = make_record(tables=changed(make_record(), table, **{column: None}))
     with pytest.raises(RecordError) as caught:
-        build_page([broken], title="broken")
-    assert caught.value.mistakes[0].where == f"{table}.{column}"
+        build_page([broken], title="broken", labels=["sim run"])
+    assert caught.value.mistakes[0].where == f"sim run: {table}.{column}"
     assert caught.value.mistakes[0].found == "the column is missing"
 
 
 def test_text_where_a_number_belongs_is_refused(make_record: MakeRecord) -> None:
     """A column of another type would fail later, deep in a figure."""
     broken = make_record(tables=changed(make_record(), "ports", pauses=np.array(["many"] * 12)))
-    with pytest.raises(RecordError, match=r"^ports\.pauses: values of type <U4, or missing ones"):
+    with pytest.raises(RecordError, match=r"^broken: ports\.pauses: values of type <U4, or missing ones"):
         open_run(broken, "broken")
 
 
@@ -43,14 +43,14 @@ def test_missing_values_are_refused(make_record: MakeRecord) -> None:
     """Parquet's nulls arrive as NaN in a float column: a time that is unknown is -1 in a record."""
     finish_ps = np.array([100_000_000.0, np.nan])
     broken = make_record(tables=changed(make_record(), "transfers", finish_ps=finish_ps))
-    with pytest.raises(RecordError, match=r"^transfers\.finish_ps: values of type float64, or missing ones"):
+    with pytest.raises(RecordError, match=r"^broken: transfers\.finish_ps: values of type float64, or missing ones"):
         open_run(broken, "broken")
 
 
 def test_columns_of_unequal_length_are_refused(make_record: MakeRecord) -> None:
     """One row too few in a column shifts every number after it."""
     broken = make_record(tables=changed(make_record(), "samples", paused=np.zeros(3, np.int64)))
-    with pytest.raises(RecordError, match=r"^samples\.paused: 3 rows where another column has 4$"):
+    with pytest.raises(RecordError, match=r"^broken: samples\.paused: 3 rows where another column has 4$"):
         open_run(broken, "broken")
 
 
@@ -58,14 +58,14 @@ def test_columns_of_unequal_length_are_refused(make_record: MakeRecord) -> None:
 def test_a_port_the_fabric_does_not_have_is_refused(make_record: MakeRecord, port: int) -> None:
     """Ports are 0 to 11; a negative one would silently count from the end."""
     broken = make_record(tables=changed(make_record(), "collisions", port=np.array([8, port])))
-    with pytest.raises(RecordError, match=rf"^collisions\.port: port {port} in row 1\n  allowed: 0 to 11"):
+    with pytest.raises(RecordError, match=rf"^broken: collisions\.port: port {port} in row 1\n  allowed: 0 to 11"):
         open_run(broken, "broken")
 
 
 def test_a_nic_the_fabric_does_not_have_is_refused(make_record: MakeRecord) -> None:
     """NICs are 0 to 3."""
     broken = make_record(tables=changed(make_record(), "transfers", destination=np.array([2, 4])))
-    with pytest.raises(RecordError, match=r"^transfers\.destination: NIC 4"):
+    with pytest.raises(RecordError, match=r"^broken: transfers\.destination: NIC 4"):
         open_run(broken, "broken")
 
 
@@ -83,7 +83,14 @@ def test_a_table_that_is_no_fabric_is_refused(make_record: MakeRecord, column: s
     broken = make_record(tables=changed(make_record(), "fabric", **{column: values}))
     with pytest.raises(RecordError) as caught:
         open_run(broken, "broken")
-    assert caught.value.mistakes[0].where == f"fabric.{column}"
+    assert caught.value.mistakes[0].where == f"broken: fabric.{column}"
+
+
+def test_a_port_in_two_rows_is_refused(make_record: MakeRecord) -> None:
+    """Which of the two counts would be anyone's guess."""
+    broken = make_record(tables=changed(make_record(), "loads", port=np.array([0, *range(11)])))
+    with pytest.raises(RecordError, match=r"^broken: loads\.port: a port in two rows"):
+        open_run(broken, "broken")
 
 
 def test_ports_without_a_row_count_as_idle(make_record: MakeRecord) -> None:
