@@ -10,19 +10,20 @@ from types import ModuleType
 from cc import dcqcn
 from cc.bottleneck import Bottleneck, BottleneckResult, run_bottleneck
 from cc.fluid import DcqcnFluid, FixedPoint, solve_fixed_point
+from cc.fluid_motion import FluidState, integrate
 from cc.interpreting import HandCalledLaw, InterpretedLaw
 from cc.loading import LAWS
 from cc.records import new_flow
 from foundation.cases import Case, around, exactly
 
-_COEXT = "Zhu et al., ECN or Delay, CoNEXT 2016, section 3: root of the fluid model's fixed-point equation"
+_CONEXT = "Zhu et al., ECN or Delay, CoNEXT 2016, section 3: root of the fluid model's fixed-point equation"
 _SIGCOMM = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3.1"
 _INTERFACE = "cc/interface.py: interpreted and compiled runs agree bit for bit"
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases of the congestion-control laws."""
-    return (*_fixed_points(), *_dcqcn_by_hand(), *_dcqcn_at_a_bottleneck(), *_agreement())
+    return (*_fixed_points(), *_fluid_motion(), *_dcqcn_by_hand(), *_dcqcn_at_a_bottleneck(), *_agreement())
 
 
 def paper_fluid(num_flows: int) -> DcqcnFluid:
@@ -99,7 +100,43 @@ def _fixed_point_case(
     solve: Callable[[], FixedPoint],
     pick: Callable[[FixedPoint], float],
 ) -> Case:
-    return Case(name=name, source=_COEXT, unit=unit, run=lambda: pick(solve()), **around(expected, 0.01))
+    return Case(name=name, source=_CONEXT, unit=unit, run=lambda: pick(solve()), **around(expected, 0.01))
+
+
+def _fluid_motion() -> Iterator[Case]:
+    for num_flows in (2, 8):
+        fixed_point = solve_fixed_point(paper_fluid(num_flows))
+        assert fixed_point.queue_bytes is not None
+        name = f"cc.dcqcn-fluid-motion.40g-paper.{num_flows}-flows"
+        source = f"{_CONEXT}; the model's equations integrated for 0.3 s from one flow at 40 Gb/s, the others at 5"
+        yield Case(
+            name=f"{name}.slowest-rate",
+            source=source,
+            unit="Gb/s",
+            run=partial(_settled_slowest_gbps, num_flows),
+            **around(fixed_point.rate_bps / 1e9, 0.01),
+        )
+        yield Case(
+            name=f"{name}.queue",
+            source=source,
+            unit="KB",
+            run=partial(_settled_queue_kb, num_flows),
+            **around(fixed_point.queue_bytes / 1e3, 0.01),
+        )
+
+
+def _settled_slowest_gbps(num_flows: int) -> float:
+    return min(_settled(num_flows).rate_bps) / 1e9
+
+
+def _settled_queue_kb(num_flows: int) -> float:
+    return _settled(num_flows).queue_bytes / 1e3
+
+
+@cache
+def _settled(num_flows: int) -> FluidState:
+    first_rate_bps = [40e9, *[5e9] * (num_flows - 1)]
+    return integrate(paper_fluid(num_flows), first_rate_bps=first_rate_bps, duration_s=0.3, step_s=10e-6)
 
 
 def _dcqcn_by_hand() -> Iterator[Case]:
@@ -149,14 +186,14 @@ def _dcqcn_at_a_bottleneck() -> Iterator[Case]:
     assert fixed_point.queue_bytes is not None
     yield Case(
         name="cc.dcqcn-two-flows.rate",
-        source=f"{_COEXT}: every flow rests at C/N; starting at 40 and 5 Gb/s",
+        source=f"{_CONEXT}: every flow rests at C/N; starting at 40 and 5 Gb/s",
         unit="Gb/s, the slower",
         run=lambda: min(two_flows().rate_bps_F) / 1e9,
         **around(fixed_point.rate_bps / 1e9, 0.05),
     )
     yield Case(
         name="cc.dcqcn-two-flows.fairness",
-        source=f"{_COEXT}: the fixed point is fair",
+        source=f"{_CONEXT}: the fixed point is fair",
         unit="Jain's index",
         run=lambda: two_flows().fairness,
         expected=1.0,
@@ -165,8 +202,8 @@ def _dcqcn_at_a_bottleneck() -> Iterator[Case]:
     )
     yield Case(
         name="cc.dcqcn-two-flows.queue",
-        source=f"{_COEXT}; the law decays alpha in whole timers and rests a whole interval after a CNP, where the model"
-        " does both evenly, so that its queue stands higher",
+        source=f"{_CONEXT}; the law decays alpha by whole timers and rests for whole intervals after a CNP, the model"
+        " does both evenly, so that the law's queue stands higher",
         unit="KB",
         run=lambda: two_flows().queue_bytes / 1e3,
         **around(fixed_point.queue_bytes / 1e3, 0.25),

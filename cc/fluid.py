@@ -15,7 +15,8 @@ Left out: the delay of feedback, which moves no fixed point but decides whether 
 import math
 from dataclasses import dataclass
 
-_PS_PER_SECOND = 1e12
+PS_PER_SECOND = 1e12
+_LARGEST_EXPONENT = 700  # exp(709.8) is the largest float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ class DcqcnFluid:
     kmin_bytes: int
     kmax_bytes: int
     pmax_fraction: float
+    alpha_gain: float = 1 / 256  # moves no fixed point, only the way there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,28 @@ def solve_fixed_point(fluid: DcqcnFluid) -> FixedPoint:
     return _fixed_point(fluid, math.exp(high))
 
 
+def chance_of_a_mark(p: float, packets: float) -> float:
+    """Return the chance 1 - (1 - p)**packets that one of so many packets is marked."""
+    return -math.expm1(packets * math.log1p(-p))
+
+
+def expiries_per_packet(p: float, packets: float, *, after: int = 0) -> float:
+    """Return how often a counter of so many packets, which a mark resets, expires per packet; without marks 1/packets.
+
+    `after` counts only expiries beyond so many since the last mark: those that add to the target rate.
+    """
+    exponent = -packets * math.log1p(-p)
+    if exponent > _LARGEST_EXPONENT:
+        return 0.0
+    return math.exp(-after * exponent) * (p / math.expm1(exponent) if p > 0 else 1 / packets)
+
+
+def counters(fluid: DcqcnFluid, packet_rate: float) -> list[float]:
+    """Return how many packets pass between two expiries of the rate timer and, if there is one, the byte counter."""
+    timer = fluid.rate_timer_ps / PS_PER_SECOND * packet_rate
+    return [timer] if fluid.byte_counter_bytes is None else [timer, fluid.byte_counter_bytes / fluid.packet_bytes]
+
+
 def _fixed_point(fluid: DcqcnFluid, p: float) -> FixedPoint:
     is_on_slope = p <= fluid.pmax_fraction
     slope = (fluid.kmax_bytes - fluid.kmin_bytes) / fluid.pmax_fraction
@@ -78,43 +102,24 @@ def _imbalance(fluid: DcqcnFluid, p: float) -> float:
 
 def _excess_sustained_by_increase(fluid: DcqcnFluid, p: float) -> float:
     """Return R_T - R_C where R_T rests: additive increase against its reset to R_C at every cut."""
-    interval_s = fluid.cnp_interval_ps / _PS_PER_SECOND
-    stages = fluid.fast_recovery_stages
-    increases = sum(math.exp(stages * packets * math.log1p(-p)) * _expiries(p, packets) for packets in _counters(fluid))
-    cuts = _chance_of_a_mark(p, interval_s * _packet_rate(fluid))
-    return interval_s * fluid.additive_increase_bps * _packet_rate(fluid) * increases / cuts
+    rate, interval_s = _packet_rate(fluid), fluid.cnp_interval_ps / PS_PER_SECOND
+    increases = sum(
+        expiries_per_packet(p, packets, after=fluid.fast_recovery_stages) for packets in counters(fluid, rate)
+    )
+    return interval_s * fluid.additive_increase_bps * rate * increases / chance_of_a_mark(p, interval_s * rate)
 
 
 def _excess_needed_against_cuts(fluid: DcqcnFluid, p: float) -> float:
     """Return R_T - R_C where R_C rests: averaging with the target against cuts by alpha / 2."""
-    interval_s = fluid.cnp_interval_ps / _PS_PER_SECOND
-    cuts = _chance_of_a_mark(p, interval_s * _packet_rate(fluid))
-    expiries = sum(_expiries(p, packets) for packets in _counters(fluid))
+    rate, interval_s = _packet_rate(fluid), fluid.cnp_interval_ps / PS_PER_SECOND
+    expiries = sum(expiries_per_packet(p, packets) for packets in counters(fluid, rate))
+    cuts = chance_of_a_mark(p, interval_s * rate)
     return _alpha(fluid, p) * cuts / (interval_s * expiries) * 8 * fluid.packet_bytes
 
 
 def _alpha(fluid: DcqcnFluid, p: float) -> float:
-    return _chance_of_a_mark(p, fluid.alpha_timer_ps / _PS_PER_SECOND * _packet_rate(fluid))
+    return chance_of_a_mark(p, fluid.alpha_timer_ps / PS_PER_SECOND * _packet_rate(fluid))
 
 
 def _packet_rate(fluid: DcqcnFluid) -> float:
     return fluid.capacity_bps / fluid.num_flows / (8 * fluid.packet_bytes)
-
-
-def _counters(fluid: DcqcnFluid) -> list[float]:
-    """Return how many packets pass between two expiries of the rate timer and, if there is one, the byte counter."""
-    counters = [fluid.rate_timer_ps / _PS_PER_SECOND * _packet_rate(fluid)]
-    if fluid.byte_counter_bytes is not None:
-        counters.append(fluid.byte_counter_bytes / fluid.packet_bytes)
-    return counters
-
-
-def _chance_of_a_mark(p: float, packets: float) -> float:
-    """Return 1 - (1 - p)**packets."""
-    return -math.expm1(packets * math.log1p(-p))
-
-
-def _expiries(p: float, packets: float) -> float:
-    """Return p / ((1 - p)**-packets - 1): expiries per packet of a counter of so many packets that a mark resets."""
-    exponent = -packets * math.log1p(-p)
-    return p / math.expm1(exponent) if exponent < 700 else 0.0  # exp(700) is near the largest float
