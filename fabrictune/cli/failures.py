@@ -51,6 +51,11 @@ def _usage_mistake(error: click.UsageError) -> Mistake:
             found = f"{error.param.human_readable_name} is missing"
             return Mistake(where=where, found=found, next_step=next_step)
         case click.BadParameter() if error.param:
-            return Mistake(where=f"{where}: {error.param.human_readable_name}", found=error.message.rstrip("."))
+            place = f"{where}: {error.param.opts[0]}"
+            choices = error.param.type.choices if isinstance(error.param.type, click.Choice) else ()
+            found, _, _ = error.message.rstrip(".").partition(" is not one of ")
+            nearest = nearest_name(found.strip("'"), choices)
+            allowed = ", ".join(choices)
+            return Mistake(where=place, found=found, allowed=allowed, nearest=nearest, next_step=next_step)
     message = error.format_message().rstrip(".")
     return Mistake(where=where, found=message[:1].lower() + message[1:], next_step=next_step)

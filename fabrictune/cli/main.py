@@ -47,10 +47,13 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        code = fabrictune.main(args=list(arguments), prog_name="fabrictune", standalone_mode=False)
+        with fabrictune.make_context("fabrictune", list(arguments)) as context:
+            code = fabrictune.invoke(context)
         sys.stdout.flush()
         return int(code or 0)
-    except click.Abort:
+    except click.exceptions.Exit as done:  # --help has been printed
+        return done.exit_code
+    except (KeyboardInterrupt, click.Abort):
         print("stopped; no record was written", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:

@@ -47,9 +47,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
         return exit_code(record.findings, fail_on)
     if not quiet:
-        print_lines(
-            [checked.headline, f"{summary.num_transfers} transfers, the slowest first"]
-        )
+        print_lines([checked.headline, f"{summary.num_transfers} transfers, the slowest first"])
         print_table(
             ("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2
         )

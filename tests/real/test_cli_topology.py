@@ -1,0 +1,31 @@
+"""`topo import` and `topo show` on public topology files, with the counts that a script found in them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabrictune.cli.main import run
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.parametrize(
+    ("files", "num_links"),
+    [
+        (["clab/clos02.clab.yml"], 16),
+        (["clab/basic-clab-sonic-l2-evpn.clab.yml"], 4),
+        (["sonic/t0-s6000.config_db.json"], 28),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_public_topology_is_imported_saved_and_shown(
+    files: list[str], num_links: int, real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The links in the file are the links of the fabric, and the saved fabric is shown the same."""
+    saved = tmp_path / "fabric.json"
+    assert run(["topo", "import", *(str(real_data / name) for name in files), "--out", str(saved), "--json"]) == 0
+    imported = json.loads(capsys.readouterr().out)
+    assert imported["links"] == num_links
+    assert run(["topo", "show", str(saved), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == imported
