@@ -1,6 +1,6 @@
 """Flow completion times: the distribution of every run on one scale, and the slowest queue pairs by name.
 
-Shapes: F flows that finished.
+Shapes: T transfers that finished.
 """
 
 from collections.abc import Sequence
@@ -24,78 +24,80 @@ LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 
 
 def completion_section(runs: Sequence[Run]) -> Section | None:
-    """Return the distribution and the slowest queue pairs, or None where no flow finished."""
-    flowing = [run for run in runs if run.flows is not None]
-    if not flowing:
+    """Return the distribution and the slowest queue pairs, or None where no transfer finished."""
+    finishing = [run for run in runs if run.finished is not None]
+    if not finishing:
         return None
-    slowest = tuple(slowest_queue_pairs(run, run.flows) for run in flowing if run.flows is not None)
-    lead = "From ready to delivered. A long right tail is what every other rank waits for."
+    slowest = tuple(slowest_queue_pairs(run, run.finished) for run in finishing if run.finished is not None)
+    lead = (
+        "A flow is one transfer here, from ready to delivered. The long right tail is what every other rank waits for."
+    )
     return Section(
         anchor="completion",
         title="Flow completion times",
         lead=lead,
-        blocks=(draw_distribution(flowing), *slowest),
+        blocks=(draw_distribution(finishing), *slowest),
     )
 
 
 def draw_distribution(runs: Sequence[Run]) -> Figure:
     """Return the cumulative distribution of each run's flow completion times."""
-    completions = {run.label: completion_times_ps(run.flows) for run in runs if run.flows is not None}
+    completions = {run.label: completion_times_ps(run.finished) for run in runs if run.finished is not None}
     across = _time_axis(list(completions.values()))
     up = axes.Axis(low=0, high=100, start=TOP + HEIGHT, end=TOP, unit="%")
     parts: list[Markup] = [
         axes.draw_bottom(across, TOP + HEIGHT, TOP, "flow completion time"),
-        axes.draw_left(up, LEFT, svg.WIDTH - 8, "flows finished"),
+        axes.draw_left(up, LEFT, svg.WIDTH - 8, "transfers finished"),
     ]
     key_x = LEFT + 150
-    for index, (label, times_F) in enumerate(completions.items()):
-        points = [(across.at(max(time, across.low)), up.at(100 * share)) for time, share in _steps(times_F)]
+    for index, (label, times_T) in enumerate(completions.items()):
+        points = [(across.at(max(time, across.low)), up.at(100 * share)) for time, share in _steps(times_T)]
         parts.append(svg.polyline(points, f"series series-{index % 4}"))
         parts.append(svg.line(key_x, TOP - 12, key_x + 26, TOP - 12, f"series series-{index % 4}"))
         parts.append(svg.text(key_x + 32, TOP - 8, label, class_="tick"))
         key_x += 60 + 6.6 * len(label)
-    caption = "Share of flows finished within a time, all runs on one scale."
+    caption = "Share of transfers finished within a time, all runs on one scale."
     table = Table(
-        headings=("Run", "Flows", *(_percentile_name(fraction) for fraction in PERCENTILES)),
-        rows=tuple(_percentile_row(label, times_F) for label, times_F in completions.items()),
+        headings=("Run", "Transfers", *(_percentile_name(fraction) for fraction in PERCENTILES)),
+        rows=tuple(_percentile_row(label, times_T) for label, times_T in completions.items()),
     )
     return Figure(drawing=svg.figure(TOP + HEIGHT + 40, caption, *parts), caption=caption, table=table)
 
 
-def slowest_queue_pairs(run: Run, flows: Columns) -> Table:
-    """Return the queue pairs with the slowest flows: what that flow got, and what the queue pair lost in all."""
-    times_F = completion_times_ps(flows)
-    slowest_first_F = np.argsort(-times_F, kind="stable")
-    _, first_of_each_Q = np.unique(flows["qp"][slowest_first_F], return_index=True)
-    slowest_Q = slowest_first_F[np.sort(first_of_each_Q)]
+def slowest_queue_pairs(run: Run, finished: Columns) -> Table:
+    """Return the queue pairs with the slowest transfers: what the slowest got, what all of them lost."""
+    times_T = completion_times_ps(finished)
+    slowest_first_T = np.argsort(-times_T, kind="stable")
+    _, first_of_each_Q = np.unique(finished["qp"][slowest_first_T], return_index=True)
+    slowest_Q = slowest_first_T[np.sort(first_of_each_Q)]
     return Table(
-        caption=f"{run.label}: queue pairs with the slowest flows",
-        headings=("From and to", "Queue pair", "Flows", "Slowest flow", "Its size", "Its rate", "Sent again", "CNPs"),
-        rows=tuple(_queue_pair_row(run, flows, times_F, flow) for flow in slowest_Q[:MAX_ROWS].tolist()),
+        caption=f"{run.label}: queue pairs with the slowest transfers",
+        headings=("From and to", "Queue pair", "Transfers", "Slowest", "Its size", "Its rate", "Sent again", "CNPs"),
+        rows=tuple(_queue_pair_row(run, finished, times_T, row) for row in slowest_Q[:MAX_ROWS].tolist()),
         left_out=left_out(min(len(slowest_Q), MAX_ROWS), len(slowest_Q), "queue pair", "transfers"),
     )
 
 
-def completion_times_ps(flows: Columns) -> NDArray[np.int64]:
-    """Return finish less ready of each flow."""
-    return np.asarray(flows["finish_ps"] - flows["ready_ps"])
+def completion_times_ps(finished: Columns) -> NDArray[np.int64]:
+    """Return finish less ready of each transfer."""
+    return np.asarray(finished["finish_ps"] - finished["ready_ps"])
 
 
-def _steps(times_F: NDArray[np.int64]) -> list[tuple[float, float]]:
+def _steps(times_T: NDArray[np.int64]) -> list[tuple[float, float]]:
     """Return the corners of the distribution's staircase, thinned to at most MAX_STEPS steps."""
-    sorted_F = np.sort(times_F)
-    ranks = np.unique(np.linspace(0, len(sorted_F) - 1, min(len(sorted_F), MAX_STEPS)).round().astype(np.int64))
+    sorted_T = np.sort(times_T)
+    ranks = np.unique(np.linspace(0, len(sorted_T) - 1, min(len(sorted_T), MAX_STEPS)).round().astype(np.int64))
     corners, share = [(0.0, 0.0)], 0.0
     for rank in ranks.tolist():
-        corners.append((float(sorted_F[rank]), share))
-        share = (rank + 1) / len(sorted_F)
-        corners.append((float(sorted_F[rank]), share))
+        corners.append((float(sorted_T[rank]), share))
+        share = (rank + 1) / len(sorted_T)
+        corners.append((float(sorted_T[rank]), share))
     return corners
 
 
 def _time_axis(times: Sequence[NDArray[np.int64]]) -> axes.Axis:
-    """Return a scale for all runs, logarithmic where the longest flow took ten times the shortest or more."""
-    shortest, longest = min(int(times_F.min()) for times_F in times), max(int(times_F.max()) for times_F in times)
+    """Return a scale for all runs, logarithmic where the longest transfer took ten times the shortest or more."""
+    shortest, longest = min(int(times_T.min()) for times_T in times), max(int(times_T.max()) for times_T in times)
     if longest >= WIDE * shortest > 0:
         return axes.logarithmic_duration_axis(0.8 * shortest, 1.1 * longest, start=LEFT, end=svg.WIDTH - 8)
     return axes.duration_axis(0, 1.02 * longest, start=LEFT, end=svg.WIDTH - 8)
@@ -105,29 +107,29 @@ def _percentile_name(fraction: float) -> str:
     return "Longest" if fraction == 1 else f"P{100 * fraction:g}"
 
 
-def _percentile_row(label: str, times_F: NDArray[np.int64]) -> tuple[Cell, ...]:
-    values = [flow_completion_percentile_ps(times_F, fraction) for fraction in PERCENTILES]
+def _percentile_row(label: str, times_T: NDArray[np.int64]) -> tuple[Cell, ...]:
+    values = [flow_completion_percentile_ps(times_T, fraction) for fraction in PERCENTILES]
     return (
         words(label),
-        number(len(times_F), f"{len(times_F):,}"),
+        number(len(times_T), f"{len(times_T):,}"),
         *(number(value, format_duration(value)) for value in values),
     )
 
 
-def _queue_pair_row(run: Run, flows: Columns, times_F: NDArray[np.int64], flow: int) -> tuple[Cell, ...]:
-    """Return the row of the queue pair of its slowest flow."""
-    is_same_F = flows["qp"] == flows["qp"][flow]
-    source, destination = int(flows["source"][flow]), int(flows["destination"][flow])
+def _queue_pair_row(run: Run, finished: Columns, times_T: NDArray[np.int64], row: int) -> tuple[Cell, ...]:
+    """Return the row of the queue pair of its slowest transfer."""
+    is_same_T = finished["qp"] == finished["qp"][row]
+    source, destination = int(finished["source"][row]), int(finished["destination"][row])
     name = f"NIC {source} → NIC {destination}"
     if run.fabric is not None:
         name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
-    size, time_ps = int(flows["bytes"][flow]), int(times_F[flow])
+    size, time_ps = int(finished["bytes"][row]), int(times_T[row])
     rate_bps = 8 * size * PS_PER_S / time_ps if time_ps else 0.0
-    resent, cnps = (int(flows[column][is_same_F].sum()) for column in ("packets_retransmitted", "cnps"))
+    resent, cnps = (int(finished[column][is_same_T].sum()) for column in ("packets_retransmitted", "cnps"))
     return (
         words(name),
-        number(flows["qp"][flow], str(flows["qp"][flow])),
-        number(is_same_F.sum(), f"{is_same_F.sum():,}"),
+        number(finished["qp"][row], str(finished["qp"][row])),
+        number(is_same_T.sum(), f"{is_same_T.sum():,}"),
         number(time_ps, format_duration(time_ps)),
         number(size, format_bytes(size)),
         number(rate_bps, format_rate(rate_bps)),

@@ -78,13 +78,13 @@ def draw_fabric(load: LinkLoad) -> Figure:
         *_draw_bundles(plan, load),
         *_draw_boxes(plan),
         *_name_tiers(plan, load),
-        *_name_groups(plan),
+        *_name_sets(plan),
     )
     return Figure(drawing=drawing, caption=caption)
 
 
 def plan_drawing(folded: Folded) -> Plan:
-    """Return where to draw each box: a tier fills the page's width, its groups a little apart."""
+    """Return where to draw each box: a tier fills the page's width, ToR sets a little apart."""
     left_B, width_B = np.zeros(len(folded.name_B)), np.zeros(len(folded.name_B))
     for tier in np.unique(folded.tier_B):
         boxes = np.nonzero(folded.tier_B == tier)[0]
@@ -173,8 +173,8 @@ def _name_tiers(plan: Plan, load: LinkLoad) -> list[Markup]:
     return parts
 
 
-def _name_groups(plan: Plan) -> list[Markup]:
-    """Return a bracket under the lowest tier's boxes of each group, where there is more than one group."""
+def _name_sets(plan: Plan) -> list[Markup]:
+    """Return a bracket under the lowest tier's boxes of each ToR set, where there are several."""
     folded = plan.folded
     is_foot_B = folded.tier_B == folded.tier_B.min()
     groups = [group for group in np.unique(folded.group_B[is_foot_B]).tolist() if group != NO_GROUP]
@@ -183,7 +183,7 @@ def _name_groups(plan: Plan) -> list[Markup]:
         boxes = np.nonzero(is_foot_B & (folded.group_B == group))[0]
         start, end = plan.left_B[boxes].min(), (plan.left_B + plan.width_B)[boxes].max()
         y = plan.y_B[boxes[0]] + BOX_HEIGHT + 7
-        name = f"group {group}" if end - start > 9 * CHARACTER_WIDTH else str(group)
+        name = f"ToR set {group}" if end - start > 11 * CHARACTER_WIDTH else str(group)
         parts += [svg.line(start, y, end, y, "bracket")]
         parts += [svg.text((start + end) / 2, y + 15, name, class_="tick", anchor="middle")]
     return parts

@@ -1,7 +1,7 @@
 """Folding a fabric until it can be drawn: nodes become boxes, links between two boxes become one bundle.
 
 A fabric of a few hundred links is drawn as it is, every node a box and every link a bundle of its own. A larger one is
-folded by group (ToR set or pod), then by rail, then by tier alone, at the first of these that fits on a page.
+folded by ToR set (the nodes' group), then by rail, then by tier alone, at the first of these that fits on a page.
 
 Shapes: N nodes, P ports, B boxes, U bundles.
 """
@@ -38,7 +38,7 @@ def fold(fabric: FabricView) -> Folded:
     tier_N, group_N, rail_N = fabric.node_tier_N, fabric.node_group_N, node_rails(fabric)
     finer_levels: tuple[tuple[str, tuple[IntArray, ...]], ...] = (
         ("", (tier_N, group_N, rail_N, np.arange(fabric.num_nodes))),
-        ("group", (tier_N, group_N)),
+        ("ToR set", (tier_N, group_N)),
         ("rail", (tier_N, rail_N)),
     )
     for folded_by, keys in finer_levels:
@@ -77,7 +77,7 @@ def _fold_by(fabric: FabricView, keys: tuple[IntArray, ...], folded_by: str) -> 
         name_B=tuple(names),
         size_B=size_B,
         tier_B=fabric.node_tier_N[first_B],
-        group_B=fabric.node_group_N[first_B] if folded_by in ("", "group") else np.full(len(first_B), NO_GROUP),
+        group_B=fabric.node_group_N[first_B] if folded_by in ("", "ToR set") else np.full(len(first_B), NO_GROUP),
         bundle_P=bundle_P.reshape(-1),
         ends_U2=ends_U2,
         is_edge_U=np.asarray(fabric.is_host_N[first_B][ends_U2].any(axis=1)),

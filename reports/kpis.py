@@ -4,6 +4,8 @@ An indicator whose inputs a record lacks is left out, never shown as zero. Two n
 reads `run["ideal_ps"]`, the job's time on an ideal fabric, and BusBW reads `run["collective"]`, a mapping with
 `bytes` (nccl-tests' size), `busbw_factor` (2 (n - 1)/n for an all-reduce over n ranks) and `line_rate_bps`.
 
+Shapes: T transfers, Q queue pairs, L links.
+
 Source: draft-calabria-bmwg-ai-fabric-training-bench-04 (names, indicative bounds); Jain, Chiu and Hawe,
 DEC-TR-301 (1984) for the fairness index; nccl-tests, PERFORMANCE.md for bus bandwidth.
 Left out: convergence time and out-of-order rate, which need rates and arrivals over time.
@@ -54,14 +56,14 @@ def bus_bandwidth_bps(num_bytes: float, busbw_factor: float, time_ps: float) -> 
 
 
 def throughput_bps(delivered_bytes: Array, time_ps: float) -> float:
-    """Payload delivered by all flows together over the job's time."""
+    """Payload delivered by all transfers together over the job's time."""
     return 8 * float(delivered_bytes.sum()) * PS_PER_S / time_ps
 
 
-def flow_completion_percentile_ps(completion_ps_F: Array, fraction: float) -> int:
-    """FCT percentile by nearest rank: a time some flow really took."""
-    rank = max(int(np.ceil(fraction * len(completion_ps_F) - ROUNDING)), 1)
-    return int(np.sort(completion_ps_F)[rank - 1])
+def flow_completion_percentile_ps(completion_ps_T: Array, fraction: float) -> int:
+    """FCT percentile by nearest rank: a time some transfer really took."""
+    rank = max(int(np.ceil(fraction * len(completion_ps_T) - ROUNDING)), 1)
+    return int(np.sort(completion_ps_T)[rank - 1])
 
 
 def drop_ppm(dropped_packets: float, sent_packets: float) -> float:
@@ -84,25 +86,25 @@ def max_to_mean_ratio(load_L: Array) -> float:
     return float(load_L.max() / load_L.mean())
 
 
-def jain_fairness_index(rate_F: Array) -> float:
+def jain_fairness_index(rate_Q: Array) -> float:
     """JFI: (sum x)² / (n sum x²), 1 when all are equal and 1/n when one has everything."""
-    rate_F = rate_F / rate_F.max()
-    return float(rate_F.sum() ** 2 / (len(rate_F) * (rate_F**2).sum()))
+    rate_Q = rate_Q / rate_Q.max()
+    return float(rate_Q.sum() ** 2 / (len(rate_Q) * (rate_Q**2).sum()))
 
 
-def queue_pair_rate_bps(qp_F: Array, bytes_F: Array, ready_ps_F: Array, finish_ps_F: Array) -> NDArray[np.float64]:
+def queue_pair_rate_bps(qp_T: Array, bytes_T: Array, ready_ps_T: Array, finish_ps_T: Array) -> NDArray[np.float64]:
     """Return each queue pair's payload rate over the time in which it had something to send.
 
-    Flows of one queue pair finish in the order in which they become ready, so a flow adds the time since the later of
-    its own readiness and the previous one's finish.
+    Transfers of one queue pair finish in the order in which they become ready, so each adds the time since the later
+    of its own readiness and the previous one's finish.
     """
-    order = np.lexsort((finish_ps_F, ready_ps_F, qp_F))
-    qp_F, ready_ps_F, finish_ps_F = qp_F[order], ready_ps_F[order], finish_ps_F[order]
-    is_follower_F = np.concatenate([[False], qp_F[1:] == qp_F[:-1]])
-    previous_finish_ps_F = np.where(is_follower_F, np.roll(finish_ps_F, 1), ready_ps_F)
-    busy_ps_F = np.maximum(finish_ps_F - np.maximum(ready_ps_F, previous_finish_ps_F), 0)
-    row_F = np.cumsum(~is_follower_F) - 1
-    busy_ps_Q, bytes_Q = np.bincount(row_F, weights=busy_ps_F), np.bincount(row_F, weights=bytes_F[order])
+    order = np.lexsort((finish_ps_T, ready_ps_T, qp_T))
+    qp_T, ready_ps_T, finish_ps_T = qp_T[order], ready_ps_T[order], finish_ps_T[order]
+    is_follower_T = np.concatenate([[False], qp_T[1:] == qp_T[:-1]])
+    previous_finish_ps_T = np.where(is_follower_T, np.roll(finish_ps_T, 1), ready_ps_T)
+    busy_ps_T = np.maximum(finish_ps_T - np.maximum(ready_ps_T, previous_finish_ps_T), 0)
+    row_T = np.cumsum(~is_follower_T) - 1
+    busy_ps_Q, bytes_Q = np.bincount(row_T, weights=busy_ps_T), np.bincount(row_T, weights=bytes_T[order])
     is_timed_Q = busy_ps_Q > 0
     return np.asarray(8 * bytes_Q[is_timed_Q] * PS_PER_S / busy_ps_Q[is_timed_Q])
 
@@ -114,7 +116,7 @@ def kpis(record: RunRecord) -> list[Kpi]:
 
 def run_kpis(run: Run) -> list[Kpi]:
     """Return every indicator a checked run has the numbers for."""
-    return [*_job(run), *_flows(run), *_packets(run), *_links(run), *_queues(run)]
+    return [*_job(run), *_completions(run), *_packets(run), *_links(run), *_queues(run)]
 
 
 def _job(run: Run) -> Iterator[Kpi]:
@@ -138,12 +140,12 @@ def _job(run: Run) -> Iterator[Kpi]:
             high=1.05,
         )
     yield from _bus_bandwidth(run, jct_ps)
-    if run.flows is not None:
+    if run.finished is not None:
         yield Kpi(
             name="Throughput",
-            value=throughput_bps(run.flows["bytes"], jct_ps),
+            value=throughput_bps(run.finished["bytes"], jct_ps),
             unit="bps",
-            formula="payload delivered by all flows ÷ JCT",
+            formula="payload delivered by all transfers ÷ JCT",
         )
 
 
@@ -160,19 +162,19 @@ def _bus_bandwidth(run: Run, jct_ps: int) -> Iterator[Kpi]:
         yield _bounded(kpi, low=0.9 * line_rate_bps)
 
 
-def _flows(run: Run) -> Iterator[Kpi]:
-    flows = run.flows
-    if flows is None:
+def _completions(run: Run) -> Iterator[Kpi]:
+    finished = run.finished
+    if finished is None:
         return
-    completion_ps_F = flows["finish_ps"] - flows["ready_ps"]
+    completion_ps_T = finished["finish_ps"] - finished["ready_ps"]
     for name, fraction in (("P50 FCT", 0.5), ("P99 FCT", 0.99), ("P99.9 FCT", 0.999)):
         yield Kpi(
             name=name,
-            value=flow_completion_percentile_ps(completion_ps_F, fraction),
+            value=flow_completion_percentile_ps(completion_ps_T, fraction),
             unit="ps",
-            formula="nearest rank of finish less ready, over flows",
+            formula="nearest rank of finish less ready, over transfers",
         )
-    rate_Q = queue_pair_rate_bps(flows["qp"], flows["bytes"], flows["ready_ps"], flows["finish_ps"])
+    rate_Q = queue_pair_rate_bps(finished["qp"], finished["bytes"], finished["ready_ps"], finished["finish_ps"])
     if len(rate_Q) > 1:
         yield Kpi(
             name="JFI",

@@ -31,7 +31,8 @@ TEMPLATES = Path(__file__).with_name("templates")
 PAGE_NAME = "report.html"
 MAX_LABEL = 40  # characters
 
-# In the order of the page: first how good it is, then where, then why.
+# In the order of the page: first how good it is, then where, then why. A new section is a function of the runs that
+# returns its blocks, or None where no run has its tables, and a line here.
 SECTIONS = (
     kpi_section,
     comparison_section,

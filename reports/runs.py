@@ -87,12 +87,12 @@ class Run:
     comparison: Columns | None
 
     @property
-    def flows(self) -> Columns | None:
+    def finished(self) -> Columns | None:
         """The transfers that moved bytes over the fabric and finished, or None."""
         if self.transfers is None:
             return None
-        is_flow_T = (self.transfers["qp"] >= 0) & (self.transfers["bytes"] > 0) & (self.transfers["finish_ps"] >= 0)
-        return {name: column[is_flow_T] for name, column in self.transfers.items()} if is_flow_T.any() else None
+        is_finished_T = (self.transfers["qp"] >= 0) & (self.transfers["bytes"] > 0) & (self.transfers["finish_ps"] >= 0)
+        return {name: column[is_finished_T] for name, column in self.transfers.items()} if is_finished_T.any() else None
 
     @property
     def span_ps(self) -> int:

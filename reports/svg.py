@@ -13,7 +13,7 @@ WIDTH = 1040.0  # of every figure, in user units: the width of the page's text
 
 
 def tag(name: str, *children: Child, **attributes: Attribute) -> Markup:
-    """Return one element; plain strings are escaped, and an attribute such as `text_anchor` is written `text-anchor`."""
+    """Return one element; plain strings are escaped, an attribute such as `text_anchor` is written `text-anchor`."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()

@@ -78,7 +78,7 @@ def test_each_direction_of_a_bundle_keeps_its_highest_load(record: RunRecord) ->
     ("leaves", "spines", "hosts", "folded_by", "boxes"),
     [
         (4, 2, 8, "", 4 + 2 + 32),  # 38 nodes: all of them
-        (100, 8, 16, "group", 100 + 100 + 1),  # 1,708 nodes: hosts and leaf of each of 100 sets, spines as one
+        (100, 8, 16, "ToR set", 100 + 100 + 1),  # 1,708 nodes: hosts and leaf of each of 100 sets, spines as one
         (400, 8, 4, "rail", 4 + 4 + 1),  # 801 boxes by set: by the 4 rails instead
     ],
 )
