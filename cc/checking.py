@@ -45,7 +45,7 @@ def _check_handlers(module: ModuleType) -> Iterator[Mistake]:
         yield Mistake(
             where=where,
             found="no function on_start",
-            next_step="define on_start(params, flow, now_ps): it sets the first rate_bps and cwnd_bytes",
+            next_step="define on_start(params, flow, now_ps): it may set the first rate_bps and cwnd_bytes",
         )
     for name, value in vars(module).items():
         if name.startswith("on_") and name not in EVENTS:

@@ -19,7 +19,7 @@ and is another controller: its alpha halves in 0.14 ms where the paper's takes 9
 from typing import Any
 
 from cc.arithmetic import integer_power
-from cc.interface import NEVER, UNLIMITED_CWND_BYTES, Parameter, Status
+from cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
 
 RATE_TIMER = 0
 PS_PER_SECOND = 1e12
@@ -127,8 +127,6 @@ def on_start(params: Any, flow: Any, now_ps: int) -> int:
     flow.alpha = 1.0
     flow.target_rate_bps = flow.line_rate_bps
     flow.decrease_time_ps = now_ps
-    for timer in range(len(flow.deadline_ps)):
-        flow.deadline_ps[timer] = NEVER
     _set_rate(params, flow, flow.line_rate_bps)
     return Status.OK
 

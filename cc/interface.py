@@ -11,7 +11,8 @@ A module that is a law defines:
 - `PARAMETERS`: tuple of `Parameter`; become the fields of `params`
 - `STATE`: tuple of (name, type) or (name, type, (length,)), type one of f8, i8, i4; fields of `flow` after the engine's
   header, zero at the start
-- `on_start(params, flow, now_ps)`: the flow's first data is ready; must set rate_bps and cwnd_bytes; and any of
+- `on_start(params, flow, now_ps)`: the flow's first data is ready; the engine has put it at line rate, without a window
+  and without a timer; and any of
 - `on_ack(params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry)`: payload
   newly acknowledged; the round trip of the packet that caused the acknowledgement, the part of it spent in end hosts,
   the links it crossed, and whether it was marked

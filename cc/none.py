@@ -5,7 +5,7 @@ What is left is the fabric's own behaviour (queues, pauses, ECMP collisions), wh
 
 from typing import Any
 
-from cc.interface import NEVER, UNLIMITED_CWND_BYTES, Status
+from cc.interface import UNLIMITED_CWND_BYTES, Status
 
 PARAMETERS = ()
 STATE = ()
@@ -15,6 +15,4 @@ def on_start(params: Any, flow: Any, now_ps: int) -> int:
     """Send at line rate, without a window, for good."""
     flow.rate_bps = flow.line_rate_bps
     flow.cwnd_bytes = UNLIMITED_CWND_BYTES
-    for timer in range(len(flow.deadline_ps)):
-        flow.deadline_ps[timer] = NEVER
     return Status.OK

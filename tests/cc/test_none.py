@@ -7,10 +7,10 @@ from cc.records import new_flow
 
 
 def test_a_flow_sends_at_line_rate_without_window_or_timer():
-    """Nothing may hold back a flow, whatever the record held before."""
+    """Nothing may hold back a flow."""
     law = InterpretedLaw(none)
     flow = new_flow(law.flow_dtype, line_rate_bps=400e9)
-    flow["rate_bps"], flow["cwnd_bytes"], flow["deadline_ps"] = 1, 1, 1
+    flow["rate_bps"], flow["cwnd_bytes"] = 1, 1
     assert law.call("on_start", flow, 0) == Status.OK
     assert flow["rate_bps"][0] == 400e9
     assert flow["cwnd_bytes"][0] == UNLIMITED_CWND_BYTES
