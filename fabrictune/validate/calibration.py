@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.errors import Mistake, UnavailableError
+from foundation.units import format_duration
 from topology.draft import FabricDraft
 from topology.fabric import Fabric
 
 BITS_PER_BYTE = 8
 PS_PER_S = 10**12
+MOST_LATENCY_PS = 8 * 10**9  # what takes longer waits for a processor, not for the network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +36,17 @@ class Calibration:
 
 
 def calibrate(bytes_E: NDArray[np.int64], duration_ps_EK: NDArray[np.int64]) -> Calibration:
-    """Return the line through the medians of two sizes or more; raises UnavailableError where they do not rise."""
+    """Return the line through the medians of two sizes or more; raises UnavailableError where none fits."""
     median_ps_E = np.median(duration_ps_EK, axis=1)
     design_E2 = np.stack([np.ones(len(bytes_E)), bytes_E], axis=1) / median_ps_E[:, None]
     (latency_ps, ps_per_byte), *_ = np.linalg.lstsq(design_E2, np.ones(len(bytes_E)), rcond=None)
-    if ps_per_byte <= 0:
+    if ps_per_byte <= 0 or latency_ps > MOST_LATENCY_PS:
         shown = ", ".join(f"{size} B {time / 1e6:.0f} us" for size, time in zip(bytes_E, median_ps_E, strict=True))
         raise UnavailableError(
             Mistake(
                 where="calibration",
-                found=f"larger messages took no longer than small ones ({shown})",
+                found=f"no latency and rate fit these exchanges: {shown}",
+                allowed=f"times that rise with size, from a latency of at most {format_duration(MOST_LATENCY_PS)}",
                 next_step="run again while the machine does nothing else",
             )
         )

@@ -52,17 +52,18 @@ def validate_local(
     """
     started = time.perf_counter()
     spec = spec or LocalSpec()
-    measurement = measure(spec)
+    record = predict(measure(spec), seed=seed, progress=progress)
+    return replace(record, run={**record.run, **describe_run(seed=seed, started=started), "workload": asdict(spec)})
+
+
+def predict(measurement: Measurement, *, seed: int = 0, progress: Callable[[float], None] | None = None) -> RunRecord:
+    """Return the record of a measurement and its simulation, as `validate_local` describes it."""
     _refuse_calibrated_sizes(measurement)
     calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
     simulated = simulate(measurement.trace, calibration, seed=seed, progress=progress)
     record = RunRecord(
         kind="validate local",
-        run={
-            **simulated.run,
-            **describe_run(seed=seed, started=started, calibration=_describe(calibration, measurement)),
-            "workload": asdict(spec),
-        },
+        run={**simulated.run, "calibration": _describe(calibration, measurement)},
         tables={
             **simulated.tables,
             "comparison": compare(measurement.trace, simulated.tables["transfers"]).table(),

@@ -37,7 +37,7 @@ class LocalSpec:
     training: TrainingSpec = field(default_factory=lambda: TrainingSpec(model=ModelSpec(width=512, depth=4)))
     bucket_bytes: tuple[int, ...] = (1, 5 * 2**20, 2**30)  # each parameter alone, two layers, the whole model
     num_steps: int = 20  # with each size of buckets, after one that is not counted
-    exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 3 * 2**20)
+    exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 6 * 2**20)
     exchanges_per_step: int = 3  # of each size
     timeout_s: float = 300.0
 

@@ -62,7 +62,7 @@ def _step_rows(table: Columns) -> Iterator[Row]:
             np.bincount(table["step"][chosen], weights=table[name][chosen])[step_C[num_requests == count]]
             for name in ("bytes", "measured_ps", "simulated_ps")
         ]
-        yield _row(f"step of {count} requests", int(totals[0][0]), totals[1], totals[2])
+        yield _row(f"step of {count} request{'s' if count > 1 else ''}", int(totals[0][0]), totals[1], totals[2])
 
 
 def _row(what: str, num_bytes: int, measured_ps: NDArray[np.generic], simulated_ps: NDArray[np.generic]) -> Row:

@@ -24,14 +24,23 @@ def test_a_few_disturbed_exchanges_change_nothing() -> None:
     assert calibrate(SIZES, durations) == Calibration(latency_ps=100_000_000, rate_bps=8_000_000_000)
 
 
-def test_times_that_do_not_rise_with_size_are_refused() -> None:
-    """A rate of less than nothing cannot be simulated; the measured times are shown."""
+@pytest.mark.parametrize(
+    ("times_us", "why"),
+    [
+        ((300, 200, 100), "a rate of less than nothing"),
+        ((9_000, 9_100, 12_000), "9 ms of latency on a loopback: the machine is doing something else"),
+    ],
+)
+def test_times_that_are_no_network_are_refused(times_us: tuple[int, ...], why: str) -> None:
+    """What cannot be simulated is said with the times that were measured."""
     with pytest.raises(UnavailableError) as error:
-        calibrate(SIZES, np.array([[300_000_000], [200_000_000], [100_000_000]]))
+        calibrate(SIZES, np.array(times_us)[:, None] * 10**6)
+    shown = ", ".join(f"{size} B {time} us" for size, time in zip(SIZES, times_us, strict=True))
     assert str(error.value) == (
-        "calibration: larger messages took no longer than small ones (8000 B 300 us, 128000 B 200 us, 3000000 B 100 us)"
+        f"calibration: no latency and rate fit these exchanges: {shown}"
+        "\n  allowed: times that rise with size, from a latency of at most 8 ms"
         "\n  next: run again while the machine does nothing else"
-    )
+    ), why
 
 
 @pytest.mark.parametrize("num_bytes", [8_192, 1_000_000, 6_000_001])

@@ -45,7 +45,7 @@ def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
 
 
 def test_a_job_that_does_not_end_names_who_is_missing() -> None:
-    """Rank 0 is done and rank 1 is not: the message says so, rather than hanging."""
+    """Rank 1 never ends: the message says so, rather than hanging."""
     pytest.importorskip("torch")
 
     def target(rank: int) -> Mapping[str, NDArray[Any]]:
@@ -57,9 +57,10 @@ def test_a_job_that_does_not_end_names_who_is_missing() -> None:
 
     with pytest.raises(UnavailableError) as error:
         launch(2, target, timeout_s=3)
-    assert str(error.value) == (
-        "rank 1: not finished after 3 s\n  next: give it longer, or look for ranks that wait for one another"
-    )
+    (mistake,) = error.value.mistakes
+    assert "rank 1" in mistake.where
+    assert mistake.found == "not finished after 3 s"
+    assert mistake.next_step == "give it longer, or look for ranks that wait for one another"
 
 
 def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
