@@ -140,13 +140,14 @@ def _settled(num_flows: int) -> FluidState:
 
 
 def _dcqcn_by_hand() -> Iterator[Case]:
-    yield Case(
-        name="cc.dcqcn-alpha-half-life",
-        source=f"{_SIGCOMM}, equation 2: ln 2 / -ln(1 - 1/256) = 177.1 steps",
-        unit="alpha timers",
-        run=alpha_half_life_steps,
-        **exactly(177),
-    )
+    for label, alpha_gain, steps in (("paper", 1 / 256, 177), ("firmware-gain", 5 / 1024, 142)):
+        yield Case(
+            name=f"cc.dcqcn-alpha-half-life.{label}",
+            source=f"{_SIGCOMM}, equation 2: ln 2 / -ln(1 - g), to the nearest step",
+            unit="alpha timers",
+            run=partial(alpha_half_life_steps, alpha_gain),
+            **exactly(steps),
+        )
     yield Case(
         name="cc.dcqcn-first-cnp-halves",
         source=f"{_SIGCOMM}, equation 1 with alpha 1",
@@ -165,20 +166,20 @@ def rate_after_first_cnp() -> float:
     return float(flow["rate_bps"][0] / 100e9)
 
 
-def alpha_half_life_steps() -> float:
-    """Return after how many alpha timers without a CNP the law's next cut uses less than half of alpha, less one."""
-    law = InterpretedLaw(dcqcn, {"min_rate_bps": 1e3})
-    alpha_timer_ps = int(law.params["alpha_timer_ps"][0])
-    for num_steps in range(1, 1000):
-        flow = new_flow(law.flow_dtype, line_rate_bps=100e9)
-        law.call("on_start", flow, 0)
-        law.call("on_cnp", flow, 0)
-        alpha, rate_bps = float(flow["alpha"][0]), float(flow["rate_bps"][0])
-        law.call("on_cnp", flow, num_steps * alpha_timer_ps)
-        used_alpha = 2 * (1 - float(flow["rate_bps"][0]) / rate_bps)
-        if used_alpha < alpha / 2:
-            return num_steps - 1
-    return float("inf")
+def alpha_half_life_steps(alpha_gain: float) -> float:
+    """Return after how many alpha timers without a CNP the law's next cut goes by nearest to half of alpha."""
+    law = InterpretedLaw(dcqcn, {"alpha_gain": alpha_gain})
+    return min(range(1, 1000), key=lambda steps: abs(_alpha_after(law, steps) - 0.5))
+
+
+def _alpha_after(law: InterpretedLaw, num_steps: int) -> float:
+    """Return the alpha that a cut uses so many alpha timers after one that left it at 1."""
+    flow = new_flow(law.flow_dtype, line_rate_bps=100e9)
+    law.call("on_start", flow, 0)
+    law.call("on_cnp", flow, 0)
+    rate_bps = float(flow["rate_bps"][0])
+    law.call("on_cnp", flow, num_steps * int(law.params["alpha_timer_ps"][0]))
+    return 2 * (1 - float(flow["rate_bps"][0]) / rate_bps)
 
 
 def _dcqcn_at_a_bottleneck() -> Iterator[Case]:
