@@ -93,6 +93,8 @@ def _run_case(placement: str, directory: Path, progress: Callable[[float], None]
     scenario = load_scenario(scenario_file(f"demo-{placement}"))
     analysis = analyze_scenario(scenario)
     record = simulate(scenario, progress=progress)
+    if record.run["outcome"] == "interrupted":
+        raise KeyboardInterrupt  # half a comparison answers nothing
     record = replace(record, findings=(*analysis.findings, *record.findings))
     summary = summarize(record)
     job = scenario.traffic.spec

@@ -55,14 +55,14 @@ class Diagnosis:
     next_step: str
 
 
-def examine(checks: Sequence[Check] | None = None) -> list[Diagnosis]:
-    """Run every check, in the order of the table."""
+def examine(checks: Sequence[Check], progress: Callable[[float], None] | None = None) -> list[Diagnosis]:
+    """Run checks in their order; `progress` is told the share done."""
     diagnoses = []
-    for check in CHECKS if checks is None else checks:
+    for number, check in enumerate(checks):
         found = check.look()
-        diagnoses.append(
-            Diagnosis(name=check.name, opens=check.opens, is_needed=check.is_needed, **vars(found)),
-        )
+        diagnoses.append(Diagnosis(name=check.name, opens=check.opens, is_needed=check.is_needed, **vars(found)))
+        if progress:
+            progress((number + 1) / len(checks))
     return diagnoses
 
 

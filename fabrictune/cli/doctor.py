@@ -6,6 +6,7 @@ import click
 
 from fabrictune.cli.options import json_option
 from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.progress import progress_bar
 
 COULD_NOT_COLLECT = 3
 
@@ -21,9 +22,10 @@ def doctor(as_json: bool) -> int:
     Example:
       fabrictune doctor
     """
-    from fabrictune.doctor import examine, is_fit
+    from fabrictune.doctor import CHECKS, examine, is_fit
 
-    diagnoses = examine()
+    with progress_bar("looking", is_quiet=as_json) as progress:
+        diagnoses = examine(CHECKS, progress)
     fit = is_fit(diagnoses)
     if as_json:
         print_json({"fit": fit, "checks": [asdict(diagnosis) for diagnosis in diagnoses]})

@@ -6,6 +6,7 @@ from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option, out_option, quiet_option, scenario_argument
 from fabrictune.cli.output import print_json, print_lines
+from fabrictune.cli.progress import progress_bar
 
 ecmp = Group(name="ecmp", help="Find the links on which flows collide.")
 
@@ -30,7 +31,8 @@ def analyze(scenario: Path, out: Path | None, fail_on: str, quiet: bool, as_json
     from fabrictune.scenario.reading import load_scenario
 
     checked = load_scenario(scenario)
-    record = analyze_scenario(checked)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
+        record = analyze_scenario(checked, progress)
     directory = record.write(out or Path("runs") / f"{checked.name}-ecmp")
     summary = summarize_collisions(record)
     if as_json:

@@ -9,13 +9,28 @@ import click
 
 from foundation.errors import InputError, Mistake, nearest_name
 
+MAX_SUMMARY = 200  # characters, so that click shortens no first sentence
+
 
 class Group(click.Group):
     """A group whose commands stand in the order in which they were defined."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take a group called without a command for a question what there is."""
+        return super().parse_args(ctx, args or ["--help"])
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
         return list(self.commands)
+
+    def summary(self, name: str) -> str:
+        """Return the first sentence of a command's help."""
+        return self.commands[name].get_short_help_str(limit=MAX_SUMMARY)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.summary(name)) for name in self.list_commands(ctx)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -61,7 +76,6 @@ class LazyGroup(Group):
         command: click.Command = getattr(import_module(module), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in self.table.items()])
+    def summary(self, name: str) -> str:
+        """Return what the table says of a command."""
+        return self.table[name].summary

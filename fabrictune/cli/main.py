@@ -29,13 +29,14 @@ COMMANDS = {
     "demo": LazyCommand("Compare a bad and a good placement on a 128-GPU fabric.", "fabrictune.cli.demo:demo"),
 }
 
-fabrictune = LazyGroup(
-    name="fabrictune",
-    table=COMMANDS,
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="Network and cluster performance tuning for large GPU clusters.",
-    epilog="Start with `fabrictune demo`; then `fabrictune COMMAND --help`, each with an example.",
+fabrictune = click.version_option(package_name="fabrictune")(
+    LazyGroup(
+        name="fabrictune",
+        table=COMMANDS,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        help="Network and cluster performance tuning for large GPU clusters.",
+        epilog="Start with `fabrictune demo`; then `fabrictune COMMAND --help`, each with an example.",
+    )
 )
 
 
@@ -54,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as done:  # --help has been printed
         return done.exit_code
     except (KeyboardInterrupt, click.Abort):
-        print("stopped; no record was written", file=sys.stderr)
+        print("stopped", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds an open end

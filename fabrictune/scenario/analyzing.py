@@ -1,6 +1,7 @@
 """A scenario's ECMP collisions, found without an engine: which links its flows overload, and how badly."""
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from fabrictune.scenario.composing import compose
@@ -11,10 +12,10 @@ from topology.collisions import analyze_collisions
 from topology.files import fabric_table
 
 
-def analyze_scenario(scenario: Scenario) -> RunRecord:
+def analyze_scenario(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunRecord:
     """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError."""
     started = time.perf_counter()
-    composed = compose(scenario)
+    composed = compose(scenario, progress)
     network = composed.network
     report = analyze_collisions(network)
     return RunRecord(

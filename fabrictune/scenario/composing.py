@@ -4,7 +4,7 @@ Mistakes that only show here (a rank more than the fabric has GPUs, a receiver t
 scenario they come from, unless they lie in another file, which they then name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -36,13 +36,17 @@ def compose_fabric(scenario: Scenario) -> Fabric:
         return make_fabric(scenario.fabric)
 
 
-def compose(scenario: Scenario) -> Composed:
-    """Build the scenario's fabric, traffic and paths; raises InputError."""
+def compose(scenario: Scenario, progress: Callable[[float], None] | None = None) -> Composed:
+    """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError."""
+    tell = progress or (lambda fraction: None)
     fabric = compose_fabric(scenario)
+    tell(0.2)
     with placed(scenario, "traffic", scenario.traffic.spec):
         queue_pairs, traffic = TRAFFIC[scenario.traffic.name].make(scenario.traffic.spec, fabric, scenario.seed)
+    tell(0.5)
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
+    tell(1.0)
     return Composed(scenario=scenario, network=network, traffic=traffic)
 
 

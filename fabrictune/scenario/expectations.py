@@ -1,8 +1,8 @@
 """What a scenario expects of a run: metrics of its record, with a bound each; what breaks a bound is a finding.
 
 A transfer counts if it moved bytes over the fabric. Its *completion time* runs from the instant it was ready to the
-arrival of its last byte; its *throughput* is its bytes over that time. A transfer that never finished took for ever, and a
-metric that cannot be had breaks its bound: unknown never passes.
+arrival of its last byte; its *throughput* is its bytes over that time. A transfer that never finished took for ever,
+and a metric that cannot be had breaks its bound: unknown never passes.
 
 Shapes: T transfers.
 """

@@ -15,14 +15,14 @@ GONE = Found(state="missing", detail="not installed", next_step="install it")
 
 def test_every_check_runs_and_says_what_to_do() -> None:
     """Whatever this machine has, each check has an answer, and a next step where it is not good."""
-    diagnoses = examine()
+    diagnoses = examine(CHECKS)
     assert [one.name for one in diagnoses] == [check.name for check in CHECKS]
     assert all(one.next_step for one in diagnoses if one.state != "ok")
 
 
 def test_this_machine_can_run_the_core() -> None:
     """The tests run here, so Python, Numba and the compiled engine are here."""
-    assert is_fit(examine())
+    assert is_fit(examine(CHECKS))
 
 
 @pytest.mark.parametrize(("found", "is_needed", "fit"), [(OK, True, True), (GONE, True, False), (GONE, False, True)])
