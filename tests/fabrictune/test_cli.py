@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from fabrictune.cli.main import COMMANDS, run
+from fabrictune.cli.main import COMMANDS, fabrictune, run
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -40,18 +41,29 @@ def test_help_imports_nothing_heavy(cli: Cli) -> None:
     assert all(name in ran.stdout for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A group lists its commands, a command shows how it is called."""
-    assert run([name, "--help"]) == 0
-    printed = capsys.readouterr().out
-    if "Commands:" not in printed:
-        assert f"fabrictune {name}" in printed.partition("Example:")[2]
-        return
-    for line in printed.partition("Commands:")[2].strip().splitlines():
-        command = line.split()[0]
-        assert run([name, command, "--help"]) == 0
-        assert f"fabrictune {name} {command}" in capsys.readouterr().out.partition("Example:")[2]
+def commands() -> Iterator[list[str]]:
+    """Give the words that call each command, groups looked into."""
+    context = click.Context(fabrictune)
+    for name in COMMANDS:
+        command = fabrictune.get_command(context, name)
+        inner = command.list_commands(context) if isinstance(command, click.Group) else []
+        yield from ([name, one] for one in inner) if inner else [[name]]
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_every_command_has_help_with_an_example(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command shows how it is called; the example begins with its own name."""
+    assert run([*words, "--help"]) == 0
+    assert f"fabrictune {' '.join(words)}" in capsys.readouterr().out.partition("Example:")[2]
+
+
+@pytest.mark.parametrize(("words", "inner"), [([], "demo"), (["topo"], "import")])
+def test_a_group_without_a_command_says_what_there_is(
+    words: list[str], inner: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`fabrictune` alone is a question, not a mistake."""
+    assert run(words) == 0
+    assert inner in capsys.readouterr().out.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize(
