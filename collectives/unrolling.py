@@ -18,7 +18,10 @@ import numpy as np
 from collectives.algorithms import Algorithm
 from collectives.matching import Batch, match
 from collectives.schedule import Schedule, chunk_sizes
+from foundation.errors import Mistake, TraceError
 from foundation.traces import CommTrace, Dependencies, IntColumn
+
+MAX_MESSAGES = 30_000_000  # at some 200 bytes each while they are made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ class Messages:
 def unroll(trace: CommTrace, algorithm: Algorithm) -> Messages:
     """Return every message of a trace under an algorithm that can do all its operations; raises TraceError."""
     batches = match(trace)
+    _refuse_too_many(batches)
     schedules = [algorithm.schedules[batch.operation](batch.num_members) for batch in batches]
     blocks: list[IntColumn] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
     next_row = len(trace)
@@ -50,6 +54,20 @@ def unroll(trace: CommTrace, algorithm: Algorithm) -> Messages:
     parts = [_ready(trace, batches, blocks)]
     parts += [_collectives(trace, *each) for each in zip(batches, schedules, blocks, strict=True)]
     return _concatenate(parts)
+
+
+def _refuse_too_many(batches: Sequence[Batch]) -> None:
+    """Raise TraceError before memory runs out; an all-reduce in a ring of n is 2n(n - 1) messages, others are fewer."""
+    num_messages = sum(2 * batch.num_members * (batch.num_members - 1) * len(batch.group_C) for batch in batches)
+    if num_messages > MAX_MESSAGES:
+        raise TraceError(
+            Mistake(
+                where="communication trace",
+                found=f"collectives of up to {num_messages:,} messages in all",
+                allowed=f"{MAX_MESSAGES:,}",
+                next_step="take fewer steps or groups, or smaller groups",
+            )
+        )
 
 
 def _ready(trace: CommTrace, batches: Sequence[Batch], blocks: Sequence[IntColumn]) -> Messages:

@@ -159,6 +159,17 @@ def test_a_thousand_ranks_expand() -> None:
     assert len(queue_pairs) == 1024
 
 
+def test_a_job_too_large_to_be_written_out_is_refused_at_once() -> None:
+    """One ring of 12,288 ranks is 2 * 12,288 * 12,287 messages: tens of gigabytes, refused before any is made."""
+    with pytest.raises(TraceError) as error:
+        expand_step(12_288, 10**6)
+    assert str(error.value) == (
+        "communication trace: collectives of up to 301,965,312 messages in all\n"
+        "  allowed: 30,000,000\n"
+        "  next: take fewer steps or groups, or smaller groups"
+    )
+
+
 def test_an_operation_the_algorithm_cannot_do_is_named() -> None:
     """Better refused than left out of the traffic."""
     fabric = star(2)
