@@ -89,9 +89,9 @@ class Cabling:
             )
         return Imported(fabric=draft.finish(), notes=tuple(self.notes))
 
-    def add_mistake(self, where: str, found: str, allowed: str = "", nearest: str = "", next_step: str = "") -> None:
-        """Note a mistake; raises FabricError at once when there are too many to read."""
-        self.mistakes.append(Mistake(where=where, found=found, allowed=allowed, nearest=nearest, next_step=next_step))
+    def add_mistakes(self, *mistakes: Mistake) -> None:
+        """Note mistakes; raises FabricError at once when there are too many to read."""
+        self.mistakes.extend(mistakes)
         if len(self.mistakes) >= MAX_MISTAKES:
             raise FabricError(*self.mistakes)
 
@@ -102,22 +102,27 @@ class Cabling:
                 self._check_end(cable, end, used)
             (first, _), (second, _) = cable.ends
             if first == second:
-                self.add_mistake(cable.where, f"a link from {first!r} to itself", "two different nodes")
+                found = f"a link from {first!r} to itself"
+                self.add_mistakes(Mistake(where=cable.where, found=found, allowed="two different nodes"))
 
     def _check_end(self, cable: Cable, end: End, used: dict[End, Cable]) -> None:
         node, interface = end
         if node not in self.nodes:
-            self.add_mistake(
-                cable.where,
-                f"a link to the node {node!r}, which does not exist",
-                nearest=nearest_name(node, islice(self.nodes, MAX_GUESSES)),
-                next_step="add the node, or mend its name",
+            self.add_mistakes(
+                Mistake(
+                    where=cable.where,
+                    found=f"a link to the node {node!r}, which does not exist",
+                    nearest=nearest_name(node, islice(self.nodes, MAX_GUESSES)),
+                    next_step="add the node, or mend its name",
+                )
             )
         elif end in used:
-            self.add_mistake(
-                cable.where,
-                f"the interface {node}:{interface} a second time (first at {used[end].where})",
-                "one link for each interface",
+            self.add_mistakes(
+                Mistake(
+                    where=cable.where,
+                    found=f"the interface {node}:{interface} a second time (first at {used[end].where})",
+                    allowed="one link for each interface",
+                )
             )
         used.setdefault(end, cable)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from foundation.documents import Document, Key, load_yaml
-from foundation.errors import FabricError, UnitError
+from foundation.errors import FabricError, Mistake, UnitError
 from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
 from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from topology.fabric import UNKNOWN_TIER, NodeKind
@@ -157,7 +157,7 @@ class _Reader:
                 where = self.document.where(*keys, "labels", CABLE_LABEL)
                 cable_mm = parse_length_mm(str(labels[CABLE_LABEL]), where=where)
         except UnitError as error:
-            self.cabling.mistakes.extend(error.mistakes)
+            self.cabling.add_mistakes(*error.mistakes)
         delay_ps = cable_mm * CABLE_DELAY_PS_PER_MM
         where = self.document.where(*keys)
         self.cabling.cables.append(Cable(ends=ends, rate_bps=rate_bps, delay_ps=delay_ps, where=where))
@@ -184,7 +184,7 @@ class _Reader:
         return {}
 
     def _mistake(self, found: str, allowed: str, *keys: Key) -> None:
-        self.cabling.add_mistake(self.document.where(*keys), found, allowed)
+        self.cabling.add_mistakes(Mistake(where=self.document.where(*keys), found=found, allowed=allowed))
 
 
 def _section(mapping: Mapping[str, Any], *keys: Any) -> Mapping[str, Any]:

@@ -36,6 +36,9 @@ TIER_OF_TYPE = {
     "LowerSpineRouter": 3,
 }
 HOST_TYPE = "Server"
+TABLES = ("DEVICE_METADATA", "PORT", "DEVICE_NEIGHBOR", "DEVICE_NEIGHBOR_METADATA", "CABLE_LENGTH")
+
+Rows = Mapping[str, Mapping[str, Any]]
 
 
 def is_sonic(path: Path) -> bool:
@@ -45,13 +48,13 @@ def is_sonic(path: Path) -> bool:
 
 def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
     """Read the configurations of one or several switches; raises InputError with every mistake in them."""
-    switches = [_Switch(load_json(path)) for path in paths]
-    cabling = Cabling(switches[0].name if len(switches) == 1 else f"sonic-{len(switches)}-switches")
+    cabling = Cabling("sonic")
+    switches = [_Switch(load_json(path), cabling) for path in paths]
     for switch in switches:
-        cabling.mistakes.extend(switch.mistakes)
-    _add_switches(cabling, switches)
+        _add_switch(cabling, switch)
     if cabling.mistakes:
         raise FabricError(*cabling.mistakes)
+    cabling.name = switches[0].name if len(switches) == 1 else f"sonic-{len(switches)}-switches"
     _Joiner(cabling, switches, default_rate_bps).join()
     return cabling.finish()
 
@@ -69,25 +72,17 @@ class _Neighbour:
 class _Switch:
     """One configuration: its name, and its tables whatever form they came in."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, cabling: Cabling) -> None:
         self.document = document
-        self.mistakes: list[Mistake] = []
+        self.cabling = cabling
         tree = document.tree if isinstance(document.tree, dict) else {}
         self.is_flat = any("|" in key for key in tree)
-        self.tables = _nested(tree) if self.is_flat else tree
-        self.port_of_alias = {str(row.get("alias", port)): port for port, row in self.rows("PORT").items()}
-        metadata = self.rows("DEVICE_METADATA").get("localhost", {})
+        tables = _nested(tree) if self.is_flat else tree
+        self.tables = {name: self._rows(tables, name) for name in TABLES}
+        self.port_of_alias = {str(row.get("alias", port)): port for port, row in self.tables["PORT"].items()}
+        metadata = self.tables["DEVICE_METADATA"].get("localhost", {})
         self.name = str(metadata.get("hostname", ""))
         self.tier = TIER_OF_TYPE.get(str(metadata.get("type")), UNKNOWN_TIER)
-        if not self.name:
-            self.mistakes.append(
-                Mistake(
-                    where=document.where("DEVICE_METADATA", "localhost"),
-                    found="no hostname, so no switch configuration",
-                    allowed="a config_db.json with DEVICE_METADATA",
-                    next_step="take the file from /etc/sonic/config_db.json of the switch",
-                )
-            )
 
     def where(self, table: str, *keys: Key) -> str:
         """Return the place of a value in the form the file has."""
@@ -95,57 +90,50 @@ class _Switch:
             return self.document.where(f"{table}|{keys[0]}", *keys[1:])
         return self.document.where(table, *keys)
 
-    def rows(self, table: str) -> Mapping[str, Mapping[str, Any]]:
+    def _rows(self, tables: Mapping[str, Any], name: str) -> Rows:
         """Return the rows of a table, empty if it is missing; one of another form is a mistake."""
-        found = self.tables.get(table, {})
+        found = tables.get(name, {})
         if isinstance(found, dict) and all(isinstance(row, dict) for row in found.values()):
             return found
-        mistake = Mistake(where=self.where(table), found=f"a {table} of another form", allowed="rows of named fields")
-        if mistake not in self.mistakes:
-            self.mistakes.append(mistake)
+        found_text = f"a {name} of another form"
+        self.cabling.add_mistakes(Mistake(where=self.where(name), found=found_text, allowed="rows of named fields"))
         return {}
 
     def neighbours(self) -> Iterator[_Neighbour]:
         """Yield the rows of DEVICE_NEIGHBOR in both shapes."""
-        for key, row in self.rows("DEVICE_NEIGHBOR").items():
-            is_by_neighbour = "local_port" in row
+        for key, row in self.tables["DEVICE_NEIGHBOR"].items():
             local_port = row.get("local_port", key)
-            name = row.get("name", key if is_by_neighbour else None)
+            name = row.get("name", key if "local_port" in row else None)
             port = row.get("port") or ""
             where = self.where("DEVICE_NEIGHBOR", key)
-            if not all(isinstance(text, str) for text in (local_port, name, port)) or not name or not local_port:
-                self.mistakes.append(
-                    Mistake(
-                        where=where,
-                        found="a neighbour of unknown form",
-                        allowed="name and port by local port, or local_port and port by neighbour",
-                    )
-                )
-                continue
-            yield _Neighbour(local_port=local_port, name=name, port=port, where=where)
+            if name and local_port and all(isinstance(text, str) for text in (local_port, name, port)):
+                yield _Neighbour(local_port=local_port, name=name, port=port, where=where)
+            else:
+                allowed = "name and port by local port, or local_port and port by neighbour"
+                self.cabling.add_mistakes(Mistake(where=where, found="a neighbour of unknown form", allowed=allowed))
 
     def port_named(self, name: str) -> str:
         """Return the port of a name or an alias."""
-        return name if name in self.rows("PORT") else self.port_of_alias.get(name, name)
+        return name if name in self.tables["PORT"] else self.port_of_alias.get(name, name)
 
     def cable_mm(self, port: str) -> int | None:
         """Return the length of a port's cable, None where it is not told."""
-        for key, row in self.rows("CABLE_LENGTH").items():
+        for key, row in self.tables["CABLE_LENGTH"].items():
             if port in row:
                 try:
                     return parse_length_mm(str(row[port]), where=self.where("CABLE_LENGTH", key, port))
                 except UnitError as error:
-                    self.mistakes.extend(error.mistakes)
+                    self.cabling.add_mistakes(*error.mistakes)
         return None
 
     def rate_bps(self, port: str) -> int | None:
         """Return the rate of a port, None where it is not told."""
-        speed = self.rows("PORT").get(port, {}).get("speed")
+        speed = self.tables["PORT"].get(port, {}).get("speed")
         if speed is None:
             return None
         if isinstance(speed, str) and speed.isascii() and speed.isdigit() and len(speed) <= 9 and int(speed) > 0:
             return int(speed) * 10**6
-        self.mistakes.append(
+        self.cabling.add_mistakes(
             Mistake(
                 where=self.where("PORT", port, "speed"),
                 found=f"a speed of {str(speed)[:40]!r}",
@@ -156,7 +144,7 @@ class _Switch:
 
     def is_down(self, port: str) -> bool:
         """Return whether the configuration says that a port is down."""
-        return self.rows("PORT").get(port, {}).get("admin_status") == "down"
+        return self.tables["PORT"].get(port, {}).get("admin_status") == "down"
 
 
 def _nested(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -167,14 +155,21 @@ def _nested(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return tables
 
 
-def _add_switches(cabling: Cabling, switches: Sequence[_Switch]) -> None:
-    for switch in switches:
-        where = switch.where("DEVICE_METADATA", "localhost", "hostname")
-        if switch.name in cabling.nodes:
-            first = cabling.nodes[switch.name].where
-            found = f"the switch {switch.name!r} a second time (first at {first})"
-            cabling.add_mistake(where, found, "one file for each switch")
-        cabling.add_node(switch.name, NodeKind.SWITCH, where=where, tier=switch.tier)
+def _add_switch(cabling: Cabling, switch: _Switch) -> None:
+    where = switch.where("DEVICE_METADATA", "localhost", "hostname")
+    if not switch.name:
+        cabling.add_mistakes(
+            Mistake(
+                where=where,
+                found="no hostname, so no switch configuration",
+                allowed="a config_db.json with DEVICE_METADATA",
+                next_step="take the file from /etc/sonic/config_db.json of the switch",
+            )
+        )
+    elif switch.name in cabling.nodes:
+        found = f"the switch {switch.name!r} a second time (first at {cabling.nodes[switch.name].where})"
+        cabling.add_mistakes(Mistake(where=where, found=found, allowed="one file for each switch"))
+    cabling.add_node(switch.name, NodeKind.SWITCH, where=where, tier=switch.tier)
 
 
 class _Joiner:
@@ -192,7 +187,6 @@ class _Joiner:
         for switch in self.switch_of.values():
             for neighbour in switch.neighbours():
                 self._add(switch, neighbour)
-            self.cabling.mistakes.extend(switch.mistakes)
         if self.num_default_rates:
             rate = format_rate(self.default_rate_bps)
             self.cabling.notes.append(f"links without a speed, taken to run at {rate}: {self.num_default_rates}")
@@ -201,13 +195,15 @@ class _Joiner:
             self.cabling.notes.append(f"links without a cable length, taken as {metres} m: {self.num_default_cables}")
 
     def _add(self, switch: _Switch, neighbour: _Neighbour) -> None:
-        ports = switch.rows("PORT")
+        ports = switch.tables["PORT"]
         local_port = switch.port_named(neighbour.local_port)
         if local_port not in ports:
-            self.cabling.add_mistake(
-                neighbour.where,
-                f"a neighbour on {neighbour.local_port!r}, which PORT does not list",
-                nearest=nearest_name(neighbour.local_port, islice(ports, MAX_GUESSES)),
+            self.cabling.add_mistakes(
+                Mistake(
+                    where=neighbour.where,
+                    found=f"a neighbour on {neighbour.local_port!r}, which PORT does not list",
+                    nearest=nearest_name(neighbour.local_port, islice(ports, MAX_GUESSES)),
+                )
             )
             return
         if switch.is_down(local_port):
@@ -230,7 +226,7 @@ class _Joiner:
         )
 
     def _add_neighbour_node(self, switch: _Switch, neighbour: _Neighbour) -> None:
-        metadata = switch.rows("DEVICE_NEIGHBOR_METADATA").get(neighbour.name, {})
+        metadata = switch.tables["DEVICE_NEIGHBOR_METADATA"].get(neighbour.name, {})
         told = str(metadata.get("type", ""))
         is_host = told == HOST_TYPE or (not told and neighbour.name.lower().startswith(HOST_TYPE.lower()))
         kind = NodeKind.HOST if is_host else NodeKind.SWITCH
@@ -241,7 +237,7 @@ class _Joiner:
         here, there = switch.rate_bps(port), other.rate_bps(other_port) if other else None
         if here and there and here != there:
             found = f"a link of {format_rate(here)} here and {format_rate(there)} at {other_port}"
-            self.cabling.add_mistake(where, found, "one speed at both ends")
+            self.cabling.add_mistakes(Mistake(where=where, found=found, allowed="one speed at both ends"))
         self.num_default_rates += not (here or there)
         return here or there or self.default_rate_bps
 
