@@ -17,8 +17,8 @@ def describe_failure(error: Exception) -> FabrictuneError | None:
             return error
         case click.UsageError():
             return InputError(_usage_mistake(error))
-        case OSError() if error.filename is not None:
-            return InputError(Mistake(where=str(error.filename), found=str(error.strerror)))
+        case OSError():
+            return InputError(Mistake(where=str(error.filename or ""), found=error.strerror or str(error)))
         case MemoryError():
             return UnavailableError(
                 Mistake(

@@ -1,6 +1,7 @@
 """`fabrictune sim`: run a scenario in the packet engine."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
@@ -15,6 +16,9 @@ from fabrictune.cli.options import (
 )
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from fabrictune.scenario.summary import Summary
 
 sim = Group(name="sim", help="Run a scenario in the packet engine.")
 
@@ -43,18 +47,19 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         record = simulate(checked, trust_code=trust_code, progress=progress)
     directory = record.write(out or Path("runs") / checked.name)
     summary = summarize(record)
+    is_partial = record.run["outcome"] == "interrupted"
+    code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)
     if as_json:
         print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
+        return code
     if not quiet:
-        print_lines([checked.headline, f"{summary.num_transfers} transfers, the slowest first"])
-        print_table(
-            ("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2
-        )
-        print_table(("metric", "value", "meaning"), summary.metric_rows)
+        _print(checked.headline, summary)
     print_findings(record.findings)
-    if record.run.get("outcome") == "interrupted":
-        print_lines([f"stopped; partial record in {directory}"])
-        return INTERRUPTED
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
+    return code
+
+
+def _print(headline: str, summary: "Summary") -> None:
+    print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
+    print_table(("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2)
+    print_table(("metric", "value", "meaning"), summary.metric_rows)

@@ -4,15 +4,7 @@ A setting is defined once, as a field of a frozen dataclass in its own room: `li
 becomes the key `link_rate`, whose value is text with a unit (`400 Gbps`), and the dataclass becomes a pydantic model
 that checks a mapping of such keys and reports every mistake in it, not the first. Nested specs become nested mappings,
 `tuple[...]` a list, `Literal` the list of what is allowed, `Choice` a mapping of which one key names the spec.
-
-| suffix of the field       | value in the file                     |
-|---------------------------|---------------------------------------|
-| `_bps`                    | rate: `400 Gbps`                      |
-| `_bytes`                  | size: `9 MB`, `9 MiB`                 |
-| `_ns`, `_ps`              | duration: `5 us`                      |
-| `_mm`                     | length: `40 m`                        |
-| `_fraction`               | share of one: `0.2`, `20 %`           |
-| `_packets`, or none       | as the type says: number, text, truth |
+What the end of a field's name means stands in `quantities`.
 """
 
 import dataclasses
@@ -35,44 +27,11 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from fabrictune.scenario.quantities import Quantity, key_of, quantity_of
 from foundation.errors import FabrictuneError, Mistake, UnitError
-from foundation.units import (
-    format_bytes,
-    format_duration,
-    format_rate,
-    parse_bytes,
-    parse_duration_ps,
-    parse_fraction,
-    parse_length_mm,
-    parse_rate_bps,
-)
 
 Spec = TypeVar("Spec")
 
-
-def parse_duration_ns(text: str) -> int:
-    """Return nanoseconds for text such as `"5 us"`; raises UnitError."""
-    duration_ps = parse_duration_ps(text)
-    if duration_ps % 1000:
-        raise UnitError(Mistake(where="", found=f"{text!r}: no whole number of ns", allowed="whole nanoseconds"))
-    return duration_ps // 1000
-
-
-QUANTITIES: Mapping[str, Callable[[str], float]] = {
-    "_bps": parse_rate_bps,
-    "_bytes": parse_bytes,
-    "_ns": parse_duration_ns,
-    "_ps": parse_duration_ps,
-    "_mm": parse_length_mm,
-    "_fraction": parse_fraction,
-}
-SHOWN: Mapping[str, Callable[[float], str]] = {
-    "_bps": format_rate,
-    "_bytes": format_bytes,
-    "_ns": lambda value: format_duration(value * 1000),
-    "_ps": format_duration,
-}
-SUFFIXES = (*QUANTITIES, "_packets")
 IMPLIED_CHOICE = "file"
 NOT_A_KEY: Mapping[str, Any] = types.MappingProxyType({"file": False})  # metadata of a field that no file sets
 
@@ -130,14 +89,6 @@ def bind(spec: type[Spec], value: object, *, folder: Path) -> Spec:
         ) from error
 
 
-def key_of(field_name: str) -> str:
-    """Return the key a field has in a file: its name without the unit."""
-    for suffix in SUFFIXES:
-        if field_name.endswith(suffix):
-            return field_name.removesuffix(suffix)
-    return field_name
-
-
 def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
     """Return the keys that lead from a spec to what a mistake names, () if it names nothing of the spec's.
 
@@ -148,14 +99,6 @@ def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
     while path and path[0] not in keys:
         path = path[1:]
     return path
-
-
-def show_quantity(field_name: str, value: float) -> str:
-    """Return a field's value for people, as a file would write it."""
-    for suffix, show in SHOWN.items():
-        if field_name.endswith(suffix):
-            return show(value)
-    return f"{value:g}"
 
 
 def refuse(kind: str, message: str, **context: Any) -> NoReturn:
@@ -218,15 +161,15 @@ def _annotation(name: str, hint: Any) -> Any:
         return Annotated[Any, PlainValidator(partial(_bind, hint))]
     if hint is Path:
         return Annotated[Any, PlainValidator(_path)]
-    quantity = next((QUANTITIES[suffix] for suffix in QUANTITIES if name.endswith(suffix)), None)
+    quantity = quantity_of(name)
     return Annotated[Any, PlainValidator(partial(_quantity, quantity, hint))] if quantity else hint
 
 
-def _quantity(parse: Callable[[str], float], kind: type, value: object) -> float:
+def _quantity(quantity: Quantity, kind: type, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         refuse("quantity_type", "a number with its unit is needed")
     try:
-        parsed: float = kind(parse(str(value)))
+        parsed: float = kind(quantity.parse(str(value)))
     except UnitError as error:
         refuse("mistake", str(error), mistake=error.mistakes[0])
     return parsed

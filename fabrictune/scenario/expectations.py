@@ -9,44 +9,24 @@ Shapes: T transfers.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, choose
+from fabrictune.scenario.quantities import COUNT, DURATION, RATE, SIZE, Quantity
+from foundation.errors import InputError, Mistake, UnitError, choose
 from foundation.records import Confidence, Finding, RunRecord, Severity
-from foundation.units import format_bytes, format_duration, format_rate, parse_bytes, parse_duration_ps, parse_rate_bps
 
 BITS_PS = 8e12  # bits of a byte times picoseconds of a second
-
-
-def _parse_count(text: str) -> int:
-    if not text.isdecimal():
-        raise InputError(Mistake(where="", found=f"{text!r} where a whole number is needed"))
-    return int(text)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Unit:
-    """How a metric is written in a file and shown to people."""
-
-    parse: Callable[[str], float]
-    show: Callable[[float], str]
-
-
-DURATION = Unit(parse=parse_duration_ps, show=format_duration)
-RATE = Unit(parse=parse_rate_bps, show=format_rate)
-SIZE = Unit(parse=parse_bytes, show=format_bytes)
-COUNT = Unit(parse=_parse_count, show=lambda count: f"{count:.0f}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
     """A number that can be read from every record of a simulated run."""
 
-    unit: Unit
+    unit: Quantity
     measure: Callable[[RunRecord], float]  # nan where the record does not say, infinite for what never ended
     meaning: str
 
@@ -67,20 +47,12 @@ class Expectation:
         choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
         if (self.at_most is None) == (self.at_least is None):
             raise InputError(Mistake(where="metric", found="not one bound", allowed="one of at_most and at_least"))
-        assert self.limit >= 0
+        _limit(self)
 
     @property
     def limit(self) -> float:
-        """The bound as a number in the metric's base unit; raises InputError."""
-        name = "at_least" if self.at_most is None else "at_most"
-        value = getattr(self, name)
-        try:
-            if isinstance(value, bool) or not isinstance(value, str | int | float):
-                raise InputError(Mistake(where="", found=f"{value!r} where a number with its unit is needed"))
-            return METRICS[self.metric].unit.parse(str(value))
-        except InputError as error:
-            mistake = error.mistakes[0]
-            raise InputError(Mistake(where=name, found=mistake.found, allowed=mistake.allowed)) from error
+        """The bound as a number in the metric's base unit."""
+        return _limit(self)
 
     def finding(self, record: RunRecord) -> Finding | None:
         """Return what is to be reported if the record breaks the bound."""
@@ -98,6 +70,18 @@ class Expectation:
             next_step="look at the slowest transfers and the fullest ports in the report, or correct the bound",
             confidence=Confidence.PREDICTED,
         )
+
+
+def _limit(expectation: Expectation) -> float:
+    """Return the bound in the metric's base unit; raises InputError at the key that holds it."""
+    name = "at_least" if expectation.at_most is None else "at_most"
+    value = getattr(expectation, name)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InputError(Mistake(where=name, found=f"{value!r} where a number with its unit is needed"))
+    try:
+        return METRICS[expectation.metric].unit.parse(str(value))
+    except UnitError as error:
+        raise InputError(replace(error.mistakes[0], where=name)) from error
 
 
 def is_flow(record: RunRecord) -> NDArray[np.bool_]:

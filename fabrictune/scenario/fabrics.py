@@ -84,5 +84,5 @@ def _value_of(text: str) -> Any:
     """Return a number or truth as such, and anything else as text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from cc.compiling import compile_law
 from cc.interface import CompiledLaw
 from cc.loading import LAWS, is_path, load_law
-from fabrictune.scenario.binding import Choice, Chosen, bind, key_of, show_quantity
+from fabrictune.scenario.binding import Choice, Chosen, bind
 from fabrictune.scenario.mistakes import explain
+from fabrictune.scenario.quantities import key_of, show_value
 from foundation.documents import Document
 from foundation.errors import InputError, Mistake, ScenarioError
 
@@ -39,8 +40,8 @@ def parameters_spec(module: ModuleType) -> type:
         mistakes = [
             Mistake(
                 where=one.name,
-                found=show_quantity(one.name, getattr(self, one.name)),
-                allowed=f"{show_quantity(one.name, one.low)} to {show_quantity(one.name, one.high)} ({one.meaning})",
+                found=show_value(one.name, getattr(self, one.name)),
+                allowed=f"{show_value(one.name, one.low)} to {show_value(one.name, one.high)} ({one.meaning})",
             )
             for one in module.PARAMETERS
             if not one.low <= getattr(self, one.name) <= one.high
@@ -64,9 +65,9 @@ def describe_parameters(module: ModuleType) -> list[dict[str, str]]:
     return [
         {
             "key": key_of(one.name),
-            "default": show_quantity(one.name, one.default),
-            "low": show_quantity(one.name, one.low),
-            "high": show_quantity(one.name, one.high),
+            "default": show_value(one.name, one.default),
+            "low": show_value(one.name, one.low),
+            "high": show_value(one.name, one.high),
             "meaning": one.meaning,
         }
         for one in module.PARAMETERS

@@ -101,10 +101,11 @@ def _queue_pairs_of(trace: TrafficTrace, fabric: Fabric, spec: TrafficTraceSpec)
 
 
 def _check_endpoints(spec: TrafficTraceSpec, fabric: Fabric, *endpoints: IntColumn) -> None:
-    for nic in np.concatenate(endpoints):
-        if not 0 <= nic < fabric.num_nics:
-            allowed = f"0 to {fabric.num_nics - 1}, the NICs of the fabric"
-            raise _trace_error(spec, f"endpoint {nic}, which the fabric does not have", allowed)
+    nic = np.concatenate(endpoints)
+    is_foreign = (nic < 0) | (nic >= fabric.num_nics)
+    if is_foreign.any():
+        allowed = f"0 to {fabric.num_nics - 1}, the NICs of the fabric"
+        raise _trace_error(spec, f"endpoint {nic[np.argmax(is_foreign)]}, which the fabric does not have", allowed)
 
 
 def _trace_error(spec: TrafficTraceSpec, found: str, allowed: str = "") -> TraceError:

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from fabrictune.scenario.binding import Choice, Chosen, bind, key_of, show_quantity
+from fabrictune.scenario.binding import Choice, Chosen, bind
+from fabrictune.scenario.quantities import key_of, show_value
 from foundation.errors import InputError, Mistake
 
 
@@ -132,6 +133,6 @@ def test_what_is_missing_is_named() -> None:
 
 def test_a_law_parameter_is_shown_as_a_file_writes_it() -> None:
     """55,000,000 ps are 55 us; a number without unit stays one."""
-    assert show_quantity("rate_timer_ps", 55_000_000) == "55 us"
-    assert show_quantity("alpha_gain", 1 / 256) == "0.00390625"
+    assert show_value("rate_timer_ps", 55_000_000) == "55 us"
+    assert show_value("alpha_gain", 1 / 256) == "0.00390625"
     assert key_of("rate_timer_ps") == "rate_timer"

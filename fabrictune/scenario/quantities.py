@@ -1,0 +1,86 @@
+"""What the end of a field's name says of its value in a file: `_bps` is a rate, written `400 Gbps`.
+
+| suffix of the field  | value in the file                     |
+|----------------------|---------------------------------------|
+| `_bps`               | rate: `400 Gbps`                      |
+| `_bytes`             | size: `9 MB`, `9 MiB`                 |
+| `_ns`, `_ps`         | duration: `5 us`                      |
+| `_mm`                | length: `40 m`                        |
+| `_fraction`          | share of one: `0.2`, `20 %`           |
+| `_packets`, or none  | as the type says: number, text, truth |
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from foundation.errors import Mistake, UnitError
+from foundation.units import (
+    format_bytes,
+    format_duration,
+    format_rate,
+    parse_bytes,
+    parse_duration_ps,
+    parse_fraction,
+    parse_length_mm,
+    parse_rate_bps,
+)
+
+MAX_DIGITS = 18  # of a count: what fits 64 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """How a number is written in a file, and shown to people."""
+
+    parse: Callable[[str], float]  # raises UnitError
+    show: Callable[[float], str]
+
+
+def _parse_duration_ns(text: str) -> int:
+    duration_ps = parse_duration_ps(text)
+    if duration_ps % 1000:
+        raise UnitError(Mistake(where="", found=f"{text!r}: no whole number of ns", allowed="whole nanoseconds"))
+    return duration_ps // 1000
+
+
+def _parse_count(text: str) -> int:
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
+        raise UnitError(Mistake(where="", found=f"{text[:60]!r} where a whole number is needed"))
+    return int(text)
+
+
+def _show_plainly(value: float) -> str:
+    return f"{value:.6g}"
+
+
+RATE = Quantity(parse=parse_rate_bps, show=format_rate)
+SIZE = Quantity(parse=parse_bytes, show=format_bytes)
+DURATION = Quantity(parse=parse_duration_ps, show=format_duration)  # in picoseconds
+COUNT = Quantity(parse=_parse_count, show=lambda count: f"{count:.0f}")
+
+BY_SUFFIX: Mapping[str, Quantity] = {
+    "_bps": RATE,
+    "_bytes": SIZE,
+    "_ns": Quantity(parse=_parse_duration_ns, show=lambda value: format_duration(value * 1000)),
+    "_ps": DURATION,
+    "_mm": Quantity(parse=parse_length_mm, show=lambda value: f"{value / 1000:g} m"),
+    "_fraction": Quantity(parse=parse_fraction, show=_show_plainly),
+}
+_SUFFIXES = (*BY_SUFFIX, "_packets")
+
+
+def quantity_of(field_name: str) -> Quantity | None:
+    """Return what a field's value is written as, None where its type says it all."""
+    return next((quantity for suffix, quantity in BY_SUFFIX.items() if field_name.endswith(suffix)), None)
+
+
+def key_of(field_name: str) -> str:
+    """Return the key a field has in a file: its name without the unit."""
+    suffix = next((suffix for suffix in _SUFFIXES if field_name.endswith(suffix)), "")
+    return field_name.removesuffix(suffix)
+
+
+def show_value(field_name: str, value: float) -> str:
+    """Return a field's number for people, as a file would write it."""
+    quantity = quantity_of(field_name)
+    return quantity.show(value) if quantity else _show_plainly(value)
