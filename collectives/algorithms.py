@@ -26,6 +26,8 @@ ALGORITHMS: Mapping[str, Algorithm] = {
             Operation.ALL_REDUCE: ring.all_reduce,
             Operation.REDUCE_SCATTER: ring.reduce_scatter,
             Operation.ALL_GATHER: ring.all_gather,
+            Operation.BROADCAST: ring.broadcast,
+            Operation.BARRIER: ring.all_reduce,  # of no bytes: every member waits for every other
         },
     ),
 }

@@ -82,6 +82,20 @@ def _sum_m_at_member_m(n: int) -> Held:
     return held
 
 
+def _every_chunk_at_member_0(n: int) -> Held:
+    """Member 0 holds every chunk, which is its own contribution, and the others nothing."""
+    held = np.zeros((n, n, n), np.int64)
+    held[0, :, 0] = 1
+    return held
+
+
+def _member_0s_chunks_everywhere(n: int) -> Held:
+    """Every member holds every chunk as member 0 contributed it."""
+    held = np.zeros((n, n, n), np.int64)
+    held[:, :, 0] = 1
+    return held
+
+
 def _every_chunk_everywhere(n: int) -> Held:
     """Every member holds chunk k as member k contributed it."""
     return np.repeat(np.eye(n, dtype=np.int64)[None, :, :], n, axis=0)
@@ -92,4 +106,6 @@ _CONTRACTS: Mapping[Operation, tuple[Callable[[int], Held], Callable[[int], Held
     Operation.ALL_REDUCE: (_every_member_its_own, _every_sum_everywhere),
     Operation.REDUCE_SCATTER: (_every_member_its_own, _sum_m_at_member_m),
     Operation.ALL_GATHER: (_chunk_m_at_member_m, _every_chunk_everywhere),
+    Operation.BROADCAST: (_every_chunk_at_member_0, _member_0s_chunks_everywhere),
+    Operation.BARRIER: (_every_member_its_own, _every_sum_everywhere),
 }

@@ -6,11 +6,12 @@ Shapes: N requests, G groups, C collectives, n members, B collectives of any kin
 """
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 
 from foundation.errors import Mistake, TraceError
-from foundation.traces import CommTrace, IntColumn, Operation
+from foundation.traces import UNKNOWN, CommTrace, IntColumn, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,7 @@ class Batch:
     operation: Operation
     group_C: IntColumn
     bytes_C: IntColumn
-    request_Cn: IntColumn  # row of each member's request, members in ring order
+    request_Cn: IntColumn  # row of each member's request, in ring order; a broadcast's from its root on
 
     @property
     def num_members(self) -> int:
@@ -30,8 +31,10 @@ class Batch:
 
 def match(trace: CommTrace) -> tuple[Batch, ...]:
     """Return the collectives of a trace, those of one operation and group size together; raises TraceError."""
+    if not len(trace):
+        return ()
     occurrence_N = _occurrence(trace)
-    order_N = np.lexsort((_position_in_group(trace), occurrence_N, trace.group_N))
+    order_N = np.lexsort((_position_in_ring(trace), occurrence_N, trace.group_N))
     group_N, occurrence_N = trace.group_N[order_N], occurrence_N[order_N]
     is_first_N = np.ones(len(trace), bool)
     is_first_N[1:] = (np.diff(group_N) != 0) | (np.diff(occurrence_N) != 0)
@@ -69,37 +72,56 @@ def _occurrence(trace: CommTrace) -> IntColumn:
     return occurrence_N
 
 
-def _position_in_group(trace: CommTrace) -> IntColumn:
-    """Return the place of each request's rank in its group."""
+def _position_in_ring(trace: CommTrace) -> IntColumn:
+    """Return the place of each request's rank in its group, counted from the root in a broadcast."""
     member = np.array(
         [(group, rank, place) for group, ranks in enumerate(trace.groups) for place, rank in enumerate(ranks)],
         np.int64,
-    ).reshape(-1, 3)
-    stride = 1 + member[:, 1].max(initial=0)
+    )
+    stride = 1 + member[:, 1].max()
     key = member[:, 0] * stride + member[:, 1]
     order = np.argsort(key)
-    found_N = np.searchsorted(key[order], trace.group_N * stride + trace.rank_N)
-    return np.asarray(member[order[found_N], 2], np.int64)
+
+    def places(rows: IntColumn, ranks: IntColumn) -> IntColumn:
+        wanted = trace.group_N[rows] * stride + ranks
+        found = order[np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)]
+        foreign = np.nonzero((key[found] != wanted) | (ranks < 0) | (ranks >= stride))[0]
+        if len(foreign):
+            row, rank = rows[foreign[0]], ranks[foreign[0]]
+            _refuse(row, f"root {rank}, which is not in group {trace.group_N[row]}", "a member of the group")
+        return np.asarray(member[found, 2], np.int64)
+
+    position_N = places(np.arange(len(trace)), trace.rank_N)
+    rooted = np.nonzero(trace.operation_N == Operation.BROADCAST)[0]
+    size_G = np.array([len(group) for group in trace.groups], np.int64)
+    position_N[rooted] -= places(rooted, trace.peer_N[rooted])
+    position_N[rooted] %= size_G[trace.group_N[rooted]]
+    return position_N
 
 
 def _check_agreement(trace: CommTrace, row_N: IntColumn, partner_N: IntColumn) -> None:
-    """Refuse a collective whose members name different operations or sizes; `partner_N` are the first members."""
-    for column_N, what in ((trace.operation_N, "operation"), (trace.bytes_N, "size")):
+    """Refuse a collective whose members name different things; `partner_N` are the first members."""
+    root_N = np.where(trace.operation_N == Operation.BROADCAST, trace.peer_N, UNKNOWN)
+    for column_N, what in ((trace.operation_N, "operation"), (trace.bytes_N, "size"), (root_N, "root")):
         differs = np.nonzero(column_N[row_N] != column_N[partner_N])[0]
         if len(differs):
             row, partner = int(row_N[differs[0]]), int(partner_N[differs[0]])
-            raise TraceError(
-                Mistake(
-                    where=f"communication trace, row {row}",
-                    found=f"rank {trace.rank_N[row]} asks group {trace.group_N[row]} for {_ask(trace, row)} where rank "
-                    f"{trace.rank_N[partner]} (row {partner}) asks for {_ask(trace, partner)}",
-                    allowed=f"the same {what} from every member, in the same order",
-                )
+            _refuse(
+                row,
+                f"rank {trace.rank_N[row]} asks group {trace.group_N[row]} for {_ask(trace, row)} where rank "
+                f"{trace.rank_N[partner]} (row {partner}) asks for {_ask(trace, partner)}",
+                f"the same {what} from every member, in the same order",
             )
 
 
 def _ask(trace: CommTrace, row: int) -> str:
-    return f"{Operation(trace.operation_N[row]).name.lower()} of {trace.bytes_N[row]} B"
+    operation = Operation(trace.operation_N[row])
+    root = f" from rank {trace.peer_N[row]}" if operation == Operation.BROADCAST else ""
+    return f"{operation.name.lower()} of {trace.bytes_N[row]} B{root}"
+
+
+def _refuse(row: int, found: str, allowed: str) -> NoReturn:
+    raise TraceError(Mistake(where=f"communication trace, row {row}", found=found, allowed=allowed))
 
 
 def _refuse_incomplete(trace: CommTrace, group: int) -> None:

@@ -1,8 +1,9 @@
-"""Ring algorithms: all-reduce as a reduce-scatter and an all-gather, and each half by itself.
+"""Ring algorithms: all-reduce as a reduce-scatter and an all-gather, each half by itself, and broadcast.
 
 Each member talks to its right neighbour only. In step s member m passes on chunk m - s - 1 (modulo n). For n - 1 steps
 the receiver adds what comes to what it has, after which member m holds the whole sum of chunk m; for n - 1 more steps
-the finished chunks travel round once. A member waits for a chunk's arrival before passing it on, and for nothing else.
+the finished chunks travel round once. A broadcast's chunks leave the root one after another and are passed on to the
+last. A member waits for a chunk's arrival before passing it on, and for nothing else.
 
 Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69 (2009).
 Left out: channels, and the slices into which NCCL cuts a chunk to begin passing it on before it has wholly arrived.
@@ -27,6 +28,27 @@ def reduce_scatter(num_members: int) -> Schedule:
 def all_gather(num_members: int) -> Schedule:
     """Return the second half: n - 1 steps from member m holding chunk m to every member holding every chunk."""
     return _ring(num_members, first_step=num_members - 1, last_step=2 * (num_members - 1))
+
+
+def broadcast(num_members: int) -> Schedule:
+    """Return 2(n - 1) steps after which every member holds the n chunks of member 0; chunk c leaves it in step c."""
+    hop_M, chunk_M = (index_M.ravel() for index_M in np.mgrid[0 : num_members - 1, 0:num_members])
+    order_M = np.lexsort((hop_M, hop_M + chunk_M))
+    row_of_message = np.argsort(order_M)  # row_of_message[hop * n + chunk]
+    hop_M, chunk_M = hop_M[order_M], chunk_M[order_M]
+    passes_on_M = hop_M > 0
+    return Schedule(
+        num_members=num_members,
+        step_M=hop_M + chunk_M,
+        sender_M=hop_M,
+        receiver_M=hop_M + 1,
+        chunk_M=chunk_M,
+        is_reduced_M=np.zeros(len(hop_M), bool),
+        dependencies=Dependencies(
+            offset_N1=np.concatenate([[0], np.cumsum(passes_on_M)]),
+            row_D=row_of_message[(hop_M - 1) * num_members + chunk_M][passes_on_M],
+        ),
+    )
 
 
 def _ring(num_members: int, *, first_step: int, last_step: int) -> Schedule:

@@ -131,6 +131,42 @@ def test_requests_carry_their_work_and_their_waits() -> None:
     assert traffic.operation_N[[2, 3, 8, 9]].tolist() == [2, 3, 0, 1]
 
 
+def test_a_barrier_moves_nothing_and_waits_for_all() -> None:
+    """Of no bytes, its messages cross nothing; each rank's done row still waits, in the end, for every ready row."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    trace = two_requests(second_waits=False)
+    trace.operation_N[:] = Operation.BARRIER
+    trace.bytes_N[:] = 0
+    queue_pairs, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    assert len(queue_pairs) == 0
+    assert set(traffic.medium_N.tolist()) == {Medium.NONE}
+    assert {0, 1} <= set(traffic.dependencies.of(4).tolist()), "a message waits for both ranks to be ready"
+
+
+def test_a_trace_without_requests_carries_nothing() -> None:
+    """A job that never communicates is no error."""
+    zeros = np.zeros(0, np.int64)
+    trace = CommTrace(
+        groups=((0, 1),),
+        rank_N=zeros,
+        operation_N=zeros,
+        group_N=zeros,
+        peer_N=zeros,
+        bytes_N=zeros,
+        compute_before_ps_N=zeros,
+        step_N=zeros,
+        axis_N=(),
+        policy_N=(),
+        tag_N=(),
+        dependencies=Dependencies.none(0),
+    )
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    queue_pairs, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    assert (len(queue_pairs), len(traffic)) == (0, 0)
+
+
 def test_messages_take_queue_pairs_in_turn() -> None:
     """Three queue pairs a connection, two messages a step pair: the first takes 0, the second 1."""
     queue_pairs, traffic = expand_step(2, 100, options=ExpansionSpec(qps_per_connection=3))
@@ -175,12 +211,12 @@ def test_an_operation_the_algorithm_cannot_do_is_named() -> None:
     fabric = star(2)
     placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
     trace = two_requests(second_waits=False)
-    trace.operation_N[2:] = Operation.BARRIER
+    trace.operation_N[2:] = Operation.ALL_TO_ALL
     with pytest.raises(TraceError) as error:
         expand(trace, placement, fabric, ExpansionSpec())
     assert str(error.value) == (
-        "communication trace, row 2: barrier, which the algorithm 'ring' does not do\n"
-        "  allowed: all_reduce, reduce_scatter, all_gather"
+        "communication trace, row 2: all_to_all, which the algorithm 'ring' does not do\n"
+        "  allowed: all_reduce, reduce_scatter, all_gather, broadcast, barrier"
     )
 
 

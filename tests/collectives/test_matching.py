@@ -1,6 +1,7 @@
 """Matching requests into collectives: by group and turn, whatever the order of rows."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,34 @@ def test_members_stand_in_ring_order() -> None:
     trace = make_trace(((2, 0, 1),), [(rank, 0, Operation.ALL_GATHER, 3) for rank in range(3)])
     (batch,) = match(trace)
     assert batch.request_Cn.tolist() == [[2, 0, 1]]
+
+
+def make_broadcast(roots: Sequence[int]) -> CommTrace:
+    """Return a broadcast among ranks 5, 3 and 4, in this ring order, each naming its root."""
+    trace = make_trace(((5, 3, 4),), [(rank, 0, Operation.BROADCAST, 9) for rank in (3, 4, 5)])
+    return replace(trace, peer_N=np.array(roots))
+
+
+def test_a_broadcast_begins_at_its_root() -> None:
+    """Root 3 is second in the ring 5, 3, 4: the chain is 3, 4, 5, rows 0, 1, 2."""
+    (batch,) = match(make_broadcast([3, 3, 3]))
+    assert batch.request_Cn.tolist() == [[0, 1, 2]]
+
+
+def test_members_that_name_different_roots_are_refused() -> None:
+    """Two roots would both send, and nobody receive."""
+    with pytest.raises(TraceError, match="broadcast of 9 B from rank"):
+        match(make_broadcast([3, 3, 5]))
+
+
+def test_a_root_outside_the_group_is_refused() -> None:
+    """Rank 7 cannot be the source of what 3, 4 and 5 receive; nor can a root that was left out."""
+    for root in (7, UNKNOWN):
+        with pytest.raises(TraceError) as error:
+            match(make_broadcast([root] * 3))
+        assert str(error.value) == (
+            f"communication trace, row 0: root {root}, which is not in group 0\n  allowed: a member of the group"
+        )
 
 
 def test_kinds_are_kept_apart() -> None:

@@ -6,15 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives import ring
+from collectives.algorithms import ALGORITHMS
 from collectives.checker import find_errors
 from collectives.schedule import chunk_sizes
 from foundation.traces import Operation
 
-SCHEDULES = {
-    Operation.ALL_REDUCE: ring.all_reduce,
-    Operation.REDUCE_SCATTER: ring.reduce_scatter,
-    Operation.ALL_GATHER: ring.all_gather,
-}
+SCHEDULES = ALGORITHMS["ring"].schedules
 
 
 @pytest.mark.parametrize("operation", SCHEDULES, ids=lambda operation: operation.name)
@@ -47,6 +44,15 @@ def test_everyone_talks_to_the_right_neighbour_only(num_members: int) -> None:
     """A ring has n directed edges, which is why a job needs n connections a group."""
     schedule = ring.all_reduce(num_members)
     assert ((schedule.sender_M + 1) % num_members == schedule.receiver_M).all()
+
+
+@given(num_members=st.integers(1, 64))
+def test_a_broadcast_is_a_pipeline(num_members: int) -> None:
+    """n chunks over n - 1 hops: the last chunk leaves in step n - 1 and arrives n - 1 hops later, 2(n - 1) steps."""
+    schedule = ring.broadcast(num_members)
+    assert len(schedule) == num_members * (num_members - 1)
+    assert len(np.unique(schedule.step_M)) == 2 * (num_members - 1)
+    assert (np.diff(schedule.step_M) >= 0).all()
 
 
 @given(num_bytes=st.integers(0, 10**12), num_chunks=st.integers(1, 5000))
