@@ -31,12 +31,13 @@ Outcome Engine<has_extras>::advance(std::uint64_t num_events) {
 template <bool has_extras>
 inline void Engine<has_extras>::handle(std::uint64_t key) {
     const std::uint32_t id = id_of(key);
+    if (kind_of(key) == EventKind::Arrival) [[likely]]
+        return arrive(id, payload_of(key));
+    if (kind_of(key) == EventKind::Wake) return wake(id);
     switch (kind_of(key)) {
         case EventKind::Arrival:
-            return arrive(id, payload_of(key));
         case EventKind::Wake:
-            ports[id].has_wake = false;
-            return serve(id, ports[id]);
+            break;
         case EventKind::Pace:
             return on_pace(id);
         case EventKind::PauseFrame:

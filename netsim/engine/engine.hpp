@@ -37,6 +37,7 @@ class Engine final : public Simulation {
     void send_pause_frame(std::uint32_t port);
     void obey_pause_frame(std::uint32_t port, bool is_pause);
     void append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet);
+    void wake(std::uint32_t port);
     void serve(std::uint32_t port, Port& out);
     bool has_sendable(std::uint32_t port, const Port& out) const;
     void wake_when_free(std::uint32_t port, Port& out);

@@ -25,7 +25,7 @@ class EventQueue {
     }
 
     // `time_ps` is not before the event last taken.
-    void push(Picoseconds time_ps, EventIdentity identity) {
+    [[gnu::always_inline]] void push(Picoseconds time_ps, EventIdentity identity) {
         const std::int64_t slot = time_ps >> width_log2_;
         const std::int64_t distance = slot - current_slot_;
         if (distance <= 0) [[unlikely]]

@@ -163,6 +163,12 @@ void Engine<has_extras>::append_telemetry(std::uint32_t port, const Port& out, s
                         static_cast<double>(ledgers[port].rate_bps)};
 }
 
+template <bool has_extras>
+inline void Engine<has_extras>::wake(std::uint32_t port) {
+    ports[port].has_wake = false;
+    serve(port, ports[port]);
+}
+
 // The transmitter is free: control first, then what waits in the data queue, then the host's own queue pairs.
 template <bool has_extras>
 inline void Engine<has_extras>::serve(std::uint32_t port, Port& out) {

@@ -45,6 +45,7 @@ inline void Engine<has_extras>::resume(std::uint32_t qp) {
     if (sender.state != SenderState::Waiting || sender.next_sequence == sender.end_sequence) return;
     if (!is_window_open(qp, sender)) return;
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
+    if (sender.pace_event_ps <= earliest_ps) return;  // that event will look again
     if (earliest_ps > std::max(now_ps, ports[sender.port].busy_until_ps)) {
         return schedule_pace(qp, sender, earliest_ps);
     }

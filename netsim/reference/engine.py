@@ -165,6 +165,8 @@ class ReferenceEngine(Forwarding):
         if pair.in_ring or pair.has_failed or pair.next == pair.end or not self._is_window_open(pair):
             return
         earliest_ps = self._earliest_send_ps(pair)
+        if pair.pace_event_ps <= earliest_ps:
+            return
         port = self.ports[pair.port]
         if earliest_ps > max(self.now_ps, port.busy_until_ps):
             self._schedule_pace(number, earliest_ps)

@@ -1,0 +1,37 @@
+"""Settings that make no sense are refused by name."""
+
+from collections.abc import Callable
+
+import pytest
+
+from foundation.errors import InputError
+from netsim.config import EcnConfig, PacketConfig, PfcConfig, ProbeConfig
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PacketConfig(mtu_bytes=0), "mtu: 0 B\n  allowed: 1 B or more"),
+        (lambda: PacketConfig(mtu_bytes=65_536), "mtu: 65618 B on the wire\n  allowed: up to 65535 B with overhead"),
+        (lambda: PacketConfig(wire_overhead_bytes=-1), "wire_overhead: -1 B\n  allowed: 0 B or more"),
+        (lambda: PacketConfig(ack_bytes=0), "ack: 0 B\n  allowed: 1 B or more"),
+        (lambda: PacketConfig(ack_every_packets=0), "ack_every: 0 packets\n  allowed: 1 or more"),
+        (lambda: PacketConfig(time_limit_ns=0), "time_limit: 0 ns\n  allowed: 1 to 100000000000000 ns"),
+        (lambda: PacketConfig(cnp_interval_ns=-1), "cnp_interval: -1 ns\n  allowed: 0 to 100000000000000 ns"),
+        (lambda: PacketConfig(retry_limit=-1), "retry_limit: -1\n  allowed: 0 or more"),
+        (lambda: PacketConfig(nvlink_rate_bps=0), "nvlink_rate: 0 bps\n  allowed: above 0"),
+        (lambda: PacketConfig(loss_fraction=1.5), "loss: 1.5\n  allowed: 0 to 1"),
+        (lambda: PacketConfig(loss_fraction=float("nan")), "loss: nan\n  allowed: 0 to 1"),
+        (lambda: EcnConfig(kmin_bytes=5, kmax_bytes=5), "ecn.kmax: 5 B\n  allowed: above 5"),
+        (lambda: EcnConfig(pmax_fraction=2.0), "ecn.pmax: 2.0\n  allowed: 0 to 1"),
+        (lambda: PfcConfig(xoff_bytes=-1), "pfc.xoff: -1 B\n  allowed: 0 to 1073741824 B"),
+        (lambda: PfcConfig(response_ns=10**7), "pfc.response: 10000000 ns\n  allowed: 0 to 1 ms"),
+        (lambda: ProbeConfig(interval_ns=0), "probe.interval: 0 ns\n  allowed: 1 to 100000000000000 ns"),
+        (lambda: ProbeConfig(num_busiest=0), "probe.num_busiest: 0\n  allowed: 1 or more"),
+    ],
+)
+def test_impossible_settings_are_refused_by_name(make: Callable[[], object], message: str) -> None:
+    """The message names the setting as a scenario file does."""
+    with pytest.raises(InputError) as error:
+        make()
+    assert str(error.value) == message

@@ -1,0 +1,21 @@
+"""The two sides of the law interface: C structs in netsim/engine/law.hpp, NumPy records in cc/interface.py."""
+
+import numpy as np
+
+from cc.interface import FLOW_HEADER, TELEMETRY_DTYPE
+from netsim import _engine
+
+
+def test_records_have_the_same_layout_on_both_sides() -> None:
+    """A field at another offset would be read as another number, silently."""
+    header = np.dtype(list(FLOW_HEADER), align=True)
+    offsets = {name: header.fields[name][1] for name in header.names or ()}
+    telemetry = {f"telemetry.{name}": TELEMETRY_DTYPE.fields[name][1] for name in TELEMETRY_DTYPE.names or ()}
+    sizes = {"flow_header": header.itemsize, "telemetry": TELEMETRY_DTYPE.itemsize}
+    assert _engine.law_layout() == offsets | telemetry | sizes
+
+
+def test_what_a_hop_touches_fits_in_cache_lines() -> None:
+    """Two packets in a line; a port's hot half in one, its ledger in two."""
+    assert _engine.BYTES_PER_PACKET == 32
+    assert _engine.BYTES_PER_PORT == 3 * 64

@@ -1,0 +1,100 @@
+"""What the engine is given, and what it is spared."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cc.interface import NEVER
+from foundation.errors import InputError, RouteError, TraceError
+from netsim.config import PacketConfig, PfcConfig, ProbeConfig
+from netsim.lowering import EngineInputs, lower
+from netsim.memory import estimated_bytes, require_memory
+from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
+from topology.network import Network, RoutingEpoch
+
+
+def lowered(
+    rows: Rows, config: PacketConfig | None = None, *, probe: ProbeConfig | None = None, network: Network | None = None
+) -> EngineInputs:
+    ready = network or network_of(one_switch(3), [(0, 2), (1, 2)])
+    return lower(ready, traffic_of(rows), compiled("dcqcn"), config or PacketConfig(), seed=0, probe=probe)
+
+
+def test_the_base_round_trip_is_an_empty_network_s() -> None:
+    """4,178 B twice and 86 B twice at 80 ps a byte, and four cables of 10 ns."""
+    inputs = lowered([{"bytes": 1}])
+    assert inputs.flow["base_rtt_ps"].tolist() == [2 * (4178 + 86) * 80 + 4 * 10_000] * 2
+    assert inputs.flow["num_hops"].tolist() == [2, 2]
+    assert (inputs.flow["deadline_ps"] == NEVER).all()
+
+
+def test_dependencies_are_turned_round() -> None:
+    """Rows 1 and 2 wait for row 0, row 2 for row 1 as well."""
+    inputs = lowered([{"bytes": 1}, {"bytes": 1, "waits": [0]}, {"bytes": 1, "waits": [0, 1]}])
+    assert inputs.num_dependencies.tolist() == [0, 1, 2]
+    assert inputs.dependent_offset.tolist() == [0, 2, 3, 3]
+    assert inputs.dependent_row.tolist() == [1, 2, 2]
+
+
+def test_thresholds_follow_from_buffer_and_headroom() -> None:
+    """2 m at 100 Gb/s: headroom 250 + 25,216 + 2 * 4,178 + 84 = 33,906 B of 1 MB; the pause leaves a frame earlier."""
+    inputs = lowered([{"bytes": 1}])
+    host_ports = inputs.port_is_host == 1
+    xoff = 1_000_000 - 33_906
+    assert set(inputs.ingress_limit[host_ports]) == {1_000_000}
+    assert set(inputs.pause_above[host_ports]) == {xoff - 4178}
+    assert set(inputs.resume_below[host_ports]) == {xoff * 4 // 5}
+
+
+def test_without_pfc_the_whole_buffer_is_used() -> None:
+    """Nothing pauses, and what does not fit is dropped."""
+    inputs = lowered([{"bytes": 1}], PacketConfig(pfc=PfcConfig(enabled=False, buffer_bytes=50_000)))
+    assert set(inputs.pause_above) == set(inputs.ingress_limit) == {50_000}
+
+
+def test_a_buffer_smaller_than_its_headroom_is_refused() -> None:
+    """33,906 B of headroom do not fit into 20 KB."""
+    with pytest.raises(InputError, match=r"pfc: 20000 B of buffer, \d+ B of headroom.*\n.*\n.*raise pfc.buffer"):
+        lowered([{"bytes": 1}], PacketConfig(pfc=PfcConfig(buffer_bytes=20_000)))
+
+
+def test_a_queue_pair_that_is_not_there_is_refused() -> None:
+    """The engine would read beyond its table."""
+    with pytest.raises(TraceError, match=r"row 1: queue pair 2\n  allowed: a row of the network's 2 queue pairs"):
+        lowered([{"bytes": 1}, {"bytes": 1, "qp": 2}])
+
+
+def test_broken_paths_are_refused() -> None:
+    """A path must begin at a NIC, name ports that exist, and join."""
+    network = network_of(one_switch(3), [(0, 2), (1, 2)])
+    port_QDH = network.epochs[0].port_QDH
+    for breach in (port_QDH[:, :, ::-1], port_QDH + 1000, np.roll(port_QDH, 1, axis=0)[:, ::-1] * 0):
+        broken = replace(network, epochs=(RoutingEpoch(start_ps=0, port_QDH=breach.astype(np.int32)),))
+        with pytest.raises(RouteError, match="a path that does not run from NIC to NIC"):
+            lowered([{"bytes": 1}], network=broken)
+
+
+def test_a_second_routing_epoch_is_refused() -> None:
+    """The engine would ignore it in silence."""
+    network = network_of(one_switch(3), [(0, 2), (1, 2)])
+    later = replace(network, epochs=network.epochs * 2)
+    with pytest.raises(RouteError, match="2 routing epochs"):
+        lowered([{"bytes": 1}], network=later)
+
+
+def test_the_busiest_ports_are_those_on_most_paths() -> None:
+    """Both queue pairs leave the switch for NIC 2; that port is on two paths, the NICs' own on one each."""
+    probe = ProbeConfig(interval_ns=1000, num_busiest=1)
+    inputs = lowered([{"bytes": 1}], probe=probe)
+    network = network_of(one_switch(3), [(0, 2), (1, 2)])
+    assert inputs.probed_port.tolist() == [int(network.epochs[0].port_QDH[0, 0, 1])]
+
+
+def test_a_run_beyond_the_machine_s_memory_is_refused() -> None:
+    """The estimate counts packets that buffers and wires can hold, no more than the traffic has."""
+    few, many = lowered([{"bytes": 4096}]), lowered([{"bytes": 10**12}])
+    assert estimated_bytes(few) < estimated_bytes(many) < 10**8
+    require_memory(few, available_bytes=10**8)
+    with pytest.raises(InputError, match=r"a run that may need .* of memory"):
+        require_memory(many, available_bytes=1000)
