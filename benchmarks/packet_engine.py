@@ -30,7 +30,7 @@ from topology.routing import build_network
 
 RUNS = 5
 SEED = 1
-CASES = {"k8": (8, 8_000_000), "k16": (16, 2_000_000)}  # radix, bytes of each host
+CASES = {"k8": (8, 8_000_000, 2_876_288), "k16": (16, 2_000_000, 5_860_176)}  # radix, bytes of each host, closed hops
 LAW_SETTINGS = {  # as NVIDIA's firmware has them
     "alpha_gain": 5 / 1024,
     "alpha_timer_ps": 1_000_000,
@@ -59,11 +59,12 @@ def benchmarks() -> list[dict[str, Any]]:
 
 
 def _case(name: str, law: CompiledLaw) -> list[dict[str, Any]]:
-    radix, message_bytes = CASES[name]
+    radix, message_bytes, pinned_hops = CASES[name]
     fabric = build_fat_tree(FatTreeSpec(radix=radix, link_rate_bps=100_000_000_000, cable_mm=200_000))
     queue_pairs, traffic = make_permutation(PermutationSpec(message_bytes=message_bytes), fabric, SEED)
     network = build_network(fabric, queue_pairs, HashSpec())
     num_hops = _closed_hops(network, traffic)
+    assert num_hops == pinned_hops, f"the traffic or its paths have changed: {num_hops} hops, not {pinned_hops}"
     seconds = sorted(_run_seconds(network, traffic, law) for _ in range(RUNS))
     rates = [num_hops / second for second in seconds]
     spread = f"{min(rates) / 1e6:.1f} to {max(rates) / 1e6:.1f} M over {RUNS} runs"

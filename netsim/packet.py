@@ -12,13 +12,13 @@ from dataclasses import asdict
 from typing import Any
 
 from cc.interface import EVENTS, CompiledLaw, Status
-from foundation.errors import LawError, Mistake
+from foundation.errors import InputError, LawError, Mistake
 from foundation.records import RunRecord, describe_run
 from foundation.traces import TrafficTrace
 from foundation.units import format_duration
 from netsim import _engine
 from netsim.config import PacketConfig, ProbeConfig
-from netsim.lowering import EngineInputs, lower
+from netsim.lowering import MAX_SAMPLES, EngineInputs, lower
 from netsim.memory import require_memory
 from netsim.results import findings, tables
 from topology.network import Network
@@ -81,6 +81,10 @@ def _advance(
         return "interrupted"
     except _engine.LawFaultError as fault:
         raise _law_error(law, *fault.args) from None
+    except ValueError as error:
+        raise InputError(
+            Mistake(where="traffic", found=str(error), allowed=f"fewer than {_engine.MAX_PACKETS} at one instant")
+        ) from None
     return outcome.name.lower().replace("_", "-")
 
 
@@ -123,6 +127,7 @@ def _record(
         end_ps=simulation.now_ps,
         events=simulation.num_events,
         packets=simulation.packet_counts(),
+        samples_are_complete=len(all_tables["samples"]["port"]) <= MAX_SAMPLES - network.fabric.num_ports,
         law={
             "name": law.name,
             "source": law.source,
