@@ -96,26 +96,33 @@ class _Routes:
         between_switches_P = self.is_switch_N[fabric.port_node_P] & self.is_switch_N[self.next_node_P]
         trunk_T = np.nonzero(between_switches_P)[0]  # T ports between switches, by node, then in port order
         self.trunk_T = trunk_T[np.argsort(fabric.port_node_P[trunk_T], kind="stable")]
+        self.from_T = fabric.port_node_P[self.trunk_T]
+        self.to_T = self.next_node_P[self.trunk_T]
 
     def advance(self, flows: _Flows) -> NDArray[np.int32]:
         """Return the paths, shape (W, hops), of flows whose destinations share one attachment."""
         distance_N = self._distances(int(flows.destination_nic_F[0]))
-        towards_T, first_N1 = self._choices(distance_N)
+        choices = self._choices(distance_N)
         port_W = self._leave(flows, distance_N)
         columns = [port_W]
         while len(row_A := np.nonzero(self._is_at_switch(port_W))[0]):  # A flows still on their way
             node_A = self.next_node_P[port_W[row_A]]
-            exit_A2 = self._exits(flows.destination_nic_F[row_A], node_A)
-            num_exits_A = (exit_A2 != NO_PORT).sum(axis=1)
-            num_choices_A = np.where(num_exits_A > 0, num_exits_A, first_N1[node_A + 1] - first_N1[node_A])
-            choice_A = self.hash_spec.choose_among(flows.headers.take(row_A), self.seed_N[node_A], num_choices_A)
-            exit_A = np.take_along_axis(exit_A2, np.minimum(choice_A, 1)[:, None], axis=1)[:, 0]
-            is_exit_A = num_exits_A > 0
-            step_A = np.where(is_exit_A, 0, first_N1[node_A] + choice_A)
             port_W = np.full(len(flows), NO_PORT)
-            port_W[row_A] = np.where(is_exit_A, exit_A, towards_T[step_A] if len(towards_T) else NO_PORT)
+            port_W[row_A] = self._next_ports(flows.take(row_A), node_A, *choices)
             columns.append(port_W)
         return np.stack(columns, axis=1).astype(np.int32)
+
+    def _next_ports(self, flows: _Flows, node_A: IntArray, nearer_T: IntArray, first_N1: IntArray) -> IntArray:
+        """Return the port through which each of A flows leaves the switch it is at."""
+        exit_A2 = self._exits(flows.destination_nic_F, node_A)
+        num_exits_A = (exit_A2 != NO_PORT).sum(axis=1)
+        is_last_A = num_exits_A > 0
+        num_choices_A = np.where(is_last_A, num_exits_A, first_N1[node_A + 1] - first_N1[node_A])
+        choice_A = self.hash_spec.choose_among(flows.headers, self.seed_N[node_A], num_choices_A)
+        port_A = np.empty_like(node_A)
+        port_A[is_last_A] = exit_A2[is_last_A, choice_A[is_last_A]]
+        port_A[~is_last_A] = nearer_T[(first_N1[node_A] + choice_A)[~is_last_A]]
+        return port_A
 
     def _distances(self, destination_nic: int) -> IntArray:
         """Return each switch's number of links to the attachment of a NIC, UNREACHED elsewhere."""
@@ -123,11 +130,9 @@ class _Routes:
         port_X = self.nic_port_C2[destination_nic]
         attached_X = self.next_node_P[port_X[port_X != NO_PORT]]
         distance_N[attached_X[self.is_switch_N[attached_X]]] = 0
-        from_T = self.fabric.port_node_P[self.trunk_T]
-        to_T = self.next_node_P[self.trunk_T]
         level, is_growing = 0, True
         while is_growing:
-            reached = to_T[(distance_N[from_T] == level) & (distance_N[to_T] == UNREACHED)]
+            reached = self.to_T[(distance_N == level)[self.from_T] & (distance_N == UNREACHED)[self.to_T]]
             level += 1
             distance_N[reached] = level
             is_growing = len(reached) > 0
@@ -135,10 +140,9 @@ class _Routes:
 
     def _choices(self, distance_N: IntArray) -> tuple[IntArray, IntArray]:
         """Return the ports that lead one step nearer, and where each node's begin (N + 1 offsets)."""
-        from_T = self.fabric.port_node_P[self.trunk_T]
-        to_T = self.next_node_P[self.trunk_T]
-        is_nearer_T = (distance_N[to_T] != UNREACHED) & (distance_N[from_T] == distance_N[to_T] + 1)
-        num_choices_N = np.bincount(from_T[is_nearer_T], minlength=self.fabric.num_nodes)
+        distance_T = distance_N[self.to_T]
+        is_nearer_T = (distance_T != UNREACHED) & (distance_N[self.from_T] == distance_T + 1)
+        num_choices_N = np.bincount(self.from_T[is_nearer_T], minlength=self.fabric.num_nodes)
         return self.trunk_T[is_nearer_T], np.concatenate([[0], np.cumsum(num_choices_N)])
 
     def _leave(self, flows: _Flows, distance_N: IntArray) -> IntArray:
