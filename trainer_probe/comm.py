@@ -4,7 +4,8 @@ Every communication is named (operation, axis, tag, policy) and entered in the l
 it can be traced, replaced, and run in a simulator. Requests return at once with a handle; waiting on it is what a
 ledger calls exposed. Groups are those of the layout's axes, made in one order by their members only.
 
-Left out: other reductions than sums; the true end of a request that is waited for late (its wait's end stands instead).
+Left out: ranks on several machines, whose clocks differ; other reductions than sums; the true end of a request that is
+waited for late (its wait's end stands instead).
 """
 
 import time
@@ -42,6 +43,7 @@ class Comm:
         self.layout = layout
         self.rank = rank
         self.step = 0
+        self._clock_ns = clock_ns
         groups: list[tuple[int, ...]] = []
         self._group: dict[Axis, int] = {}
         self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
@@ -63,10 +65,13 @@ class Comm:
         return self._ledger.trace()
 
     def restart_ledger(self) -> None:
-        """Meet all ranks of the layout, then forget earlier requests and let time begin."""
+        """Meet all ranks of the layout, then forget earlier requests and let time begin, at rank 0's moment for all."""
         if self.layout.world_size > 1:
             dist.barrier()
-        self._ledger.restart()
+        origin_ns = torch.tensor([self._clock_ns()], dtype=torch.int64)
+        if self.layout.world_size > 1:
+            dist.broadcast(origin_ns, 0)
+        self._ledger.restart(int(origin_ns.item()))
 
     def all_reduce(self, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
         """Add the tensors of the group up, in place."""

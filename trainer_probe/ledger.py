@@ -46,13 +46,13 @@ class Ledger:
         self._rank = rank
         self._groups = groups
         self._clock_ns = clock_ns
-        self.restart()
+        self.restart(clock_ns())
 
-    def restart(self) -> None:
-        """Forget every request and let time begin now."""
+    def restart(self, origin_ns: int) -> None:
+        """Forget every request and let time begin at `origin_ns` of the clock, for all ranks the same."""
         self._entries: list[_Entry] = []
-        self._origin_ns = self._clock_ns()
-        self._work_since_ns = self._origin_ns
+        self._origin_ns = origin_ns
+        self._work_since_ns = origin_ns
         self._waited_for: list[int] = []
 
     def issue(

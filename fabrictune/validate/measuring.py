@@ -1,8 +1,9 @@
 """What is measured on this machine: two processes that train, and exchange messages between the steps.
 
 An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. One of
-each size follows every step, so that whatever else the machine does disturbs exchanges and training alike. Training is
-run with buckets of several sizes, which gives all-reduces of several sizes.
+each size follows every step, so that whatever else the machine does disturbs exchanges and training alike; like a
+collective, it lasts from the last to begin to the last to end. Training is run with buckets of several sizes, which
+gives all-reduces of several sizes.
 
 Shapes: E sizes of exchanges, K repetitions.
 """
@@ -75,9 +76,11 @@ def measure(spec: LocalSpec) -> Measurement:
         folder = Path(name)
         found = launch(NUM_RANKS, lambda rank: _run_rank(rank, spec, folder), timeout_s=spec.timeout_s)
         trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(NUM_RANKS)])
+    last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in found], axis=0)
+    last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in found], axis=0)
     return Measurement(
         exchange_bytes_E=_rounded(spec.exchange_bytes),
-        exchange_ps_EK=np.concatenate([rank["exchange_ps_EK"] for rank in found], axis=1),
+        exchange_ps_EK=(last_to_end_ns_KE - last_to_begin_ns_KE).T * PS_PER_NS,
         trace=trace,
     )
 
@@ -88,41 +91,55 @@ def _run_rank(rank: int, spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any
     from trainer_probe.step import DataParallelTrainer
 
     layout = ParallelLayout(dp=NUM_RANKS)
-    comm, exchange_comm = Comm(layout, rank), Comm(layout, rank)
+    comm, exchanges = Comm(layout, rank), _Exchanges(Comm(layout, rank), _rounded(spec.exchange_bytes).tolist())
     trainers = [
         DataParallelTrainer(replace(spec.training, bucket_bytes=bucket_bytes), comm)
         for bucket_bytes in spec.bucket_bytes
     ]
-    sizes = _rounded(spec.exchange_bytes).tolist()
     for trainer in trainers:
         trainer.run_step(0)
-        _exchange_each(exchange_comm, sizes)
+        exchanges.run()
     comm.restart_ledger()
-    durations_ps = []
+    exchanges.forget()
     for number, trainer in enumerate(trainers):
         for step in range(spec.num_steps):
             trainer.run_step(number * spec.num_steps + step)
-            durations_ps += [_exchange_each(exchange_comm, sizes) for _ in range(spec.exchanges_per_step)]
+            for _ in range(spec.exchanges_per_step):
+                exchanges.run()
     comm.ledger().write(folder / f"{rank}.parquet")
-    return {"exchange_ps_EK": np.array(durations_ps, np.int64).T}
+    return {"began_ns_KE": np.array(exchanges.began_ns_KE), "ended_ns_KE": np.array(exchanges.ended_ns_KE)}
 
 
-def _exchange_each(comm: "Comm", sizes: list[int]) -> list[int]:
-    """Return how long this rank took for an exchange of each size."""
-    import torch
+class _Exchanges:
+    """One rank's side of the exchanges, and when each began and ended for it."""
 
-    durations_ps = []
-    peer = 1 - comm.rank
-    for num_bytes in sizes:
-        outgoing = torch.ones(num_bytes // BYTES_PER_ELEMENT, dtype=torch.float64)
-        incoming = torch.zeros_like(outgoing)
-        comm.barrier(axis="dp", tag="exchange").wait()
-        began_ns = time.perf_counter_ns()
-        receive = comm.receive(incoming, peer=peer, axis="dp", tag="exchange")
-        comm.send(outgoing, peer=peer, axis="dp", tag="exchange").wait()
-        receive.wait()
-        durations_ps.append((time.perf_counter_ns() - began_ns) * PS_PER_NS)
-    return durations_ps
+    def __init__(self, comm: "Comm", sizes: list[int]) -> None:
+        import torch
+
+        self._comm = comm
+        lengths = [num_bytes // BYTES_PER_ELEMENT for num_bytes in sizes]
+        self._outgoing = [torch.ones(length, dtype=torch.float64) for length in lengths]
+        self._incoming = [torch.ones(length, dtype=torch.float64) for length in lengths]
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.began_ns_KE: list[list[int]] = []
+        self.ended_ns_KE: list[list[int]] = []
+
+    def run(self) -> None:
+        """Exchange a message of each size."""
+        began_ns, ended_ns = [], []
+        peer = 1 - self._comm.rank
+        for outgoing, incoming in zip(self._outgoing, self._incoming, strict=True):
+            self._comm.barrier(axis="dp", tag="exchange").wait()
+            began_ns.append(time.perf_counter_ns())
+            receive = self._comm.receive(incoming, peer=peer, axis="dp", tag="exchange")
+            self._comm.send(outgoing, peer=peer, axis="dp", tag="exchange").wait()
+            receive.wait()
+            ended_ns.append(time.perf_counter_ns())
+        self.began_ns_KE.append(began_ns)
+        self.ended_ns_KE.append(ended_ns)
 
 
 def _rounded(sizes: tuple[int, ...]) -> NDArray[np.int64]:

@@ -77,10 +77,23 @@ def test_merged_ledgers_keep_their_own_dependencies() -> None:
 
 def test_a_restarted_ledger_is_empty() -> None:
     """Warm-up is not part of what is measured."""
-    ledger = Ledger(0, ((0, 1),), HandClock())
+    clock = HandClock()
+    ledger = Ledger(0, ((0, 1),), clock)
     issue(ledger, "warm-up")
-    ledger.restart()
+    ledger.restart(clock())
     assert len(ledger.trace()) == 0
+
+
+def test_a_ledger_may_begin_at_a_moment_that_has_passed() -> None:
+    """Ranks share one beginning: what a rank did since then, here 30 ns, comes before its first request."""
+    clock = HandClock()
+    ledger = Ledger(1, ((0, 1),), clock)
+    began_ns = clock()
+    clock.work(30)
+    ledger.restart(began_ns)
+    issue(ledger, "first")
+    assert ledger.trace().issue_ps_N.tolist() == [30_000]
+    assert ledger.trace().compute_before_ps_N.tolist() == [30_000]
 
 
 def test_ledgers_of_different_jobs_are_not_merged() -> None:
