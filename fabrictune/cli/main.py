@@ -18,6 +18,7 @@ from fabrictune.cli.options import INTERRUPTED
 BROKEN_PIPE = 141
 
 COMMANDS = {
+    "scenario": LazyCommand("Check a scenario file, and list its keys.", "fabrictune.cli.scenario:scenario"),
     "topo": LazyCommand("Import, build, show and export fabrics.", "fabrictune.cli.topo:topo"),
     "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
     "sim": LazyCommand("Run a scenario in the packet engine.", "fabrictune.cli.sim:sim"),

@@ -48,7 +48,7 @@ def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | N
 @out_option
 @json_option
 def build(builder: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
-    """Build a fabric of a known shape from its settings.
+    """Build a fabric of a known shape from its settings, which `fabrictune scenario keys fabric.clos` lists.
 
     \b
     Example:

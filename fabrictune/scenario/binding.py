@@ -89,6 +89,17 @@ def bind(spec: type[Spec], value: object, *, folder: Path) -> Spec:
         ) from error
 
 
+def settings_of(spec: Any) -> list[tuple["dataclasses.Field[Any]", Any]]:
+    """Return the fields of a spec that are keys of a file, each with its type."""
+    hints = get_type_hints(spec, include_extras=True)
+    return [(field, hints[field.name]) for field in dataclasses.fields(spec) if field.metadata != NOT_A_KEY]
+
+
+def choice_of(hint: Any) -> Choice | None:
+    """Return the choice that a type is annotated with, if it is."""
+    return next((entry for entry in getattr(hint, "__metadata__", ()) if isinstance(entry, Choice)), None)
+
+
 def keys_named(spec: type, mistake: Mistake) -> tuple[str, ...]:
     """Return the keys that lead from a spec to what a mistake names, () if it names nothing of the spec's.
 
@@ -119,9 +130,8 @@ def _bind(spec: Any, value: object, info: ValidationInfo) -> Any:
 
 @cache
 def _model_of(spec: type) -> type[BaseModel]:
-    hints = get_type_hints(spec, include_extras=True)
-    settings = [field for field in dataclasses.fields(spec) if field.metadata != NOT_A_KEY]
-    keys = [key_of(field.name) for field in settings]
+    settings = settings_of(spec)
+    keys = [key_of(field.name) for field, _ in settings]
     assert len(set(keys)) == len(keys), f"{spec.__name__}: two fields with one key"
 
     class Keys(BaseModel):
@@ -131,8 +141,11 @@ def _model_of(spec: type) -> type[BaseModel]:
         __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(partial(_refuse_unknown, keys))]]
 
     fields: dict[str, Any] = {
-        field.name: (_annotation(field.name, hints[field.name]), Field(... if _is_required(field) else None, alias=key))
-        for field, key in zip(settings, keys, strict=True)
+        field.name: (
+            _annotation(field.name, hint),
+            Field(... if _is_required(field) else None, alias=key_of(field.name)),
+        )
+        for field, hint in settings
     }
     return create_model(spec.__name__, __base__=Keys, **fields)
 
@@ -147,8 +160,7 @@ def _refuse_unknown(keys: Sequence[str], value: object) -> NoReturn:
 
 def _annotation(name: str, hint: Any) -> Any:
     """Return the pydantic annotation for a field of that name and type."""
-    choice = next((entry for entry in getattr(hint, "__metadata__", ()) if isinstance(entry, Choice)), None)
-    if choice:
+    if choice := choice_of(hint):
         return Annotated[Any, PlainValidator(choice.read)]
     if get_origin(hint) in (Union, types.UnionType):
         inner = [entry for entry in get_args(hint) if entry is not types.NoneType]

@@ -39,7 +39,7 @@ class Metric:
 class Expectation:
     """A bound on one metric."""
 
-    metric: str
+    metric: str = field(metadata={"help": "name of a number in the run's summary"})
     at_most: Any = field(default=None, metadata={"help": "largest value that is good, with its unit"})
     at_least: Any = field(default=None, metadata={"help": "smallest value that is good, with its unit"})
 

@@ -27,14 +27,17 @@ from foundation.errors import InputError, Mistake, ScenarioError
 class LawFile:
     """A law outside the project. Its parameters are known, and checked, once the file has been loaded."""
 
-    file: Path
-    parameters: dict[str, Any] = field(default_factory=dict)
+    file: Path = field(metadata={"help": "Python file; runs only with --trust-code"})
+    parameters: dict[str, Any] = field(default_factory=dict, metadata={"help": "the law's own parameters"})
 
 
 def parameters_spec(module: ModuleType) -> type:
     """Return a spec dataclass with one field for each parameter of a law, which checks its range."""
     types = {"i8": int, "f8": float}
-    fields = [(one.name, types[one.dtype], field(default=types[one.dtype](one.default))) for one in module.PARAMETERS]
+    fields = [
+        (one.name, types[one.dtype], field(default=types[one.dtype](one.default), metadata={"help": one.meaning}))
+        for one in module.PARAMETERS
+    ]
 
     def check_ranges(self: Any) -> None:
         mistakes = [

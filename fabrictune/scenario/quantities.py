@@ -32,6 +32,7 @@ MAX_DIGITS = 18  # of a count: what fits 64 bits
 class Quantity:
     """How a number is written in a file, and shown to people."""
 
+    what: str
     parse: Callable[[str], float]  # raises UnitError
     show: Callable[[float], str]
 
@@ -53,18 +54,18 @@ def _show_plainly(value: float) -> str:
     return f"{value:.6g}"
 
 
-RATE = Quantity(parse=parse_rate_bps, show=format_rate)
-SIZE = Quantity(parse=parse_bytes, show=format_bytes)
-DURATION = Quantity(parse=parse_duration_ps, show=format_duration)  # in picoseconds
-COUNT = Quantity(parse=_parse_count, show=lambda count: f"{count:.0f}")
+RATE = Quantity(what="rate", parse=parse_rate_bps, show=format_rate)
+SIZE = Quantity(what="size", parse=parse_bytes, show=format_bytes)
+DURATION = Quantity(what="duration", parse=parse_duration_ps, show=format_duration)  # in picoseconds
+COUNT = Quantity(what="whole number", parse=_parse_count, show=lambda count: f"{count:.0f}")
 
 BY_SUFFIX: Mapping[str, Quantity] = {
     "_bps": RATE,
     "_bytes": SIZE,
-    "_ns": Quantity(parse=_parse_duration_ns, show=lambda value: format_duration(value * 1000)),
+    "_ns": Quantity(what="duration", parse=_parse_duration_ns, show=lambda value: format_duration(value * 1000)),
     "_ps": DURATION,
-    "_mm": Quantity(parse=parse_length_mm, show=lambda value: f"{value / 1000:g} m"),
-    "_fraction": Quantity(parse=parse_fraction, show=_show_plainly),
+    "_mm": Quantity(what="length", parse=parse_length_mm, show=lambda value: f"{value / 1000:g} m"),
+    "_fraction": Quantity(what="share of one", parse=parse_fraction, show=_show_plainly),
 }
 _SUFFIXES = (*BY_SUFFIX, "_packets")
 

@@ -29,16 +29,22 @@ TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.ite
 class Scenario:
     """A question about a fabric, complete enough to be answered twice with the same result."""
 
-    name: Annotated[str, Field(pattern=FOLDER_NAME)]
-    question: str = ""
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
-    fabric: Annotated[Chosen, FABRIC_CHOICE]
-    routing: HashSpec = field(default_factory=HashSpec)
-    traffic: Annotated[Chosen, TRAFFIC_CHOICE]
-    law: Annotated[Chosen, LAW_CHOICE] = NO_LAW
-    engine: PacketConfig = field(default_factory=PacketConfig)
-    probe: ProbeConfig | None = None
-    expect: tuple[Expectation, ...] = ()
+    name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the question, and of its record"})
+    question: str = field(default="", metadata={"help": "what the run is to answer; stands on the report"})
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = field(
+        default=0, metadata={"help": "of everything that is drawn at random"}
+    )
+    fabric: Annotated[Chosen, FABRIC_CHOICE] = field(metadata={"help": "hosts, switches and links"})
+    routing: HashSpec = field(default_factory=HashSpec, metadata={"help": "how switches choose among equal-cost ports"})
+    traffic: Annotated[Chosen, TRAFFIC_CHOICE] = field(metadata={"help": "what is sent"})
+    law: Annotated[Chosen, LAW_CHOICE] = field(
+        default=NO_LAW, metadata={"help": "congestion control; `law: dcqcn` is short for a name alone"}
+    )
+    engine: PacketConfig = field(
+        default_factory=PacketConfig, metadata={"help": "the wire, queues, ECN, PFC and timers"}
+    )
+    probe: ProbeConfig | None = field(default=None, metadata={"help": "samples of queues over time"})
+    expect: tuple[Expectation, ...] = field(default=(), metadata={"help": "bounds of a good answer"})
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
 
     @property

@@ -72,7 +72,7 @@ def test_a_group_without_a_command_says_what_there_is(
         (
             ["sin"],
             "fabrictune: unknown command 'sin'\n  did you mean 'sim'?\n"
-            "  allowed: topo, ecmp, sim, report, law, validate, conformance, doctor, demo\n",
+            "  allowed: scenario, topo, ecmp, sim, report, law, validate, conformance, doctor, demo\n",
         ),
         (["sim", "rum"], "fabrictune sim: unknown command 'rum'\n  did you mean 'run'?\n  allowed: run\n"),
         (
@@ -110,6 +110,13 @@ def test_a_group_without_a_command_says_what_there_is(
         ),
         (["report", "build", "nowhere"], "nowhere: no run.json, so no run record\n"
             "  next: give the folder that a run wrote, such as runs/incast\n"),
+        (
+            ["scenario", "keys", "fabric.clso"],
+            "SECTION: unknown section 'fabric.clso'\n  did you mean 'fabric.clos'?\n"
+            "  allowed: scenario, fabric.clos, fabric.fat_tree, fabric.file, routing, traffic.incast, "
+            "traffic.permutation, traffic.all_reduce, traffic.comm_trace, traffic.traffic_trace, law.none, law.dcqcn, "
+            "law.file, engine, probe, expect\n",
+        ),
         (["conformance", "nosuch."], "PREFIX: no case begins with nosuch.\n"),
     ],
 )  # fmt: skip
@@ -147,6 +154,13 @@ def test_json_gives_errors_as_json_too(capsys: pytest.CaptureFixture[str]) -> No
             ],
         }
     }
+
+
+def test_a_scenario_is_checked_without_being_run(incast: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two senders are two queue pairs with a transfer each; no record is written."""
+    assert run(["scenario", "check", "incast.yaml", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"name": "incast", "nics": 3, "queue_pairs": 2, "transfers": 2}
+    assert not Path("runs").exists()
 
 
 def test_a_run_writes_its_record_and_says_where(incast: Path, capsys: pytest.CaptureFixture[str]) -> None:

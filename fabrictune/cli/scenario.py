@@ -1,0 +1,67 @@
+"""`fabrictune scenario`: check a scenario file, and list the keys that one may have."""
+
+import textwrap
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from fabrictune.cli.groups import Group
+from fabrictune.cli.options import json_option, scenario_argument
+from fabrictune.cli.output import print_json, print_lines, print_table
+
+WIDTH = 110
+
+scenario = Group(name="scenario", help="Check a scenario file, and list the keys that one may have.")
+
+
+@scenario.command()
+@scenario_argument
+@json_option
+def check(scenario: Path, as_json: bool) -> None:
+    """Read SCENARIO and build its fabric, traffic and paths, without running it.
+
+    \b
+    Example:
+      fabrictune scenario check scenarios/incast.yaml
+    """
+    from fabrictune.scenario.composing import compose
+    from fabrictune.scenario.reading import load_scenario
+
+    composed = compose(load_scenario(scenario))
+    network = composed.network
+    counts = {
+        "nics": network.fabric.num_nics,
+        "queue_pairs": len(network.queue_pairs),
+        "transfers": len(composed.traffic),
+    }
+    if as_json:
+        print_json({"name": composed.scenario.name, **counts})
+    else:
+        print_lines(
+            [f"{scenario}: good; " + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())]
+        )
+
+
+@scenario.command()
+@click.argument("section", default="scenario")
+@json_option
+def keys(section: str, as_json: bool) -> None:
+    """List the keys of a scenario, or of the SECTION of it that is named: `fabric.clos`, `traffic.incast`, `engine`.
+
+    \b
+    Example:
+      fabrictune scenario keys
+      fabrictune scenario keys fabric.clos
+    """
+    from fabrictune.scenario.listing import TOP, list_keys, sections
+
+    lines = list_keys(section)
+    if as_json:
+        print_json([asdict(line) for line in lines])
+        return
+    print_table(
+        ("key", "takes", "default", "meaning"), [(line.key, line.takes, line.default, line.meaning) for line in lines]
+    )
+    if section == TOP:
+        print_lines(["", *textwrap.wrap(f"sections: {', '.join(sections())}", WIDTH)])
