@@ -1,0 +1,25 @@
+"""The order of ports and NICs is that in which links are added."""
+
+from topology.draft import FIRST_IPV4, FabricDraft
+from topology.fabric import NO_NIC, NO_RAIL
+
+
+def test_ports_and_nics_follow_the_links() -> None:
+    """A host's port is a NIC of its own from the moment it is cabled; a cable of two hosts makes two."""
+    draft = FabricDraft("three")
+    switch, first, second = draft.add_switch("s", tier=1), draft.add_host("a"), draft.add_host("b")
+    draft.add_link((switch, "p0"), (second, "e0"), rate_bps=100, delay_ps=5, rail=3)
+    draft.add_link((first, "e0"), (switch, "p1"), rate_bps=100, delay_ps=5)
+    draft.add_link((first, "e1"), (second, "e1"), rate_bps=100, delay_ps=5)
+    fabric = draft.finish()
+    assert fabric.port_peer_P.tolist() == [1, 0, 3, 2, 5, 4]
+    assert fabric.port_nic_P.tolist() == [NO_NIC, 0, 1, NO_NIC, 2, 3]
+    assert fabric.nic_host_C.tolist() == [second, first, first, second]
+    assert fabric.nic_rail_C.tolist() == [3, NO_RAIL, NO_RAIL, NO_RAIL]
+
+
+def test_addresses_count_from_the_first() -> None:
+    """NIC 0 is 10.0.0.1."""
+    draft = FabricDraft("pair")
+    draft.add_link((draft.add_host("a"), "e"), (draft.add_host("b"), "e"), rate_bps=100, delay_ps=5)
+    assert draft.finish().nic_ipv4_C.tolist() == [FIRST_IPV4, FIRST_IPV4 + 1] == [0x0A000001, 0x0A000002]
