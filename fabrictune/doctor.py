@@ -174,7 +174,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         name="compiled engine",
         opens="sim run, demo",
-        look=lambda: look_for_module("netsim._engine", "make setup, which finds a compiler and builds it"),
+        look=lambda: look_for_module("netsim._engine", "make demo, which finds a compiler and builds it"),
         is_needed=True,
     ),
     Check(
@@ -205,6 +205,6 @@ CHECKS: tuple[Check, ...] = (
     Check(
         name="C++ compiler",
         opens="building the engine again",
-        look=lambda: look_for_program(["c++", "g++", "clang++"], "install g++, or let make setup fetch one"),
+        look=lambda: look_for_program(["c++", "g++", "clang++"], "install g++, or let make demo fetch one"),
     ),
 )

@@ -20,11 +20,11 @@ def describe_failure(error: Exception) -> FabrictuneError | None:
         case OSError():
             return InputError(Mistake(where=str(error.filename or ""), found=error.strerror or str(error)))
         case MemoryError():
-            return UnavailableError(
-                Mistake(
-                    where="", found="this machine has not enough memory", next_step="ask for a smaller fabric or run"
-                )
-            )
+            found, next_step = "this machine has not enough memory", "ask for a smaller fabric or run"
+            return UnavailableError(Mistake(where="", found=found, next_step=next_step))
+        case ImportError() if "_engine" in str(error):
+            found, next_step = "the compiled engine is missing, or built for another Python", "fabrictune doctor"
+            return UnavailableError(Mistake(where="netsim", found=found, next_step=next_step))
     return None
 
 
