@@ -29,3 +29,18 @@ def test_a_public_topology_is_imported_saved_and_shown(
     assert imported["links"] == num_links
     assert run(["topo", "show", str(saved), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == imported
+
+
+def test_a_question_can_be_asked_of_a_public_topology(
+    real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every client of a public three-tier lab sends 1 MB to another: all arrive, and nothing is dropped."""
+    scenario = tmp_path / "lab.yaml"
+    scenario.write_text(
+        f"name: lab\nfabric: {{file: {real_data / 'clab/clos02.clab.yml'}}}\n"
+        "traffic: {workload: permutation, message: 1 MB}\nlaw: dcqcn\nexpect: [{metric: drops, at_most: 0}]\n"
+    )
+    assert run(["sim", "run", str(scenario), "--out", str(tmp_path / "record"), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["num_transfers"] == 4
+    assert result["metrics"]["makespan"] > 0
