@@ -9,7 +9,7 @@ FAIL_ON = ("info", "warning", "error", "critical", "never")
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout, and nothing else there.")
-quiet_option = click.option("--quiet", is_flag=True, help="No progress bar; print only findings, and where the results are.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress bar; print findings and where results are.")
 out_option = click.option(
     "--out",
     type=click.Path(path_type=Path),
