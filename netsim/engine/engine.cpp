@@ -64,6 +64,7 @@ inline void Engine<has_extras>::prefetch_open_slot() {
 
 template <bool has_extras>
 inline void Engine<has_extras>::prefetch_next_port() {
+    __builtin_prefetch(ports.data() + id_of(queue.peek()), 1);
     const std::uint32_t packet = payload_of(queue.peek());
     if (packet >= packets.size()) return;
     const std::uint32_t port = path[packets[packet].path_position + 1];

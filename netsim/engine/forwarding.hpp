@@ -199,7 +199,8 @@ inline bool Engine<has_extras>::has_sendable(std::uint32_t port, const Port& out
 template <bool has_extras>
 inline void Engine<has_extras>::wake_when_free(std::uint32_t port, Port& out) {
     out.has_wake = true;
-    queue.push(out.busy_until_ps, identify(EventKind::Wake, port));
+    const std::uint32_t first = out.head[out.head[CONTROL] == NONE ? DATA : CONTROL];
+    queue.push(out.busy_until_ps, identify(EventKind::Wake, port, first == NONE ? 0 : first));
 }
 
 // Something may have become sendable.
