@@ -16,8 +16,8 @@ GROWTH = 2  # tables double as they grow, and copy themselves while they do
 EVENT_BYTES = 16
 
 
-def estimated_bytes(inputs: EngineInputs) -> int:
-    """Return an upper estimate of the engine's memory."""
+def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> int:
+    """Return an upper estimate of the engine's memory; telemetry takes room with every packet."""
     num_pairs = len(inputs.flow)
     flow_bytes = -(-inputs.flow.dtype.itemsize // 64) * 64
     fixed = (
@@ -27,14 +27,15 @@ def estimated_bytes(inputs: EngineInputs) -> int:
         + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + len(inputs.dependent_row) * 4
     )
-    return fixed + _most_packets(inputs) * (_engine.BYTES_PER_PACKET + EVENT_BYTES) * GROWTH
+    packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
+    return fixed + _most_packets(inputs) * packet_bytes * GROWTH
 
 
-def require_memory(inputs: EngineInputs, available_bytes: int | None = None) -> None:
+def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
     """Raise InputError if the run needs more than the machine has."""
     if available_bytes is None:
         available_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    needed_bytes = estimated_bytes(inputs)
+    needed_bytes = estimated_bytes(inputs, uses_telemetry=uses_telemetry)
     if needed_bytes > available_bytes:
         raise InputError(
             Mistake(

@@ -43,7 +43,7 @@ def run(
     """
     started = time.perf_counter()
     inputs = lower(network, traffic, law, config, seed=seed, probe=probe)
-    require_memory(inputs)
+    require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
     return _record(network, traffic, law, config, simulation, outcome=outcome, seed=seed, started=started)
