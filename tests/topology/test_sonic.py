@@ -18,13 +18,17 @@ def config(name: str, ports: dict[str, dict[str, str]], neighbours: dict[str, An
     return {"DEVICE_METADATA": metadata, "PORT": ports, "DEVICE_NEIGHBOR": neighbours, **tables}
 
 
+def saved(tmp_path: Path, *configs: dict[str, Any]) -> list[Path]:
+    """Write configurations given as trees."""
+    paths = [tmp_path / f"switch{row}.json" for row in range(len(configs))]
+    for path, tree in zip(paths, configs, strict=True):
+        path.write_text(json.dumps(tree, indent=1))
+    return paths
+
+
 def loaded(tmp_path: Path, *configs: dict[str, Any]) -> Fabric:
     """Read configurations given as trees."""
-    paths = []
-    for row, tree in enumerate(configs):
-        paths.append(tmp_path / f"switch{row}.json")
-        paths[-1].write_text(json.dumps(tree, indent=1))
-    return load_sonic(paths).fabric
+    return load_sonic(saved(tmp_path, *configs)).fabric
 
 
 def test_golden_configurations_give_golden_fabric(golden: Path, tmp_path: Path) -> None:
@@ -82,12 +86,26 @@ def test_metadata_decides_what_is_a_host(tmp_path: Path) -> None:
     assert hosts == {"node1", "Servers3"}
 
 
-def test_two_speeds_of_one_link_are_a_mistake(tmp_path: Path) -> None:
-    """Both ends are configured, and differently: one of the files is wrong."""
+def test_two_speeds_of_one_link_are_a_finding(tmp_path: Path) -> None:
+    """Both ends are configured, and differently: the link is kept at the lower rate, and both lines are shown."""
     first = config("a", {"Ethernet0": {"speed": "100000"}}, {"Ethernet0": {"name": "b", "port": "Ethernet0"}})
     second = config("b", {"Ethernet0": {"speed": "40000"}}, {"Ethernet0": {"name": "a", "port": "Ethernet0"}})
-    with pytest.raises(InputError, match="a link of 100 Gbps here and 40 Gbps at Ethernet0"):
-        loaded(tmp_path, first, second)
+    imported = load_sonic(saved(tmp_path, first, second))
+    (finding,) = imported.findings
+    assert (finding.id, finding.actual) == (
+        "cabling.speed-mismatch",
+        "100 Gbps at a:Ethernet0 and 40 Gbps at b:Ethernet0",
+    )
+    assert len(finding.evidence) == 2
+    assert imported.fabric.port_rate_bps_P.tolist() == [40_000_000_000] * 2
+
+
+def test_a_switch_that_does_not_tell_of_a_link_is_a_finding(tmp_path: Path) -> None:
+    """b's own file is given and silent about a; of c there is no file, so its silence says nothing."""
+    ports: dict[str, dict[str, str]] = {"Ethernet0": {}, "Ethernet4": {}}
+    neighbours = {"Ethernet0": {"name": "b", "port": "Ethernet0"}, "Ethernet4": {"name": "c", "port": "Ethernet0"}}
+    imported = load_sonic(saved(tmp_path, config("a", ports, neighbours), config("b", ports, {})))
+    assert [(one.id, one.entity) for one in imported.findings] == [("cabling.one-sided", "a:Ethernet0 -> b:Ethernet0")]
 
 
 def test_neighbours_that_contradict_each_other_are_a_mistake(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from foundation.errors import FabricError, InputError, Mistake, nearest_name
+from foundation.records import Finding
 from topology.draft import FabricDraft
 from topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 
@@ -26,6 +27,7 @@ class Imported:
 
     fabric: Fabric
     notes: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()  # where the files contradict one another and the fabric could be kept
 
 
 def the_only(paths: Sequence[Path]) -> Path:
@@ -63,6 +65,7 @@ class Cabling:
     cables: list[Cable] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def add_node(self, name: str, kind: NodeKind, *, where: str, tier: int = UNKNOWN_TIER) -> None:
         """Add a node, unless one of its name is known."""
@@ -87,7 +90,7 @@ class Cabling:
                 rate_bps=cable.rate_bps,
                 delay_ps=cable.delay_ps,
             )
-        return Imported(fabric=draft.finish(), notes=tuple(self.notes))
+        return Imported(fabric=draft.finish(), notes=tuple(self.notes), findings=tuple(self.findings))
 
     def add_mistakes(self, *mistakes: Mistake) -> None:
         """Note mistakes; raises FabricError at once when there are too many to read."""

@@ -21,10 +21,11 @@ from typing import Any
 
 from foundation.documents import Document, Key, load_json
 from foundation.errors import FabricError, Mistake, UnitError, nearest_name
-from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm
-from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
+from foundation.units import parse_length_mm
+from topology.draft import DEFAULT_RATE_BPS
 from topology.fabric import UNKNOWN_TIER, NodeKind
-from topology.importers.cabling import MAX_GUESSES, Cable, Cabling, End, Imported
+from topology.importers.adjacencies import Adjacency, join_adjacencies
+from topology.importers.cabling import MAX_GUESSES, Cabling, Imported
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,
@@ -55,7 +56,12 @@ def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BP
     if cabling.mistakes:
         raise FabricError(*cabling.mistakes)
     cabling.name = switches[0].name if len(switches) == 1 else f"sonic-{len(switches)}-switches"
-    _Joiner(cabling, switches, default_rate_bps).join()
+    join_adjacencies(
+        cabling,
+        _adjacencies(cabling, switches),
+        reporters={switch.name for switch in switches},
+        default_rate_bps=default_rate_bps,
+    )
     return cabling.finish()
 
 
@@ -172,77 +178,43 @@ def _add_switch(cabling: Cabling, switch: _Switch) -> None:
     cabling.add_node(switch.name, NodeKind.SWITCH, where=where, tier=switch.tier)
 
 
-class _Joiner:
-    """Turns the neighbour tables of all files into cables, each told once or twice."""
-
-    def __init__(self, cabling: Cabling, switches: Sequence[_Switch], default_rate_bps: int) -> None:
-        self.cabling = cabling
-        self.switch_of = {switch.name: switch for switch in switches}
-        self.default_rate_bps = default_rate_bps
-        self.num_default_rates = 0
-        self.num_default_cables = 0
-        self.joined: set[frozenset[End]] = set()
-
-    def join(self) -> None:
-        for switch in self.switch_of.values():
-            for neighbour in switch.neighbours():
-                self._add(switch, neighbour)
-        if self.num_default_rates:
-            rate = format_rate(self.default_rate_bps)
-            self.cabling.notes.append(f"links without a speed, taken to run at {rate}: {self.num_default_rates}")
-        if self.num_default_cables:
-            metres = DEFAULT_CABLE_MM // 1000
-            self.cabling.notes.append(f"links without a cable length, taken as {metres} m: {self.num_default_cables}")
-
-    def _add(self, switch: _Switch, neighbour: _Neighbour) -> None:
-        ports = switch.tables["PORT"]
-        local_port = switch.port_named(neighbour.local_port)
-        if local_port not in ports:
-            self.cabling.add_mistakes(
-                Mistake(
+def _adjacencies(cabling: Cabling, switches: Sequence[_Switch]) -> Iterator[Adjacency]:
+    """Yield what each switch says of its neighbours, whose nodes are added on the way."""
+    switch_of = {switch.name: switch for switch in switches}
+    for switch in switches:
+        for neighbour in switch.neighbours():
+            local_port = switch.port_named(neighbour.local_port)
+            if local_port not in switch.tables["PORT"]:
+                _refuse_unlisted(cabling, switch, neighbour)
+            elif switch.is_down(local_port):
+                cabling.notes.append(f"{neighbour.where}: the link on {local_port}, which is down, left out")
+            else:
+                _add_neighbour(cabling, switch, neighbour)
+                other = switch_of.get(neighbour.name)
+                remote_port = other.port_named(neighbour.port) if other else neighbour.port
+                yield Adjacency(
+                    here=(switch.name, local_port),
+                    there=(neighbour.name, remote_port or f"to-{switch.name}-{local_port}"),
                     where=neighbour.where,
-                    found=f"a neighbour on {neighbour.local_port!r}, which PORT does not list",
-                    nearest=nearest_name(neighbour.local_port, islice(ports, MAX_GUESSES)),
+                    rate_bps=switch.rate_bps(local_port),
+                    cable_mm=switch.cable_mm(local_port),
                 )
-            )
-            return
-        if switch.is_down(local_port):
-            self.cabling.notes.append(f"{neighbour.where}: the link on {local_port}, which is down, left out")
-            return
-        self._add_neighbour_node(switch, neighbour)
-        other = self.switch_of.get(neighbour.name)
-        remote_port = other.port_named(neighbour.port) if other else neighbour.port
-        ends = ((switch.name, local_port), (neighbour.name, remote_port or f"to-{switch.name}-{local_port}"))
-        if frozenset(ends) in self.joined:
-            return
-        self.joined.add(frozenset(ends))
-        self.cabling.cables.append(
-            Cable(
-                ends=ends,
-                rate_bps=self._rate_bps(switch, local_port, other, remote_port, neighbour.where),
-                delay_ps=self._cable_mm(switch, local_port, other, remote_port) * CABLE_DELAY_PS_PER_MM,
-                where=neighbour.where,
-            )
+
+
+def _refuse_unlisted(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -> None:
+    cabling.add_mistakes(
+        Mistake(
+            where=neighbour.where,
+            found=f"a neighbour on {neighbour.local_port!r}, which PORT does not list",
+            nearest=nearest_name(neighbour.local_port, islice(switch.tables["PORT"], MAX_GUESSES)),
         )
+    )
 
-    def _add_neighbour_node(self, switch: _Switch, neighbour: _Neighbour) -> None:
-        metadata = switch.tables["DEVICE_NEIGHBOR_METADATA"].get(neighbour.name, {})
-        told = str(metadata.get("type", ""))
-        is_host = told == HOST_TYPE or (not told and neighbour.name.lower().startswith(HOST_TYPE.lower()))
-        kind = NodeKind.HOST if is_host else NodeKind.SWITCH
-        tier = UNKNOWN_TIER if is_host else TIER_OF_TYPE.get(told, UNKNOWN_TIER)
-        self.cabling.add_node(neighbour.name, kind, where=neighbour.where, tier=tier)
 
-    def _rate_bps(self, switch: _Switch, port: str, other: _Switch | None, other_port: str, where: str) -> int:
-        here, there = switch.rate_bps(port), other.rate_bps(other_port) if other else None
-        if here and there and here != there:
-            found = f"a link of {format_rate(here)} here and {format_rate(there)} at {other_port}"
-            self.cabling.add_mistakes(Mistake(where=where, found=found, allowed="one speed at both ends"))
-        self.num_default_rates += not (here or there)
-        return here or there or self.default_rate_bps
-
-    def _cable_mm(self, switch: _Switch, port: str, other: _Switch | None, other_port: str) -> int:
-        told = (switch.cable_mm(port), other.cable_mm(other_port) if other else None)
-        lengths = [length for length in told if length is not None]
-        self.num_default_cables += not lengths
-        return max(lengths, default=DEFAULT_CABLE_MM)
+def _add_neighbour(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -> None:
+    metadata = switch.tables["DEVICE_NEIGHBOR_METADATA"].get(neighbour.name, {})
+    told = str(metadata.get("type", ""))
+    is_host = told == HOST_TYPE or (not told and neighbour.name.lower().startswith(HOST_TYPE.lower()))
+    kind = NodeKind.HOST if is_host else NodeKind.SWITCH
+    tier = UNKNOWN_TIER if is_host else TIER_OF_TYPE.get(told, UNKNOWN_TIER)
+    cabling.add_node(neighbour.name, kind, where=neighbour.where, tier=tier)

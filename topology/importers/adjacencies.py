@@ -1,0 +1,113 @@
+"""Adjacencies: what each device says stands at the other end of its ports, joined into cables.
+
+A neighbour table tells a link from one end, so two tables tell it twice, as one cable. Where they do not agree the
+cable is kept, and the disagreement is a finding beside the fabric: an end that is silent about a link although its own
+table was read, or two ends that run at different rates, of which the lower is taken. A port with two different
+neighbours cannot be kept; that is a mistake of the files.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from foundation.records import Confidence, Finding, Severity
+from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
+from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
+from topology.importers.cabling import Cable, Cabling, End
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adjacency:
+    """One row of a neighbour table."""
+
+    here: End
+    there: End
+    where: str
+    rate_bps: int | None = None  # of the port here; None where its table does not tell
+    cable_mm: int | None = None
+
+
+def join_adjacencies(
+    cabling: Cabling,
+    adjacencies: Iterable[Adjacency],
+    *,
+    reporters: Collection[str] = (),
+    default_rate_bps: int = DEFAULT_RATE_BPS,
+    confidence: Confidence = Confidence.CONFIGURED,
+) -> None:
+    """Add a cable for each link, in the order and the direction in which links are first told.
+
+    `reporters` are the nodes whose own table was read: only of these is silence a finding. How many links got the
+    default rate or cable is noted. `confidence` is MEASURED for what devices saw, CONFIGURED for what they were told.
+    """
+    links = _pair(adjacencies)
+    for link in links:
+        cabling.cables.append(_cable(link, default_rate_bps))
+        first = link[0]
+        if len(link) == 1 and first.there[0] in reporters:
+            cabling.findings.append(_one_sided(first, confidence))
+        rates_bps = [told.rate_bps for told in link if told.rate_bps is not None]
+        if len(set(rates_bps)) > 1:
+            cabling.findings.append(_speed_mismatch(link, rates_bps, confidence))
+    num_default_rates = sum(all(told.rate_bps is None for told in link) for link in links)
+    num_default_cables = sum(all(told.cable_mm is None for told in link) for link in links)
+    if num_default_rates:
+        rate = format_rate(default_rate_bps)
+        cabling.notes.append(f"links without a speed, taken to run at {rate}: {num_default_rates}")
+    if num_default_cables:
+        metres = DEFAULT_CABLE_MM // 1000
+        cabling.notes.append(f"links without a cable length, taken as {metres} m: {num_default_cables}")
+
+
+def _pair(adjacencies: Iterable[Adjacency]) -> list[list[Adjacency]]:
+    """Return one or two adjacencies for each link."""
+    links: list[list[Adjacency]] = []
+    one_sided: dict[tuple[End, End], list[Adjacency]] = {}
+    for told in adjacencies:
+        link = one_sided.pop((told.there, told.here), None)
+        if link is None:
+            link = one_sided[told.here, told.there] = []
+            links.append(link)
+        link.append(told)
+    return links
+
+
+def _cable(link: list[Adjacency], default_rate_bps: int) -> Cable:
+    rates_bps = [told.rate_bps for told in link if told.rate_bps is not None]
+    cables_mm = [told.cable_mm for told in link if told.cable_mm is not None]
+    return Cable(
+        ends=(link[0].here, link[0].there),
+        rate_bps=min(rates_bps, default=default_rate_bps),
+        delay_ps=max(cables_mm, default=DEFAULT_CABLE_MM) * CABLE_DELAY_PS_PER_MM,
+        where=link[0].where,
+    )
+
+
+def _one_sided(told: Adjacency, confidence: Confidence) -> Finding:
+    return Finding(
+        id="cabling.one-sided",
+        severity=Severity.WARNING,
+        entity=_label(told),
+        expected=f"{told.there[0]} tells of this link as well",
+        actual=f"only {told.here[0]} tells of it",
+        next_step="read both ends' tables again at one moment; if they stay so, follow the cable",
+        confidence=confidence,
+        evidence=(told.where,),
+    )
+
+
+def _speed_mismatch(link: list[Adjacency], rates_bps: list[int], confidence: Confidence) -> Finding:
+    ends = [f"{format_rate(rate)} at {':'.join(told.here)}" for told, rate in zip(link, rates_bps, strict=True)]
+    return Finding(
+        id="cabling.speed-mismatch",
+        severity=Severity.ERROR,
+        entity=_label(link[0]),
+        expected="one speed at both ends",
+        actual=" and ".join(ends),
+        next_step="set both ports to the speed that the cable and its modules carry",
+        confidence=confidence,
+        evidence=tuple(told.where for told in link),
+    )
+
+
+def _label(told: Adjacency) -> str:
+    return f"{':'.join(told.here)} -> {':'.join(told.there)}"
