@@ -10,7 +10,7 @@ export FABRICTUNE_REAL_DATA ?= $(abspath ../shared/data)
 endif
 
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
-    $(shell find netsim/engine -name '*.[ch]pp')
+    $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp')
 
 .PHONY: help demo test lint check bench wheel clean
 
@@ -26,7 +26,7 @@ test: $(VENV)/installed-for-tests  ## Install with everything the tests use, the
 lint: $(VENV)/installed-for-tests  ## Format, style, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/clang-format --dry-run -Werror $(shell find netsim/engine -name '*.[ch]pp')
+	$(BIN)/clang-format --dry-run -Werror $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp')
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
