@@ -17,8 +17,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
@@ -81,22 +82,26 @@ def load_yaml(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
 
 def load_json(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
     """Read a JSON file; raises InputError. Lines are looked up only when one is asked for."""
-    text = read_text(path, max_bytes=max_bytes)
-    try:
-        tree = json.loads(
-            text,
-            object_pairs_hook=_without_repeats,
-            parse_int=_short_integer,
-            parse_float=_finite_float,
-            parse_constant=_finite_float,
-        )
-    except json.JSONDecodeError as error:
-        _refuse(f"{path}:{error.lineno}", f"no JSON: {error.msg} at column {error.colno}")
-    except RecursionError:
-        _refuse(str(path), "values nested too deeply to read")
-    except ValueError as error:
-        _refuse(str(path), f"no JSON that can be used: {error}")
+    return parse_json(read_text(path, max_bytes=max_bytes), path)
+
+
+def parse_json(text: str, path: Path) -> Document:
+    """Return JSON text that stands in `path` as a document; raises InputError."""
+    with _bad_json_refused(path):
+        tree = _JSON.decode(text)
     return Document(path=path, tree=tree, find_marks=cache(lambda: _json_marks(text)))
+
+
+def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Document]:
+    """Yield the documents of a file in which JSON texts follow one another; raises InputError at one that is broken."""
+    text = read_text(path, max_bytes=max_bytes)
+    end, line = 0, 1
+    while (start := _after_space(text, end)) < len(text):
+        line += text.count("\n", end, start)
+        with _bad_json_refused(path):
+            tree, end = _JSON.raw_decode(text, start)
+        yield Document(path=path, tree=tree, find_marks=cache(partial(_json_marks, text[start:end], line)))
+        line += text.count("\n", start, end)
 
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
@@ -304,14 +309,39 @@ def _finite_float(text: str) -> float:
     return value
 
 
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_without_repeats,
+    parse_int=_short_integer,
+    parse_float=_finite_float,
+    parse_constant=_finite_float,
+)
+_JSON_SPACE = re.compile(r"[ \t\n\r]*")
 _JSON_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
 
 
-def _json_marks(text: str) -> Mark:
-    """Return the marks of the first MAX_NODES values of JSON text that is known to be valid."""
+def _after_space(text: str, start: int) -> int:
+    space = _JSON_SPACE.match(text, start)
+    assert space, "the pattern matches nothing, too"
+    return space.end()
+
+
+@contextmanager
+def _bad_json_refused(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except json.JSONDecodeError as error:
+        _refuse(f"{path}:{error.lineno}", f"no JSON: {error.msg} at column {error.colno}")
+    except RecursionError:
+        _refuse(str(path), "values nested too deeply to read")
+    except ValueError as error:
+        _refuse(str(path), f"no JSON that can be used: {error}")
+
+
+def _json_marks(text: str, line: int = 1) -> Mark:
+    """Return the marks of the first MAX_NODES values of JSON text that is known to be valid and begins on `line`."""
     root: dict[Key, Mark] = {}
     stack: list[tuple[dict[Key, Mark], bool]] = [(root, False)]  # marks of what is open, and whether it has keys
-    line, num_marks = 1, 0
+    num_marks = 0
     key: Key | None = None
     for match in _JSON_PIECE.finditer(text):
         piece = match.group()

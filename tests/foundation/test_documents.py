@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.documents import MAX_BYTES, MAX_DEPTH, Document, load_json, load_yaml
+from foundation.documents import MAX_BYTES, MAX_DEPTH, Document, load_json, load_json_sequence, load_yaml
 from foundation.errors import InputError
 
 TEXT = """\
@@ -139,6 +139,25 @@ def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
 def test_json_refusals(text: str, message: str, tmp_path: Path) -> None:
     """What Python's reader lets through, or answers with a traceback, is refused."""
     assert refusal(tmp_path, text, "file.json") == message
+
+
+def test_json_texts_run_together_keep_their_lines(tmp_path: Path) -> None:
+    """Arrays without anything between them, as some collectors append them, and a number on a line of its own."""
+    path = tmp_path / "file.json"
+    path.write_text('[1,\n 2][\n {"a":\n  3}]\n\n 4 \n')
+    documents = list(load_json_sequence(path))
+    assert [document.tree for document in documents] == [[1, 2], [{"a": 3}], 4]
+    assert [documents[0].line(1), documents[1].line(0, "a"), documents[2].line()] == [2, 3, 6]
+
+
+def test_a_broken_json_text_is_refused_with_its_line_in_the_file(tmp_path: Path) -> None:
+    """What stands before it has been yielded."""
+    path = tmp_path / "file.json"
+    path.write_text('{"a": 1}\n{"b":\n 2')
+    documents = load_json_sequence(path)
+    assert next(documents).tree == {"a": 1}
+    with pytest.raises(InputError, match="3: no JSON: Expecting ',' delimiter at column 3"):
+        next(documents)
 
 
 @pytest.mark.parametrize("name", ["noise.yaml", "noise.json"])
