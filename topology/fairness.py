@@ -64,20 +64,17 @@ def bottlenecks(
     It is a full port on which no flow has a higher rate for its weight: with one for each flow below its demand, and no
     port above its capacity, rates are max-min fair.
     """
-    paths_QH = np.asarray(port_QH)
+    path_QH1 = np.pad(np.asarray(port_QH, np.int64), ((0, 0), (0, 1)), constant_values=NO_PORT)
     capacity_P = np.asarray(capacity_bps_P, np.float64)
     rate_Q = np.asarray(rate_bps_Q, np.float64)
     level_Q = rate_Q if weight_Q is None else rate_Q / np.asarray(weight_Q)
-    flow_X, hop_X = np.nonzero(paths_QH != NO_PORT)
-    port_X = paths_QH[flow_X, hop_X]
+    flow_X, hop_X = np.nonzero(path_QH1 != NO_PORT)
+    port_X = path_QH1[flow_X, hop_X]
     load_P = np.bincount(port_X, rate_Q[flow_X], minlength=len(capacity_P))
     highest_P = np.zeros(len(capacity_P))
     np.maximum.at(highest_P, port_X, level_Q[flow_X])
     is_full_P = load_P >= capacity_P * (1 - TOLERANCE)
-    holds_X = is_full_P[port_X] & (level_Q[flow_X] >= highest_P[port_X] * (1 - TOLERANCE))
-    holds_QH = np.zeros(paths_QH.shape, bool)
-    holds_QH[flow_X[holds_X], hop_X[holds_X]] = True
-    if not paths_QH.shape[1]:
-        return np.full(len(paths_QH), NO_PORT, np.int64)
-    first_Q = np.take_along_axis(paths_QH, holds_QH.argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.where(holds_QH.any(axis=1), first_Q, NO_PORT)
+    holds_QH1 = np.zeros(path_QH1.shape, bool)
+    holds_QH1[flow_X, hop_X] = is_full_P[port_X] & (level_Q[flow_X] >= highest_P[port_X] * (1 - TOLERANCE))
+    holds_QH1[:, -1] = True  # found where no port holds the flow
+    return np.take_along_axis(path_QH1, holds_QH1.argmax(axis=1)[:, None], axis=1)[:, 0]
