@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from foundation.documents import Document, Key, load_json
 from foundation.errors import FabricError, Mistake, UnitError, nearest_name
@@ -63,6 +63,17 @@ def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BP
         default_rate_bps=default_rate_bps,
     )
     return cabling.finish()
+
+
+def kind_of(name: str, device_type: str) -> NodeKind:
+    """Return what a device is by SONiC's type of it, or by its name where the type is ""."""
+    is_host = device_type == HOST_TYPE or (not device_type and name.lower().startswith(HOST_TYPE.lower()))
+    return NodeKind.HOST if is_host else NodeKind.SWITCH
+
+
+def is_speed(text: object) -> TypeGuard[str]:
+    """Return whether a value is a speed as SONiC writes it: megabits a second as text."""
+    return isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 9 and int(text) > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +148,7 @@ class _Switch:
         speed = self.tables["PORT"].get(port, {}).get("speed")
         if speed is None:
             return None
-        if isinstance(speed, str) and speed.isascii() and speed.isdigit() and len(speed) <= 9 and int(speed) > 0:
+        if is_speed(speed):
             return int(speed) * 10**6
         self.cabling.add_mistakes(
             Mistake(
@@ -214,7 +225,5 @@ def _refuse_unlisted(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -
 def _add_neighbour(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -> None:
     metadata = switch.tables["DEVICE_NEIGHBOR_METADATA"].get(neighbour.name, {})
     told = str(metadata.get("type", ""))
-    is_host = told == HOST_TYPE or (not told and neighbour.name.lower().startswith(HOST_TYPE.lower()))
-    kind = NodeKind.HOST if is_host else NodeKind.SWITCH
-    tier = UNKNOWN_TIER if is_host else TIER_OF_TYPE.get(told, UNKNOWN_TIER)
-    cabling.add_node(neighbour.name, kind, where=neighbour.where, tier=tier)
+    tier = TIER_OF_TYPE.get(told, UNKNOWN_TIER)
+    cabling.add_node(neighbour.name, kind_of(neighbour.name, told), where=neighbour.where, tier=tier)
