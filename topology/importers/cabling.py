@@ -13,7 +13,7 @@ from pathlib import Path
 from foundation.errors import FabricError, InputError, Mistake, nearest_name
 from foundation.records import Finding
 from topology.draft import FabricDraft
-from topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
+from topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 MAX_MISTAKES = 100  # shown of one topology
 MAX_GUESSES = 1_000  # names among which the nearest is sought
@@ -54,6 +54,7 @@ class Cable:
     rate_bps: int
     delay_ps: int
     where: str
+    rail: int = NO_RAIL  # of the NIC at the end on a host
 
 
 @dataclass
@@ -89,6 +90,7 @@ class Cabling:
                 (index[second[0]], second[1]),
                 rate_bps=cable.rate_bps,
                 delay_ps=cable.delay_ps,
+                rail=cable.rail,
             )
         return Imported(fabric=draft.finish(), notes=tuple(self.notes), findings=tuple(self.findings))
 
