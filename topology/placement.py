@@ -76,7 +76,7 @@ def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_hos
     slot_R = position["tp"] + layout.tp * (position["dp"] + layout.dp * position["pp"])
     host_R = chosen[slot_R // block, 0]
     gpu_R = chosen[slot_R // block, 1] + slot_R % block
-    nic_R = _nics_of_gpus(fabric, host_R, gpu_R, gpus_per_host)
+    nic_R = nics_of_gpus(fabric, host_R, gpu_R, gpus_per_host)
     return Placement(layout=layout, host_R=host_R, gpu_R=gpu_R, nic_R=nic_R)
 
 
@@ -93,7 +93,8 @@ def tor_sets(fabric: Fabric) -> list[list[int]]:
     return list(sets.values())
 
 
-def _nics_of_gpus(fabric: Fabric, host_R: IntArray, gpu_R: IntArray, gpus_per_host: int) -> IntArray:
+def nics_of_gpus(fabric: Fabric, host_R: IntArray, gpu_R: IntArray, gpus_per_host: int) -> IntArray:
+    """Return the NIC of each GPU: a host's GPUs share its NICs evenly, in order."""
     order_C = np.argsort(fabric.nic_host_C, kind="stable")
     first_N1 = np.searchsorted(fabric.nic_host_C[order_C], np.arange(fabric.num_nodes + 1))
     num_nics_R = first_N1[host_R + 1] - first_N1[host_R]
