@@ -1,0 +1,3 @@
+"""Proposals that make flows collide less: source ports, host placement and hash seeds, each by a search that never
+gets worse.
+"""
