@@ -14,6 +14,7 @@ from topology.files import is_own_file, read_fabric
 from topology.graphs import is_graphml, read_graphml
 from topology.importers.cabling import Imported, the_only
 from topology.importers.containerlab import is_containerlab, load_containerlab
+from topology.importers.minigraph import is_minigraph, load_minigraph
 from topology.importers.sonic import is_sonic, load_sonic
 
 
@@ -44,6 +45,9 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
         summary="containerlab topology (*.clab.yml)", recognises=is_containerlab, load=load_containerlab
     ),
     "graphml": Importer(summary="GraphML, as `topo export` writes it", recognises=is_graphml, load=_load_graphml),
+    "minigraph": Importer(
+        summary="SONiC minigraph.xml, one file a switch", recognises=is_minigraph, load=load_minigraph
+    ),
     "sonic": Importer(summary="SONiC config_db.json, one file a switch", recognises=is_sonic, load=load_sonic),
 }
 
