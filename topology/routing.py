@@ -51,6 +51,28 @@ def route(fabric: Fabric, queue_pairs: QueuePairs, hash_spec: HashSpec, *, start
     return RoutingEpoch(start_ps=start_ps, port_QDH=np.stack(np.split(path_FH, 2), axis=1))
 
 
+class EqualCost:
+    """The ports among which a switch chooses towards a NIC, worked out once for each attachment."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._routes = _Routes(fabric, HashSpec())
+        self._choices: dict[tuple[int, ...], tuple[IntArray, IntArray]] = {}
+
+    def ports(self, switch: int, destination_nic: int) -> list[int]:
+        """Return the equal-cost ports in the order in which a hash counts them."""
+        routes = self._routes
+        exits = routes._exits(np.array([destination_nic]), np.array([switch]))[0]
+        if exits[0] != NO_PORT:
+            return [port for port in exits.tolist() if port != NO_PORT]
+        port_X = routes.nic_port_C2[destination_nic]
+        attachment = tuple(routes.next_node_P[port_X[port_X != NO_PORT]].tolist())
+        if attachment not in self._choices:
+            self._choices[attachment] = routes._choices(routes._distances(destination_nic))
+        nearer_T, first_N1 = self._choices[attachment]
+        ports: list[int] = nearer_T[first_N1[switch] : first_N1[switch + 1]].tolist()
+        return ports
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Flows:
     """One direction of a queue pair each."""
