@@ -19,7 +19,7 @@ from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from topology.collisions import CollisionReport, analyze_collisions
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
-from topology.hashing.crc32 import crc32
+from topology.hashing.crc32 import ISO_HDLC
 from topology.placement import place, tor_sets
 from topology.queue_pairs import make_queue_pairs
 from topology.routing import build_network
@@ -167,7 +167,7 @@ def _polarization() -> tuple[Case, ...]:
         source='CRC-32/ISO-HDLC of "123456789": 0xCBF43926',
         unit="",
         **exactly(0xCBF43926),
-        run=lambda: float(crc32(np.frombuffer(b"123456789", np.uint8)[None, :], np.zeros(1, np.uint32))[0]),
+        run=lambda: float(ISO_HDLC(np.frombuffer(b"123456789", np.uint8)[None, :], np.zeros(1, np.uint64))[0]),
     )
     return (*polarization, check_value)
 

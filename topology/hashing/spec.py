@@ -1,0 +1,107 @@
+"""How the switches of a fabric choose among equal-cost ports: function, seeds, fields, and roles by tier.
+
+A switch hashes the chosen fields with its seed, rotates the result, and takes it modulo the number of its equal-cost
+ports. All switches do alike unless a tier has a role of its own. A *resilient* group spreads hashes over a fixed number
+of buckets instead, and after a failure only the buckets of the failed port move (see `resilient`).
+"""
+
+import dataclasses
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import InputError, Mistake, choose
+from topology.fabric import IntArray
+from topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
+from topology.hashing.functions import HASHES
+from topology.hashing.mixer import mix
+
+MAX_ROTATION = 15  # as RTAG7's offset
+MAX_BUCKETS = 2**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class TierHash:
+    """What the switches of one tier do differently; None: as the rest of the fabric."""
+
+    tier: int = field(metadata={"help": "1 ToR, 2 aggregation, 3 core"})
+    function: str | None = field(default=None, metadata={"help": "hash function"})
+    seed: int | None = field(default=None, metadata={"help": "of the tier"})
+    seed_per_switch: bool | None = field(default=None, metadata={"help": "a seed of its own for every switch"})
+    fields: tuple[HeaderField, ...] | None = field(default=None, metadata={"help": "header fields hashed"})
+    rotation: int | None = field(default=None, metadata={"help": "bits the hash is rotated by"})
+
+    def __post_init__(self) -> None:
+        self.applied_to(HashSpec())
+
+    def applied_to(self, spec: "HashSpec") -> "HashSpec":
+        """Return the spec as the tier's switches have it, without roles; raises InputError."""
+        own = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self) if entry.name != "tier"}
+        return replace(spec, tiers=(), **{name: value for name, value in own.items() if value is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashSpec:
+    """Which function the switches of a fabric use, over what, and with which seeds."""
+
+    function: str = field(default="mixer", metadata={"help": f"{', '.join(HASHES)}; mixer is ideal"})
+    seed: int = field(default=0, metadata={"help": "of the whole fabric"})
+    seed_per_switch: bool = field(default=True, metadata={"help": "a seed of its own for every node, or one for all"})
+    fields: tuple[HeaderField, ...] = field(
+        default=FIVE_TUPLE, metadata={"help": "header fields hashed; destination_qp added is E-ECMP"}
+    )
+    rotation: int = field(default=0, metadata={"help": "bits the hash is rotated by, 0 to 15"})
+    resilient_buckets: int | None = field(
+        default=None, metadata={"help": "buckets of a resilient group; without, hash modulo ports"}
+    )
+    tiers: tuple[TierHash, ...] = field(default=(), metadata={"help": "what single tiers do differently"})
+
+    def __post_init__(self) -> None:
+        choose(self.function, tuple(HASHES), where="function", what="hash function", error=InputError)
+        mistakes = [
+            Mistake(where=where, found=str(value), allowed=f"{low} to {shown}")
+            for where, value, low, high, shown in (
+                ("seed", self.seed, 0, 2**63 - 1, "2**63 - 1"),
+                ("rotation", self.rotation, 0, MAX_ROTATION, str(MAX_ROTATION)),
+                (
+                    "resilient_buckets",
+                    1 if self.resilient_buckets is None else self.resilient_buckets,
+                    1,
+                    MAX_BUCKETS,
+                    str(MAX_BUCKETS),
+                ),
+            )
+            if not low <= value <= high
+        ]
+        if not self.fields:
+            mistakes.append(Mistake(where="fields", found="none", allowed="one header field at least"))
+        tiers = [role.tier for role in self.tiers]
+        if len(set(tiers)) < len(tiers):
+            mistakes.append(Mistake(where="tiers", found="a tier twice", allowed="each tier once"))
+        if mistakes:
+            raise InputError(*mistakes)
+
+    def at_tier(self, tier: int) -> "HashSpec":
+        """Return what the switches of a tier do, as a spec without roles."""
+        role = next((role for role in self.tiers if role.tier == tier), None)
+        return role.applied_to(self) if role else replace(self, tiers=())
+
+    def node_seeds(self, num_nodes: int) -> NDArray[np.uint64]:
+        """Return the seed of every node, were it in no tier with a role."""
+        node_N = np.arange(num_nodes, dtype=np.uint64) if self.seed_per_switch else np.zeros(num_nodes, np.uint64)
+        return mix(mix(node_N) ^ np.uint64(self.seed))
+
+    def hash_flows(self, flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return each flow's hash at a switch of the seed beside it, roles aside."""
+        function = HASHES[self.function]
+        value_F = function.hash_flows(flows.choosing(self.fields), seed_F)
+        if not self.rotation:
+            return value_F
+        kept = np.uint64(2**function.num_bits - 1)
+        right, left = np.uint64(self.rotation), np.uint64(function.num_bits - self.rotation)
+        return (value_F >> right | value_F << left) & kept
+
+    def choose_among(self, flows: FiveTuples, seed_F: NDArray[np.uint64], num_choices_F: IntArray) -> IntArray:
+        """Return for each flow a number from 0 to below its number of choices, roles aside."""
+        return (self.hash_flows(flows, seed_F) % num_choices_F.astype(np.uint64)).astype(np.int64)
