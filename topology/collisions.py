@@ -4,6 +4,7 @@ Every queue pair is taken to be active at once, those of one NIC sharing its rat
 a ring run. Where the demand on a link exceeds its rate, its flows get a share in proportion; a flow's expected
 throughput is its share at its worst link. No flow takes up what another loses elsewhere, so among flows that ask for
 equal amounts the figure is a lower bound on the max-min fair rate, and equal to it where each has one bottleneck.
+`fair_rates` gives that rate itself: what an ideal congestion control would come to rest at, in bits a second.
 
 Shapes: Q queue pairs, P ports, H hops, L overloaded links.
 """
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from foundation.records import Columns, Confidence, Finding, Severity
 from foundation.units import format_rate
 from topology.fabric import NO_NIC, Fabric, IntArray
+from topology.fairness import max_min_rates
 from topology.network import NO_PORT, Network, QueuePairs
 
 MAX_FINDINGS = 20  # links named one by one, the worst first
@@ -28,10 +30,11 @@ class CollisionReport:
     """The load of every port in the direction of the data, and what it leaves each queue pair."""
 
     num_flows_P: IntArray
+    demand_bps_Q: NDArray[np.float64]  # the queue pair's share of its NIC
     demand_bps_P: NDArray[np.float64]
     rate_bps_P: IntArray
     port_QH: NDArray[np.int32]  # the paths of the data
-    throughput_fraction_Q: NDArray[np.float64]  # of the queue pair's share of its NIC
+    throughput_fraction_Q: NDArray[np.float64]  # of the queue pair's demand
 
     @property
     def overloaded_ports(self) -> IntArray:
@@ -44,6 +47,15 @@ class CollisionReport:
     def mean_throughput_fraction(self) -> float:
         """Mean over queue pairs; 1.0 where there is none."""
         return float(self.throughput_fraction_Q.mean()) if len(self.throughput_fraction_Q) else 1.0
+
+    @property
+    def worst_load_fraction(self) -> float:
+        """Demand over rate of the worst port; 0.0 without traffic."""
+        return float((self.demand_bps_P / self.rate_bps_P).max(initial=0.0))
+
+    def fair_rates(self) -> NDArray[np.float64]:
+        """Return each queue pair's max-min fair rate in bps, shape (Q,), none above its demand."""
+        return max_min_rates(self.port_QH, self.rate_bps_P, self.demand_bps_Q)
 
     def queue_pairs_on(self, port: int) -> IntArray:
         """Return the queue pairs whose data leave through a port."""
@@ -116,6 +128,7 @@ def analyze_collisions(network: Network, *, epoch: int = 0) -> CollisionReport:
     share_P1[:-1][is_loaded_P] = np.minimum(1.0, fabric.port_rate_bps_P[is_loaded_P] / demand_bps_P[is_loaded_P])
     return CollisionReport(
         num_flows_P=np.bincount(port_X, minlength=fabric.num_ports),
+        demand_bps_Q=demand_bps_Q,
         demand_bps_P=demand_bps_P,
         rate_bps_P=fabric.port_rate_bps_P,
         port_QH=port_QH,

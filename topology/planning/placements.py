@@ -129,9 +129,7 @@ def _neighbours(grounds: _Grounds, placement: Placement, traffic: RankTraffic) -
     return _Neighbours(place_BK=place_BK, demand_bps_BK=demand_bps_BK)
 
 
-def _swap_hosts(
-    grounds: _Grounds, placement: Placement, traffic: RankTraffic, order: np.random.Generator
-) -> IntArray:
+def _swap_hosts(grounds: _Grounds, placement: Placement, traffic: RankTraffic, order: np.random.Generator) -> IntArray:
     """Return the place that what stood at each place stands at after one pass of swaps, shape (B,)."""
     neighbours = _neighbours(grounds, placement, traffic)
     at_B = np.arange(len(grounds.host_B))  # what was at place b is now at place at_B[b]

@@ -125,7 +125,5 @@ def _move(
         demand_P1[path_H] += demand_bps
 
 
-def _added_excess(
-    demand_bps: NDArray[np.float64], rate_bps: IntArray, added_bps: float
-) -> NDArray[np.float64]:
+def _added_excess(demand_bps: NDArray[np.float64], rate_bps: IntArray, added_bps: float) -> NDArray[np.float64]:
     return _excess(demand_bps + added_bps, rate_bps) - _excess(demand_bps, rate_bps)
