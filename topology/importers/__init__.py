@@ -14,6 +14,9 @@ from topology.files import is_own_file, read_fabric
 from topology.graphs import is_graphml, read_graphml
 from topology.importers.cabling import Imported, the_only
 from topology.importers.containerlab import is_containerlab, load_containerlab
+from topology.importers.csv_cabling import is_csv, load_csv
+from topology.importers.hpcc import is_hpcc, load_hpcc
+from topology.importers.htsim import is_htsim, load_htsim
 from topology.importers.minigraph import is_minigraph, load_minigraph
 from topology.importers.sonic import is_sonic, load_sonic
 
@@ -44,7 +47,10 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
     "containerlab": Importer(
         summary="containerlab topology (*.clab.yml)", recognises=is_containerlab, load=load_containerlab
     ),
+    "csv": Importer(summary="cabling list (*.csv), a row for each cable", recognises=is_csv, load=load_csv),
     "graphml": Importer(summary="GraphML, as `topo export` writes it", recognises=is_graphml, load=_load_graphml),
+    "hpcc": Importer(summary="HPCC or SimAI topology text", recognises=is_hpcc, load=load_hpcc),
+    "htsim": Importer(summary="htsim tree topology (*.topo)", recognises=is_htsim, load=load_htsim),
     "minigraph": Importer(
         summary="SONiC minigraph.xml, one file a switch", recognises=is_minigraph, load=load_minigraph
     ),

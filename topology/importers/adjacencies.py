@@ -6,12 +6,13 @@ table was read, or two ends that run at different rates, of which the lower is t
 neighbours cannot be kept; that is a mistake of the files.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from foundation.records import Confidence, Finding, Severity
 from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
 from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
+from topology.fabric import NO_RAIL
 from topology.importers.cabling import Cable, Cabling, End
 
 
@@ -24,6 +25,7 @@ class Adjacency:
     where: str
     rate_bps: int | None = None  # of the port here; None where its table does not tell
     cable_mm: int | None = None
+    rail: int = NO_RAIL
 
 
 def join_adjacencies(
@@ -58,6 +60,18 @@ def join_adjacencies(
         cabling.notes.append(f"links without a cable length, taken as {metres} m: {num_default_cables}")
 
 
+def without_loops(cabling: Cabling, adjacencies: Iterable[Adjacency]) -> Iterator[Adjacency]:
+    """Yield the adjacencies between different nodes, with a note of every cable from a node to itself."""
+    loops: set[frozenset[End]] = set()
+    for told in adjacencies:
+        ends = frozenset((told.here, told.there))
+        if told.here[0] != told.there[0]:
+            yield told
+        elif ends not in loops:
+            loops.add(ends)
+            cabling.notes.append(f"{told.where}: the link {_label(told)}, from a node to itself, left out")
+
+
 def _pair(adjacencies: Iterable[Adjacency]) -> list[list[Adjacency]]:
     """Return one or two adjacencies for each link."""
     links: list[list[Adjacency]] = []
@@ -79,6 +93,7 @@ def _cable(link: list[Adjacency], default_rate_bps: int) -> Cable:
         rate_bps=min(rates_bps, default=default_rate_bps),
         delay_ps=max(cables_mm, default=DEFAULT_CABLE_MM) * CABLE_DELAY_PS_PER_MM,
         where=link[0].where,
+        rail=max(told.rail for told in link),
     )
 
 

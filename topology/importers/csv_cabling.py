@@ -1,0 +1,225 @@
+"""Cabling lists as CSV: a row for each cable, with columns by many names.
+
+Needed are two devices and two ports; a rate, a length, roles, a rail and a status are used where they stand. COLUMNS
+has the names that are known, those of NetBox's cable export and bulk import among them; case, spaces and punctuation do
+not count. A rate is `400 Gbps`, `400G` or `400GbE`, a length `30 m` or `3 Meters`; a bare number has the unit that ends
+its heading (`rate_gbps`, `Length (m)`) or stands in the column `length_unit`.
+
+Roles (`server`, `leaf`, `spine`, ...) say what is a host, and which tier a switch has. A device without a role is a
+host if its name begins with one of HOST_NAMES, which is noted. A cable may be told once, or from both ends; where a
+list tells most of its cables from both ends, one that it does not is a finding. Cables of another status than
+connected, and those between ports of power or consoles, are skipped and noted.
+
+Source: RFC 4180; NetBox, the cable model of dcim and the headings of its bulk import.
+Left out: lengths in feet and inches, and cables with several ports at an end.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from foundation.documents import read_text
+from foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
+from foundation.units import parse_length_mm, parse_rate_bps
+from topology.draft import DEFAULT_RATE_BPS
+from topology.fabric import NO_RAIL, UNKNOWN_TIER, NodeKind
+from topology.importers.adjacencies import Adjacency, join_adjacencies
+from topology.importers.cabling import Cabling, Imported, the_only
+
+_SIDES = {"a": ("a", "local", "from", "source", "src"), "b": ("b", "z", "remote", "to", "destination", "dst", "peer")}
+_PATTERNS = {  # of a column that both sides have; {} is one of the side's names
+    "device": ("{}_device", "device_{}", "side_{}_device", "{}_node", "{}_host", "{}_hostname", "{}_switch", "{}"),
+    "port": ("{}_port", "port_{}", "{}_interface", "interface_{}", "side_{}_name", "termination_{}", "{}_if"),
+    "role": ("{}_role", "role_{}", "{}_device_role", "{}_kind"),
+    "termination": ("side_{}_type", "termination_{}_type"),
+}
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    **{
+        f"{side}_{column}": tuple(pattern.format(name) for pattern in patterns for name in names)
+        for side, names in _SIDES.items()
+        for column, patterns in _PATTERNS.items()
+    },
+    "rate": ("rate", "speed", "bandwidth", "link_rate", "link_speed", "port_speed"),
+    "length": ("length", "cable_length"),
+    "length_unit": ("length_unit", "cable_length_unit"),
+    "rail": ("rail",),
+    "status": ("status", "cable_status"),
+}
+NEEDED = ("a_device", "a_port", "b_device", "b_port")
+UNITS = {
+    **{unit.lower(): unit for unit in ("Gbps", "Mbps", "Kbps", "mm", "cm", "m", "km")},
+    "centimeters": "cm",
+    "meters": "m",
+    "metres": "m",
+    "kilometers": "km",
+}
+TIERS = {
+    **dict.fromkeys(("server", "host", "gpu", "node", "compute", "storage", "client", "worker"), 0),
+    **dict.fromkeys(("leaf", "tor", "access", "rail"), 1),
+    **dict.fromkeys(("spine", "agg", "aggregation"), 2),
+    **dict.fromkeys(("core", "superspine", "super_spine"), 3),
+}
+HOST_NAMES = ("host", "server", "srv", "gpu", "node", "compute", "worker", "client", "dgx", "hgx")
+CONNECTED = ("connected", "active", "installed")
+
+_SHORT_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])(?:b?E|b)?", re.IGNORECASE)  # 400G, 400GE, 400GbE
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+Row = Mapping[str, str]  # text by column
+
+
+def is_csv(path: Path) -> bool:
+    """Return whether the file's name is that of a table."""
+    return path.suffix in (".csv", ".tsv")
+
+
+def load_csv(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
+    """Read one cabling list; raises InputError with every mistake in it."""
+    reader = _Reader(the_only(paths))
+    cables = list(reader.cables())
+    told = {(cable.here, cable.there) for cable in cables}
+    num_mutual = sum((cable.there, cable.here) in told for cable in cables)
+    is_mutual = 2 * num_mutual > len(cables)
+    cabling = reader.cabling
+    join_adjacencies(cabling, cables, reporters=cabling.nodes if is_mutual else (), default_rate_bps=default_rate_bps)
+    return cabling.finish()
+
+
+class _Reader:
+    """Reads rows into adjacencies, adding their devices on the way."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cabling = Cabling(path.stem)
+        self.unit_of: dict[str, str] = {}  # by column, from its heading
+        self.num_skipped = 0
+        self.guessed: dict[str, None] = {}
+
+    def cables(self) -> Iterator[Adjacency]:
+        for row, cells in self._rows():
+            where = f"{self.path}:{row}"
+            if self._is_skipped(cells):
+                self.num_skipped += 1
+            elif missing := [column for column in NEEDED if not cells[column]]:
+                self._mistake(where, f"no {', '.join(missing)}", "a device and a port at each end")
+            else:
+                for side in _SIDES:
+                    self._add_device(cells[f"{side}_device"], cells.get(f"{side}_role", ""), where)
+                yield Adjacency(
+                    here=(cells["a_device"], cells["a_port"]),
+                    there=(cells["b_device"], cells["b_port"]),
+                    where=where,
+                    rate_bps=self._rate_bps(cells, f"{where}: rate"),
+                    cable_mm=self._cable_mm(cells, f"{where}: length"),
+                    rail=self._rail(cells, f"{where}: rail"),
+                )
+        if all(node.kind == NodeKind.SWITCH for node in self.cabling.nodes.values()):
+            self.cabling.notes.append("no device is a host by role or name; give a column a_role and b_role")
+        if self.num_skipped:
+            self.cabling.notes.append(f"cables that carry no traffic, skipped: {self.num_skipped}")
+        if self.guessed:
+            names = ", ".join([*self.guessed][:5])
+            self.cabling.notes.append(
+                f"devices without a role, taken as hosts by their names: {len(self.guessed)} ({names})"
+            )
+
+    def _rows(self) -> Iterator[tuple[int, Row]]:
+        """Yield each row that is not empty, with its line, by column."""
+        text = read_text(self.path)
+        delimiter = max(",;\t|", key=text.partition("\n")[0].count)
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        columns: dict[str, int] = {}
+        try:
+            for cells in lines:
+                if not any(cell.strip() for cell in cells):
+                    continue
+                if not columns:
+                    columns = self._read_heading(cells, f"{self.path}:{lines.line_num}")
+                    continue
+                padded = [*cells, *[""] * len(columns)]
+                yield lines.line_num, {column: padded[place].strip() for column, place in columns.items()}
+        except csv.Error as error:
+            raise FabricError(Mistake(where=f"{self.path}:{lines.line_num}", found=f"no CSV: {error}")) from None
+
+    def _read_heading(self, cells: Sequence[str], where: str) -> dict[str, int]:
+        """Return the place of each column; raises FabricError where one that is needed is missing or stands twice."""
+        places: dict[str, int] = {}
+        for place, cell in enumerate(cells):
+            name = _normal(cell)
+            stem, _, unit = name.rpartition("_")
+            column = _COLUMN_OF.get(name) or (_COLUMN_OF.get(stem) if unit in UNITS else None)
+            if column in places:
+                self._mistake(where, f"{quote(cell)}, a second column for the {column}", "one column for each")
+            elif column:
+                places[column] = place
+                self.unit_of[column] = UNITS.get(unit, "")
+        names = [_normal(cell) for cell in cells[:100]]
+        for column in NEEDED:
+            if column not in places:
+                nearest = nearest_name(column, names)
+                next_step = f"call a column {column}, or one of {', '.join(COLUMNS[column][:4])}"
+                self.cabling.add_mistakes(
+                    Mistake(where=where, found=f"no column for the {column}", nearest=nearest, next_step=next_step)
+                )
+        if self.cabling.mistakes:
+            raise FabricError(*self.cabling.mistakes)
+        return places
+
+    def _is_skipped(self, cells: Row) -> bool:
+        terminations = [cells.get(f"{side}_termination", "") for side in _SIDES]
+        is_connected = cells.get("status", "").lower() in ("", *CONNECTED)
+        return not is_connected or any(kind and "interface" not in kind.lower() for kind in terminations)
+
+    def _add_device(self, name: str, role: str, where: str) -> None:
+        if name in self.cabling.nodes:
+            return
+        tier = TIERS.get(_normal(role), UNKNOWN_TIER)
+        is_guessed = not role and name.lower().startswith(HOST_NAMES)
+        if is_guessed:
+            self.guessed[name] = None
+        kind = NodeKind.HOST if tier == 0 or is_guessed else NodeKind.SWITCH
+        self.cabling.add_node(name, kind, where=where, tier=tier)
+
+    def _rate_bps(self, cells: Row, where: str) -> int | None:
+        text = cells.get("rate", "")
+        if short := _SHORT_RATE.fullmatch(text):
+            text = f"{short[1]} {short[2].upper()}bps"
+        elif _NUMBER.fullmatch(text):
+            text = f"{text} {self.unit_of['rate']}".strip()
+        return self._quantity(parse_rate_bps, text, where)
+
+    def _cable_mm(self, cells: Row, where: str) -> int | None:
+        text = cells.get("length", "")
+        if match := _LENGTH.fullmatch(text):
+            unit = match[2] or cells.get("length_unit", "") or self.unit_of["length"]
+            text = f"{match[1]} {UNITS.get(unit.lower(), unit)}".strip()
+        return self._quantity(parse_length_mm, text, where)
+
+    def _quantity(self, parse: Callable[..., int], text: str, where: str) -> int | None:
+        """Return a quantity, None where nothing is told; one that cannot be read is a mistake."""
+        try:
+            return parse(text, where=where) if text else None
+        except UnitError as error:
+            self.cabling.add_mistakes(*error.mistakes)
+            return None
+
+    def _rail(self, cells: Row, where: str) -> int:
+        text = cells.get("rail", "")
+        if text and not re.fullmatch("[0-9]{1,4}", text):
+            self._mistake(where, quote(text), "a whole number from 0")
+            return NO_RAIL
+        return int(text) if text else NO_RAIL
+
+    def _mistake(self, where: str, found: str, allowed: str) -> None:
+        self.cabling.add_mistakes(Mistake(where=where, found=found, allowed=allowed))
+
+
+def _normal(heading: str) -> str:
+    """Return a heading in lower case, its words joined by underscores."""
+    return "_".join(re.findall("[a-z0-9]+", heading.lower()))
+
+
+_COLUMN_OF = {name: column for column, names in COLUMNS.items() for name in names}
