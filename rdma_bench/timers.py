@@ -81,8 +81,8 @@ CONNECTX_6 = TimerModel(
 )
 SOFT_ROCE = TimerModel(
     name="soft-roce",
-    source="trials of rdma_rxe on Linux 6.1 in a virtual machine, idle queue pair: R + 1 waits, 1.00 to 1.09 times this from T 14 on;"
-    " R 7 goes on without end",
+    source="trials of rdma_rxe on Linux 6.1 in a virtual machine, idle queue pair: R + 1 waits, 1.00 to 1.09 times this"
+    " from T 14 on; R 7 goes on without end",
     extra_waits=1,
     endless_retries=7,
     measured_exponents=range(14, 19),

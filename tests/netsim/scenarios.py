@@ -18,7 +18,11 @@ from topology.network import Network
 from topology.queue_pairs import make_queue_pairs
 from topology.routing import build_network
 
-DCQCN_SETTINGS = {"decrease_interval_ps": 4_000_000, "rate_timer_ps": 10_000_000, "byte_counter_bytes": 20_000}
+DCQCN_SETTINGS: dict[str, float] = {
+    "decrease_interval_ps": 4_000_000,
+    "rate_timer_ps": 10_000_000,
+    "byte_counter_bytes": 20_000,
+}
 LAWS: dict[str, tuple[ModuleType, dict[str, float]]] = {
     "none": (load_law("none"), {}),
     "dcqcn": (load_law("dcqcn"), DCQCN_SETTINGS),

@@ -9,8 +9,8 @@ from netsim import _engine
 def test_records_have_the_same_layout_on_both_sides() -> None:
     """A field at another offset would be read as another number, silently."""
     header = np.dtype(list(FLOW_HEADER), align=True)
-    offsets = {name: header.fields[name][1] for name in header.names or ()}
-    telemetry = {f"telemetry.{name}": TELEMETRY_DTYPE.fields[name][1] for name in TELEMETRY_DTYPE.names or ()}
+    offsets = {name: field[1] for name, field in (header.fields or {}).items()}
+    telemetry = {f"telemetry.{name}": field[1] for name, field in (TELEMETRY_DTYPE.fields or {}).items()}
     sizes = {"flow_header": header.itemsize, "telemetry": TELEMETRY_DTYPE.itemsize}
     assert _engine.law_layout() == offsets | telemetry | sizes
 
