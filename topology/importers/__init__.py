@@ -17,6 +17,7 @@ from topology.importers.containerlab import is_containerlab, load_containerlab
 from topology.importers.csv_cabling import is_csv, load_csv
 from topology.importers.hpcc import is_hpcc, load_hpcc
 from topology.importers.htsim import is_htsim, load_htsim
+from topology.importers.ibnetdiscover import is_ibnetdiscover, load_ibnetdiscover
 from topology.importers.minigraph import is_minigraph, load_minigraph
 from topology.importers.sonic import is_sonic, load_sonic
 
@@ -51,6 +52,9 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
     "graphml": Importer(summary="GraphML, as `topo export` writes it", recognises=is_graphml, load=_load_graphml),
     "hpcc": Importer(summary="HPCC or SimAI topology text", recognises=is_hpcc, load=load_hpcc),
     "htsim": Importer(summary="htsim tree topology (*.topo)", recognises=is_htsim, load=load_htsim),
+    "ibnetdiscover": Importer(
+        summary="ibnetdiscover's text of an InfiniBand subnet", recognises=is_ibnetdiscover, load=load_ibnetdiscover
+    ),
     "minigraph": Importer(
         summary="SONiC minigraph.xml, one file a switch", recognises=is_minigraph, load=load_minigraph
     ),
