@@ -58,7 +58,7 @@ def _student_t_95(freedom: int) -> float:
 
     Cornish-Fisher expansion about the normal quantile (Abramowitz and Stegun, 26.7.5).
     """
-    z, n = NORMAL_95, freedom
+    z, n = NORMAL_95, float(freedom)
     terms = (
         z,
         (z**3 + z) / 4,
@@ -66,4 +66,4 @@ def _student_t_95(freedom: int) -> float:
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
-    return sum(term / n**power for power, term in enumerate(terms))
+    return float(sum(term / n**power for power, term in enumerate(terms)))

@@ -4,7 +4,7 @@ Ranks are taken with their tensor groups together and data-parallel neighbours n
 numbers have, and laid on the places a strategy offers. A place is a block of GPUs of one host that holds a tensor
 group. *Contiguous* fills one ToR set before the next, so that a data-parallel ring leaves its set only where it must.
 *Interleaved* deals the blocks out over the sets in turn, so that every step of the ring climbs to the aggregation
-switches: what a scheduler does that does not know the network.
+switches. *Random* takes them in any order: what a scheduler does that does not know the network.
 
 Source: MegaScale (NSDI'24), section 3.6: data-intensive nodes are scheduled under the same ToRs.
 
@@ -14,12 +14,13 @@ Shapes: R ranks.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, groupby, zip_longest
 
 import numpy as np
 
 from foundation.errors import InputError, Mistake, choose
 from foundation.layout import ParallelLayout
+from foundation.seeds import stream
 from topology.fabric import Fabric, IntArray
 
 Place = tuple[int, int]  # host, first GPU of the block
@@ -36,26 +37,34 @@ class Placement:
     nic_R: IntArray  # the NIC of the rank's GPU
 
 
-def contiguous(places: SetPlaces) -> list[Place]:
+def contiguous(places: SetPlaces, seed: int) -> list[Place]:
     """Return the places of one ToR set after another."""
     return list(chain.from_iterable(places))
 
 
-def interleaved(places: SetPlaces) -> list[Place]:
+def interleaved(places: SetPlaces, seed: int) -> list[Place]:
     """Return the first place of every ToR set, then the second of every one, and so on."""
     return [place for places_of_turn in zip_longest(*places) for place in places_of_turn if place is not None]
 
 
-PLACEMENTS: Mapping[str, Callable[[SetPlaces], list[Place]]] = {
+def random(places: SetPlaces, seed: int) -> list[Place]:
+    """Return the places in an order drawn at random, those of one host together."""
+    hosts = [list(own) for _, own in groupby(contiguous(places, seed), key=lambda place: place[0])]
+    return [place for row in stream(seed, "placement").permutation(len(hosts)).tolist() for place in hosts[row]]
+
+
+PLACEMENTS: Mapping[str, Callable[[SetPlaces, int], list[Place]]] = {
     "contiguous": contiguous,
     "interleaved": interleaved,
+    "random": random,
 }
 
 
-def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_host: int = 8) -> Placement:
+def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_host: int = 8, seed: int = 0) -> Placement:
     """Return the placement of a job; raises InputError where the fabric has too few GPUs.
 
     A host's GPUs share its NICs evenly, in order: GPU g of G uses NIC `g * nics // G`. Hosts without NIC are left out.
+    `seed` is that of the random strategy; the others have nothing to draw.
     """
     choose(strategy, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
     hosts_of_set = tor_sets(fabric)
@@ -71,7 +80,7 @@ def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_hos
         )
     block = math.gcd(layout.tp, gpus_per_host)
     places = [[(host, gpu) for host in hosts for gpu in range(0, gpus_per_host, block)] for hosts in hosts_of_set]
-    chosen = np.array(PLACEMENTS[strategy](places), np.int64).reshape(-1, 2)
+    chosen = np.array(PLACEMENTS[strategy](places, seed), np.int64).reshape(-1, 2)
     position = layout.coordinates(np.arange(layout.world_size))
     slot_R = position["tp"] + layout.tp * (position["dp"] + layout.dp * position["pp"])
     host_R = chosen[slot_R // block, 0]

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from fabrictune.scenario.composing import compose
+from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.schema import Scenario
-from fabrictune.scenario.traffic import JobSpec
 from foundation.errors import InputError, Mistake
 from topology.collisions import CollisionReport, analyze_collisions
 from topology.explaining import LinkExplanation, explain_link

@@ -10,38 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from collectives.expansion import ExpansionSpec, expand
+from collectives.expansion import expand
 from collectives.jobs import data_parallel_step
-from foundation.errors import InputError, Mistake, TraceError, choose
-from foundation.layout import ParallelLayout
+from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
+from foundation.errors import InputError, Mistake, TraceError
 from foundation.traces import CommTrace, IntColumn, Medium, TrafficTrace
 from netsim.workloads import WORKLOADS, Workload
 from topology.fabric import Fabric
 from topology.network import QueuePairs
-from topology.placement import PLACEMENTS, Placement, place
 from topology.queue_pairs import make_queue_pairs
 
 Made = tuple[QueuePairs, TrafficTrace]
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobSpec:
-    """A job's ranks, and where they run."""
-
-    layout: ParallelLayout = field(metadata={"help": "degrees of tensor, data and pipeline parallelism"})
-    placement: str = field(default="contiguous", metadata={"help": "how ranks are dealt to GPUs"})
-    gpus_per_host: int | None = field(default=None, metadata={"help": "as many as a host has NICs"})
-    expansion: ExpansionSpec = field(default_factory=ExpansionSpec, metadata={"help": "requests to messages"})
-
-    def __post_init__(self) -> None:
-        choose(self.placement, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
-        if self.gpus_per_host is not None and self.gpus_per_host < 1:
-            raise InputError(Mistake(where="gpus_per_host", found=str(self.gpus_per_host), allowed="1 or more"))
-
-    def place_on(self, fabric: Fabric) -> Placement:
-        """Return where each rank runs; raises InputError where the fabric is too small."""
-        gpus_per_host = self.gpus_per_host or int(np.bincount(fabric.nic_host_C).max(initial=1))
-        return place(self.layout, fabric, self.placement, gpus_per_host=gpus_per_host)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +95,11 @@ TRAFFIC: Mapping[str, Workload] = {
     **WORKLOADS,
     "all_reduce": Workload(
         spec=AllReduceSpec, make=make_all_reduce, summary="a training job's data-parallel all-reduces, all at once"
+    ),
+    "neighbours": Workload(
+        spec=NeighboursSpec,
+        make=make_neighbours,
+        summary="every rank of a training job sends to its neighbours along the axes, all at once",
     ),
     "comm_trace": Workload(
         spec=CommTraceSpec, make=make_from_comm_trace, summary="what the ranks of a job asked for, from a file"

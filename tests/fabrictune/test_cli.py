@@ -114,7 +114,7 @@ def test_a_group_without_a_command_says_what_there_is(
             ["scenario", "keys", "fabric.clso"],
             "SECTION: unknown section 'fabric.clso'\n  did you mean 'fabric.clos'?\n"
             "  allowed: scenario, fabric.clos, fabric.fat_tree, fabric.file, routing, traffic.incast, "
-            "traffic.permutation, traffic.all_reduce, traffic.comm_trace, traffic.traffic_trace, law.none, law.dcqcn, "
+            "traffic.permutation, traffic.all_reduce, traffic.neighbours, traffic.comm_trace, traffic.traffic_trace, law.none, law.dcqcn, "
             "law.file, engine, probe, expect\n",
         ),
         (["conformance", "nosuch."], "PREFIX: no case begins with nosuch.\n"),
