@@ -18,6 +18,7 @@ from topology.importers.csv_cabling import is_csv, load_csv
 from topology.importers.hpcc import is_hpcc, load_hpcc
 from topology.importers.htsim import is_htsim, load_htsim
 from topology.importers.ibnetdiscover import is_ibnetdiscover, load_ibnetdiscover
+from topology.importers.infragraph import is_infragraph, load_infragraph
 from topology.importers.minigraph import is_minigraph, load_minigraph
 from topology.importers.sonic import is_sonic, load_sonic
 
@@ -45,6 +46,9 @@ def _load_graphml(paths: Sequence[Path]) -> Imported:
 
 IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file reads them
     "fabrictune": Importer(summary="the project's own JSON file", recognises=is_own_file, load=_load_own),
+    "infragraph": Importer(  # before those that go by the file's name alone
+        summary="InfraGraph infrastructure (YAML or JSON)", recognises=is_infragraph, load=load_infragraph
+    ),
     "containerlab": Importer(
         summary="containerlab topology (*.clab.yml)", recognises=is_containerlab, load=load_containerlab
     ),
