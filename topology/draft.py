@@ -48,14 +48,15 @@ class FabricDraft:
         rate_bps: int,
         delay_ps: int,
         rail: int = NO_RAIL,
+        nic: int | None = None,
     ) -> None:
-        """Join two (node, port name) ends; an end on a host becomes a NIC of `rail`."""
+        """Join two (node, port name) ends; an end on a host becomes a NIC of `rail`, or the second port of `nic`."""
         for node, name in (from_port, to_port):
             self.port_name.append(name)
             self.port_node.append(node)
             self.port_rate_bps.append(rate_bps)
             self.port_delay_ps.append(delay_ps)
-            self.port_nic.append(self._add_nic(node, rail))
+            self.port_nic.append(self._nic_of_end(node, rail, nic))
 
     def finish(self) -> Fabric:
         """Return the fabric; raises FabricError with every rule it breaks."""
@@ -84,9 +85,12 @@ class FabricDraft:
         self.node_group.append(group)
         return len(self.node_name) - 1
 
-    def _add_nic(self, node: int, rail: int) -> int:
+    def _nic_of_end(self, node: int, rail: int, nic: int | None) -> int:
         if self.node_kind[node] != NodeKind.HOST:
             return NO_NIC
+        if nic is not None:
+            assert self.nic_host[nic] == node, "a NIC of this host"
+            return nic
         self.nic_host.append(node)
         self.nic_rail.append(rail)
         return len(self.nic_host) - 1

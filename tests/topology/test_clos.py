@@ -122,7 +122,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "rails that fit no ToRs": (
         {"tors_per_set": 3},
-        "tors_per_set: 3, with nics_per_host 8\n  allowed: a divisor of 8",
+        "tors_per_set: 3, with links of a host 8\n  allowed: a divisor of 8",
     ),
     "a port split too far": (
         {"downlink_split": 4},
@@ -184,9 +184,11 @@ def test_counts_below_one_are_refused_together() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_cores": 2}, "num_cores: 2 cores with two tiers"),
+        ({"num_cores": 2}, "num_cores: 2 with two tiers"),
+        ({"core_radix": 64}, "core_radix: 64 with two tiers"),
+        ({"uplinks_per_aggregation": 2}, "uplinks_per_aggregation: 2 with two tiers"),
         ({"tor_sets_per_pod": 2}, "tor_sets_per_pod: 2 of 4 ToR sets"),
-        ({"aggregation_oversubscription": 2}, "aggregation_oversubscription: 2:1 with two tiers"),
+        ({"aggregation_oversubscription": 2}, "aggregation_oversubscription: 2 with two tiers"),
         ({"oversubscription": 2, "uplinks_per_tor": 1}, "oversubscription: 2:1, and 1 uplinks_per_tor"),
     ],
 )

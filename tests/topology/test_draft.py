@@ -23,3 +23,16 @@ def test_addresses_count_from_the_first() -> None:
     draft = FabricDraft("pair")
     draft.add_link((draft.add_host("a"), "e"), (draft.add_host("b"), "e"), rate_bps=100, delay_ps=5)
     assert draft.finish().nic_ipv4_C.tolist() == [FIRST_IPV4, FIRST_IPV4 + 1] == [0x0A000001, 0x0A000002]
+
+
+def test_a_second_link_can_join_the_nic_of_the_first() -> None:
+    """A NIC on two ToRs is one endpoint with one address."""
+    draft = FabricDraft("dual")
+    host = draft.add_host("a")
+    for number in range(2):
+        switch = draft.add_switch(f"s{number}", tier=1)
+        nic = 0 if number else None
+        draft.add_link((host, f"e{number}"), (switch, "p"), rate_bps=100, delay_ps=5, nic=nic)
+    fabric = draft.finish()
+    assert fabric.num_nics == 1
+    assert fabric.port_nic_P.tolist() == [0, NO_NIC, 0, NO_NIC]

@@ -4,8 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from topology.builders.barre import BarreSpec
 from topology.builders.clos import ClosSpec, build_clos
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from topology.builders.hpn import HpnSpec
+from topology.builders.megascale import MegascaleSpec
+from topology.builders.meta24k import Meta24kSpec
+from topology.builders.rail_only import RailOnlySpec
 from topology.fabric import Fabric
 
 
@@ -28,5 +33,30 @@ BUILDERS: Mapping[str, Builder] = {
         spec=FatTreeSpec,
         build=build_fat_tree,
         summary="three-tier fat tree of equal k-port switches, k**3 / 4 hosts",
+    ),
+    "megascale": Builder(
+        spec=MegascaleSpec,
+        build=build_clos,
+        summary="ByteDance's 12,288 GPUs: eight rails of 200 Gbps, split downlinks, three tiers at 1:1",
+    ),
+    "barre": Builder(
+        spec=BarreSpec,
+        build=build_clos,
+        summary="one generation later: eight rails of 400 Gbps on ports of 800 Gbps",
+    ),
+    "hpn": Builder(
+        spec=HpnSpec,
+        build=build_clos,
+        summary="Alibaba's pod of 15,360 GPUs: NICs on two ToRs, two planes, core at 15:1",
+    ),
+    "meta24k": Builder(
+        spec=Meta24kSpec,
+        build=build_clos,
+        summary="Meta's 24,576 GPUs: racks of 16, pods of 3,072 at full bisection, 7:1 above them",
+    ),
+    "rail_only": Builder(
+        spec=RailOnlySpec,
+        build=build_clos,
+        summary="a two-tier network for each of eight rails, and nothing that joins them",
     ),
 }

@@ -1,10 +1,12 @@
 """One parametrised CLOS fabric: ToR sets, rails, two or three tiers, any radix and oversubscription.
 
-A *ToR set* is the ToRs that share their hosts: NIC r of every host goes to ToR r of its set (a rail), or to ToR r
-modulo the number of ToRs where there are fewer. ToRs and aggregation switches form pods; in a pod every ToR reaches
-every aggregation switch. With three tiers the aggregation switches' uplinks are dealt to the cores in turn, which
-gives a fat tree's wiring where numbers are even, and stays balanced where they are not. With two tiers there is one pod
-and nothing above it. A ToR port may be split into several slower NIC links, so that one uplink carries several flows.
+A *ToR set* is the ToRs that share their hosts: the links of a host, its first NIC's before its second's, are dealt to
+the ToRs of its set in turn, so that with a ToR for each NIC, NIC r of every host goes to ToR r: a rail. ToRs and
+aggregation switches form pods; in a pod every ToR reaches every aggregation switch. With three tiers the aggregation
+switches' uplinks are dealt to the cores in turn, which gives a fat tree's wiring where numbers are even, and stays
+balanced where they are not. With two tiers there is one pod and nothing above it. A ToR port may be split into several
+slower NIC links, so that one uplink carries several flows. The ToRs of a set may be dealt to several *planes*, networks
+that only hosts join; the counts of aggregation and core switches are those of one plane.
 
 Source: MegaScale (NSDI'24), section 3.6: 64 ports of 400 Gbps, 32 down and 32 up in every tier, each ToR downlink split
 into 2 x 200 Gbps, eight rails, up to 64 servers a ToR set. How its pods are wired is not published; here they are full
@@ -12,7 +14,7 @@ meshes of ToRs and aggregation switches.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from foundation.errors import FabricError, InputError, Mistake
 from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
@@ -24,15 +26,21 @@ MAX_NICS = 2**18  # a larger fabric is refused rather than built in memory
 
 @dataclass(frozen=True, kw_only=True)
 class ClosSpec:
-    """What to build. Counts that are None follow from the others; the properties of the same name say what they are."""
+    """What to build. Counts that are None follow from the others, as `plan_clos` works them out."""
+
+    kind: ClassVar[str] = "clos"  # how the fabric's name begins
 
     num_hosts: int = field(metadata={"help": "hosts (servers) in all"})
     hosts_per_tor_set: int = field(metadata={"help": "hosts that share one set of ToRs"})
     nics_per_host: int = field(default=8, metadata={"help": "NICs of a host, one a rail"})
-    tors_per_set: int | None = field(default=None, metadata={"help": "ToRs of a set; one for each NIC of a host"})
+    ports_per_nic: Literal[1, 2] = field(default=1, metadata={"help": "links of a NIC, each to another ToR"})
+    tors_per_set: int | None = field(default=None, metadata={"help": "ToRs of a set; one for each link of a host"})
+    planes: int = field(default=1, metadata={"help": "networks above the ToRs that only hosts join"})
     tiers: Literal[2, 3] = field(default=3, metadata={"help": "2 (ToR, aggregation) or 3 (and core)"})
     switch_radix: int = field(default=64, metadata={"help": "ports of a switch, before splitting"})
-    nic_rate_bps: int = field(default=200_000_000_000, metadata={"help": "rate between NIC and ToR"})
+    aggregation_radix: int | None = field(default=None, metadata={"help": "the same as switch_radix"})
+    core_radix: int | None = field(default=None, metadata={"help": "the same as switch_radix"})
+    nic_rate_bps: int = field(default=200_000_000_000, metadata={"help": "rate of a link between NIC and ToR"})
     uplink_rate_bps: int = field(default=400_000_000_000, metadata={"help": "rate of a whole switch port"})
     downlink_split: int = field(default=2, metadata={"help": "NIC links that one ToR port is split into"})
     oversubscription: int = field(default=1, metadata={"help": "capacity down over capacity up at a ToR"})
@@ -40,6 +48,7 @@ class ClosSpec:
     aggregations_per_pod: int | None = field(default=None, metadata={"help": "as many as a ToR has uplinks"})
     tor_sets_per_pod: int | None = field(default=None, metadata={"help": "as many as the ports allow"})
     aggregation_oversubscription: int = field(default=1, metadata={"help": "the same at an aggregation switch"})
+    uplinks_per_aggregation: int | None = field(default=None, metadata={"help": "follows from that oversubscription"})
     num_cores: int | None = field(default=None, metadata={"help": "as few as the ports allow"})
     host_cable_mm: int = field(default=3_000, metadata={"help": "host to ToR"})
     tor_cable_mm: int = field(default=30_000, metadata={"help": "ToR to aggregation"})
@@ -53,14 +62,17 @@ class ClosSpec:
         ]
         if self.tiers not in (2, 3):
             mistakes.append(Mistake(where="tiers", found=str(self.tiers), allowed="2 or 3"))
+        if self.ports_per_nic > 2:
+            mistakes.append(Mistake(where="ports_per_nic", found=str(self.ports_per_nic), allowed="1 or 2"))
         if mistakes:
             raise InputError(*mistakes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClosPlan:
-    """The counts of a CLOS fabric, all known and all consistent."""
+    """The counts of a CLOS fabric, all known and all consistent; those above the ToRs are of one plane."""
 
+    num_planes: int
     num_sets: int
     tors_per_set: int
     uplinks_per_tor: int
@@ -72,28 +84,33 @@ class ClosPlan:
 
     @property
     def tors_per_pod(self) -> int:
-        """ToRs of a pod."""
-        return self.sets_per_pod * self.tors_per_set
+        """ToRs of a pod, in one plane."""
+        return self.sets_per_pod * self.tors_per_set // self.num_planes
+
+
+def preset(setting: str, default: Any) -> Any:
+    """Return the field of a child of ClosSpec that only gives a setting another default."""
+    return field(default=default, metadata=ClosSpec.__dataclass_fields__[setting].metadata)
 
 
 def build_clos(spec: ClosSpec) -> Fabric:
     """Return the fabric; NIC c is rail `c % nics_per_host` of host `c // nics_per_host`. Raises FabricError."""
     plan = plan_clos(spec)
-    draft = FabricDraft(f"clos-{spec.num_hosts}x{spec.nics_per_host}")
+    draft = FabricDraft(f"{spec.kind}-{spec.num_hosts}x{spec.nics_per_host}")
     hosts = [
         draft.add_host(f"host{number}", group=number // spec.hosts_per_tor_set) for number in range(spec.num_hosts)
     ]
     tors = [
-        draft.add_switch(f"tor{tor_set}-{rail}" if plan.tors_per_set > 1 else f"tor{tor_set}", tier=1, group=tor_set)
+        draft.add_switch(f"tor{tor_set}-{number}" if plan.tors_per_set > 1 else f"tor{tor_set}", tier=1, group=tor_set)
         for tor_set in range(plan.num_sets)
-        for rail in range(plan.tors_per_set)
+        for number in range(plan.tors_per_set)
     ]
     aggregations = [
         draft.add_switch(f"agg{pod}-{number}", tier=2, group=plan.num_sets + pod)  # groups of sets come first
         for pod in range(plan.num_pods)
-        for number in range(plan.aggregations_per_pod)
+        for number in range(plan.num_planes * plan.aggregations_per_pod)  # those of a plane together
     ]
-    cores = [draft.add_switch(f"core{number}", tier=3) for number in range(plan.num_cores)]
+    cores = [draft.add_switch(f"core{number}", tier=3) for number in range(plan.num_planes * plan.num_cores)]
     _cable_hosts(draft, spec, plan, hosts, tors)
     _cable_pods(draft, spec, plan, tors, aggregations)
     _cable_cores(draft, spec, plan, aggregations, cores)
@@ -103,19 +120,23 @@ def build_clos(spec: ClosSpec) -> Fabric:
 def plan_clos(spec: ClosSpec) -> ClosPlan:
     """Return the counts that follow from the spec; raises FabricError naming the setting that does not fit."""
     _require_divides("hosts_per_tor_set", spec.hosts_per_tor_set, "num_hosts", spec.num_hosts)
-    tors_per_set = spec.nics_per_host if spec.tors_per_set is None else spec.tors_per_set
-    _require_divides("tors_per_set", tors_per_set, "nics_per_host", spec.nics_per_host)
+    links_per_host = spec.nics_per_host * spec.ports_per_nic
+    tors_per_set = links_per_host if spec.tors_per_set is None else spec.tors_per_set
+    _require_divides("tors_per_set", tors_per_set, "links of a host", links_per_host)
+    _require_divides("ports_per_nic", spec.ports_per_nic, "tors_per_set", tors_per_set)
+    _require_divides("planes", spec.planes, "tors_per_set", tors_per_set)
     num_nics = spec.num_hosts * spec.nics_per_host
     _require(num_nics <= MAX_NICS, "num_hosts", f"{num_nics} NICs", f"at most {MAX_NICS} NICs")
     num_sets = spec.num_hosts // spec.hosts_per_tor_set
-    uplinks = _plan_tor(spec, spec.hosts_per_tor_set * spec.nics_per_host // tors_per_set)
+    uplinks = _plan_tor(spec, spec.hosts_per_tor_set * links_per_host // tors_per_set)
     aggregations = uplinks if spec.aggregations_per_pod is None else spec.aggregations_per_pod
     _require_divides("aggregations_per_pod", aggregations, "uplinks of a ToR", uplinks)
-    downlinks_per_set = tors_per_set * uplinks // aggregations  # at one aggregation switch
+    downlinks_per_set = tors_per_set // spec.planes * uplinks // aggregations  # at one aggregation switch
     sets_per_pod = _plan_pod(spec, num_sets, downlinks_per_set)
     num_pods = num_sets // sets_per_pod
-    up = 0 if spec.tiers == 2 else sets_per_pod * downlinks_per_set // spec.aggregation_oversubscription
+    up = 0 if spec.tiers == 2 else _aggregation_uplinks(spec, sets_per_pod * downlinks_per_set)
     return ClosPlan(
+        num_planes=spec.planes,
         num_sets=num_sets,
         tors_per_set=tors_per_set,
         uplinks_per_tor=uplinks,
@@ -152,12 +173,15 @@ def _plan_tor(spec: ClosSpec, num_nics: int) -> int:
             "give uplinks_per_tor",
         )
     down = -(-num_nics // spec.downlink_split)
-    _require_ports(spec, "ToR", down, uplinks, "lower hosts_per_tor_set, or split the downlinks")
+    _require_ports(
+        "switch_radix", spec.switch_radix, "ToR", down, uplinks, "lower hosts_per_tor_set, or split the downlinks"
+    )
     return uplinks
 
 
 def _plan_pod(spec: ClosSpec, num_sets: int, downlinks_per_set: int) -> int:
     """Return how many ToR sets a pod has."""
+    radix = _radix(spec, "aggregation_radix")
     if spec.tiers == 2:
         _require(
             spec.tor_sets_per_pod in (None, num_sets),
@@ -166,45 +190,70 @@ def _plan_pod(spec: ClosSpec, num_sets: int, downlinks_per_set: int) -> int:
             "with two tiers, all of them in one pod",
             "use three tiers",
         )
-        _require(
-            spec.aggregation_oversubscription == 1,
-            "aggregation_oversubscription",
-            f"{spec.aggregation_oversubscription}:1 with two tiers",
-            "nothing above the aggregation switches, so 1",
-            "use three tiers",
-        )
-        _require_ports(spec, "aggregation switch", num_sets * downlinks_per_set, 0, "use three tiers")
+        _refuse_core_settings(spec)
+        _require_ports(*radix, "aggregation switch", num_sets * downlinks_per_set, 0, "use three tiers")
         return num_sets
     if spec.tor_sets_per_pod is not None:
         _require_divides("tor_sets_per_pod", spec.tor_sets_per_pod, "number of ToR sets", num_sets)
         choices = [spec.tor_sets_per_pod]
     else:
         choices = [sets for sets in range(num_sets, 0, -1) if num_sets % sets == 0]
-    ratio = spec.aggregation_oversubscription
     for sets in choices:
         down = sets * downlinks_per_set
-        if down % ratio == 0 and down + down // ratio <= spec.switch_radix:
+        if down % spec.aggregation_oversubscription == 0 and down + _aggregation_uplinks(spec, down) <= radix[1]:
             return sets
     down = choices[-1] * downlinks_per_set
-    _require(
-        down % ratio == 0,
-        "aggregation_oversubscription",
-        f"{down} downlinks of an aggregation switch at {ratio}:1",
-        "a whole number of uplinks",
-    )
-    _require_ports(spec, "aggregation switch", down, down // ratio, "lower tor_sets_per_pod, or use larger switches")
+    up = _aggregation_uplinks(spec, down)
+    _require_ports(*radix, "aggregation switch", down, up, "lower tor_sets_per_pod, or use larger switches")
     raise AssertionError("one of the two does not hold")
+
+
+def _refuse_core_settings(spec: ClosSpec) -> None:
+    """Two tiers have no core, so settings of one are a misunderstanding."""
+    for name in ("aggregation_oversubscription", "uplinks_per_aggregation", "num_cores", "core_radix"):
+        value, default = getattr(spec, name), ClosSpec.__dataclass_fields__[name].default
+        _require(
+            value == default,
+            name,
+            f"{value} with two tiers",
+            "nothing above the aggregation switches",
+            "use three tiers",
+        )
+
+
+def _radix(spec: ClosSpec, setting: str) -> tuple[str, int]:
+    """Return the setting that limits a tier's switches, and its value."""
+    radix: int | None = getattr(spec, setting)
+    return ("switch_radix", spec.switch_radix) if radix is None else (setting, radix)
+
+
+def _aggregation_uplinks(spec: ClosSpec, down: int) -> int:
+    """Return the uplinks of an aggregation switch with `down` downlinks."""
+    if spec.uplinks_per_aggregation is not None:
+        _require(
+            spec.aggregation_oversubscription == 1,
+            "aggregation_oversubscription",
+            f"{spec.aggregation_oversubscription}:1, and {spec.uplinks_per_aggregation} uplinks_per_aggregation",
+            "one of the two: each follows from the other",
+        )
+        return spec.uplinks_per_aggregation
+    up, rest = divmod(down, spec.aggregation_oversubscription)
+    _require(
+        rest == 0,
+        "aggregation_oversubscription",
+        f"{down} downlinks of an aggregation switch at {spec.aggregation_oversubscription}:1",
+        "a whole number of uplinks",
+        "give uplinks_per_aggregation",
+    )
+    return up
 
 
 def _plan_cores(spec: ClosSpec, *, uplinks_per_pod: int, num_pods: int) -> int:
     """Return the number of cores: each takes equally many links, and reaches every pod."""
     if spec.tiers == 2:
-        _require(
-            spec.num_cores is None, "num_cores", f"{spec.num_cores} cores with two tiers", "none", "use three tiers"
-        )
         return 0
     total = uplinks_per_pod * num_pods
-    fewest = -(-total // spec.switch_radix)
+    fewest = -(-total // _radix(spec, "core_radix")[1])
     choices = range(fewest, uplinks_per_pod + 1) if spec.num_cores is None else [spec.num_cores]
     for cores in choices:
         if total % cores == 0 and fewest <= cores <= uplinks_per_pod:
@@ -220,30 +269,36 @@ def _plan_cores(spec: ClosSpec, *, uplinks_per_pod: int, num_pods: int) -> int:
 
 
 def _cable_hosts(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, hosts: list[int], tors: list[int]) -> None:
-    nics_per_tor_and_host = spec.nics_per_host // plan.tors_per_set
+    links_per_host = spec.nics_per_host * spec.ports_per_nic
     for number, host in enumerate(hosts):
         tor_set, place = divmod(number, spec.hosts_per_tor_set)
-        for rail in range(spec.nics_per_host):
-            tor = tors[tor_set * plan.tors_per_set + rail % plan.tors_per_set]
-            downlink = place * nics_per_tor_and_host + rail // plan.tors_per_set
+        for link in range(links_per_host):
+            turn, tor = divmod(link, plan.tors_per_set)
+            rail, port = divmod(link, spec.ports_per_nic)
+            downlink = place * (links_per_host // plan.tors_per_set) + turn
             draft.add_link(
-                (host, f"nic{rail}"),
-                (tor, _split_name(downlink, spec.downlink_split)),
+                (host, f"nic{rail}" if spec.ports_per_nic == 1 else f"nic{rail}p{port}"),
+                (tors[tor_set * plan.tors_per_set + tor], _split_name(downlink, spec.downlink_split)),
                 rate_bps=spec.nic_rate_bps,
                 delay_ps=spec.host_cable_mm * CABLE_DELAY_PS_PER_MM,
                 rail=rail,
+                nic=None if port == 0 else number * spec.nics_per_host + rail,
             )
 
 
 def _cable_pods(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, tors: list[int], aggregations: list[int]) -> None:
     for number, tor in enumerate(tors):
-        pod, place = divmod(number, plan.tors_per_pod)
+        tor_set, tor_of_set = divmod(number, plan.tors_per_set)
+        pod, set_of_pod = divmod(tor_set, plan.sets_per_pod)
+        tor_of_plane, plane = divmod(tor_of_set, plan.num_planes)
+        place = set_of_pod * (plan.tors_per_set // plan.num_planes) + tor_of_plane
+        first_aggregation = (pod * plan.num_planes + plane) * plan.aggregations_per_pod
         for uplink in range(plan.uplinks_per_tor):
             parallel, aggregation = divmod(uplink, plan.aggregations_per_pod)
             downlink = parallel * plan.tors_per_pod + place
             draft.add_link(
                 (tor, f"up{uplink}"),
-                (aggregations[pod * plan.aggregations_per_pod + aggregation], f"down{downlink}"),
+                (aggregations[first_aggregation + aggregation], f"down{downlink}"),
                 rate_bps=spec.uplink_rate_bps,
                 delay_ps=spec.tor_cable_mm * CABLE_DELAY_PS_PER_MM,
             )
@@ -251,11 +306,14 @@ def _cable_pods(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, tors: list[i
 
 def _cable_cores(draft: FabricDraft, spec: ClosSpec, plan: ClosPlan, aggregations: list[int], cores: list[int]) -> None:
     for number, aggregation in enumerate(aggregations):
+        pod_and_plane, aggregation_of_plane = divmod(number, plan.aggregations_per_pod)
+        pod, plane = divmod(pod_and_plane, plan.num_planes)
+        first_link = (pod * plan.aggregations_per_pod + aggregation_of_plane) * plan.uplinks_per_aggregation
         for uplink in range(plan.uplinks_per_aggregation):
-            downlink, core = divmod(number * plan.uplinks_per_aggregation + uplink, plan.num_cores)
+            downlink, core = divmod(first_link + uplink, plan.num_cores)
             draft.add_link(
                 (aggregation, f"up{uplink}"),
-                (cores[core], f"down{downlink}"),
+                (cores[plane * plan.num_cores + core], f"down{downlink}"),
                 rate_bps=spec.uplink_rate_bps,
                 delay_ps=spec.core_cable_mm * CABLE_DELAY_PS_PER_MM,
             )
@@ -276,11 +334,11 @@ def _require_divides(where: str, divisor: int, what: str, number: int) -> None:
     _require(number % divisor == 0, where, f"{divisor}, with {what} {number}", f"a divisor of {number}")
 
 
-def _require_ports(spec: ClosSpec, switch: str, down: int, up: int, next_step: str) -> None:
+def _require_ports(where: str, radix: int, switch: str, down: int, up: int, next_step: str) -> None:
     _require(
-        down + up <= spec.switch_radix,
-        "switch_radix",
+        down + up <= radix,
+        where,
         f"{down} ports down and {up} up on each {switch}",
-        f"at most {spec.switch_radix} ports",
+        f"at most {radix} ports",
         next_step,
     )
