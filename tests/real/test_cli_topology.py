@@ -44,3 +44,26 @@ def test_a_question_can_be_asked_of_a_public_topology(
     result = json.loads(capsys.readouterr().out)
     assert result["num_transfers"] == 4
     assert result["metrics"]["makespan"] > 0
+
+
+@pytest.mark.parametrize(
+    ("file", "num_hosts"), [("clab/clos02.clab.yml", 4), ("sonic/t0-s6000.config_db.json", 24)], ids=["lab", "tor"]
+)
+def test_the_demo_job_runs_on_a_public_topology(
+    file: str, num_hosts: int, real_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both placements of a ring over all hosts: 2 (n - 1) n chunks arrive, and one page compares the two."""
+    records = []
+    for placement in ("interleaved", "contiguous"):
+        scenario = tmp_path / f"{placement}.yaml"
+        scenario.write_text(
+            f"name: {placement}\nfabric: {{file: {real_data / file}}}\nlaw: dcqcn\n"
+            f"traffic: {{workload: all_reduce, layout: {{dp: {num_hosts}}}, gpus_per_host: 1, message: 1 MB,\n"
+            f"          placement: {placement}}}\n"
+        )
+        records.append(tmp_path / placement)
+        assert run(["sim", "run", str(scenario), "--out", str(records[-1]), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["num_transfers"] == 2 * (num_hosts - 1) * num_hosts
+    page = tmp_path / "report.html"
+    assert run(["report", "build", *map(str, records), "--out", str(page)]) == 0
+    assert "interleaved" in page.read_text()
