@@ -1,26 +1,27 @@
-"""A fabric after something in it has failed: the same nodes and NICs, without the links that are gone.
+"""Switches and links that have failed, by the names people give them, as the ports that carry nothing any more.
 
-Nodes keep their numbers and with them their hash seeds, and NICs theirs, so that a flow that did not cross what failed
-may still go another way only because its switch has fewer equal-cost ports to choose among: what a plain ECMP group
-does when a member leaves.
+The fabric stays as it is, so that nodes keep their hash seeds and ports their numbers; routing is told what has failed.
+A network in time is a row of routing epochs, of which each later one begins when routing has converged.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foundation.errors import FabricError, Mistake
-from topology.fabric import NO_NIC, Fabric, IntArray
+from foundation.errors import InputError, Mistake, RouteError
+from topology.fabric import Fabric
+from topology.hashing import HashSpec
 from topology.naming import find_node, find_port
+from topology.network import Network
+from topology.routing import route
 
-MAX_SHOWN = 10
 
+def failed_ports(fabric: Fabric, failed: Sequence[str], *, where: str = "fail") -> NDArray[np.bool_]:
+    """Return which ports are down, both of every link that is named `node:port` or hangs on a `node`; shape (P,).
 
-def without(fabric: Fabric, failed: Sequence[str], *, where: str = "failed") -> Fabric:
-    """Return the fabric without these switches and links, named `node` or `node:port`.
-
-    Raises InputError for a name that is none, and FabricError where a NIC would be left without a link.
+    Raises InputError for a name that is none.
     """
     is_down_P = np.zeros(fabric.num_ports, bool)
     for name in failed:
@@ -28,32 +29,33 @@ def without(fabric: Fabric, failed: Sequence[str], *, where: str = "failed") -> 
             is_down_P[find_port(fabric, name, where=where)] = True
         else:
             is_down_P |= fabric.port_node_P == find_node(fabric, name, where=where)
-    is_down_P |= is_down_P[fabric.port_peer_P]
-    up_P = np.nonzero(~is_down_P)[0]
-    _refuse_lonely_nics(fabric, up_P, where)
-    number_P = np.cumsum(~is_down_P) - 1
+    down_P: NDArray[np.bool_] = is_down_P | is_down_P[fabric.port_peer_P]
+    return down_P
+
+
+def reroute(
+    network: Network, hash_spec: HashSpec, failed: Sequence[str], *, start_ps: int, where: str = "fail"
+) -> Network:
+    """Return the network with one more epoch: from `start_ps` on all of `failed` is down, and nothing else is.
+
+    What an earlier epoch had down and `failed` does not name is repaired. Raises InputError for a name that is none or
+    a start before that of the last epoch, and RouteError naming the queue pairs that are cut off.
+    """
+    last_ps = network.epochs[-1].start_ps
+    if start_ps <= last_ps:
+        raise InputError(Mistake(where=where, found=f"a start at {start_ps} ps", allowed=f"one after {last_ps} ps"))
+    is_failed_P = failed_ports(network.fabric, failed, where=where)
+    try:
+        epoch = route(network.fabric, network.queue_pairs, hash_spec, start_ps=start_ps, is_failed_P=is_failed_P)
+    except RouteError as error:
+        raise RouteError(*(_with_cause(mistake, failed) for mistake in error.mistakes)) from None
+    return replace(network, epochs=(*network.epochs, epoch))
+
+
+def _with_cause(mistake: Mistake, failed: Sequence[str]) -> Mistake:
     return replace(
-        fabric,
-        name=f"{fabric.name} without {', '.join(failed)}",
-        port_name_P=tuple(fabric.port_name_P[port] for port in up_P.tolist()),
-        port_node_P=fabric.port_node_P[up_P],
-        port_peer_P=number_P[fabric.port_peer_P[up_P]],
-        port_rate_bps_P=fabric.port_rate_bps_P[up_P],
-        port_delay_ps_P=fabric.port_delay_ps_P[up_P],
-        port_nic_P=fabric.port_nic_P[up_P],
+        mistake,
+        found=f"{mistake.found} while {', '.join(failed)} {'is' if len(failed) == 1 else 'are'} down",
+        allowed="failures that leave every queue pair a path",
+        next_step="attach NICs to two ToRs, or leave these NICs out of the job",
     )
-
-
-def _refuse_lonely_nics(fabric: Fabric, up_P: IntArray, where: str) -> None:
-    nic_X = fabric.port_nic_P[up_P]
-    lonely = np.nonzero(np.bincount(nic_X[nic_X != NO_NIC], minlength=fabric.num_nics) == 0)[0]
-    if len(lonely):
-        shown = ", ".join(fabric.nic_label(nic) for nic in lonely[:MAX_SHOWN].tolist())
-        raise FabricError(
-            Mistake(
-                where=where,
-                found=f"{len(lonely)} NICs left without a link: {shown}{', ...' if len(lonely) > MAX_SHOWN else ''}",
-                allowed="failures that leave every NIC a way out",
-                next_step="fail an aggregation or core switch, or attach NICs to two ToRs",
-            )
-        )
