@@ -1,0 +1,103 @@
+"""NICs that are cabled to another rail's ToR.
+
+Hosts of one ToR set are cabled alike: NIC r of each goes to the same ToR, or pair of ToRs. So a host is compared with
+the cabling that most hosts have which share at least half its ToRs; where its own is rarer, every NIC that differs is
+named. A NIC without a rail is known by its port's name. Two hosts that differ have no majority, and none is named.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from foundation.records import Confidence, Finding, Severity
+from topology.fabric import NO_NIC, NO_RAIL, Fabric
+
+MAX_SHOWN_PEERS = 3
+
+Attachment = tuple[int, ...]  # the one or two nodes a NIC is cabled to, in order
+Wiring = frozenset[tuple[str, Attachment]]  # of a host, by rail
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hosts:
+    """Hosts by how they are cabled."""
+
+    wiring_of: Mapping[int, Wiring]
+    nic_of: Mapping[tuple[int, str], int]  # by host and rail
+    hosts_of: Mapping[Wiring, list[int]]
+    wirings_at: Mapping[int, list[Wiring]]  # by ToR
+
+
+def find_miscabled_rails(fabric: Fabric) -> Iterator[Finding]:
+    """Yield a finding for each NIC that is not where the same rail of its host's peers is."""
+    hosts = _read_hosts(fabric)
+    for host, wiring in hosts.wiring_of.items():
+        usual = _usual_wiring(hosts, wiring)
+        if usual is None:
+            continue
+        expected_of = dict(usual)
+        for rail, attachment in sorted(wiring):
+            if expected_of.get(rail, attachment) != attachment:
+                nic = hosts.nic_of[host, rail]
+                yield _finding(fabric, nic, rail, attachment, expected_of[rail], hosts.hosts_of[usual])
+
+
+def _read_hosts(fabric: Fabric) -> _Hosts:
+    ports_of: dict[int, list[int]] = defaultdict(list)  # by NIC
+    for port in np.nonzero(fabric.port_nic_P != NO_NIC)[0].tolist():
+        ports_of[int(fabric.port_nic_P[port])].append(port)
+    wires: dict[int, dict[str, Attachment]] = defaultdict(dict)
+    nic_of: dict[tuple[int, str], int] = {}
+    for nic, host in enumerate(fabric.nic_host_C.tolist()):
+        ports = ports_of[nic]
+        told = int(fabric.nic_rail_C[nic])
+        rail = f"port {fabric.port_name_P[ports[0]]}" if told == NO_RAIL else f"rail {told}"
+        if (host, rail) not in nic_of:  # a rail's further NICs are compared with nobody
+            nic_of[host, rail] = nic
+            wires[host][rail] = tuple(sorted(fabric.port_node_P[fabric.port_peer_P[ports]].tolist()))
+    wiring_of = {host: frozenset(wiring.items()) for host, wiring in wires.items()}
+    hosts_of: dict[Wiring, list[int]] = defaultdict(list)
+    for host, wiring in wiring_of.items():
+        hosts_of[wiring].append(host)
+    wirings_at: dict[int, list[Wiring]] = defaultdict(list)
+    for wiring in hosts_of:
+        for tor in _tors(wiring):
+            wirings_at[tor].append(wiring)
+    return _Hosts(wiring_of=wiring_of, nic_of=nic_of, hosts_of=hosts_of, wirings_at=wirings_at)
+
+
+def _tors(wiring: Wiring) -> set[int]:
+    return {tor for _, attachment in wiring for tor in attachment}
+
+
+def _usual_wiring(hosts: _Hosts, wiring: Wiring) -> Wiring | None:
+    """Return the commonest wiring over at least half the same ToRs, None if this one is as common."""
+    tors = _tors(wiring)
+    num_shared = Counter(other for tor in tors for other in hosts.wirings_at[tor])
+    near = [other for other, shared in num_shared.items() if 2 * shared >= len(tors)]
+    usual = max(near, key=lambda other: (len(hosts.hosts_of[other]), num_shared[other]))
+    return usual if len(hosts.hosts_of[usual]) > len(hosts.hosts_of[wiring]) else None
+
+
+def _finding(
+    fabric: Fabric, nic: int, rail: str, actual: Attachment, expected: Attachment, peers: list[int]
+) -> Finding:
+    shown = ", ".join(fabric.node_name_N[peer] for peer in peers[:MAX_SHOWN_PEERS])
+    more = f" and {len(peers) - MAX_SHOWN_PEERS} more" if len(peers) > MAX_SHOWN_PEERS else ""
+    port = int(np.argmax(fabric.port_nic_P == nic))
+    return Finding(
+        id="fabric.rail-miscabled",
+        severity=Severity.ERROR,
+        entity=fabric.nic_label(nic),
+        expected=f"{rail} at {_names(fabric, expected)}, as at {shown}{more}",
+        actual=f"at {_names(fabric, actual)}",
+        next_step="move the cable to the switch expected; it may have changed places with another of the same host",
+        confidence=Confidence.CONFIGURED,
+        evidence=(fabric.link_label(port),),
+    )
+
+
+def _names(fabric: Fabric, nodes: Attachment) -> str:
+    return " and ".join(fabric.node_name_N[node] for node in nodes)

@@ -1,0 +1,231 @@
+"""What looks wrong with a fabric that keeps every rule.
+
+A rule refuses what cannot be a network; a check finds what can be one, but was hardly meant. Nobody tells a check what
+was meant, so it compares like with like: nodes of one tier, links between the same two tiers, hosts that share their
+ToRs. What more than half of them have is expected, and a finding says how many that are. Where there is no majority
+nothing is said; where a check lacks what it needs, that is a finding too.
+
+Shapes: N nodes, P ports.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+
+from foundation.records import Confidence, Finding, Severity
+from foundation.units import format_rate
+from topology.fabric import UNKNOWN_TIER, Fabric, IntArray
+from topology.rail_cabling import find_miscabled_rails
+
+MAX_SHOWN = 20  # findings of one check that are shown one by one
+MAX_NAMES = 5  # of nodes in one line
+
+Value = TypeVar("Value", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is expected of a fabric; `find` yields what does not meet it, in the order of nodes or ports."""
+
+    statement: str
+    find: Callable[[Fabric], Iterator[Finding]]
+
+
+def validate_fabric(fabric: Fabric) -> tuple[Finding, ...]:
+    """Return what all checks find, at most MAX_SHOWN of a check one by one and the rest as a number."""
+    return tuple(finding for check in CHECKS for finding in _shown(fabric, check))
+
+
+def _shown(fabric: Fabric, check: Check) -> Iterator[Finding]:
+    findings = check.find(fabric)
+    last = None
+    for last in islice(findings, MAX_SHOWN):
+        yield last
+    num_more = sum(1 for _ in findings)
+    if last is not None and num_more:
+        actual = f"{num_more} more findings like it"
+        yield replace(last, entity=f"fabric {fabric.name}", expected=check.statement, actual=actual, evidence=())
+
+
+def _find_isolated(fabric: Fabric) -> Iterator[Finding]:
+    num_ports_N = np.bincount(fabric.port_node_P, minlength=fabric.num_nodes)
+    for node in np.nonzero(num_ports_N == 0)[0].tolist():
+        yield Finding(
+            id="fabric.isolated-node",
+            severity=Severity.ERROR,
+            entity=fabric.node_name_N[node],
+            expected="a link",
+            actual="none",
+            next_step="cable the node, or take it out of the file",
+            confidence=Confidence.CONFIGURED,
+        )
+
+
+def _find_partitions(fabric: Fabric) -> Iterator[Finding]:
+    """Find what no links join to the largest part; single nodes are another check's."""
+    part_N = _parts(fabric)
+    parts, first_node, num_nodes = np.unique(part_N, return_index=True, return_counts=True)
+    largest = int(parts[np.argmax(num_nodes)])
+    for part, first, count in zip(parts.tolist(), first_node.tolist(), num_nodes.tolist(), strict=True):
+        if part != largest and count > 1:
+            yield Finding(
+                id="fabric.partition",
+                severity=Severity.ERROR,
+                entity=fabric.node_name_N[first],
+                expected=f"a path to the other {fabric.num_nodes - count} nodes",
+                actual=f"{count} nodes without one: {_names(fabric, np.nonzero(part_N == part)[0].tolist())}",
+                next_step="look for the links that are missing, or read the files of the switches between",
+                confidence=Confidence.CONFIGURED,
+            )
+
+
+def _parts(fabric: Fabric) -> IntArray:
+    """Return for each node the lowest node that it is joined to by any path."""
+    part_N = np.arange(fabric.num_nodes)
+    peer_node_P = fabric.port_node_P[fabric.port_peer_P]
+    while True:
+        lower_N = part_N.copy()
+        np.minimum.at(lower_N, fabric.port_node_P, part_N[peer_node_P])
+        lower_N = lower_N[lower_N]  # jumps, so that a long chain takes few rounds
+        if np.array_equal(lower_N, part_N):
+            return part_N
+        part_N = lower_N
+
+
+def _find_unknown_tiers(fabric: Fabric) -> Iterator[Finding]:
+    num_ports_N = np.bincount(fabric.port_node_P, minlength=fabric.num_nodes)
+    nodes = np.nonzero((fabric.node_tier_N == UNKNOWN_TIER) & (num_ports_N > 0))[0].tolist()
+    if nodes:
+        yield Finding(
+            id="fabric.unknown-tier",
+            severity=Severity.WARNING,
+            entity=f"fabric {fabric.name}",
+            expected="every switch has a tier",
+            actual=f"{len(nodes)} have none, so their uplinks are not checked: {_names(fabric, nodes)}",
+            next_step="add the hosts below them, from which tiers follow, or give the tiers in the file",
+            confidence=Confidence.CONFIGURED,
+        )
+
+
+def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
+    """Find links that skip a tier, or stay in one, where most do not."""
+    ports, tiers = _links(fabric)
+    for row, _, is_usual, share in _odd_ones([high - low == 1 for low, high in tiers]):
+        if is_usual:
+            low, high = tiers[row]
+            yield Finding(
+                id="fabric.odd-levels",
+                severity=Severity.WARNING,
+                entity=fabric.link_label(ports[row]),
+                expected=f"neighbouring tiers, as {share} links join",
+                actual=f"joins tier {low} and tier {high}",
+                next_step="check both ends of the cable",
+                confidence=Confidence.CONFIGURED,
+            )
+
+
+def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
+    """Find links at another rate than most between the same two tiers."""
+    ports, tiers = _links(fabric)
+    rates_bps = fabric.port_rate_bps_P[ports].tolist()
+    for low, high in sorted(set(tiers)):
+        rows = [row for row, pair in enumerate(tiers) if pair == (low, high)]
+        for place, rate_bps, usual_bps, share in _odd_ones([rates_bps[row] for row in rows]):
+            yield Finding(
+                id="fabric.unequal-rate",
+                severity=Severity.WARNING,
+                entity=fabric.link_label(ports[rows[place]]),
+                expected=f"{format_rate(usual_bps)}, as {share} links between tier {low} and tier {high}",
+                actual=format_rate(rate_bps),
+                next_step="look for a cable, module or setting of the wrong speed at either end",
+                confidence=Confidence.CONFIGURED,
+            )
+
+
+def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
+    """Find nodes with fewer, more, slower or otherwise spread links upwards than most of their tier."""
+    uplinks_of = _uplinks(fabric)
+    for tier in np.unique(fabric.node_tier_N[fabric.node_tier_N != UNKNOWN_TIER]).tolist():
+        nodes = [node for node in np.nonzero(fabric.node_tier_N == tier)[0].tolist() if node in uplinks_of]
+        profiles = [_profile(fabric, uplinks_of[node]) for node in nodes]
+        for row, profile, usual, share in _odd_ones(profiles):
+            above = fabric.port_node_P[fabric.port_peer_P[uplinks_of[nodes[row]]]].tolist()
+            yield Finding(
+                id="fabric.unequal-uplinks",
+                severity=Severity.WARNING,
+                entity=fabric.node_name_N[nodes[row]],
+                expected=f"{usual}, as {share} nodes of tier {tier}",
+                actual=str(profile),
+                next_step="look for links upwards that are missing, down, or in the wrong port",
+                confidence=Confidence.CONFIGURED,
+                evidence=(f"upwards: {_names(fabric, sorted(set(above)))}",),
+            )
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """A node's links upwards, comparable with another's."""
+
+    num_links: int
+    capacity_bps: int
+    spread: tuple[int, ...]  # links to each node above, fewest first
+
+    def __str__(self) -> str:
+        spread = ", ".join(map(str, sorted(set(self.spread))))
+        over = f" over {len(self.spread)} switches ({spread} each)" if len(self.spread) > 1 else ""
+        return f"{self.num_links} links up{over}, {format_rate(self.capacity_bps)} in all"
+
+
+def _profile(fabric: Fabric, ports: Sequence[int]) -> _Profile:
+    spread = Counter(fabric.port_node_P[fabric.port_peer_P[ports]].tolist())
+    return _Profile(len(ports), int(fabric.port_rate_bps_P[ports].sum()), tuple(sorted(spread.values())))
+
+
+def _uplinks(fabric: Fabric) -> dict[int, list[int]]:
+    """Return the ports that lead upwards from each node that has a link to a node of known tier."""
+    tier_P = fabric.node_tier_N[fabric.port_node_P]
+    peer_tier_P = tier_P[fabric.port_peer_P]
+    is_known_P = (tier_P != UNKNOWN_TIER) & (peer_tier_P != UNKNOWN_TIER)
+    uplinks_of: dict[int, list[int]] = {node: [] for node in np.unique(fabric.port_node_P[is_known_P]).tolist()}
+    for port in np.nonzero(is_known_P & (peer_tier_P > tier_P))[0].tolist():
+        uplinks_of[int(fabric.port_node_P[port])].append(port)
+    return uplinks_of
+
+
+def _links(fabric: Fabric) -> tuple[list[int], list[tuple[int, int]]]:
+    """Return one port of each link whose tiers are known, and the lower and the higher tier."""
+    tier_P = fabric.node_tier_N[fabric.port_node_P]
+    peer_tier_P = tier_P[fabric.port_peer_P]
+    is_first_P = fabric.port_peer_P > np.arange(fabric.num_ports)
+    port_L = np.nonzero(is_first_P & (tier_P != UNKNOWN_TIER) & (peer_tier_P != UNKNOWN_TIER))[0]
+    tiers_L2 = np.sort(np.stack([tier_P[port_L], peer_tier_P[port_L]], axis=1), axis=1)
+    return port_L.tolist(), [(low, high) for low, high in tiers_L2.tolist()]
+
+
+def _odd_ones(values: Sequence[Value]) -> Iterator[tuple[int, Value, Value, str]]:
+    """Yield place and value of each that is not as more than half are, with what is usual and "31 of 32"."""
+    usual, count = Counter(values).most_common(1)[0] if values else (None, 0)
+    if usual is not None and 2 * count > len(values):
+        for place, value in enumerate(values):
+            if value != usual:
+                yield place, value, usual, f"{count} of {len(values)}"
+
+
+def _names(fabric: Fabric, nodes: Sequence[int]) -> str:
+    names = ", ".join(fabric.node_name_N[node] for node in nodes[:MAX_NAMES])
+    return f"{names} and {len(nodes) - MAX_NAMES} more" if len(nodes) > MAX_NAMES else names
+
+
+CHECKS: tuple[Check, ...] = (
+    Check("every node has a link", _find_isolated),
+    Check("every node reaches every other", _find_partitions),
+    Check("every switch has a tier", _find_unknown_tiers),
+    Check("links join neighbouring tiers", _find_odd_levels),
+    Check("links between two tiers run at one rate", _find_unequal_rates),
+    Check("nodes of a tier have the same links upwards", _find_unequal_uplinks),
+    Check("the same rail of a ToR set's hosts is at the same ToRs", find_miscabled_rails),
+)
