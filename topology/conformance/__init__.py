@@ -1,0 +1,14 @@
+"""Published results that the topology room claims, and how to obtain ours. One subject a file, listed here.
+
+Each goes through the real builders, hashes, routing and solver, never through a formula of its own.
+"""
+
+from foundation.cases import Case
+from topology.conformance import collisions, fabrics, fairness, hashing, paths
+
+SUBJECTS = (fabrics, paths, hashing, collisions, fairness)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the room's cases."""
+    return tuple(case for subject in SUBJECTS for case in subject.cases())
