@@ -1,4 +1,4 @@
-"""`fabrictune topo`: import, build, show and export fabrics."""
+"""`fabrictune topo`: import, build, show, export, check and compare fabrics."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from fabrictune.cli.groups import Group
-from fabrictune.cli.options import json_option
-from fabrictune.cli.output import print_json
+from fabrictune.cli.options import fail_on_option, json_option
+from fabrictune.cli.output import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
     from topology.fabric import Fabric
 
-topo = Group(name="topo", help="Import, build, show and export fabrics.")
+topo = Group(name="topo", help="Import, build, show, check and compare fabrics.")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 format_option = click.option(
@@ -97,6 +97,67 @@ def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json:
     fabric = import_fabric(files, file_format)
     _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
+
+
+@topo.command()
+@files_argument
+@format_option
+@fail_on_option
+@json_option
+def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_json: bool) -> int:
+    """Find what looks miscabled: one-sided links, unequal speeds and uplinks, swapped rails, isolated nodes.
+
+    \b
+    Example:
+      fabrictune topo validate leaf1.config_db.json spine1.config_db.json
+      fabrictune topo validate cabling.csv --fail-on warning --json
+    """
+    from fabrictune.cli.findings import exit_code, findings_json, print_findings
+    from topology.importers import import_with_notes
+    from topology.validation import validate_fabric
+
+    imported = import_with_notes(files, file_format)
+    findings = (*imported.findings, *validate_fabric(imported.fabric))
+    if as_json:
+        print_json({"name": imported.fabric.name, "notes": list(imported.notes), "findings": findings_json(findings)})
+    else:
+        print_lines(f"note: {note}" for note in imported.notes)
+        print_findings(findings, at_most=len(findings))
+        print_lines([f"{imported.fabric.name}: {len(findings) or 'no'} findings"])
+    return exit_code(findings, fail_on)
+
+
+@topo.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@format_option
+@fail_on_option
+@json_option
+def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_json: bool) -> int:
+    """Say what changed from the fabric BEFORE to the fabric AFTER, each a file, or a folder with one file a switch.
+
+    \b
+    Example:
+      fabrictune topo diff monday.csv friday.csv
+      fabrictune topo diff configs-monday/ configs-friday/ --fail-on warning
+    """
+    from fabrictune.cli.findings import exit_code, findings_json
+    from topology.differences import compare_fabrics
+    from topology.importers import import_fabric
+
+    changes = compare_fabrics(*(import_fabric([path], file_format) for path in (before, after)))
+    if as_json:
+        print_json({"changes": findings_json(changes)})
+    elif changes:
+        rows = [
+            (change.severity.value, change.id.removeprefix("diff."), change.entity, change.expected, change.actual)
+            for change in changes
+        ]
+        print_table(("severity", "change", "of", "before", "after"), rows)
+        print_lines(f"next: {step}" for step in dict.fromkeys(change.next_step for change in changes))
+    else:
+        print_lines(["no changes"])
+    return exit_code(changes, fail_on)
 
 
 def _save(fabric: "Fabric", out: Path | None) -> None:

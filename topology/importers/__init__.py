@@ -72,7 +72,11 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
 
 
 def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Imported:  # noqa: A002
-    """Return the fabric with a note of every default filled in and everything skipped; raises InputError."""
+    """Return the fabric with a note of every default filled in and everything skipped; raises InputError.
+
+    A folder stands for the files in it, those whose names begin with a dot left out.
+    """
+    paths = [file for path in paths for file in _files_at(path)]
     missing = [path for path in paths if not path.is_file()]
     if missing or not paths:
         wheres = [str(path) for path in missing] or ["topology"]
@@ -91,3 +95,10 @@ def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Impor
             next_step="name the format",
         )
     )
+
+
+def _files_at(path: Path) -> list[Path]:
+    """Return the files of a folder by name, or the path itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
