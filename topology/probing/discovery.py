@@ -65,10 +65,12 @@ class Discovery:
 
     def ask(self, attempt: int) -> None:
         """Probe every flow that has not answered at this distance, and wait for the replies."""
+        self.next_s = max(self.next_s, self.wire.now_s())
         for flow in self.seen.unanswered():
             self._listen(self.next_s)
             self._send(Probe(flow, self.seen.distance, attempt))
-            self.next_s = self.wire.now_s() + self.plan.interval_s(attempt)
+            # A late timer delays one probe and not all that follow, but lost time is not made up in a burst.
+            self.next_s = max(self.next_s + self.plan.interval_s(attempt), self.wire.now_s())
         deadline_s = self.wire.now_s() + self.plan.timeout_s
         while not self.seen.is_complete and self.wire.now_s() < deadline_s:
             self._hear(deadline_s)

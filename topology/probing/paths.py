@@ -51,7 +51,7 @@ class TargetPaths:
     @property
     def unseen_fraction(self) -> float:
         """The most that a path which was not seen carries, as a share of all source ports, with 95 % confidence."""
-        return 1.0 - DOUBT ** (1.0 / self.num_source_ports)
+        return 1.0 - float(DOUBT ** (1.0 / self.num_source_ports))
 
 
 def group_paths(seen: Observations) -> list[TargetPaths]:

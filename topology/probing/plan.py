@@ -4,7 +4,7 @@ A *probe flow* keeps its addresses and ports at every distance, so all its probe
 Source ports are consecutive from the first of the range that RoCEv2 uses: hashes differ most in how they treat near
 neighbours, and a range is easily said again to another tool.
 
-Source: the constant 5-tuple is that of Augustin et al., "Avoiding traceroute anomalies with Paris traceroute", IMC 2006.
+Source: the constant 5-tuple is that of Augustin et al., "Avoiding traceroute anomalies with Paris traceroute", IMC'06.
 """
 
 from dataclasses import dataclass, field
@@ -66,13 +66,17 @@ class ProbePlan:
     @property
     def max_probes(self) -> int:
         """Probes sent if no hop ever answers."""
-        return len(self.targets) * self.num_source_ports * self.max_hops * self.attempts
+        return self.num_flows * self.max_hops * self.attempts
+
+    @property
+    def num_flows(self) -> int:
+        """Source ports over all targets."""
+        return len(self.targets) * self.num_source_ports
 
     @property
     def max_duration_s(self) -> float:
         """Seconds it takes if no hop ever answers."""
-        num_flows = len(self.targets) * self.num_source_ports
-        rounds_s = sum(num_flows * self.interval_s(attempt) for attempt in range(self.attempts))
+        rounds_s = sum(self.num_flows * self.interval_s(attempt) for attempt in range(self.attempts))
         return self.max_hops * (rounds_s + self.attempts * self.timeout_s)
 
     @property
@@ -82,7 +86,7 @@ class ProbePlan:
 
     def interval_s(self, attempt: int) -> float:
         """Return the time between two probes: each repeat is half as fast, since a hop may limit its replies."""
-        return 2**attempt / self.rate_per_s
+        return float(2**attempt) / self.rate_per_s
 
     def _out_of_range(self) -> list[Mistake]:
         ranges = {

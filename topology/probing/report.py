@@ -1,0 +1,133 @@
+"""What a probing found, whole: paths, comparison with a model, findings; as JSON, and as a run record.
+
+The record is of kind `topo probe`. Its tables: `probed_flows` (target_ipv4, source_port, path, ending) has a row for
+each source port, `probed_hops` (target_ipv4, path, distance, ipv4, name) one for each address that answered at each
+distance of a path, ipv4 -1 where none did.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from ipaddress import IPv4Address
+from typing import Any
+
+import numpy as np
+
+from foundation.records import Columns, Finding, RunRecord, describe_run
+from topology.probing.comparing import Comparison, Model, compare, find_differences
+from topology.probing.discovery import Discovery
+from topology.probing.findings import find_gaps
+from topology.probing.names import Names, hop_text
+from topology.probing.observations import Hop
+from topology.probing.paths import TargetPaths, group_paths
+
+KIND = "topo probe"
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeReport:
+    """The paths to every target, in the order in which they were asked for."""
+
+    plan: Mapping[str, Any]
+    num_probes: int
+    num_replies: int
+    duration_s: float
+    targets: tuple[TargetPaths, ...]
+    comparisons: tuple[Comparison, ...]  # one for each target, or none
+    names: Names
+    findings: tuple[Finding, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all but the findings as JSON values."""
+        compared = {comparison.target_ipv4: _comparison_json(comparison) for comparison in self.comparisons}
+        return {
+            "num_probes": self.num_probes,
+            "num_replies": self.num_replies,
+            "duration_s": round(self.duration_s, 6),
+            "targets": [
+                {
+                    "source": str(IPv4Address(target.source_ipv4)),
+                    "target": str(IPv4Address(target.target_ipv4)),
+                    "unseen_fraction_at_most": target.unseen_fraction,
+                    "paths": [
+                        {
+                            "hops": [_hop_json(hop, self.names) for hop in path.hops],
+                            "ending": path.ending.value,
+                            "is_complete": path.is_complete,
+                            "source_ports": list(path.source_ports),
+                        }
+                        for path in target.paths
+                    ],
+                    "model": compared.get(target.target_ipv4),
+                }
+                for target in self.targets
+            ],
+        }
+
+    def record(self, *, started: float) -> RunRecord:
+        """Return the run record; `started` is what `time.perf_counter` said at the start. No part of it is random."""
+        return RunRecord(
+            kind=KIND,
+            run=describe_run(seed=0, started=started, plan=self.plan, **self.as_json()),
+            tables={"probed_flows": _flow_table(self.targets), "probed_hops": _hop_table(self.targets, self.names)},
+            findings=self.findings,
+        )
+
+
+def report_probing(discovery: Discovery, names: Names, model: Model | None = None) -> ProbeReport:
+    """Return what a finished discovery found, beside the model if there is one; raises InputError as `compare` does."""
+    targets = tuple(group_paths(discovery.seen))
+    comparisons = tuple(compare(target, names, model) for target in targets) if model else ()
+    differences = [finding for comparison in comparisons for finding in find_differences(comparison)]
+    return ProbeReport(
+        plan=asdict(discovery.plan),
+        num_probes=discovery.num_probes,
+        num_replies=discovery.seen.num_replies,
+        duration_s=discovery.duration_s,
+        targets=targets,
+        comparisons=comparisons,
+        names=names,
+        findings=(*find_gaps(targets, names), *differences),
+    )
+
+
+def _hop_json(hop: Hop, names: Names) -> dict[str, Any]:
+    addresses = [str(IPv4Address(address)) for address in hop]
+    return {"addresses": addresses, "names": [names.get(address, "") for address in hop]}
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "num_source_ports": comparison.num_source_ports,
+        "num_agreeing": comparison.num_agreeing,
+        "chance_fraction": comparison.chance_fraction,
+        "predicted": [list(way) for way in comparison.predicted],
+        "unpredicted": [list(way) for way in comparison.unpredicted],
+        "missing": [list(way) for way in comparison.missing],
+    }
+
+
+def _flow_table(targets: Sequence[TargetPaths]) -> Columns:
+    rows = [
+        (target.target_ipv4, port, number, path.ending.value)
+        for target in targets
+        for number, path in enumerate(target.paths)
+        for port in path.source_ports
+    ]
+    return _columns(rows, {"target_ipv4": np.int64, "source_port": np.int64, "path": np.int64, "ending": np.str_})
+
+
+def _hop_table(targets: Sequence[TargetPaths], names: Names) -> Columns:
+    rows = [
+        (target.target_ipv4, number, distance, address, hop_text((address,) if hop else (), names))
+        for target in targets
+        for number, path in enumerate(target.paths)
+        for distance, hop in enumerate(path.hops, 1)
+        for address in hop or (UNKNOWN,)
+    ]
+    kinds = {"target_ipv4": np.int64, "path": np.int64, "distance": np.int64, "ipv4": np.int64, "name": np.str_}
+    return _columns(rows, kinds)
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], kinds: Mapping[str, type]) -> Columns:
+    return {name: np.array([row[place] for row in rows], kind) for place, (name, kind) in enumerate(kinds.items())}
