@@ -116,9 +116,12 @@ _RECEIVER_STEP = "let fewer senders reach this NIC at once; no choice of path he
 
 def analyze_collisions(network: Network, *, epoch: int = 0) -> CollisionReport:
     """Return the load of every port and the expected throughput of every queue pair in one routing epoch."""
-    fabric = network.fabric
-    port_QH = network.epochs[epoch].port_QDH[:, 0, :]
-    demand_bps_Q = _demand(fabric, network.queue_pairs, port_QH)
+    return find_collisions(network.fabric, network.queue_pairs, network.epochs[epoch].port_QDH[:, 0, :])
+
+
+def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> CollisionReport:
+    """Return the same for queue pairs whose data take the paths `port_QH`."""
+    demand_bps_Q = _demand(fabric, queue_pairs, port_QH)
     has_port_QH = port_QH != NO_PORT
     port_X = port_QH[has_port_QH]
     demand_bps_X = np.broadcast_to(demand_bps_Q[:, None], port_QH.shape)[has_port_QH]

@@ -34,14 +34,17 @@ def exactly_known(value: float) -> Estimate:
     return Estimate(value=value, low=value, high=value)
 
 
-def estimate_mean(sample_S: ArrayLike) -> Estimate:
-    """Return the mean of a sample; one value alone says nothing of its spread, so its interval is infinite."""
+def estimate_mean(sample_S: ArrayLike, *, lowest: float = -math.inf, highest: float = math.inf) -> Estimate:
+    """Return the mean of a sample of values that lie between `lowest` and `highest`, and so does their mean.
+
+    One value alone says nothing of its spread: its interval is all that is possible.
+    """
     values = np.asarray(sample_S, np.float64)
     mean = float(values.mean())
     if len(values) < 2:
-        return Estimate(value=mean, low=-math.inf, high=math.inf)
+        return Estimate(value=mean, low=lowest, high=highest)
     margin = _student_t_95(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return Estimate(value=mean, low=mean - margin, high=mean + margin)
+    return Estimate(value=mean, low=max(lowest, mean - margin), high=min(highest, mean + margin))
 
 
 def estimate_share(has_property_S: ArrayLike) -> Estimate:

@@ -9,16 +9,18 @@ Shapes: S seeds, Q queue pairs, K connections.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.collisions import CollisionReport, analyze_collisions
+from topology.collisions import CollisionReport, find_collisions
 from topology.estimates import Estimate, estimate_mean, estimate_share
-from topology.fabric import Fabric
+from topology.fabric import Fabric, IntArray
 from topology.hashing import HashSpec
 from topology.network import QueuePairs
-from topology.routing import build_network
+from topology.routing import data_headers, route
+from topology.walking import Routes
 
 FULL = 1 + 1e-9  # load up to which a link is not overloaded
 
@@ -33,18 +35,40 @@ class SeedOutcomes:
     mean_nic_bps_S: NDArray[np.float64]  # what a sending NIC sends
     slowest_connection_bps_S: NDArray[np.float64]  # all queue pairs between two NICs together
 
+    @classmethod
+    def of(cls, rows: Sequence[tuple[float, ...]]) -> Self:
+        """Return the outcomes of which each row holds one seed's, in the order of the columns."""
+        columns = np.array(rows, np.float64).reshape(-1, len(fields(cls))).T
+        return cls(**{field.name: column_S for field, column_S in zip(fields(cls), columns, strict=True)})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the seeds of all parts together."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+    def responses(self) -> dict[str, NDArray[np.float64]]:
+        """Return every figure by its name in Outcome, one value a seed; that of a probability is 0 or 1."""
+        measured = {field.name.removesuffix("_S"): getattr(self, field.name) for field in fields(self)}
+        return {"overload_probability": self._is_overloaded_S.astype(np.float64), **measured}
+
     def summary(self) -> "Outcome":
         """Return the estimates."""
         return Outcome(
             num_seeds=len(self.worst_load_fraction_S),
-            overload_probability=estimate_share(self.worst_load_fraction_S > FULL),
-            worst_load_fraction=estimate_mean(self.worst_load_fraction_S),
+            overload_probability=estimate_share(self._is_overloaded_S),
+            worst_load_fraction=estimate_mean(self.worst_load_fraction_S, lowest=0.0),
             worst_load_fraction_p99=float(np.quantile(self.worst_load_fraction_S, 0.99)),
-            throughput_fraction=estimate_mean(self.throughput_fraction_S),
-            slowest_fraction=estimate_mean(self.slowest_fraction_S),
-            mean_nic_bps=estimate_mean(self.mean_nic_bps_S),
-            slowest_connection_bps=estimate_mean(self.slowest_connection_bps_S),
+            throughput_fraction=estimate_mean(self.throughput_fraction_S, lowest=0.0, highest=1.0),
+            slowest_fraction=estimate_mean(self.slowest_fraction_S, lowest=0.0, highest=1.0),
+            mean_nic_bps=estimate_mean(self.mean_nic_bps_S, lowest=0.0),
+            slowest_connection_bps=estimate_mean(self.slowest_connection_bps_S, lowest=0.0),
         )
+
+    @property
+    def _is_overloaded_S(self) -> NDArray[np.bool_]:
+        is_overloaded_S: NDArray[np.bool_] = self.worst_load_fraction_S > FULL
+        return is_overloaded_S
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,24 +90,27 @@ def measure_seeds(
     queue_pairs: QueuePairs,
     hash_spec: HashSpec,
     seeds: Sequence[int],
+    *,
+    is_failed_P: NDArray[np.bool_] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> SeedOutcomes:
-    """Return what collisions cost under each seed of the fabric; raises RouteError."""
-    connection_Q = np.unique(
-        np.stack([queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q]), axis=1, return_inverse=True
-    )[1].ravel()
-    num_senders = len(np.unique(queue_pairs.source_nic_Q))
+    """Return what collisions cost under each seed of the fabric; raises RouteError where a failure cuts a pair off."""
+    route(fabric, queue_pairs, hash_spec, is_failed_P=is_failed_P)  # refuses what no seed can route
+    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
+    headers = data_headers(fabric, queue_pairs)
+    ends_2Q = np.stack([queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q])
+    connection_Q = np.unique(ends_2Q, axis=1, return_inverse=True)[1].ravel()
     rows = []
     for number, seed in enumerate(seeds, start=1):
-        network = build_network(fabric, queue_pairs, replace(hash_spec, seed=seed))
-        rows.append(_measure(analyze_collisions(network), connection_Q, num_senders))
+        port_QH = routes.paths(headers, replace(hash_spec, seed=seed))
+        report = find_collisions(fabric, queue_pairs, port_QH)
+        rows.append(_measure(report, connection_Q, len(np.unique(queue_pairs.source_nic_Q))))
         if progress:
             progress(number / len(seeds))
-    columns = np.array(rows, np.float64).reshape(-1, len(fields(SeedOutcomes))).T
-    return SeedOutcomes(**{field.name: column for field, column in zip(fields(SeedOutcomes), columns, strict=True)})
+    return SeedOutcomes.of(rows)
 
 
-def _measure(report: CollisionReport, connection_Q: NDArray[np.int64], num_senders: int) -> tuple[float, ...]:
+def _measure(report: CollisionReport, connection_Q: IntArray, num_senders: int) -> tuple[float, ...]:
     """Return a row of SeedOutcomes; a network without traffic loses nothing."""
     if not len(connection_Q):
         return 0.0, 1.0, 1.0, 0.0, 0.0

@@ -9,7 +9,15 @@ import click
 
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
-from fabrictune.cli.options import fail_on_option, json_option, out_option, quiet_option, scenario_argument
+from fabrictune.cli.options import (
+    fail_on_option,
+    json_option,
+    out_option,
+    quiet_option,
+    scenario_argument,
+    seeds_option,
+)
+from fabrictune.cli.outcomes import print_effects, print_outcomes, rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 
@@ -78,6 +86,77 @@ def explain(scenario: Path, link: str | None, quiet: bool, as_json: bool) -> Non
         print_json(asdict(explanation))
     else:
         _print_explanation(explanation)
+
+
+@ecmp.command()
+@scenario_argument
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="One more variant; `;` between settings.")
+@click.option("--fail", "failures", multiple=True, metavar="NAME", help="One more variant: without a switch or link.")
+@seeds_option
+@out_option
+@quiet_option
+@json_option
+def whatif(
+    scenario: Path,
+    settings: tuple[str, ...],
+    failures: tuple[str, ...],
+    seeds: int,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Compare SCENARIO with variants of it, each over many hash seeds: its own `whatif` list, and those named here.
+
+    \b
+    Example:
+      fabrictune ecmp whatif scenarios/demo-interleaved.yaml --set traffic.placement=contiguous --fail agg0-0
+      fabrictune ecmp whatif my.yaml --set "fabric.uplink_rate=200 Gbps; fabric.downlink_split=1" --seeds 1000 --json
+    """
+    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.whatif import compare, variants_from
+
+    checked = load_scenario(scenario)
+    more = variants_from(settings, failures)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
+        record = compare(checked, more, num_seeds=seeds, progress=progress)
+    directory = record.write(out or Path("runs") / f"{checked.name}-whatif")
+    variants = record.tables["variants"]
+    if as_json:
+        print_json({"record": str(directory), "variants": rows_of(variants)})
+        return
+    print_lines([checked.headline])
+    print_outcomes("variant", variants, has_legend=not quiet)
+    print_lines([f"record: {directory}"])
+
+
+@ecmp.command()
+@scenario_argument
+@seeds_option
+@out_option
+@quiet_option
+@json_option
+def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json: bool) -> None:
+    """Measure all combinations of SCENARIO's `factors`, and the effect of each factor and of factors together.
+
+    \b
+    Example:
+      fabrictune ecmp factorial scenarios/megascale-three-means.yaml --seeds 100
+    """
+    from fabrictune.scenario.factorial import run_factorial
+    from fabrictune.scenario.reading import load_scenario
+
+    checked = load_scenario(scenario)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
+        record = run_factorial(checked, num_seeds=seeds, progress=progress)
+    directory = record.write(out or Path("runs") / f"{checked.name}-factorial")
+    if as_json:
+        tables = {name: rows_of(columns) for name, columns in record.tables.items()}
+        print_json({"record": str(directory), "seeds": seeds, **tables})
+        return
+    print_lines([checked.headline])
+    print_outcomes("design", record.tables["designs"], has_legend=not quiet)
+    print_effects(record.tables["effects"])
+    print_lines([f"record: {directory}"])
 
 
 def _print_explanation(explanation: "LinkExplanation") -> None:

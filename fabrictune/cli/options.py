@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 INTERRUPTED = 130  # exit code after Ctrl-C
+MAX_SEEDS = 100_000
 FAIL_ON = ("info", "warning", "error", "critical", "never")
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
@@ -25,4 +26,11 @@ fail_on_option = click.option(
 )
 trust_code_option = click.option(
     "--trust-code", is_flag=True, help="Run a law from a file outside the project: it may do anything you may."
+)
+seeds_option = click.option(
+    "--seeds",
+    type=click.IntRange(1, MAX_SEEDS),
+    default=100,
+    show_default=True,
+    help="Hash seeds of the fabric to try.",
 )

@@ -4,19 +4,26 @@ from typing import Any
 
 from collectives.bounds import bus_factor
 from fabrictune.scenario.composing import Composed
+from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import AllReduceSpec
 from foundation.documents import read_text
 from foundation.traces import Operation
 
 
 def describe(composed: Composed) -> dict[str, Any]:
-    """Return the scenario's part of `run.json`."""
-    scenario = composed.scenario
+    """Return the part of `run.json` that a scenario with its paths has."""
+    description = describe_scenario(composed.scenario)
+    spec = composed.scenario.traffic.spec
+    if isinstance(spec, AllReduceSpec):
+        description["collective"] = _describe_all_reduce(spec, composed)
+    return description
+
+
+def describe_scenario(scenario: Scenario) -> dict[str, Any]:
+    """Return the part of `run.json` that every answer to a scenario has."""
     description: dict[str, Any] = {"name": scenario.name, "question": scenario.question}
     if scenario.document is not None:
         description["scenario"] = read_text(scenario.document.path)
-    if isinstance(scenario.traffic.spec, AllReduceSpec):
-        description["collective"] = _describe_all_reduce(scenario.traffic.spec, composed)
     return description
 
 

@@ -1,6 +1,5 @@
 """Fabrics as a scenario or a command chooses them: built by name from settings, or read from a file of somebody's."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,9 @@ from pydantic import ValidationError
 
 from fabrictune.scenario.binding import Choice, Chosen, bind
 from fabrictune.scenario.mistakes import explain
+from fabrictune.scenario.settings import parse_setting
 from foundation.documents import Key, key_path
-from foundation.errors import InputError, Mistake, choose
+from foundation.errors import InputError, choose
 from topology.builders import BUILDERS
 from topology.fabric import Fabric
 from topology.files import write_fabric
@@ -46,12 +46,7 @@ def make_fabric(chosen: Chosen) -> Fabric:
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
     """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError."""
     choose(builder, tuple(BUILDERS), where="BUILDER", what="builder", error=InputError)
-    values: dict[str, Any] = {}
-    for setting in settings:
-        key, is_there, text = setting.partition("=")
-        if not is_there:
-            raise InputError(Mistake(where=setting, found="no setting", allowed="KEY=VALUE, for example radix=8"))
-        values[key] = _value_of(text)
+    values = dict(map(parse_setting, settings))
     try:
         spec: Any = bind(BUILDERS[builder].spec, values, folder=Path())
     except ValidationError as error:
@@ -78,11 +73,3 @@ class CommandLine:
     def line(self, *keys: Key) -> int:
         """Return the same for all: there is one line."""
         return 1
-
-
-def _value_of(text: str) -> Any:
-    """Return a number or truth as such, and anything else as text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -5,7 +5,7 @@ workloads, laws and the engine's settings are defined in their own rooms and onl
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -23,6 +23,26 @@ FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is call
 
 
 TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.items()})
+
+Changes = dict[str, Any]  # key path, as `fabric.num_hosts`, and the value that the file would have there
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """The scenario otherwise: other settings, or something failed."""
+
+    name: str = field(metadata={"help": "of the row"})
+    change: Changes = field(default_factory=dict, metadata={"help": "key paths and their values"})
+    fail: tuple[str, ...] = field(default=(), metadata={"help": "switches, and links by a port: agg0-3, tor0:up1"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """Something that is either so or so, to be crossed with the other factors."""
+
+    name: str = field(metadata={"help": "of the factor"})
+    low: Changes = field(metadata={"help": "key paths and their values without it"})
+    high: Changes = field(metadata={"help": "key paths and their values with it"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +65,8 @@ class Scenario:
     )
     probe: ProbeConfig | None = field(default=None, metadata={"help": "samples of queues over time"})
     expect: tuple[Expectation, ...] = field(default=(), metadata={"help": "bounds of a good answer"})
+    whatif: tuple[WhatIf, ...] = field(default=(), metadata={"help": "variants that `ecmp whatif` compares"})
+    factors: tuple[Factor, ...] = field(default=(), metadata={"help": "what `ecmp factorial` crosses"})
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
 
     @property

@@ -23,7 +23,8 @@ from topology.collisions import CollisionReport, analyze_collisions
 from topology.fabric import NO_NIC, Fabric, IntArray
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, Network, QueuePairs
-from topology.routing import build_network, route
+from topology.routing import build_network, data_headers
+from topology.walking import find_paths
 
 LIMIT_PORT = 2**16
 MAX_TRIES = 2**16  # paths looked at in a round, over all flows
@@ -99,11 +100,12 @@ def _colliding(fabric: Fabric, report: CollisionReport) -> IntArray:
 def _paths(
     fabric: Fabric, queue_pairs: QueuePairs, row_F: IntArray, port_FK: IntArray, hash_spec: HashSpec
 ) -> NDArray[np.int32]:
-    """Return the path of each flow under each port it tries, shape (F, K, H)."""
+    """Return the path of each flow's data under each port it tries, shape (F, K, H)."""
     row_X = np.repeat(row_F, port_FK.shape[1])
     tried = QueuePairs(**{name: column_Q[row_X] for name, column_Q in vars(queue_pairs).items()})
-    epoch = route(fabric, replace(tried, source_port_Q=port_FK.ravel()), hash_spec)
-    return epoch.port_QDH[:, 0].reshape(*port_FK.shape, -1)
+    headers = data_headers(fabric, replace(tried, source_port_Q=port_FK.ravel()))
+    path_XH = find_paths(fabric, tried.source_nic_Q, tried.destination_nic_Q, headers, hash_spec)
+    return path_XH.reshape(*port_FK.shape, -1)
 
 
 def _move(

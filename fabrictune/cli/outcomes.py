@@ -1,0 +1,86 @@
+"""How outcomes over seeds are printed: one row each, an estimate as `0.747 ± 0.008`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fabrictune.cli.output import print_lines, print_table
+from foundation.records import Columns
+from foundation.units import format_rate
+
+HEADINGS = ("P(overload)", "worst load", "p99", "throughput", "slowest flow", "a NIC sends", "slowest connection")
+EFFECT_HEADINGS = {
+    "overload_probability": "P(overload)",
+    "worst_load_fraction": "worst load",
+    "throughput_fraction": "throughput",
+    "slowest_fraction": "slowest flow",
+    "slowest_connection_bps": "slowest connection",
+}
+LEGEND = (
+    "P(overload): that any link is asked for more than it carries, and the ends of its interval. worst load: demand",
+    "over rate of the worst link, on average and at the 99th percentile of seeds. throughput, slowest flow: max-min",
+    "fair share of what is asked for. slowest connection: all queue pairs between two NICs. ±: half of the 95 % interval.",
+)
+
+
+def print_outcomes(what: str, outcomes: Columns, *, has_legend: bool) -> None:
+    """Print a table of outcomes, whose column `what` names the rows."""
+    names = outcomes[what].tolist()
+    print_table((what, *HEADINGS), [(name, *_cells(outcomes, row)) for row, name in enumerate(names)])
+    if has_legend:
+        print_lines(["", f"{int(outcomes['num_seeds'][0])} seeds each", *LEGEND, ""])
+
+
+def print_effects(effects: Columns) -> None:
+    """Print the effects on some figures: rows are sets of factors."""
+    names = list(dict.fromkeys(effects["effect"].tolist()))
+    cell = {(row["effect"], row["metric"]): _effect_cell(row) for row in rows_of(effects)}
+    rows = [(name, *(cell[name, metric] for metric in EFFECT_HEADINGS)) for name in names]
+    print_table(("effect on", *EFFECT_HEADINGS.values()), rows)
+
+
+def rows_of(columns: Columns) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON values."""
+    values = {name: column.tolist() for name, column in columns.items()}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def _effect_cell(row: Mapping[str, Any]) -> str:
+    value, half = row["value"], (row["high"] - row["low"]) / 2
+    if row["metric"].endswith("_bps"):
+        return f"{value / 1e9:+.1f} ± {half / 1e9:.1f} Gbps"
+    if row["metric"] == "worst_load_fraction":
+        return f"{value:+.2f} ± {half:.2f}"
+    return f"{100 * value:+.1f} ± {100 * half:.1f} points"
+
+
+def _cells(outcomes: Columns, row: int) -> tuple[str, ...]:
+    return (
+        _probability(outcomes, "overload_probability", row),
+        f"{_value(outcomes, 'worst_load_fraction', row):.2f} ± {_half(outcomes, 'worst_load_fraction', row):.2f}",
+        f"{_value(outcomes, 'worst_load_fraction_p99', row):.2f}",
+        _percent(outcomes, "throughput_fraction", row),
+        _percent(outcomes, "slowest_fraction", row),
+        _rate(outcomes, "mean_nic_bps", row),
+        _rate(outcomes, "slowest_connection_bps", row),
+    )
+
+
+def _value(outcomes: Columns, name: str, row: int) -> float:
+    return float(outcomes[name][row])
+
+
+def _half(outcomes: Columns, name: str, row: int) -> float:
+    return (_value(outcomes, f"{name}_high", row) - _value(outcomes, f"{name}_low", row)) / 2
+
+
+def _percent(outcomes: Columns, name: str, row: int) -> str:
+    return f"{100 * _value(outcomes, name, row):.1f} ± {100 * _half(outcomes, name, row):.1f} %"
+
+
+def _probability(outcomes: Columns, name: str, row: int) -> str:
+    ends = (round(100 * _value(outcomes, f"{name}_{end}", row)) for end in ("low", "high"))
+    return f"{100 * _value(outcomes, name, row):.0f} % ({' to '.join(map(str, ends))})"
+
+
+def _rate(outcomes: Columns, name: str, row: int) -> str:
+    return f"{format_rate(_value(outcomes, name, row))} ± {_half(outcomes, name, row) / 1e9:.2g}"
