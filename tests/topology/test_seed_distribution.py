@@ -1,0 +1,135 @@
+"""Unknown seeds: exact answers where there are any, and intervals that hold the truth where there are none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from topology.builders.clos import ClosSpec, build_clos
+from topology.estimates import Estimate
+from topology.fabric import Fabric
+from topology.hashing import HashSpec, TierHash
+from topology.network import QueuePairs
+from topology.outcomes import measure_seeds
+from topology.queue_pairs import make_queue_pairs
+from topology.seed_distribution import SeedDistribution, distribute_over_seeds
+from topology.single_choice import find_single_choice
+
+NAMES = ("overload_probability", "worst_load_fraction", "throughput_fraction", "slowest_fraction")
+
+
+@pytest.fixture(scope="module")
+def two_tors() -> Fabric:
+    """Return two ToRs of 8 NICs each that share 8 aggregation switches, all links of one rate."""
+    return build_clos(
+        ClosSpec(
+            num_hosts=16,
+            hosts_per_tor_set=8,
+            nics_per_host=1,
+            tiers=2,
+            switch_radix=16,
+            uplink_rate_bps=200_000_000_000,
+            downlink_split=1,
+        )
+    )
+
+
+def across(num_flows: int) -> QueuePairs:
+    """Return queue pairs that climb from the first ToR to the second, one a NIC at most."""
+    return make_queue_pairs(np.arange(num_flows), 8 + np.arange(num_flows))
+
+
+def test_one_choice_is_answered_exactly(two_tors: Fabric) -> None:
+    """8 flows on 8 uplinks: no overload with 8! / 8^8, 2.597 flows on the worst, 65.64 % get through."""
+    exact = distribute_over_seeds(two_tors, across(8), HashSpec())
+    assert exact.is_exact
+    assert exact.overload_probability.value == pytest.approx(1 - 0.002403, abs=1e-6)
+    assert exact.worst_load_fraction.value == pytest.approx(2.597, abs=1e-3)
+    assert exact.worst_load_fraction_p99.value == 4  # 99.016 % have no more
+    assert exact.throughput_fraction.value == pytest.approx(0.6564, abs=1e-4)
+    assert exact.slowest_fraction.value == pytest.approx(0.41, abs=1e-3)
+
+
+@pytest.mark.parametrize("num_flows", [2, 5, 8])
+def test_the_closed_form_lies_in_the_sampled_interval(two_tors: Fabric, num_flows: int) -> None:
+    """The real hash and routing under 2,000 seeds; three half widths, for twelve figures are compared."""
+    exact = distribute_over_seeds(two_tors, across(num_flows), HashSpec())
+    assert exact.is_exact
+    sampled = measure_seeds(two_tors, across(num_flows), HashSpec(), range(2000)).summary()
+    for name in NAMES:
+        estimate: Estimate = getattr(sampled, name)
+        assert getattr(exact, name).value == pytest.approx(estimate.value, abs=1.5 * estimate.half_width + 1e-9)
+
+
+def test_small_flows_count_by_their_demand(two_tors: Fabric) -> None:
+    """Two queue pairs a NIC ask for half each, so a link takes two of them: 8 on 8 double links."""
+    pairs = make_queue_pairs(np.repeat(np.arange(4), 2), np.repeat(8 + np.arange(4), 2))
+    choice = find_single_choice(two_tors, pairs, HashSpec())
+    assert choice is not None
+    assert (choice.num_flows, choice.num_links, choice.link_rate_bps / choice.demand_bps) == (8, 8, 2)
+    assert choice.fixed_load_fraction == 1.0  # the NICs' own links are full
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        HashSpec(function="crc32"),
+        HashSpec(resilient_buckets=64),
+        HashSpec(tiers=(TierHash(tier=1, function="crc16"),)),
+        HashSpec(fields=("source_port",)),
+    ],
+)
+def test_only_ideal_hashes_have_a_closed_form(two_tors: Fabric, spec: HashSpec) -> None:
+    """A CRC's choices are not independent, buckets may be uneven, and flows of one source port go together."""
+    assert find_single_choice(two_tors, across(8), spec) is None
+
+
+def test_traffic_of_two_choices_is_sampled(fat_tree: Fabric) -> None:
+    """Three tiers: the aggregation switch chooses too."""
+    pairs = make_queue_pairs(np.arange(8), 8 + np.arange(8))
+    sampled = distribute_over_seeds(fat_tree, pairs, HashSpec(), num_seeds=50)
+    assert not sampled.is_exact
+    assert sampled.num_seeds == 50
+    assert sampled.throughput_fraction.low < sampled.throughput_fraction.value < sampled.throughput_fraction.high
+
+
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [([0, 1, 8], [8, 9, 1]), ([0, 1], [8, 2]), ([0, 1], [8, 8]), ([0, 0, 1], [8, 9, 10])],
+    ids=["two ToRs send", "one stays below its ToR", "a receiver of two", "unequal demands"],
+)
+def test_other_traffic_has_no_closed_form(two_tors: Fabric, source: list[int], destination: list[int]) -> None:
+    """Each breaks one condition."""
+    assert find_single_choice(two_tors, make_queue_pairs(source, destination), HashSpec()) is None
+
+
+def test_a_slower_link_behind_the_choice_has_no_closed_form(two_tors: Fabric) -> None:
+    """Then it, and not the link chosen, is what flows share."""
+    second_tor = two_tors.node_name_N.index("tor1")
+    next_node_P = two_tors.port_node_P[two_tors.port_peer_P]
+    is_trunk_P = (two_tors.node_tier_N[two_tors.port_node_P] > 0) & (two_tors.node_tier_N[next_node_P] > 0)
+    is_behind_P = is_trunk_P & ((two_tors.port_node_P == second_tor) | (next_node_P == second_tor))
+    slower = replace(two_tors, port_rate_bps_P=two_tors.port_rate_bps_P // (1 + is_behind_P))
+    assert find_single_choice(slower, across(8), HashSpec()) is None
+
+
+def test_more_seeds_narrow_the_intervals(fat_tree: Fabric) -> None:
+    """Sixteen times as many: a quarter of the width, within what chance allows."""
+    pairs = make_queue_pairs(np.arange(8), 8 + np.arange(8))
+    few, many = (distribute_over_seeds(fat_tree, pairs, HashSpec(), num_seeds=number) for number in (50, 800))
+    for name in ("worst_load_fraction", "throughput_fraction", "slowest_fraction"):
+        assert getattr(many, name).half_width == pytest.approx(getattr(few, name).half_width / 4, rel=0.4)
+
+
+def test_the_99th_of_a_hundred_has_an_interval_when_seeds_suffice(fat_tree: Fabric) -> None:
+    """Among 50 seeds none may lie above it, so its upper end is open; among 800 it is not."""
+    pairs = make_queue_pairs(np.arange(8), 8 + np.arange(8))
+    few, many = (distribute_over_seeds(fat_tree, pairs, HashSpec(), num_seeds=number) for number in (50, 800))
+    assert few.worst_load_fraction_p99.high == np.inf
+    assert many.worst_load_fraction_p99.high < np.inf
+    assert _is_ordered(many)
+
+
+def _is_ordered(distribution: SeedDistribution) -> bool:
+    p99 = distribution.worst_load_fraction_p99
+    return distribution.worst_load_fraction.value < p99.low <= p99.value <= p99.high
