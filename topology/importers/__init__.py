@@ -19,6 +19,7 @@ from topology.importers.hpcc import is_hpcc, load_hpcc
 from topology.importers.htsim import is_htsim, load_htsim
 from topology.importers.ibnetdiscover import is_ibnetdiscover, load_ibnetdiscover
 from topology.importers.infragraph import is_infragraph, load_infragraph
+from topology.importers.lldp import is_lldp, load_lldp
 from topology.importers.minigraph import is_minigraph, load_minigraph
 from topology.importers.sonic import is_sonic, load_sonic
 
@@ -59,6 +60,7 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
     "ibnetdiscover": Importer(
         summary="ibnetdiscover's text of an InfiniBand subnet", recognises=is_ibnetdiscover, load=load_ibnetdiscover
     ),
+    "lldp": Importer(summary="lldpctl's JSON or text, one file a device", recognises=is_lldp, load=load_lldp),
     "minigraph": Importer(
         summary="SONiC minigraph.xml, one file a switch", recognises=is_minigraph, load=load_minigraph
     ),

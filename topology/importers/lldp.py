@@ -1,0 +1,179 @@
+"""Fabrics as LLDP sees them: what lldpctl printed on several devices, joined into one.
+
+A neighbour is known by name, with or without its domain; one without a name by the only name that has its chassis id,
+else by that id. A link that both ends hear is one link, even where one of them knows the other's port only by a
+description; a link that one end hears and the other, though its table was read, does not is a finding.
+
+A node is a host if it says that it is a station, that it neither bridges nor routes, or, since hosts with containers do
+both, if all its ports are named as Linux names NICs (eth0, ens1f0np0, ib0). Left out with a note: management
+interfaces, further neighbours on one port, links from a node to itself, and devices that hear nobody.
+
+Source: IEEE 802.1AB; lldpcli(8).
+Left out: rates and cable lengths, which LLDP does not tell, and bonds, whose members are links of their own.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from foundation.records import Confidence
+from topology.draft import DEFAULT_RATE_BPS
+from topology.fabric import NodeKind
+from topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
+from topology.importers.cabling import Cabling, End, Imported
+from topology.importers.lldp_devices import Device, read_devices
+from topology.importers.lldpctl import Chassis, Neighbour
+from topology.importers.recognition import begins_with
+
+_HEAD = re.compile(
+    rb'\A\s*\{\s*"lldp(?:_loc_chassis)?"\s*:'  # json and json0
+    rb'|\A\s*\[\s*\{[^\]]*?"cmd"\s*:\s*"[^"]*lldp'  # a capture
+    rb"|\A-+\r?\nLLDP neighbors:"
+)
+_MANAGEMENT = re.compile(r"(mgmt|management|ma|fxp|me|vme|oob|bmc)[\d/.]*|em0", re.IGNORECASE)
+_LINUX_NIC = re.compile(r"(eth|en[opsxP]|ib|hsn|rdma)\w*")
+
+
+def is_lldp(path: Path) -> bool:
+    """Return whether the file begins as a table of lldpctl, or as a capture of such tables."""
+    return begins_with(path, _HEAD)
+
+
+def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
+    """Read the tables of one or several devices; raises InputError with every mistake in them."""
+    cabling = Cabling("lldp")
+    devices = list(read_devices(paths, cabling))
+    heard = _heard(devices, cabling)
+    links = _links(heard, _Names(devices, heard.values()), cabling)
+    _add_nodes(devices, heard, links, cabling)
+    cabling.name = devices[0].name if len(devices) == 1 else paths[0].name.split(".")[0]
+    adjacencies = (Adjacency(here=here, there=there, where=heard[here].where) for here, there in links.items())
+    join_adjacencies(
+        cabling,
+        without_loops(cabling, adjacencies),
+        reporters={device.name for device in devices if device.neighbours},
+        default_rate_bps=default_rate_bps,
+        confidence=Confidence.MEASURED,
+    )
+    return cabling.finish()
+
+
+def _heard(devices: Sequence[Device], cabling: Cabling) -> dict[End, Neighbour]:
+    """Return one neighbour for each port: of several the first with a name, since NICs speak beside their hosts."""
+    heard: dict[End, Neighbour] = {}
+    num_further = 0
+    for device in devices:
+        for neighbour in device.neighbours:
+            end = (device.name, neighbour.local_port)
+            num_further += end in heard
+            if end not in heard or (neighbour.chassis.name and not heard[end].chassis.name):
+                heard[end] = neighbour
+    if num_further:
+        cabling.notes.append(f"further neighbours on one port, left out: {num_further}")
+    management = _management(heard, cabling)
+    return {end: neighbour for end, neighbour in heard.items() if end not in management}
+
+
+class _Names:
+    """Which node a neighbour is."""
+
+    def __init__(self, devices: Sequence[Device], heard: Iterable[Neighbour]) -> None:
+        self.devices = {device.name for device in devices}
+        self.device_of_short_name: dict[str, str] = {}
+        for device in devices:
+            self.device_of_short_name.setdefault(_short(device.name), device.name)
+        self.names_of_id: dict[str, set[str]] = {}
+        named = [(device.chassis.id, device.name) for device in devices if device.chassis]
+        named += [(one.chassis.id, self._of_name(one.chassis.name)) for one in heard if one.chassis.name]
+        for chassis_id, name in named:
+            self.names_of_id.setdefault(chassis_id, set()).add(name)
+
+    def of(self, chassis: Chassis) -> str:
+        """Return the name of the node whose chassis is heard."""
+        if chassis.name:
+            return self._of_name(chassis.name)
+        names = self.names_of_id.get(chassis.id, set())
+        return next(iter(names)) if len(names) == 1 else chassis.id
+
+    def _of_name(self, name: str) -> str:
+        """Return the device of a name that has a domain where the device's has none, or the other way round."""
+        device = self.device_of_short_name.get(_short(name), name)
+        is_same = name not in self.devices and ("." not in name or "." not in device)
+        return device if is_same else name
+
+
+def _short(name: str) -> str:
+    return name.split(".")[0]
+
+
+def _links(heard: Mapping[End, Neighbour], names: _Names, cabling: Cabling) -> dict[End, End]:
+    """Return the far end of each port; where its name was not heard, that which the far end itself has for it."""
+    far_end_of = {here: (names.of(neighbour.chassis), neighbour.port) for here, neighbour in heard.items()}
+    nameless = [here for here, neighbour in heard.items() if not neighbour.chassis.name]
+    if nameless:
+        first = f"{':'.join(nameless[0])}, taken as {far_end_of[nameless[0]][0]}"
+        cabling.notes.append(f"neighbours without a name, known by chassis id: {len(nameless)} (first on {first})")
+    heard_from = {there: here for here, there in far_end_of.items() if heard[here].is_port_name}
+    links: dict[End, End] = {}
+    for here, there in far_end_of.items():
+        other = heard_from.get(here, there)
+        node, port = other if other[0] == there[0] and not heard[here].is_port_name else there
+        links[here] = (node, port or f"to-{here[0]}-{here[1]}")
+    management = _management([*links, *links.values()], cabling)
+    return {here: there for here, there in links.items() if management.isdisjoint((here, there))}
+
+
+def _ports_of(ends: Iterable[End]) -> dict[str, dict[str, None]]:
+    """Return the ports of each node, in their order."""
+    ports_of: dict[str, dict[str, None]] = {}
+    for node, port in ends:
+        ports_of.setdefault(node, {})[port] = None
+    return ports_of
+
+
+def _management(ends: Iterable[End], cabling: Cabling) -> set[End]:
+    """Return the ports that are for management, with a note: by name, and eth0 beside a switch's other ports."""
+    ports_of = _ports_of(ends)
+    found = {
+        (node, port): None  # in their order
+        for node, ports in ports_of.items()
+        for port in ports
+        if _MANAGEMENT.fullmatch(port) or (port == "eth0" and not _has_linux_names(ports))
+    }
+    if found:
+        first = ":".join(next(iter(found)))
+        cabling.notes.append(f"management interfaces, left out with their links: {len(found)} (first {first})")
+    return set(found)
+
+
+def _has_linux_names(ports: Iterable[str]) -> bool:
+    return all(_LINUX_NIC.fullmatch(port) for port in ports)
+
+
+def _add_nodes(
+    devices: Sequence[Device], heard: Mapping[End, Neighbour], links: Mapping[End, End], cabling: Cabling
+) -> None:
+    """Add the nodes that have a link, those whose tables were read first."""
+    ports_of = _ports_of([*links, *links.values()])
+    told: dict[str, frozenset[str]] = {}
+    for device in devices:
+        if device.chassis and device.chassis.capabilities is not None:
+            told[device.name] = device.chassis.capabilities
+    for here, there in links.items():
+        capabilities = heard[here].chassis.capabilities
+        if capabilities is not None:
+            told.setdefault(there[0], capabilities)
+    where_of = {device.name: device.where for device in devices if device.name in ports_of}
+    for here, there in links.items():
+        where_of.setdefault(there[0], heard[here].where)
+    for name, where in where_of.items():
+        cabling.add_node(name, _kind(told.get(name), ports_of[name]), where=where)
+    silent = [device.name for device in devices if device.name not in ports_of]
+    if silent:
+        cabling.notes.append(f"devices without a link to a neighbour, left out: {len(silent)} (first {silent[0]})")
+
+
+def _kind(capabilities: frozenset[str] | None, ports: Iterable[str]) -> NodeKind:
+    if capabilities is not None and ("Station" in capabilities or capabilities.isdisjoint(("Bridge", "Router"))):
+        return NodeKind.HOST
+    return NodeKind.HOST if _has_linux_names(ports) else NodeKind.SWITCH
