@@ -16,6 +16,7 @@ from topology.collisions import CollisionReport, find_collisions
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, QueuePairs
+from topology.outcomes import FULL
 from topology.routing import EqualCost, data_headers, route
 from topology.uniform_hashing import MAX_FLOWS
 
