@@ -22,6 +22,7 @@ from topology.network import NO_PORT, Network, QueuePairs
 
 MAX_FINDINGS = 20  # links named one by one, the worst first
 MAX_SHOWN_FLOWS = 8
+FULL = 1 + 1e-9  # load up to which a link is not overloaded: a full one is not, by a rounding error
 SEVERE_RATIO = 2.0  # demand over rate from which a link is an error and not a warning
 
 
@@ -40,7 +41,7 @@ class CollisionReport:
     def overloaded_ports(self) -> IntArray:
         """Ports asked for more than their rate, the worst first, ties in port order; shape (L,)."""
         ratio_P = self.demand_bps_P / self.rate_bps_P
-        overloaded = np.nonzero(ratio_P > 1 + 1e-9)[0]  # a full link is not overloaded by a rounding error
+        overloaded = np.nonzero(ratio_P > FULL)[0]
         return overloaded[np.argsort(-ratio_P[overloaded], kind="stable")]
 
     @property

@@ -14,15 +14,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.collisions import CollisionReport, find_collisions
+from topology.collisions import FULL, CollisionReport, find_collisions
 from topology.estimates import Estimate, estimate_mean, estimate_share
 from topology.fabric import Fabric, IntArray
 from topology.hashing import HashSpec
 from topology.network import QueuePairs
 from topology.routing import data_headers, route
 from topology.walking import Routes
-
-FULL = 1 + 1e-9  # load up to which a link is not overloaded
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topology.collisions import CollisionReport, find_collisions
+from topology.collisions import FULL, CollisionReport, find_collisions
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, QueuePairs
-from topology.outcomes import FULL
 from topology.routing import EqualCost, data_headers, route
 from topology.uniform_hashing import MAX_FLOWS
-
-FULL = 1 + 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from foundation.rocev2 import FIRST_DYNAMIC_PORT
 from foundation.seeds import stream
-from topology.collisions import CollisionReport, analyze_collisions
+from topology.collisions import FULL, CollisionReport, analyze_collisions
 from topology.fabric import NO_NIC, Fabric, IntArray
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, Network, QueuePairs
@@ -30,7 +30,6 @@ LIMIT_PORT = 2**16
 MAX_TRIES = 2**16  # paths looked at in a round, over all flows
 MAX_TRIES_PER_FLOW = 256
 PATIENCE = 3  # rounds without gain after which the search ends
-FULL = 1 + 1e-9  # load up to which a link is not overloaded
 
 
 @dataclass(frozen=True, kw_only=True)
