@@ -48,7 +48,8 @@ def _usage_mistake(error: click.UsageError) -> Mistake:
             nearest = nearest_name(error.option_name, names)
             return Mistake(where=where, found=found, allowed=", ".join(names), nearest=nearest, next_step=next_step)
         case click.MissingParameter() if error.param:
-            found = f"{error.param.human_readable_name} is missing"
+            is_option = isinstance(error.param, click.Option)
+            found = f"{error.param.opts[0] if is_option else error.param.human_readable_name} is missing"
             return Mistake(where=where, found=found, next_step=next_step)
         case click.BadParameter() if error.param:
             place = f"{where}: {error.param.opts[0]}"
