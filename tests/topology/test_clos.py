@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -92,15 +93,21 @@ def test_without_rails_all_nics_of_a_host_share_their_tor() -> None:
     sets=st.integers(1, 6),
     hosts=st.integers(1, 6),
     nics=st.sampled_from([1, 2, 4]),
+    ports=st.sampled_from([1, 2]),
+    planes=st.sampled_from([1, 2, 4]),
     uplinks=st.integers(1, 6),
     tiers=st.sampled_from([2, 3]),
 )
-def test_whatever_is_built_is_balanced(sets: int, hosts: int, nics: int, uplinks: int, tiers: int) -> None:
+def test_whatever_is_built_is_balanced(
+    sets: int, hosts: int, nics: int, ports: int, planes: int, uplinks: int, tiers: int
+) -> None:
     """All switches of a tier have equally many ports, and ToRs reach the aggregation switches of their pod alike."""
     spec = ClosSpec(
         num_hosts=sets * hosts,
         hosts_per_tor_set=hosts,
         nics_per_host=nics,
+        ports_per_nic=2 if ports == 2 else 1,
+        planes=planes,
         uplinks_per_tor=uplinks,
         tiers=2 if tiers == 2 else 3,
         switch_radix=24,
@@ -110,9 +117,27 @@ def test_whatever_is_built_is_balanced(sets: int, hosts: int, nics: int, uplinks
     except FabricError:
         return  # refused, which its own tests look at
     num_ports_N = np.bincount(fabric.port_node_P)
+    assert np.bincount(fabric.port_nic_P[fabric.port_nic_P >= 0]).tolist() == [ports] * fabric.num_nics
     for tier in range(tiers + 1):
         assert len(set(num_ports_N[fabric.node_tier_N == tier].tolist())) == 1
     assert len(set(links_between(fabric, 1, 2).values())) == 1
+
+
+@pytest.mark.parametrize("tiers", [2, 3])
+def test_planes_meet_only_in_hosts(tiers: Any) -> None:
+    """Without hosts, eight ToRs a set in four planes fall into four networks, each with two ToRs of every set."""
+    fabric = build_clos(ClosSpec(num_hosts=16, hosts_per_tor_set=4, planes=4, tiers=tiers))
+    graph: nx.Graph[int] = nx.Graph()
+    ends = zip(fabric.port_node_P.tolist(), fabric.port_node_P[fabric.port_peer_P].tolist(), strict=True)
+    graph.add_edges_from(ends)
+    graph.remove_nodes_from(np.nonzero(fabric.node_tier_N == 0)[0].tolist())
+    tors = [
+        sorted(fabric.node_name_N[node] for node in plane if fabric.node_tier_N[node] == 1)
+        for plane in nx.connected_components(graph)
+    ]
+    assert sorted(tors) == [
+        [f"tor{tor_set}-{tor}" for tor_set in range(4) for tor in (plane, plane + 4)] for plane in range(4)
+    ]
 
 
 REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
@@ -123,6 +148,24 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "rails that fit no ToRs": (
         {"tors_per_set": 3},
         "tors_per_set: 3, with links of a host 8\n  allowed: a divisor of 8",
+    ),
+    "planes that deal ToRs unevenly": (
+        {"planes": 3},
+        "planes: 3, with tors_per_set 8\n  allowed: a divisor of 8",
+    ),
+    "a NIC whose two links have one ToR": (
+        {"ports_per_nic": 2, "tors_per_set": 1},
+        "ports_per_nic: 2, with tors_per_set 1\n  allowed: a divisor of 1",
+    ),
+    "a tier's own radix": (
+        {"aggregation_radix": 32, "tor_sets_per_pod": 4},
+        "aggregation_radix: 32 ports down and 32 up on each aggregation switch\n  allowed: at most 32 ports\n"
+        "  next: lower tor_sets_per_pod, or use larger switches",
+    ),
+    "a ratio that leaves parts of a link": (
+        {"tor_sets_per_pod": 4, "aggregation_oversubscription": 7},
+        "aggregation_oversubscription: 32 downlinks of an aggregation switch at 7:1\n"
+        "  allowed: a whole number of uplinks\n  next: give uplinks_per_aggregation",
     ),
     "a port split too far": (
         {"downlink_split": 4},
@@ -190,6 +233,10 @@ def test_counts_below_one_are_refused_together() -> None:
         ({"tor_sets_per_pod": 2}, "tor_sets_per_pod: 2 of 4 ToR sets"),
         ({"aggregation_oversubscription": 2}, "aggregation_oversubscription: 2 with two tiers"),
         ({"oversubscription": 2, "uplinks_per_tor": 1}, "oversubscription: 2:1, and 1 uplinks_per_tor"),
+        (
+            {"tiers": 3, "aggregation_oversubscription": 2, "uplinks_per_aggregation": 1},
+            "aggregation_oversubscription: 2:1, and 1 uplinks_per_aggregation",
+        ),
     ],
 )
 def test_settings_without_effect_are_refused(change: dict[str, Any], message: str) -> None:
