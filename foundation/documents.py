@@ -89,6 +89,7 @@ def parse_json(text: str, path: Path) -> Document:
     """Return JSON text that stands in `path` as a document; raises InputError."""
     with _bad_json_refused(path):
         tree = _JSON.decode(text)
+        _refuse_half_characters(text, tree)
     return Document(path=path, tree=tree, find_marks=cache(lambda: _json_marks(text)))
 
 
@@ -100,6 +101,7 @@ def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Do
         line += text.count("\n", end, start)
         with _bad_json_refused(path):
             tree, end = _JSON.raw_decode(text, start)
+            _refuse_half_characters(text[start:end], tree)
         yield Document(path=path, tree=tree, find_marks=cache(partial(_json_marks, text[start:end], line)))
         line += text.count("\n", start, end)
 
@@ -307,6 +309,15 @@ def _finite_float(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is no number")
     return value
+
+
+def _refuse_half_characters(text: str, tree: Any) -> None:
+    """Refuse half of a surrogate pair, which no file and no terminal could be given."""
+    if "\\u" in text:
+        try:
+            json.dumps(tree, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{error.object[error.start]!r} is half of a character") from None
 
 
 _JSON = json.JSONDecoder(

@@ -133,6 +133,7 @@ def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
         ('{"a": 1e999}', ": no JSON that can be used: 1e999 is no number"),
         ('{"a": 12345678901234567890}', ": no JSON that can be used: a whole number of 20 digits"),
         ('{"a":\n oops}', ":2: no JSON: Expecting value at column 2"),
+        ('{"a": "\\ud83d"}', ": no JSON that can be used: '\\ud83d' is half of a character"),
         ("[" * 100_000, ": values nested too deeply to read"),
     ],
 )
@@ -148,6 +149,11 @@ def test_json_texts_run_together_keep_their_lines(tmp_path: Path) -> None:
     documents = list(load_json_sequence(path))
     assert [document.tree for document in documents] == [[1, 2], [{"a": 3}], 4]
     assert [documents[0].line(1), documents[1].line(0, "a"), documents[2].line()] == [2, 3, 6]
+
+
+def test_both_halves_of_a_character_are_one(tmp_path: Path) -> None:
+    """Escaped as JSON escapes what lies beyond 16 bits."""
+    assert loaded(tmp_path, '{"a": "\\ud83d\\ude00"}', "file.json").tree == {"a": "\U0001f600"}
 
 
 def test_a_broken_json_text_is_refused_with_its_line_in_the_file(tmp_path: Path) -> None:
