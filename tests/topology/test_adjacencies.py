@@ -1,0 +1,60 @@
+"""Neighbour tables joined: told once or twice, a link is one cable, and what the ends disagree about is a finding."""
+
+from foundation.records import Confidence, Severity
+from topology.fabric import NodeKind
+from topology.importers.adjacencies import Adjacency, join_adjacencies
+from topology.importers.cabling import Cabling, Imported
+
+
+def joined(*adjacencies: Adjacency, reporters: tuple[str, ...] = ()) -> Imported:
+    """Join adjacencies between the hosts a and b."""
+    cabling = Cabling("lab")
+    for name in ("a", "b"):
+        cabling.add_node(name, NodeKind.HOST, where="here")
+    join_adjacencies(cabling, adjacencies, reporters=reporters, confidence=Confidence.MEASURED)
+    return cabling.finish()
+
+
+def told(here: str, there: str, **more: int) -> Adjacency:
+    """Return an adjacency between port 1 of two nodes."""
+    return Adjacency(here=(here, "1"), there=(there, "1"), where=f"table of {here}", **more)
+
+
+def test_a_link_told_from_both_ends_is_one_cable() -> None:
+    """Without rate and length the defaults are noted, once for the link."""
+    imported = joined(told("a", "b"), told("b", "a"), reporters=("a", "b"))
+    assert imported.fabric.num_ports == 2
+    assert imported.findings == ()
+    assert imported.notes == (
+        "links without a speed, taken to run at 100 Gbps: 1",
+        "links without a cable length, taken as 10 m: 1",
+    )
+
+
+def test_what_one_end_tells_counts_for_both() -> None:
+    """a knows the rate, b the length: 3 m are 15 ns."""
+    imported = joined(told("a", "b", rate_bps=400 * 10**9), told("b", "a", cable_mm=3000))
+    assert set(imported.fabric.port_rate_bps_P.tolist()) == {400 * 10**9}
+    assert set(imported.fabric.port_delay_ps_P.tolist()) == {15_000}
+    assert imported.notes == ()
+
+
+def test_silence_of_a_reporter_is_a_finding() -> None:
+    """b's table was read and does not have the link; where it was not read, nothing follows."""
+    assert joined(told("a", "b"), reporters=("a",)).findings == ()
+    (finding,) = joined(told("a", "b"), reporters=("a", "b")).findings
+    assert (finding.id, finding.severity, finding.confidence) == (
+        "cabling.one-sided",
+        Severity.WARNING,
+        Confidence.MEASURED,
+    )
+    assert (finding.entity, finding.actual, finding.evidence) == ("a:1 -> b:1", "only a tells of it", ("table of a",))
+
+
+def test_two_speeds_are_a_finding_and_the_lower_is_taken() -> None:
+    """100 Gbps at one end, 400 Gbps at the other."""
+    imported = joined(told("a", "b", rate_bps=100 * 10**9), told("b", "a", rate_bps=400 * 10**9))
+    (finding,) = imported.findings
+    assert (finding.id, finding.severity) == ("cabling.speed-mismatch", Severity.ERROR)
+    assert finding.actual == "100 Gbps at a:1 and 400 Gbps at b:1"
+    assert set(imported.fabric.port_rate_bps_P.tolist()) == {100 * 10**9}
