@@ -8,7 +8,7 @@ the bits (a rotation) or other fields do cure it; two CRCs of one polynomial, or
 functions.
 
 The test takes the two hashes as they are: it draws many headers, sorts them by what the lower switch chooses, and
-counts the next hops that each lot reaches at the upper one. One that can be reached is missed with a chance of exp(-64).
+counts the next hops that each lot reaches at the upper one. One within reach is missed with a chance of exp(-64).
 
 Source: the number theory is elementary; that seeds may not help follows from the linearity of CRCs (`hashing.crc`).
 """
