@@ -1,0 +1,66 @@
+"""From a log of NCCL to the flows it opened between hosts.
+
+Each connection opens NCCL_IB_QPS_PER_CONNECTION queue pairs, and its data take all of them, in turn or split
+(NCCL_IB_SPLIT_DATA_ON_QPS): the flows are the same, so that setting changes none of them. Numbers and source ports are
+exact where the log has them and UNKNOWN elsewhere.
+
+Source: NCCL user guide, environment variables.
+"""
+
+from collections.abc import Iterator
+
+from collectives.nccl.connections import Connection, find_connections
+from collectives.nccl.log import NcclLog
+from collectives.nccl.queue_pairs import assign_queue_pairs
+from foundation.errors import InputError, Mistake
+from foundation.flows import UNKNOWN, Flow, ObservedFlows, collect
+
+QPS_SETTING = "NCCL_IB_QPS_PER_CONNECTION"
+DEFAULT_QPS = 1
+MAX_QPS = 128
+
+
+def nccl_flows(log: NcclLog, *, qps_per_connection: int | None = None) -> ObservedFlows:
+    """Return one flow for each queue pair, from the rank that sends; `qps_per_connection` overrides the log.
+
+    Raises InputError for a number of queue pairs that NCCL does not allow.
+    """
+    if qps_per_connection is not None and not 1 <= qps_per_connection <= MAX_QPS:
+        found = str(qps_per_connection)
+        raise InputError(Mistake(where="qps_per_connection", found=found, allowed=f"1 to {MAX_QPS}"))
+    connections, notes = find_connections(log)
+    by_host = {host: _qps(log, host) for host in {connection.source.host for connection in connections}}
+    counts = [qps_per_connection or by_host[connection.source.host] for connection in connections]
+    assigned, num_unnumbered = assign_queue_pairs(log, connections, counts)
+    rows = [
+        Flow(
+            source=connection.source,
+            destination=connection.destination,
+            source_qpn=numbers.local,
+            destination_qpn=numbers.remote,
+            origin=_origin(connection),
+        )
+        for connection, queue_pairs in zip(connections, assigned, strict=True)
+        for numbers in queue_pairs
+    ]
+    return collect(rows, [*notes, *_notes(rows, num_unnumbered)])
+
+
+def _qps(log: NcclLog, host: str) -> int:
+    """Return the queue pairs per connection in force on a host; what is no such number is NCCL's default."""
+    value = log.setting(QPS_SETTING, host)
+    is_usable = value is not None and value.isdecimal() and len(value) <= 3 and 1 <= int(value) <= MAX_QPS
+    return int(value) if value is not None and is_usable else DEFAULT_QPS
+
+
+def _origin(connection: Connection) -> str:
+    ranks = f"rank {connection.source_rank} to {connection.destination_rank}"
+    return f"{connection.where}: channel {connection.channel}, {ranks}"
+
+
+def _notes(rows: list[Flow], num_unnumbered: int) -> Iterator[str]:
+    if num_unnumbered:
+        yield f"channels without queue-pair numbers, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: {num_unnumbered}"
+    num_half_known = sum(row.source_qpn != UNKNOWN and row.destination_qpn == UNKNOWN for row in rows)
+    if num_half_known:
+        yield f"queue pairs whose remote number the log does not tell, and so no source port: {num_half_known}"

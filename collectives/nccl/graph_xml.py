@@ -1,0 +1,145 @@
+"""The graphs that NCCL searched on a host: which GPUs each channel passes, in which order, and through which devices.
+
+From NCCL_GRAPH_DUMP_FILE. A channel that leaves the host begins and ends with a network device: it enters through the
+first and leaves through the last. With the order of the hosts this gives the connections between them before anything
+has run: `ring_flows`.
+
+Source: NCCL, src/graph/search.cc (ncclTopoGetXmlFromGraph) and src/include/graph.h (patterns).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from foundation.errors import InputError, Mistake
+from foundation.flows import Endpoint, Flow, ObservedFlows, collect
+from foundation.xml_documents import Element, XmlDocument, load_xml
+
+PATTERNS: Mapping[int, str] = {
+    1: "balanced tree",
+    2: "split tree",
+    3: "tree",
+    4: "ring",
+    5: "NVLS",
+    6: "CollNet direct",
+}
+RING = "ring"
+MAX_MISTAKES = 100
+MAX_NUMBER_DIGITS = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphChannel:
+    """One channel on one host."""
+
+    gpus: tuple[int, ...]  # CUDA devices in order
+    devices: tuple[int, ...]  # network devices: in, out; empty for a graph within the host
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """What one algorithm uses."""
+
+    id: int
+    pattern: str
+    may_cross_rails: bool
+    speed_inside: float  # GB/s of a channel
+    speed_between: float
+    channels: tuple[GraphChannel, ...]
+
+
+def read_graphs(path: Path) -> tuple[Graph, ...]:
+    """Read a graph file; raises InputError with every mistake in it."""
+    document = load_xml(path)
+    if document.root.tag != "graphs":
+        found = f"an element <{document.root.tag}> at the top"
+        raise InputError(Mistake(where=document.where(document.root), found=found, allowed="<graphs>"))
+    reader = _Reader(document)
+    graphs = tuple(reader.graph(element) for element in document.root.each("graph") if not reader.is_full)
+    if reader.mistakes:
+        raise InputError(*reader.mistakes)
+    return graphs
+
+
+def ring_flows(
+    graphs: Sequence[Graph],
+    hosts: Sequence[str],
+    *,
+    device_names: Mapping[int, str],
+    qps_per_connection: int = 1,
+    origin: str = "",
+) -> ObservedFlows:
+    """Return the flows of the ring graphs over hosts that all have these graphs, each host to the next and round.
+
+    `device_names` names the network devices by number; where it does not, a device is `net<number>`.
+    """
+    rows = []
+    rings = [graph for graph in graphs if graph.pattern == RING]
+    for graph in rings:
+        for number, channel in enumerate(graph.channels):
+            if not channel.devices or len(hosts) < 2:
+                continue
+            enter, leave = (
+                device_names.get(device, f"net{device}") for device in (channel.devices[0], channel.devices[-1])
+            )
+            for place, host in enumerate(hosts):
+                flow = Flow(
+                    source=Endpoint(host=host, device=leave),
+                    destination=Endpoint(host=hosts[(place + 1) % len(hosts)], device=enter),
+                    origin=f"{origin}:{channel.line}: ring channel {number}",
+                )
+                rows.extend([flow] * qps_per_connection)
+    notes = [] if rows or len(hosts) < 2 else ["no ring of these graphs leaves its host"]
+    return collect(rows, notes)
+
+
+class _Reader:
+    """Reads the elements of one document."""
+
+    def __init__(self, document: XmlDocument) -> None:
+        self.document = document
+        self.mistakes: list[Mistake] = []
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.mistakes) >= MAX_MISTAKES
+
+    def graph(self, element: Element) -> Graph:
+        number = self._number(element, "pattern")
+        if number not in PATTERNS and "pattern" in element.attributes:
+            allowed = ", ".join(f"{known} ({name})" for known, name in PATTERNS.items())
+            self._mistake(element, f"pattern {number}", allowed)
+        return Graph(
+            id=self._number(element, "id"),
+            pattern=PATTERNS.get(number, ""),
+            may_cross_rails=element.attributes.get("crossnic", "0") != "0",
+            speed_inside=self._speed(element, "speedintra"),
+            speed_between=self._speed(element, "speedinter"),
+            channels=tuple(self._channel(channel) for channel in element.each("channel")),
+        )
+
+    def _channel(self, element: Element) -> GraphChannel:
+        return GraphChannel(
+            gpus=tuple(self._number(gpu, "dev") for gpu in element.each("gpu")),
+            devices=tuple(self._number(net, "dev") for net in element.each("net")),
+            line=element.line,
+        )
+
+    def _number(self, element: Element, name: str) -> int:
+        text = element.attributes.get(name, "")
+        if not (text.isdecimal() and text.isascii() and len(text) <= MAX_NUMBER_DIGITS):
+            self._mistake(element, f"{name} {text[:40]!r}" if text else f"no {name}", "a whole number")
+            return 0
+        return int(text)
+
+    def _speed(self, element: Element, name: str) -> float:
+        text = element.attributes.get(name, "0")
+        whole, _, rest = text.partition(".")
+        if not (whole + rest).isdecimal() or not text.isascii() or len(text) > 2 * MAX_NUMBER_DIGITS:
+            self._mistake(element, f"{name} {text[:40]!r}", "a number")
+            return 0.0
+        return float(text)
+
+    def _mistake(self, element: Element, found: str, allowed: str) -> None:
+        self.mistakes.append(Mistake(where=self.document.where(element), found=found, allowed=allowed))

@@ -1,0 +1,122 @@
+"""A log of NCCL (NCCL_DEBUG=INFO), or those of several hosts together, as the facts in it.
+
+Ranks are numbers within a communicator, and a channel's message does not say which. The communicator that a process
+last began to initialise on the same GPU is taken.
+
+Left out: CollNet, NVLS and multicast; TRACE messages.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from collectives.nccl.log_facts import (
+    ChannelFact,
+    DeviceFact,
+    EnvironmentFact,
+    Fact,
+    HandshakeFact,
+    NeighbourFact,
+    QueuePairFact,
+    RankFact,
+    RingFact,
+    TreeFact,
+    VersionFact,
+    WarningFact,
+    read_facts,
+)
+from collectives.nccl.log_lines import NOBODY, read_log_lines
+from foundation.errors import InputError, Mistake
+
+MAX_FACTS = 2_000_000
+NO_COMMUNICATOR = ""  # where it is not told
+
+Kind = TypeVar("Kind")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NcclLog:
+    """All facts of each kind, in the order in which they were written."""
+
+    num_messages: int
+    versions: tuple[VersionFact, ...]
+    ranks: tuple[RankFact, ...]
+    devices: tuple[DeviceFact, ...]
+    channels: tuple[ChannelFact, ...]
+    communicators: tuple[str, ...]  # one for each of `channels`
+    rings: tuple[RingFact, ...]
+    neighbours: tuple[NeighbourFact, ...]
+    trees: tuple[TreeFact, ...]
+    environment: tuple[EnvironmentFact, ...]
+    queue_pairs: tuple[QueuePairFact, ...]
+    handshakes: tuple[HandshakeFact, ...]
+    warnings: tuple[WarningFact, ...]
+
+    def host_of_rank(self) -> dict[tuple[str, int], str]:
+        """Return the host of each (communicator, rank); NO_COMMUNICATOR has the ranks that are on one host in all."""
+        hosts: dict[tuple[str, int], str] = {}
+        anywhere: dict[int, set[str]] = defaultdict(set)
+        for fact in self.ranks:
+            hosts[fact.communicator, fact.rank] = fact.host
+            anywhere[fact.rank].add(fact.host)
+        return hosts | {(NO_COMMUNICATOR, rank): min(names) for rank, names in anywhere.items() if len(names) == 1}
+
+    def setting(self, name: str, host: str) -> str | None:
+        """Return what a setting was on a host, or on any where that host says nothing of it; None where none does."""
+        values = {fact.host: fact.value for fact in self.environment if fact.name == name}
+        return values.get(host, next(iter(values.values()), None))
+
+
+def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
+    """Read the logs of one job; raises InputError where they hold no message of NCCL's."""
+    facts: list[Fact] = []
+    num_messages = 0
+    for path in paths:
+        for line in read_log_lines(path):
+            num_messages += line.host != NOBODY
+            facts.extend(read_facts(line))
+            if len(facts) > MAX_FACTS:
+                found, next_step = f"more than {MAX_FACTS:,} facts", "give the part of the log up to the first step"
+                raise InputError(Mistake(where=line.where, found=found, next_step=next_step))
+    if not num_messages:
+        raise InputError(
+            Mistake(
+                where=", ".join(str(path) for path in paths),
+                found="no message of NCCL",
+                allowed="lines with `host:pid:tid [gpu] NCCL INFO ...`",
+                next_step="run the job with NCCL_DEBUG=INFO",
+            )
+        )
+    return NcclLog(
+        num_messages=num_messages,
+        versions=_of_kind(facts, VersionFact),
+        ranks=_of_kind(facts, RankFact),
+        devices=_of_kind(facts, DeviceFact),
+        channels=_of_kind(facts, ChannelFact),
+        communicators=_communicators(facts),
+        rings=_of_kind(facts, RingFact),
+        neighbours=_of_kind(facts, NeighbourFact),
+        trees=_of_kind(facts, TreeFact),
+        environment=_of_kind(facts, EnvironmentFact),
+        queue_pairs=_of_kind(facts, QueuePairFact),
+        handshakes=_of_kind(facts, HandshakeFact),
+        warnings=_of_kind(facts, WarningFact),
+    )
+
+
+def _of_kind(facts: Sequence[Fact], kind: type[Kind]) -> tuple[Kind, ...]:
+    return tuple(fact for fact in facts if isinstance(fact, kind))
+
+
+def _communicators(facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Return the communicator of each channel's message."""
+    latest: dict[tuple[str, int, int], str] = {}  # of a process on a GPU
+    found = []
+    for fact in facts:
+        if isinstance(fact, RankFact) and fact.communicator:
+            latest[fact.host, fact.pid, fact.gpu] = fact.communicator
+        elif isinstance(fact, ChannelFact):
+            found.append(latest.get((fact.host, fact.pid, fact.gpu), NO_COMMUNICATOR))
+    return tuple(found)

@@ -1,0 +1,68 @@
+"""The lines of a log with NCCL_DEBUG set: who wrote each message, where it stands, and what it says.
+
+A message begins with `host:pid:tid [gpu] NCCL INFO`. Anything may stand before it: a time in any format that
+NCCL_DEBUG_TIMESTAMP_FORMAT allows, the tag of a launcher. Processes that share a terminal write into each other's
+lines, so one line may hold several messages; lines without any belong to somebody else and are handed on as they are.
+
+Source: NCCL 2.30, src/debug.cc; NCCL user guide, NCCL_DEBUG and NCCL_DEBUG_TIMESTAMP_FORMAT.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from foundation.errors import InputError, Mistake
+
+MAX_LINE_BYTES = 2**16  # what is longer is cut into pieces of this length
+NOBODY = ""
+
+_PREFIX = re.compile(
+    r"(?P<host>[^\s:<>\[\]]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[(?P<gpu>-?\d{1,4})\] "
+    r"(?:\S{1,200}:\d{1,6} (?:\(\w{1,200}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|ABORT) "
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogLine:
+    """One message, or one line of somebody else's with `host` NOBODY."""
+
+    host: str
+    pid: int
+    tid: int
+    gpu: int  # CUDA device of the thread
+    level: str
+    message: str
+    where: str  # file:line
+
+
+def read_log_lines(path: Path) -> Iterator[LogLine]:
+    """Yield the messages of a file in order; raises InputError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            is_continued = False
+            while raw := file.readline(MAX_LINE_BYTES):
+                number += not is_continued
+                is_continued = not raw.endswith(b"\n")
+                yield from split_line(raw.decode(errors="replace").rstrip("\r\n"), f"{path}:{number}")
+    except OSError as error:
+        raise InputError(Mistake(where=str(path), found=f"not readable ({error.strerror})")) from error
+
+
+def split_line(text: str, where: str) -> Iterator[LogLine]:
+    """Yield what a line holds: the text before the first prefix, and each message up to the next prefix."""
+    matches = list(_PREFIX.finditer(text))
+    ends = [*(match.start() for match in matches), len(text)]
+    if before := text[: ends[0]].strip():
+        yield LogLine(host=NOBODY, pid=0, tid=0, gpu=0, level="", message=before, where=where)
+    for match, end in zip(matches, ends[1:], strict=True):
+        yield LogLine(
+            host=match["host"],
+            pid=int(match["pid"]),
+            tid=int(match["tid"]),
+            gpu=int(match["gpu"]),
+            level=match["level"],
+            message=text[match.end() : end].strip(),
+            where=where,
+        )
