@@ -43,14 +43,14 @@ class Observations:
 
     def add(self, reply: Reply) -> None:
         """Take a reply, unless it is about a probe that was never sent."""
-        flow, distance, _ = reply.probe
-        if flow not in self._responders or distance > self.distance:
+        flow = reply.probe.flow
+        if flow not in self._responders or reply.probe.distance > self.distance:
             return
         self.num_replies += 1
-        self._responders[flow].setdefault(distance, set()).add(reply.responder_ipv4)
-        if reply.kind is not ReplyKind.EXPIRED and (flow not in self._end or distance < self._end[flow][0]):
-            self._end[flow] = (distance, reply.kind)
-        if distance == self.distance or flow in self._end:
+        self._responders[flow].setdefault(reply.distance, set()).add(reply.responder_ipv4)
+        if reply.kind is not ReplyKind.EXPIRED and (flow not in self._end or reply.distance < self._end[flow][0]):
+            self._end[flow] = (reply.distance, reply.kind)
+        if reply.distance == self.distance or flow in self._end:
             self._waiting.discard(flow)
 
     @property

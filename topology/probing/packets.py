@@ -3,7 +3,8 @@
 A probe is a whole RoCEv2 packet, so that a switch which hashes the queue-pair number behind the UDP header finds one.
 It asks for nothing: an unreliable datagram to a queue pair that nobody is expected to own, with a key of zero, which a
 responder drops without a word. Its distance and attempt stand in the IPv4 identification, which no ECMP hash reads and
-every reply quotes; so a reply says by itself which probe it answers, however late or often it comes.
+every reply quotes; so a reply says by itself which probe it answers, however late or often it comes. A target that
+answers quotes the time to live that was left, from which its true distance follows, even if it was silent at first.
 
 Source: RFC 792 (time exceeded, destination unreachable; a reply quotes the IPv4 header and eight bytes more); RFC 1812,
 4.3.2.3; InfiniBand Architecture Specification vol. 1, 9.2.1 (opcodes) and 9.6 (what a responder drops).
@@ -32,7 +33,7 @@ UD_SEND_ONLY = 0x64
 DATAGRAM_HEADER = bytes(8)  # queue key and source queue pair, both 0
 PROBE_BYTES = IPV4_BYTES + UDP_BYTES + BTH_BYTES + len(DATAGRAM_HEADER) + ICRC_BYTES
 
-_IPV4_START = struct.Struct(">BxHHxxBBxxII")  # version and length, total, identification, TTL, protocol, addresses
+_IPV4_START = struct.Struct(">BxxxHxxBBxxII")  # version and length, identification, TTL, protocol, addresses
 _ICMP_BYTES = 8
 _PROTOCOL_ICMP, _PROTOCOL_UDP = 1, 17
 _UNREACHABLE, _TIME_EXCEEDED = 3, 11
@@ -60,6 +61,7 @@ class Reply:
     """An ICMP message about one of our probes."""
 
     probe: Probe
+    distance: int  # of the responder; a target may be nearer than the probe could have gone
     responder_ipv4: int
     kind: ReplyKind
 
@@ -88,27 +90,32 @@ def parse_reply(datagram: bytes) -> Reply | None:
         return None
     message_type, code = header.payload[:2]
     kind = _kind(message_type, code)
-    probe = _quoted_probe(header.payload[_ICMP_BYTES:])
-    if kind is None or probe is None:
+    quoted = _read_ipv4(header.payload[_ICMP_BYTES:], _PROTOCOL_UDP)
+    probe = _probe_of(quoted) if quoted else None
+    if kind is None or quoted is None or probe is None:
         return None
-    return Reply(probe=probe, responder_ipv4=header.source_ipv4, kind=kind)
+    distance = probe.distance
+    if kind is ReplyKind.ARRIVED and 1 <= quoted.time_to_live <= probe.distance:
+        distance -= quoted.time_to_live - 1
+    return Reply(probe=probe, distance=distance, responder_ipv4=header.source_ipv4, kind=kind)
 
 
 class _Ipv4(NamedTuple):
     source_ipv4: int
     destination_ipv4: int
     identification: int
+    time_to_live: int
     payload: bytes
 
 
 def _read_ipv4(datagram: bytes, protocol: int) -> _Ipv4 | None:
     if len(datagram) < IPV4_BYTES:
         return None
-    version, _, identification, _, found_protocol, source, destination = _IPV4_START.unpack_from(datagram)
+    version, identification, time_to_live, found_protocol, source, destination = _IPV4_START.unpack_from(datagram)
     header_bytes = (version & 0xF) * 4
     if version >> 4 != 4 or header_bytes < IPV4_BYTES or found_protocol != protocol:
         return None
-    return _Ipv4(source, destination, identification, datagram[header_bytes:])
+    return _Ipv4(source, destination, identification, time_to_live, datagram[header_bytes:])
 
 
 def _kind(message_type: int, code: int) -> ReplyKind | None:
@@ -119,12 +126,11 @@ def _kind(message_type: int, code: int) -> ReplyKind | None:
     return ReplyKind.ARRIVED if code == _PORT_UNREACHABLE else ReplyKind.REFUSED
 
 
-def _quoted_probe(quoted: bytes) -> Probe | None:
-    header = _read_ipv4(quoted, _PROTOCOL_UDP)
-    if header is None or len(header.payload) < UDP_BYTES:
+def _probe_of(quoted: _Ipv4) -> Probe | None:
+    if len(quoted.payload) < UDP_BYTES:
         return None
-    source_port, destination_port = struct.unpack_from(">HH", header.payload)
-    attempt, distance = divmod(header.identification, 1 << 8)
+    source_port, destination_port = struct.unpack_from(">HH", quoted.payload)
+    attempt, distance = divmod(quoted.identification, 1 << 8)
     if destination_port != UDP_PORT or not 1 <= distance <= MAX_DISTANCE:
         return None
-    return Probe(ProbeFlow(header.source_ipv4, header.destination_ipv4, source_port), distance, attempt)
+    return Probe(ProbeFlow(quoted.source_ipv4, quoted.destination_ipv4, source_port), distance, attempt)
