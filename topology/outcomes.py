@@ -14,11 +14,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.collisions import FULL, CollisionReport, find_collisions
-from topology.estimates import Estimate, estimate_mean, estimate_share
-from topology.fabric import Fabric, IntArray
+from topology.collisions import FULL, CollisionReport, analyze_collisions, find_collisions
+from topology.estimates import Estimate, estimate_mean, estimate_share, exactly_known
+from topology.fabric import Fabric
 from topology.hashing import HashSpec
-from topology.network import QueuePairs
+from topology.network import Network, QueuePairs
 from topology.routing import data_headers, route
 from topology.walking import Routes
 
@@ -83,6 +83,17 @@ class Outcome:
     slowest_connection_bps: Estimate
 
 
+def measure_network(network: Network) -> Outcome:
+    """Return what collisions cost in a network whose paths are known: every figure without uncertainty."""
+    report = analyze_collisions(network)
+    measured = SeedOutcomes.of([_measure(report, network.queue_pairs)]).responses()
+    return Outcome(
+        num_seeds=1,
+        worst_load_fraction_p99=report.worst_load_fraction,
+        **{name: exactly_known(float(value_S[0])) for name, value_S in measured.items()},
+    )
+
+
 def measure_seeds(
     fabric: Fabric,
     queue_pairs: QueuePairs,
@@ -96,27 +107,27 @@ def measure_seeds(
     route(fabric, queue_pairs, hash_spec, is_failed_P=is_failed_P)  # refuses what no seed can route
     routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
     headers = data_headers(fabric, queue_pairs)
-    ends_2Q = np.stack([queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q])
-    connection_Q = np.unique(ends_2Q, axis=1, return_inverse=True)[1].ravel()
     rows = []
     for number, seed in enumerate(seeds, start=1):
         port_QH = routes.paths(headers, replace(hash_spec, seed=seed))
-        report = find_collisions(fabric, queue_pairs, port_QH)
-        rows.append(_measure(report, connection_Q, len(np.unique(queue_pairs.source_nic_Q))))
+        rows.append(_measure(find_collisions(fabric, queue_pairs, port_QH), queue_pairs))
         if progress:
             progress(number / len(seeds))
     return SeedOutcomes.of(rows)
 
 
-def _measure(report: CollisionReport, connection_Q: IntArray, num_senders: int) -> tuple[float, ...]:
+def _measure(report: CollisionReport, queue_pairs: QueuePairs) -> tuple[float, ...]:
     """Return a row of SeedOutcomes; a network without traffic loses nothing."""
-    if not len(connection_Q):
+    if not len(queue_pairs):
         return 0.0, 1.0, 1.0, 0.0, 0.0
     rate_bps_Q = report.fair_rates()
+    num_nics = 1 + int(max(queue_pairs.source_nic_Q.max(), queue_pairs.destination_nic_Q.max()))
+    ends_Q = queue_pairs.source_nic_Q * num_nics + queue_pairs.destination_nic_Q
+    connection_Q = np.unique(ends_Q, return_inverse=True)[1]
     return (
         report.worst_load_fraction,
         float(rate_bps_Q.sum() / report.demand_bps_Q.sum()),
         float((rate_bps_Q / report.demand_bps_Q).min()),
-        float(rate_bps_Q.sum() / num_senders),
+        float(rate_bps_Q.sum() / len(np.unique(queue_pairs.source_nic_Q))),
         float(np.bincount(connection_Q, rate_bps_Q).min()),
     )

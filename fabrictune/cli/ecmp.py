@@ -1,5 +1,6 @@
 """`fabrictune ecmp`: which links the hash gives more flows than they carry, why, and what would help."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import (
+    MAX_SEEDS,
     fail_on_option,
     json_option,
     out_option,
@@ -17,7 +19,7 @@ from fabrictune.cli.options import (
     scenario_argument,
     seeds_option,
 )
-from fabrictune.cli.outcomes import print_effects, print_outcomes, rows_of
+from fabrictune.cli.outcomes import print_effects, print_outcomes, print_steps, rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 
@@ -157,6 +159,45 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     print_outcomes("design", record.tables["designs"], has_legend=not quiet)
     print_effects(record.tables["effects"])
     print_lines([f"record: {directory}"])
+
+
+@ecmp.command()
+@scenario_argument
+@click.option(
+    "--seeds",
+    type=click.IntRange(2, MAX_SEEDS),
+    default=20,
+    show_default=True,
+    help="Hash seeds over which each step is measured.",
+)
+@out_option
+@quiet_option
+@json_option
+def plan(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json: bool) -> None:
+    """Propose what would make the flows of SCENARIO collide less, with the gain each step is expected to bring.
+
+    Tries a rank-to-host placement, more queue pairs a connection, hash seeds for each tier, and UDP source ports. The
+    record holds `placement.csv` (rank, host, gpu, nic) and `source_ports.csv` (for mlx5dv_modify_qp_udp_sport).
+
+    \b
+    Example:
+      fabrictune ecmp plan scenarios/demo-interleaved.yaml --out runs/plan
+    """
+    from fabrictune.scenario.planning import plan_scenario, write_plan
+    from fabrictune.scenario.reading import load_scenario
+
+    checked = load_scenario(scenario)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
+        record = plan_scenario(checked, num_seeds=seeds, progress=progress)
+    files = write_plan(record, out or Path("runs") / f"{checked.name}-plan")
+    steps = record.tables["steps"]
+    if as_json:
+        print_json({"files": [str(file) for file in files], "changes": record.run["changes"], "steps": rows_of(steps)})
+        return
+    print_lines([checked.headline])
+    print_steps(steps, has_legend=not quiet)
+    print_lines(f"set {key}: {json.dumps(value)}" for key, value in record.run["changes"].items())
+    print_lines(f"file: {file}" for file in files)
 
 
 def _print_explanation(explanation: "LinkExplanation") -> None:

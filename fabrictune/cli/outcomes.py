@@ -18,7 +18,8 @@ EFFECT_HEADINGS = {
 LEGEND = (
     "P(overload): that any link is asked for more than it carries, and the ends of its interval. worst load: demand",
     "over rate of the worst link, on average and at the 99th percentile of seeds. throughput, slowest flow: max-min",
-    "fair share of what is asked for. slowest connection: all queue pairs between two NICs. ±: half of the 95 % interval.",
+    "fair share of what is asked for. slowest connection: all queue pairs between two NICs. ±: half of the 95 %",
+    "confidence interval.",
 )
 
 
@@ -36,6 +37,19 @@ def print_effects(effects: Columns) -> None:
     cell = {(row["effect"], row["metric"]): _effect_cell(row) for row in rows_of(effects)}
     rows = [(name, *(cell[name, metric] for metric in EFFECT_HEADINGS)) for name in names]
     print_table(("effect on", *EFFECT_HEADINGS.values()), rows)
+
+
+def print_steps(steps: Columns, *, has_legend: bool) -> None:
+    """Print the steps of a plan: what was tried, whether it is part of the plan, and what it came to."""
+    rows = [
+        (name, "yes" if is_taken else "no", "known" if knows else "any", *_cells(steps, row))
+        for row, (name, is_taken, knows) in enumerate(
+            zip(*(steps[column].tolist() for column in ("step", "is_taken", "knows_seeds")), strict=True)
+        )
+    ]
+    print_table(("step", "taken", "seeds", *HEADINGS), rows)
+    if has_legend:
+        print_lines(["", f"{int(steps['num_seeds'][0])} seeds where they are any", *LEGEND, ""])
 
 
 def rows_of(columns: Columns) -> list[dict[str, Any]]:

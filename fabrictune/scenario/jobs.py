@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from collectives.expansion import ExpansionSpec
+from fabrictune.scenario.binding import NOT_A_KEY
 from foundation.errors import InputError, Mistake, choose
 from foundation.layout import Axis, ParallelLayout
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
@@ -24,6 +25,7 @@ class JobSpec:
     placement_seed: int = field(default=0, metadata={"help": "of the random placement"})
     gpus_per_host: int | None = field(default=None, metadata={"help": "as many as a host has NICs"})
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec, metadata={"help": "requests to messages"})
+    planned: Placement | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)  # instead of these
 
     def __post_init__(self) -> None:
         choose(self.placement, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
@@ -34,6 +36,8 @@ class JobSpec:
 
     def place_on(self, fabric: Fabric) -> Placement:
         """Return where each rank runs; raises InputError where the fabric is too small."""
+        if self.planned is not None:
+            return self.planned
         gpus_per_host, seed = self.num_gpus_of_host(fabric), self.placement_seed
         return place(self.layout, fabric, self.placement, gpus_per_host=gpus_per_host, seed=seed)
 

@@ -5,6 +5,7 @@ A random placement is drawn anew for every seed, since which one a scheduler mak
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fabrictune.scenario.composing import compose_fabric, placed
 from fabrictune.scenario.jobs import JobSpec
@@ -79,6 +80,11 @@ def _queue_pairs(scenario: Scenario, fabric: Fabric, turn: int) -> QueuePairs:
     spec = scenario.traffic.spec
     if isinstance(spec, JobSpec):
         spec = replace(spec, placement_seed=spec.placement_seed + turn)
+    return queue_pairs_of(scenario, fabric, spec)
+
+
+def queue_pairs_of(scenario: Scenario, fabric: Fabric, spec: Any) -> QueuePairs:
+    """Return the queue pairs of the scenario's traffic as another spec of the same kind has it; raises InputError."""
     with placed(scenario, "traffic", spec):
         queue_pairs, _ = TRAFFIC[scenario.traffic.name].make(spec, fabric, scenario.seed)
     return queue_pairs
