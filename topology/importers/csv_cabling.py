@@ -32,7 +32,7 @@ _SIDES = {"a": ("a", "local", "from", "source", "src"), "b": ("b", "z", "remote"
 _PATTERNS = {  # of a column that both sides have; {} is one of the side's names
     "device": ("{}_device", "device_{}", "side_{}_device", "{}_node", "{}_host", "{}_hostname", "{}_switch", "{}"),
     "port": ("{}_port", "port_{}", "{}_interface", "interface_{}", "side_{}_name", "termination_{}", "{}_if"),
-    "role": ("{}_role", "role_{}", "{}_device_role", "{}_kind"),
+    "role": ("{}_role", "role_{}", "side_{}_role", "{}_device_role", "{}_kind"),
     "termination": ("side_{}_type", "termination_{}_type"),
 }
 COLUMNS: Mapping[str, tuple[str, ...]] = {
