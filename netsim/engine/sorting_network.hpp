@@ -9,10 +9,11 @@ namespace netsim {
 
 namespace detail {
 
+// By value: of std::min and std::max on references g++ 12 makes jumps, mispredicted once a hop.
 inline void order(std::uint64_t& low, std::uint64_t& high) {
-    const std::uint64_t least = std::min(low, high);
-    high = std::max(low, high);
-    low = least;
+    const std::uint64_t a = low, b = high;
+    low = a < b ? a : b;
+    high = a < b ? b : a;
 }
 
 inline void pad(std::uint64_t* keys, std::uint32_t count, std::uint32_t width) {
