@@ -17,6 +17,7 @@ from topology.fabric import NO_NIC, Fabric, IntArray, NodeKind
 from topology.network import NO_PORT
 
 UNREACHED = -1
+_LAST = np.iinfo(np.int64).max  # sorts behind every port
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,9 +79,7 @@ class SwitchGraph:
         nic_port_A2 = self.nic_port_C2[destination_nic_A]
         exit_A2 = self.fabric.port_peer_P[nic_port_A2]
         is_here_A2 = (nic_port_A2 != NO_PORT) & (self.fabric.port_node_P[exit_A2] == node_A[:, None])
-        exit_A2 = np.where(is_here_A2, exit_A2, self.fabric.num_ports)
-        exit_A2.sort(axis=1)  # port order, and what is not an exit last
-        return np.where(exit_A2 == self.fabric.num_ports, NO_PORT, exit_A2)
+        return _first_ports(exit_A2, is_here_A2)
 
     def departures(self, source_nic_A: IntArray, destination_nic_A: IntArray, distance_S: IntArray) -> IntArray:
         """Return the ports, shape (A, 2), through which flows to one attachment may leave their source NIC.
@@ -96,9 +95,16 @@ class SwitchGraph:
         distance_A2[nic_behind_A2 == destination_nic_A[:, None]] = 0  # a cable from NIC to NIC
         distance_A2[port_A2 == NO_PORT] = far
         nearest_A1 = distance_A2.min(axis=1, keepdims=True)
-        departure_A2 = np.where((distance_A2 == nearest_A1) & (nearest_A1 < far), port_A2, self.fabric.num_ports)
-        departure_A2.sort(axis=1)
-        return np.where(departure_A2 == self.fabric.num_ports, NO_PORT, departure_A2)
+        return _first_ports(port_A2, (distance_A2 == nearest_A1) & (nearest_A1 < far))
+
+
+def _first_ports(port_A2: IntArray, is_kept_A2: NDArray[np.bool_]) -> IntArray:
+    """Return the ports that are kept, in port order, NO_PORT after the last."""
+    first_A, second_A = np.where(is_kept_A2, port_A2, _LAST).T
+    low_A, high_A = np.minimum(first_A, second_A), np.maximum(first_A, second_A)
+    kept_A2 = np.stack([low_A, high_A], axis=1)
+    kept_A2[kept_A2 == _LAST] = NO_PORT
+    return kept_A2
 
 
 def by_attachment(graphs: Sequence[SwitchGraph], destination_nic_F: IntArray) -> Iterator[IntArray]:

@@ -74,9 +74,9 @@ class _Table:
     """The equal-cost ports of every switch towards each attachment of a batch, a slot for each pair."""
 
     port_X: NDArray[np.int32]
-    first_K: IntArray  # K = B * S slots
-    num_choices_K: IntArray
-    distance_K: IntArray  # 0 at a switch of the attachment, which leads straight to the NICs
+    first_K: NDArray[np.int32]  # K = B * S slots
+    num_choices_K: NDArray[np.int32]  # 0 at a switch of the attachment, which leads straight to the NICs
+    distance_K: NDArray[np.int32]
 
     @classmethod
     def of(cls, graph: SwitchGraph, distance_BS: Sequence[IntArray]) -> "_Table":
@@ -84,9 +84,9 @@ class _Table:
         num_choices_K = np.concatenate([choices.num_choices_S for choices in choices_B])
         return cls(
             port_X=np.concatenate([*(choices.port_X for choices in choices_B), np.array([NO_PORT], np.int32)]),
-            first_K=np.cumsum(num_choices_K) - num_choices_K,
+            first_K=(np.cumsum(num_choices_K) - num_choices_K).astype(np.int32),
             num_choices_K=num_choices_K,
-            distance_K=np.concatenate(distance_BS),
+            distance_K=np.concatenate(distance_BS).astype(np.int32),
         )
 
 
@@ -118,15 +118,16 @@ class _Batch:
     def _next_ports(self, hashes: SwitchHashes, active_A: IntArray, node_A: IntArray) -> IntArray:
         """Return the port through which each flow leaves the switch it is at."""
         row_A, slot_A = self.row_W[active_A], self.slot_W[active_A] + self.graph.switch_N[node_A]
-        is_last_A = self.table.distance_K[slot_A] == 0
+        num_choices_A = self.table.num_choices_K[slot_A]
         if hashes.num_buckets is None:
-            choice_A = hashes.choose_among(row_A, node_A, self.table.num_choices_K[slot_A])
+            choice_A = hashes.choose_among(row_A, node_A, num_choices_A)
             port_A: IntArray = self.table.port_X[self.table.first_K[slot_A] + choice_A].astype(np.int64)
         else:
             port_A = self._resilient_ports(hashes, hashes.num_buckets, active_A, node_A)
-        if is_last_A.any():
-            exit_A2 = self.graph.exits(self.destination_nic_W[active_A[is_last_A]], node_A[is_last_A])
-            port_A[is_last_A] = _one_of_two(hashes, row_A[is_last_A], node_A[is_last_A], exit_A2)
+        last_L = np.nonzero(num_choices_A == 0)[0]
+        if len(last_L):
+            exit_L2 = self.graph.exits(self.destination_nic_W[active_A[last_L]], node_A[last_L])
+            port_A[last_L] = _one_of_two(hashes, row_A[last_L], node_A[last_L], exit_L2)
         return port_A
 
     def _resilient_ports(
@@ -148,8 +149,9 @@ class _Batch:
 
 def _one_of_two(hashes: SwitchHashes, row_A: IntArray, node_A: IntArray, port_A2: IntArray) -> IntArray:
     """Return the first of each one or two ports, or the one the hash takes where there are two."""
-    choice_A = hashes.choose_among(row_A, node_A, (port_A2 != NO_PORT).sum(axis=1))
-    ports: IntArray = np.take_along_axis(port_A2, choice_A[:, None], axis=1)[:, 0]
+    num_choices_A = 1 + (port_A2[:, 1] != NO_PORT)
+    choice_A = hashes.choose_among(row_A, node_A, num_choices_A)
+    ports: IntArray = port_A2[np.arange(len(choice_A)), choice_A]
     return ports
 
 
