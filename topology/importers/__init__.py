@@ -81,8 +81,7 @@ def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Impor
     paths = [file for path in paths for file in _files_at(path)]
     missing = [path for path in paths if not path.is_file()]
     if missing or not paths:
-        wheres = [str(path) for path in missing] or ["topology"]
-        raise InputError(*(Mistake(where=where, found="no such file", next_step="check the path") for where in wheres))
+        raise InputError(*(_missing(path) for path in missing or [Path("topology")]))
     if format is not None:
         choose(format, tuple(IMPORTERS), where="format", what="format", error=InputError)
         return IMPORTERS[format].load(paths)
@@ -100,7 +99,12 @@ def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Impor
 
 
 def _files_at(path: Path) -> list[Path]:
-    """Return the files of a folder by name, or the path itself."""
+    """Return the files of a folder by name, or the path itself where it is none or has none."""
     if not path.is_dir():
         return [path]
-    return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    return sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith(".")) or [path]
+
+
+def _missing(path: Path) -> Mistake:
+    found = "a folder without files" if path.is_dir() else "no such file"
+    return Mistake(where=str(path), found=found, next_step="check the path")
