@@ -106,6 +106,22 @@ class NamespaceFabric:
         ports = range(self.fabric.num_ports)
         return "".join(f"{_dotted(self.ipv4_P[port])}\t{self.fabric.port_label(port)}\n" for port in ports)
 
+    def shortest_paths(self, source_nic: int, target_nic: int) -> set[tuple[str, ...]]:
+        """Return every equal-cost path as the ports through which it enters each node on the way, the target last."""
+        fabric = self.fabric
+        first, last = (int(np.argmax(fabric.port_nic_P == nic)) for nic in (source_nic, target_nic))
+        last_switch = int(fabric.port_node_P[fabric.port_peer_P[last]])
+        distance = nx.single_source_shortest_path_length(self._switch_graph(), last_switch)
+        paths = [[int(fabric.port_peer_P[first])]]
+        for steps in reversed(range(distance[int(fabric.port_node_P[paths[0][0]])])):
+            paths = [
+                [*path, int(fabric.port_peer_P[port])]
+                for path in paths
+                for port in np.nonzero(fabric.port_node_P == fabric.port_node_P[path[-1]])[0].tolist()
+                if distance.get(int(fabric.port_node_P[fabric.port_peer_P[port]])) == steps
+            ]
+        return {tuple(fabric.port_label(port) for port in (*path, last)) for path in paths}
+
     def build(self, settings: Mapping[str, Settings]) -> None:
         """Make everything there is to make."""
         nodes = self.fabric.node_name_N
@@ -148,12 +164,7 @@ class NamespaceFabric:
         """Return each node's routes: a host's only link, and a switch's shortest ways to every NIC, all of them."""
         fabric = self.fabric
         next_P = fabric.port_node_P[fabric.port_peer_P]
-        is_switch_N = fabric.node_kind_N == NodeKind.SWITCH
-        graph = nx.Graph(
-            (int(fabric.port_node_P[port]), int(next_P[port]))
-            for port in np.nonzero(is_switch_N[fabric.port_node_P] & is_switch_N[next_P])[0]
-        )
-        graph.add_nodes_from(np.nonzero(is_switch_N)[0].tolist())
+        graph = self._switch_graph()
         routes: list[list[str]] = [[] for _ in range(fabric.num_nodes)]
         for port in np.nonzero(fabric.port_nic_P != NO_NIC)[0].tolist():
             tor = int(next_P[port])
@@ -168,6 +179,15 @@ class NamespaceFabric:
                 ways = " ".join(f"nexthop {self._way(exit_port)}" for exit_port in nearer)
                 routes[switch].append(f"route add {_dotted(self.ipv4_P[port])}/32 {ways}")
         return routes
+
+    def _switch_graph(self) -> "nx.Graph[int]":
+        next_P = self.fabric.port_node_P[self.fabric.port_peer_P]
+        is_switch_N = self.fabric.node_kind_N == NodeKind.SWITCH
+        graph: nx.Graph[int] = nx.Graph()
+        graph.add_nodes_from(np.nonzero(is_switch_N)[0].tolist())
+        for port in np.nonzero(is_switch_N[self.fabric.port_node_P] & is_switch_N[next_P])[0].tolist():
+            graph.add_edge(int(self.fabric.port_node_P[port]), int(next_P[port]))
+        return graph
 
     def _way(self, port: int) -> str:
         peer = int(self.fabric.port_peer_P[port])
