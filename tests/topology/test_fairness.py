@@ -64,6 +64,12 @@ def test_weight_counts_as_so_many_flows() -> None:
     assert max_min_rates([[0]] * 3, [12], weight_Q=[1, 2, 3]).tolist() == [2, 4, 6]
 
 
+def test_a_demand_that_is_met_is_met_to_the_last_bit() -> None:
+    """It is met at the level of demand over weight, which times the weight may be less."""
+    assert 1 / 49 * 49 < 1
+    assert max_min_rates([[0], [0]], [5], [1, np.inf], weight_Q=[49, 1]).tolist() == [1, 4]
+
+
 def test_a_path_twice_through_a_port_takes_twice_of_it() -> None:
     """A loop of one flow beside another on 9: 3 twice, and 3."""
     assert max_min_rates([[0, 0], [0, -1]], [9]).tolist() == [3, 3]

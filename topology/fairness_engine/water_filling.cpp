@@ -91,21 +91,26 @@ void WaterFilling::stop_flows_of_full_ports(double level) {
         const std::uint32_t number = ports_by_level_.top().second;
         ports_by_level_.pop();
         for (std::size_t row = ports_[number].first_flow; row < ports_[number + 1].first_flow; row++) {
-            stop(flow_of_port_[row], level);
+            const std::uint32_t flow = flow_of_port_[row];
+            const double share_bps = static_cast<double>(problem_.weight[flow]) * level;
+            stop(flow, std::min(share_bps, problem_.demand_bps[flow]));
         }
     }
 }
 
 void WaterFilling::stop_satisfied_flows(double level) {
-    for (; next_demand_level() <= level; next_demand_++) stop(demands_[next_demand_].second, level);
+    for (; next_demand_level() <= level; next_demand_++) {
+        const std::uint32_t flow = demands_[next_demand_].second;
+        stop(flow, problem_.demand_bps[flow]);
+    }
 }
 
-void WaterFilling::stop(std::uint32_t flow, double level) {
+void WaterFilling::stop(std::uint32_t flow, double rate_bps) {
     if (has_stopped_[flow]) return;
     has_stopped_[flow] = true;
     num_rising_--;
+    rate_bps_[flow] = rate_bps;
     const std::int64_t weight = problem_.weight[flow];
-    rate_bps_[flow] = std::min(static_cast<double>(weight) * level, problem_.demand_bps[flow]);
     for (const std::int32_t port : path(flow)) {
         if (port == NO_PORT) continue;
         if (ports_[port].stopping_weight == 0) stopping_ports_.push_back(port);

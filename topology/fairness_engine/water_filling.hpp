@@ -49,7 +49,7 @@ class WaterFilling {
     double next_demand_level() const;
     void stop_flows_of_full_ports(double level);
     void stop_satisfied_flows(double level);
-    void stop(std::uint32_t flow, double level);
+    void stop(std::uint32_t flow, double rate_bps);
     void settle(double level);
 
     Problem problem_;
