@@ -6,8 +6,7 @@ up, so switches have 64 ports of 800 Gbps (51.2 Tbps).
 
 Left out, since it is not published: the number of servers (here MegaScale's 1,536), pods and cores (as in `megascale`).
 
-Source: "Barre: Empowering Simplified and Versatile Programmable Congestion Control in High-Speed AI Clusters",
-USENIX ATC'25.
+Source: Peng et al., the paper on the Barre congestion control, USENIX ATC'25.
 """
 
 from dataclasses import dataclass

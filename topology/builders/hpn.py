@@ -13,8 +13,8 @@ aggregation switches, which hash between them. With `planes: 16` every rail is o
 Left out, since it is not published: the number of cores and whether planes meet there (here they do not), the front-end
 network, and the lengths of cables.
 
-Source: Qian et al., "Alibaba HPN: A Data Center Network for Large Language Model Training", SIGCOMM'24, sections 3, 5
-and 6, tables 2 and 4.
+Source: Qian et al., "Alibaba HPN: A Data Center Network for Large Language Model Training", SIGCOMM'24, sections 3 and
+5.1, tables 2 and 4.
 """
 
 from dataclasses import dataclass
