@@ -1,8 +1,9 @@
 """What would make a scenario's flows collide less, step by step: placement, queue pairs, seeds per tier, source ports.
 
 Each step starts from what the steps before it decided, is measured beside what was there, and is taken only if more of
-the traffic gets through or the slowest flow gains, and neither loses. Placement and queue pairs need no knowledge of the switches' hash and are measured over many
-seeds; tier seeds and source ports are for the hash and the seeds that the scenario has, and are measured under these.
+the traffic gets through or the slowest flow gains, and neither loses. Placement and queue pairs need no knowledge of
+the switches' hash and are measured over many seeds; tier seeds and source ports are for the hash and the seeds that the
+scenario has, and are measured under these.
 """
 
 import csv

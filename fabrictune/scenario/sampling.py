@@ -60,18 +60,17 @@ def _sample(variant: Variant, num_seeds: int, progress: Callable[[float], None] 
     seeds = range(first, first + num_seeds)
     spec = scenario.traffic.spec
     is_redrawn = isinstance(spec, JobSpec) and spec.placement == RANDOM
-    parts = []
-    for turn in range(num_seeds if is_redrawn else 1):
-        parts.append(
-            measure_seeds(
-                fabric,
-                _queue_pairs(scenario, fabric, turn),
-                scenario.routing,
-                seeds[turn : turn + 1] if is_redrawn else seeds,
-                is_failed_P=is_failed_P,
-                progress=_share(progress, turn, num_seeds) if is_redrawn else progress,
-            )
+    parts = [
+        measure_seeds(
+            fabric,
+            _queue_pairs(scenario, fabric, turn),
+            scenario.routing,
+            seeds[turn : turn + 1] if is_redrawn else seeds,
+            is_failed_P=is_failed_P,
+            progress=_share(progress, turn, num_seeds) if is_redrawn else progress,
         )
+        for turn in range(num_seeds if is_redrawn else 1)
+    ]
     return SeedOutcomes.joined(parts)
 
 
