@@ -17,8 +17,8 @@ from foundation.errors import InputError, Mistake
 MAX_LINE_BYTES = 2**16  # what is longer is cut into pieces of this length
 NOBODY = ""
 
-_PREFIX = re.compile(
-    r"(?P<host>[^\s:<>\[\]]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[(?P<gpu>-?\d{1,4})\] "
+_PREFIX = re.compile(  # a host begins where a word does, so that a long word is tried once and not at each letter
+    r"(?<![^\s:<>\[\]])(?P<host>[^\s:<>\[\]]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[(?P<gpu>-?\d{1,4})\] "
     r"(?:\S{1,200}:\d{1,6} (?:\(\w{1,200}\) )?)?NCCL (?P<level>INFO|WARN|TRACE|ABORT) "
 )
 

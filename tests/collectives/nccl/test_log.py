@@ -1,0 +1,208 @@
+"""Messages of NCCL in every wording, whoever writes between them, become facts with file and line."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collectives.nccl.log import NcclLog, read_nccl_log
+from collectives.nccl.log_facts import gid_ipv4, read_facts
+from collectives.nccl.log_lines import LogLine, split_line
+from foundation.errors import InputError
+from foundation.flows import UNKNOWN, ipv4_text
+
+
+def read(tmp_path: Path, *lines: str) -> NcclLog:
+    path = tmp_path / "nccl.log"
+    path.write_text("\n".join(lines) + "\n")
+    return read_nccl_log([path])
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "[2026-01-31 23:59:59] ",
+        "[2026-01-31 23:59:59.123456] ",
+        "[1,0]<stdout>:",
+        "0: Jan 31 23:59:59 ",
+    ],
+)
+def test_a_message_is_found_behind_any_time_or_tag(before: str) -> None:
+    """Both default forms of a time, a launcher's tag, a time of the user's own format."""
+    lines = list(split_line(f"{before}node-1.rack2:17:18 [3] NCCL INFO Using network IB", "nccl.log:4"))
+    (message,) = (line for line in lines if line.host)
+    assert message == LogLine(
+        host="node-1.rack2", pid=17, tid=18, gpu=3, level="INFO", message="Using network IB", where="nccl.log:4"
+    )
+    assert [line.message for line in lines if not line.host] == [before.strip()] * bool(before)
+
+
+def test_messages_written_into_one_line_are_taken_apart() -> None:
+    """Two processes on one terminal; a row of nccl-tests before them is handed on."""
+    line = "  1024   256   float a:1:1 [0] NCCL INFO Ring 00 : 3 -> 0 -> 1 b:2:2 [1] NCCL INFO Using network IB"
+    assert [(part.host, part.message) for part in split_line(line, "")] == [
+        ("", "1024   256   float"),
+        ("a", "Ring 00 : 3 -> 0 -> 1"),
+        ("b", "Using network IB"),
+    ]
+
+
+def test_a_warning_names_its_source_file_before_the_level(tmp_path: Path) -> None:
+    """`[0] transport/net_ib.cc:1234 (ncclIbTest) NCCL WARN`: kept word for word."""
+    text = "NET/IB: Got completion from peer 10.0.0.2<40123> with status=12"
+    log = read(tmp_path, f"[2026-01-31 23:59:59] a:1:2 [0] transport/net_ib.cc:1234 (ncclIbTest) NCCL WARN {text}")
+    assert [(warning.host, warning.message) for warning in log.warnings] == [("a", text)]
+
+
+CHANNELS = {
+    "Channel 00/0 : 2[0] -> 0[0] [receive] via NET/IB/0": (0, 0, 2, 0, "receive", "NET/IB", 0, -1, ()),
+    "Channel 03/1 : 3[3] -> 4[0] [send] via NET/IB/1(2)/GDRDMA/Shared": (
+        *(3, 1, 3, 4, "send", "NET/IB", 1, 2),
+        ("GDRDMA", "Shared"),
+    ),
+    "Channel 02 : 8[101c0] -> 15[a01d0] [send] via NET/IB/3/GDRDMA": (
+        2,
+        0,
+        8,
+        15,
+        "send",
+        "NET/IB",
+        3,
+        -1,
+        ("GDRDMA",),
+    ),
+    "Channel 00 : 0[0] -> 1[0] [send] via NET/Socket/0": (0, 0, 0, 1, "send", "NET/Socket", 0, -1, ()),
+    "Channel 01 : 8[10c0] -> 0[10c0] [send] via NET/AWS Libfabric/0/GDRDMA": (
+        *(1, 0, 8, 0, "send", "NET/AWS Libfabric", 0, -1),
+        ("GDRDMA",),
+    ),
+    "Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer": (0, 0, 0, 1, "", "P2P/direct pointer", UNKNOWN, -1, ()),
+}
+
+
+@pytest.mark.parametrize("message", CHANNELS)
+def test_a_channel_says_who_reaches_whom_and_how(tmp_path: Path, message: str) -> None:
+    """With and without connection number, proxy rank and flags; bus numbers or devices in brackets."""
+    (fact,) = read(tmp_path, f"a:1:2 [5] NCCL INFO {message}").channels
+    found = (fact.channel, fact.connection, fact.source_rank, fact.destination_rank, fact.direction)
+    assert (*found, fact.transport, fact.device, fact.proxy_rank, fact.flags) == CHANNELS[message]
+    assert (fact.host, fact.pid, fact.gpu, fact.where) == ("a", 1, 5, f"{tmp_path}/nccl.log:1")
+
+
+def test_rings_and_trees_are_read_in_both_forms(tmp_path: Path) -> None:
+    """The whole ring, a rank's neighbours in it, and its place in two trees."""
+    log = read(
+        tmp_path,
+        "a:1:1 [0] NCCL INFO Channel 01/04 :    0   3   6   5   4   7   2   1",
+        "a:1:1 [0] NCCL INFO Ring 00 : 7 -> 0 -> 1",
+        "a:1:1 [0] NCCL INFO Trees [0] 3/6/-1->2->-1 [1] 3/-1/-1->2->6",
+    )
+    assert [(ring.channel, ring.num_channels, ring.ranks) for ring in log.rings] == [(1, 4, (0, 3, 6, 5, 4, 7, 2, 1))]
+    assert [(fact.previous_rank, fact.rank, fact.next_rank) for fact in log.neighbours] == [(7, 0, 1)]
+    assert [(tree.channel, tree.children, tree.rank, tree.parent) for tree in log.trees] == [
+        (0, (3, 6), 2, -1),
+        (1, (3,), 2, 6),
+    ]
+
+
+def test_ranks_devices_and_settings_are_read(tmp_path: Path) -> None:
+    """Initialisation in two wordings, the list of nccl-tests, devices single and merged, settings of either source."""
+    log = read(
+        tmp_path,
+        "#  Rank  5 Group  0 Pid 753027 on node-b device  1 [0000:26:00] NVIDIA H100 80GB HBM3",
+        "a:7:8 [0] NCCL INFO NCCL version 2.26.2+cuda12.4",
+        "a:7:8 [2] NCCL INFO ncclCommInitRank comm 0x61f87a0 rank 2 nranks 8 cudaDev 2 nvmlDev 2 busId a6000 "
+        "commId 0x4a8fb6ecbba1a10a - Init START",
+        "a:7:8 [1] NCCL INFO comm 0x7f00 rank 1 nranks 8 cudaDev 1 busId 26000 - Init COMPLETE",
+        "a:7:8 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [1]mlx5_1:2/IB [RO]; OOB eth0:10.0.0.1<0>",
+        "a:7:8 [0] NCCL INFO NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=800000 ndevs=2",
+        "a:7:8 [0] NCCL INFO NCCL_IB_GID_INDEX set by environment to 3.",
+        "a:7:8 [0] NCCL INFO NCCL_IB_HCA set to mlx5_0,mlx5_1",
+    )
+    assert [(fact.rank, fact.host, fact.gpu, fact.communicator, fact.is_complete) for fact in log.ranks] == [
+        (5, "node-b", 1, "", False),
+        (2, "a", 2, "0x4a8fb6ecbba1a10a", False),
+        (1, "a", 1, "", True),
+    ]
+    assert [(fact.index, fact.name, fact.port, fact.link_layer) for fact in log.devices] == [
+        (0, "mlx5_0", 1, "RoCE"),
+        (1, "mlx5_1", 2, "IB"),
+        (2, "mlx5_0+mlx5_1", 0, ""),
+    ]
+    assert [fact.version for fact in log.versions] == ["2.26.2+cuda12.4"]
+    assert (log.setting("NCCL_IB_GID_INDEX", "a"), log.setting("NCCL_IB_HCA", "b")) == ("3", "mlx5_0,mlx5_1")
+    assert log.setting("NCCL_ALGO", "a") is None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "NET/IB: NCCL Dev 1 IbDev 1 Port 1 qpn 576 mtu 3 GID 3 (0/1064A8C0FFFF0000) fifoRkey=0x1 fifoLkey=0x1",
+        "NET/IB: NCCL Dev 1 IbDev 1 Port 1 qpn 576 mtu 3 query_ece={supported=0, vendor_id=0x0, options=0x0, "
+        "comp_mask=0x0} GID 3 (0/1064A8C0FFFF0000) fifoRkey=0x4fd5 fifoLkey=0x4fd5",
+        "NET/IB: ncclIbConnectImpl: NCCL Dev 1 IbDev 1 Port 1 qp_num 576 mtu 3 GID 3 (0/1064A8C0FFFF0000) x=0x1",
+    ],
+)
+def test_a_queue_pair_has_a_number_and_an_address(tmp_path: Path, message: str) -> None:
+    """Three wordings of NCCL; its GID is ::ffff:192.168.100.16, printed as two little-endian numbers."""
+    (fact,) = read(tmp_path, f"a:1:9 [0] NCCL INFO {message}").queue_pairs
+    assert (fact.device, fact.qpn, fact.gid_index, ipv4_text(fact.ipv4)) == (1, 576, 3, "192.168.100.16")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "interface", "address"),
+    [
+        ("0", "F64A8C0FFFF0000", 0xC0A8640F),  # a leading zero is not printed
+        ("80FE", "46442FFEFF47BB4E", UNKNOWN),  # link-local IPv6
+        ("0", "1064A8C000000000", UNKNOWN),
+    ],
+)
+def test_only_a_mapped_gid_is_an_ipv4_address(prefix: str, interface: str, address: int) -> None:
+    """192.168.100.15 = C0 A8 64 0F, behind 00 00 FF FF."""
+    assert gid_ipv4(prefix, interface) == address
+
+
+def test_what_holds_no_message_is_refused(tmp_path: Path) -> None:
+    """The output of something else says how to get a log."""
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, "step 1 loss 3.2", "step 2 loss 3.1")
+    assert str(caught.value) == (
+        f"{tmp_path}/nccl.log: no message of NCCL\n  allowed: lines with `host:pid:tid [gpu] NCCL INFO ...`\n"
+        "  next: run the job with NCCL_DEBUG=INFO"
+    )
+
+
+def test_too_many_facts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory grows with the facts, so their number is bounded."""
+    monkeypatch.setattr("collectives.nccl.log.MAX_FACTS", 2)
+    with pytest.raises(InputError, match=r"nccl.log:3: more than 2 facts\n  next: give the part of the log"):
+        read(tmp_path, *["a:1:1 [0] NCCL INFO Ring 00 : 7 -> 0 -> 1"] * 4)
+
+
+def test_a_line_of_a_gigabyte_would_be_read_in_pieces(tmp_path: Path) -> None:
+    """A line without end costs no memory, and the lines behind it keep their numbers."""
+    path = tmp_path / "nccl.log"
+    path.write_text("x" * 10**6 + "\na:1:1 [0] NCCL INFO Ring 00 : 7 -> 0 -> 1\n")
+    (fact,) = read_nccl_log([path]).neighbours
+    assert fact.where == f"{path}:2"
+
+
+@given(st.text(max_size=200))
+def test_any_message_is_facts_or_nothing(message: str) -> None:
+    """No text after a prefix is a traceback."""
+    line = LogLine(host="a", pid=1, tid=1, gpu=0, level="INFO", message=message, where="")
+    assert isinstance(list(read_facts(line)), list)
+
+
+@given(st.sampled_from([*CHANNELS, "Trees [0] 3/6/-1->2->-1", "NET/IB : Using [0]mlx5_0:1/RoCE"]), st.data())
+def test_a_mutated_message_is_facts_or_nothing(message: str, data: st.DataObject) -> None:
+    """Pieces cut out and doubled, digits added."""
+    begin = data.draw(st.integers(0, len(message)))
+    end = data.draw(st.integers(begin, len(message)))
+    piece = data.draw(st.sampled_from(["", message[begin:end] * 3, "9" * 30, "-", "\x00"]))
+    line = LogLine(
+        host="a", pid=1, tid=1, gpu=0, level="INFO", message=message[:begin] + piece + message[end:], where=""
+    )
+    assert len(list(read_facts(line))) <= 10
