@@ -1,4 +1,4 @@
-"""`fabrictune topo`: import, build, show, export, check and compare fabrics."""
+"""`fabrictune topo`: import, build, show, export, check and compare fabrics, and probe live ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,11 +8,12 @@ import click
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option
 from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.probe import probe
 
 if TYPE_CHECKING:
     from topology.fabric import Fabric
 
-topo = Group(name="topo", help="Import, build, show, check and compare fabrics.")
+topo = Group(name="topo", help="Import, build, show, check and compare fabrics; probe live ones.")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 format_option = click.option(
@@ -158,6 +159,9 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
     else:
         print_lines(["no changes"])
     return exit_code(changes, fail_on)
+
+
+topo.add_command(probe)
 
 
 def _save(fabric: "Fabric", out: Path | None) -> None:
