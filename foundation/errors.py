@@ -84,6 +84,10 @@ class UnavailableError(FabrictuneError):
     exit_code = 3
 
 
+class FabrictuneWarning(UserWarning):
+    """Something a user should know of, and that stops nothing: a file cut short, a value filled in."""
+
+
 def nearest_name(found: str, allowed: Iterable[str]) -> str:
     """Return the allowed name most like `found`, whatever its case, or "" if none is like it."""
     name_by_lower = {name.lower(): name for name in allowed}
