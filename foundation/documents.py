@@ -96,9 +96,12 @@ def parse_json(text: str, path: Path) -> Document:
 def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Document]:
     """Yield the documents of a file in which JSON texts follow one another; raises InputError at one that is broken."""
     text = read_text(path, max_bytes=max_bytes)
-    end, line = 0, 1
+    end, line, num_documents = 0, 1, 0
     while (start := _after_space(text, end)) < len(text):
         line += text.count("\n", end, start)
+        num_documents += 1
+        if num_documents > MAX_NODES:
+            _refuse(f"{path}:{line}", "more JSON texts than can be used", allowed=f"{MAX_NODES} in a file")
         with _bad_json_refused(path):
             tree, end = _JSON.raw_decode(text, start)
             _refuse_half_characters(text[start:end], tree)

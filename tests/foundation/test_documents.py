@@ -151,6 +151,15 @@ def test_json_texts_run_together_keep_their_lines(tmp_path: Path) -> None:
     assert [documents[0].line(1), documents[1].line(0, "a"), documents[2].line()] == [2, 3, 6]
 
 
+def test_the_number_of_json_texts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes of empty arrays are refused after as many as a file may have."""
+    monkeypatch.setattr("foundation.documents.MAX_NODES", 3)
+    path = tmp_path / "file.json"
+    path.write_text("[][]\n[]\n[]")
+    with pytest.raises(InputError, match=r"json:3: more JSON texts than can be used\n  allowed: 3 in a file"):
+        list(load_json_sequence(path))
+
+
 def test_both_halves_of_a_character_are_one(tmp_path: Path) -> None:
     """Escaped as JSON escapes what lies beyond 16 bits."""
     assert loaded(tmp_path, '{"a": "\\ud83d\\ude00"}', "file.json").tree == {"a": "\U0001f600"}

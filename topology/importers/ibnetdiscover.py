@@ -32,7 +32,7 @@ from topology.importers.cabling import Cabling, End, Imported, the_only
 from topology.importers.recognition import begins_with
 
 MAX_FILE_BYTES = 64 * 2**20
-MAX_PORTS = 2**19
+MAX_RECORDS = 2**19  # of nodes and of ports together
 LANE_RATE_BPS: Mapping[str, int] = {
     "SDR": 2_500_000_000,
     "DDR": 5_000_000_000,
@@ -44,7 +44,7 @@ LANE_RATE_BPS: Mapping[str, int] = {
     "NDR": 100_000_000_000,
     "XDR": 200_000_000_000,
 }
-WIDTHS = (1, 2, 4, 8, 12)
+WIDTHS = ("1", "2", "4", "8", "12")
 AGGREGATION_NODE = "Aggregation Node"  # in the description of every SHARP aggregation node
 
 _ID = r'"([SHR]-[0-9a-fA-F]{1,16})"'  # switch, host channel adapter or router, and its GUID
@@ -53,8 +53,7 @@ _GUID = r"(?:\([0-9a-fA-F]+\)\s*)?"
 _HEAD = re.compile(rf"^(?:Switch|Ca|Rt)\s+\d+\s+{_ID}".encode(), re.MULTILINE)
 _RECORD = re.compile(rf'(?:Switch|Ca|Rt)\s+\d+\s+{_ID}\s*(?:#\s*"(.*)".*)?')
 _PORT = re.compile(rf"{_PORT_NUMBER}\s*{_GUID}{_ID}{_PORT_NUMBER}\s*{_GUID}(?:#(.*))?")
-_REMARK = re.compile(r'[^"]*"(.*)"(.*)')  # the neighbour's description, and what follows it
-_WIDTH_AND_SPEED = re.compile(r"(\d{1,2})x([A-Z]+\d*)")
+_REMARK = re.compile(r'[^"]*"([^"]*)"(?:\s+lid\s+\d+\s+(\d+x[A-Z]\w*))?.*')  # the neighbour's description, the rate
 _ADAPTER_OF_HOST = re.compile(r"(\S+) (\S*\d\S*)")
 _OTHER_LINE = re.compile(r"#.*|\w+=.*|Chassis \d+.*|Non-Chassis Nodes|Hostname:.*|")
 
@@ -123,55 +122,52 @@ class _Subnet:
         self.ports: list[_Port] = []
         self.owner: str | None = None  # of the port lines that follow
         self.is_repeated = False  # the owner's record stood before: a chassis lists its switches twice
-        peers: dict[str, _Node] = {}
+        self.peers: dict[str, _Node] = {}  # as their neighbours tell of them
         for number, line in enumerate(read_text(path, max_bytes=MAX_FILE_BYTES).split("\n"), start=1):
-            self._read_line(line.strip(), f"{path}:{number}", peers)
-        self.nodes |= {peer_id: peer for peer_id, peer in peers.items() if peer_id not in self.nodes}
+            self._read_line(line.strip(), f"{path}:{number}")
+            if len(self.nodes) + len(self.ports) > MAX_RECORDS:
+                found = "more nodes and ports than can be used"
+                raise FabricError(Mistake(where=f"{path}:{number}", found=found, allowed=f"{MAX_RECORDS} of both"))
+        self.nodes |= {peer_id: peer for peer_id, peer in self.peers.items() if peer_id not in self.nodes}
         self._leave_out_aggregation_nodes()
         self._note_missing_records()
 
-    def _read_line(self, line: str, where: str, peers: dict[str, _Node]) -> None:
+    def _read_line(self, line: str, where: str) -> None:
         if record := _RECORD.fullmatch(line):
             self.owner = _node_id(record[1])
             self.is_repeated = self.owner in self.nodes
             node = _Node(id=self.owner, description=record[2] or "", has_record=True, where=where)
             self.nodes.setdefault(self.owner, node)
         elif port := _PORT.fullmatch(line):
-            self._read_port(port, where, peers)
+            self._read_port(port, where)
         elif not _OTHER_LINE.fullmatch(line):
             self._mistake(where, f"the line {quote(line)}", "records of nodes and lines of their ports")
 
-    def _read_port(self, line: re.Match[str], where: str, peers: dict[str, _Node]) -> None:
+    def _read_port(self, line: re.Match[str], where: str) -> None:
         if self.owner is None:
             self._mistake(where, "a port before any node", "the record of its node before it")
         elif not self.is_repeated:
             remark = _REMARK.fullmatch(line[4] or "")
             peer_id = _node_id(line[2])
             description = remark[1] if remark else ""
-            peers.setdefault(peer_id, _Node(id=peer_id, description=description, has_record=False, where=where))
+            self.peers.setdefault(peer_id, _Node(id=peer_id, description=description, has_record=False, where=where))
             port = _Port(
                 node_id=self.owner,
                 number=line[1],
                 peer_id=peer_id,
                 peer_number=line[3],
-                rate_bps=self._rate_bps(remark[2] if remark else "", where),
+                rate_bps=self._rate_bps(remark[2], where) if remark and remark[2] else None,
                 where=where,
             )
             self.ports.append(port)
-            if len(self.ports) > MAX_PORTS:
-                raise FabricError(
-                    Mistake(where=where, found="more port lines than can be used", allowed=f"{MAX_PORTS}")
-                )
 
-    def _rate_bps(self, remark: str, where: str) -> int | None:
-        """Return the rate of `4xHDR` among a remark's words, None where no width and speed stand there."""
-        for word in remark.split():
-            if match := _WIDTH_AND_SPEED.fullmatch(word):
-                width, speed = int(match[1]), match[2]
-                if width in WIDTHS and speed in LANE_RATE_BPS:
-                    return width * LANE_RATE_BPS[speed]
-                allowed = f"{', '.join(map(str, WIDTHS))} lanes of {', '.join(LANE_RATE_BPS)}"
-                self._mistake(where, f"the width and speed {quote(word)}", allowed)
+    def _rate_bps(self, text: str, where: str) -> int | None:
+        """Return the rate of `4xHDR`; None, and a mistake, where there is no such width or speed."""
+        width, _, speed = text.partition("x")
+        if width in WIDTHS and speed in LANE_RATE_BPS:
+            return int(width) * LANE_RATE_BPS[speed]
+        allowed = f"{', '.join(WIDTHS)} lanes of {', '.join(LANE_RATE_BPS)}"
+        self._mistake(where, f"the width and speed {quote(text)}", allowed)
         return None
 
     def _leave_out_aggregation_nodes(self) -> None:

@@ -105,8 +105,9 @@ def _each(
     document: Document, cabling: Cabling, value: Any, *keys: Key
 ) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
     """Yield the objects of a list, or the one that stands in its place, with their keys."""
-    items = [((*keys, row), item) for row, item in enumerate(value)] if isinstance(value, list) else [(keys, value)]
-    for keys_of_item, item in items:
+    items = value if isinstance(value, list) else [value]
+    for row, item in enumerate(items):
+        keys_of_item = (*keys, row) if isinstance(value, list) else keys
         if isinstance(item, dict):
             yield keys_of_item, item
         else:
@@ -145,8 +146,9 @@ def _neighbours(interfaces: Iterable[_Interface], cabling: Cabling) -> Iterator[
     """Yield what the interfaces tell; one that does not tell of whom is a mistake."""
     for interface in interfaces:
         chassis = _chassis(_first(interface.body.get("chassis")))
-        if not chassis.name and not chassis.id:
-            found, allowed = "a neighbour without chassis", "a chassis with a name or an id"
+        if not interface.name or not (chassis.name or chassis.id):
+            found = "a neighbour without interface or chassis"
+            allowed = "an interface with a name, and a chassis with a name or an id"
             cabling.add_mistakes(Mistake(where=interface.where, found=found, allowed=allowed))
             continue
         port = _first(interface.body.get("port"))
