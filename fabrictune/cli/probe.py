@@ -112,6 +112,8 @@ def probe(
     model = _model(against, plan) if against else None
     if dry_run:
         print(_announcement(plan, "would send"), file=sys.stderr)
+        if as_json:
+            print_json(_bounds(plan))
         return 0
     with open_raw_sockets() as wire:
         print(_announcement(plan, "sending"), file=sys.stderr)
@@ -162,6 +164,15 @@ def _announcement(plan: "ProbePlan", verb: str) -> str:
         f"{verb} at most {plan.max_probes:,} UDP packets of {PROBE_BYTES} bytes to port 4791 of {targets}, "
         f"at most {plan.rate_per_s:,} a second, for at most {plan.max_duration_s:.0f} s"
     )
+
+
+def _bounds(plan: "ProbePlan") -> dict[str, Any]:
+    return {
+        "targets": [str(IPv4Address(target)) for target in plan.targets],
+        "max_probes": plan.max_probes,
+        "max_rate_per_s": plan.rate_per_s,
+        "max_duration_s": plan.max_duration_s,
+    }
 
 
 def _print(report: "ProbeReport") -> None:

@@ -29,7 +29,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "rate_per_s: 0\n  allowed: 1 to 10,000\n"
         "max_hops: 33\n  allowed: 1 to 32\n"
         "attempts: 7\n  allowed: 1 to 6\n"
-        "timeout_ps: 0\n  allowed: 10,000,000,000 to 10,000,000,000,000\n"
+        "timeout_ps: 0 ps\n  allowed: 10 ms to 10 s\n"
         "dscp: 64\n  allowed: 0 to 63\n"
         "destination_qpn: 1\n  allowed: 2 to 16,777,215\n"
         "targets: none\n  allowed: one address or more"

@@ -13,13 +13,23 @@ from typing import NamedTuple
 
 from foundation.errors import InputError, Mistake
 from foundation.rocev2 import FIRST_DYNAMIC_PORT
+from foundation.units import format_duration
 
 MAX_PROBES = 200_000  # of one probing, whatever is asked for
 MAX_DISTANCE = 32  # links; no fabric of three tiers has more than 6
-MAX_DSCP = 63
 UNUSED_QPN = 0xFFFFFE  # adapters number queue pairs upwards, and the last number is the multicast group's
 
 _PS = 10**12
+_RANGES = {
+    "rate_per_s": (1, 10_000),
+    "num_source_ports": (1, 2**14),
+    "first_source_port": (1024, 2**16 - 1),
+    "max_hops": (1, MAX_DISTANCE),
+    "attempts": (1, 6),
+    "timeout_ps": (_PS // 100, 10 * _PS),
+    "dscp": (0, 63),
+    "destination_qpn": (2, 2**24 - 1),  # 0 and 1 are for management
+}
 
 
 class ProbeFlow(NamedTuple):
@@ -89,21 +99,11 @@ class ProbePlan:
         return float(2**attempt) / self.rate_per_s
 
     def _out_of_range(self) -> list[Mistake]:
-        ranges = {
-            "rate_per_s": (1, 10_000),
-            "num_source_ports": (1, 2**14),
-            "first_source_port": (1024, 2**16 - 1),
-            "max_hops": (1, MAX_DISTANCE),
-            "attempts": (1, 6),
-            "timeout_ps": (_PS // 100, 10 * _PS),
-            "dscp": (0, MAX_DSCP),
-            "destination_qpn": (2, 2**24 - 1),
-        }
-        mistakes = [
-            Mistake(where=name, found=f"{getattr(self, name):,}", allowed=f"{low:,} to {high:,}")
-            for name, (low, high) in ranges.items()
-            if not low <= getattr(self, name) <= high
-        ]
+        mistakes = []
+        for name, (low, high) in _RANGES.items():
+            found, show = getattr(self, name), format_duration if name.endswith("_ps") else "{:,}".format
+            if not low <= found <= high:
+                mistakes.append(Mistake(where=name, found=show(found), allowed=f"{show(low)} to {show(high)}"))
         if not mistakes and self.source_ports[-1] >= 2**16:
             found = f"source ports up to {self.source_ports[-1]}"
             mistakes.append(Mistake(where="num_source_ports", found=found, allowed="up to 65535"))
