@@ -15,7 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
+from foundation.errors import UnavailableError
 from foundation.units import format_bytes
+from topology.probing.sockets import open_raw_sockets
 
 State = Literal["ok", "missing", "unusable"]
 
@@ -148,6 +150,16 @@ def look_at_namespaces() -> Found:
     return Found(state="ok", detail="as root" if not as_user else "as this user")
 
 
+def look_at_raw_sockets() -> Found:
+    """May this process send packets of its own making?"""
+    try:
+        with open_raw_sockets():
+            return Found(state="ok", detail="allowed")
+    except UnavailableError as error:
+        (mistake,) = error.mistakes
+        return Found(state="unusable", detail=mistake.found, next_step=mistake.next_step)
+
+
 def look_at_memory() -> Found:
     """Is there enough memory, within the container's limit if there is one?"""
     num_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -196,6 +208,7 @@ CHECKS: tuple[Check, ...] = (
         look=lambda: look_for_module("scapy", "pip install 'fabrictune[probe]'"),
     ),
     Check(name="pyverbs", opens="timers measured on RDMA devices", look=look_at_verbs),
+    Check(name="raw sockets", opens="topo probe", look=look_at_raw_sockets),
     Check(name="network namespaces", opens="tests on a miniature cluster", look=look_at_namespaces),
     Check(
         name="redis-server",
