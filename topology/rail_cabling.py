@@ -27,21 +27,20 @@ class _Hosts:
     wiring_of: Mapping[int, Wiring]
     nic_of: Mapping[tuple[int, str], int]  # by host and rail
     hosts_of: Mapping[Wiring, list[int]]
-    wirings_at: Mapping[int, list[Wiring]]  # by ToR
 
 
 def find_miscabled_rails(fabric: Fabric) -> Iterator[Finding]:
     """Yield a finding for each NIC that is not where the same rail of its host's peers is."""
     hosts = _read_hosts(fabric)
+    usual_of = _usual_wirings(hosts.hosts_of)
     for host, wiring in hosts.wiring_of.items():
-        usual = _usual_wiring(hosts, wiring)
-        if usual is None:
-            continue
-        expected_of = dict(usual)
-        for rail, attachment in sorted(wiring):
-            if expected_of.get(rail, attachment) != attachment:
-                nic = hosts.nic_of[host, rail]
-                yield _finding(fabric, nic, rail, attachment, expected_of[rail], hosts.hosts_of[usual])
+        if wiring in usual_of:
+            usual = usual_of[wiring]
+            expected_of = dict(usual)
+            for rail, attachment in sorted(wiring):
+                if expected_of.get(rail, attachment) != attachment:
+                    nic = hosts.nic_of[host, rail]
+                    yield _finding(fabric, nic, rail, attachment, expected_of[rail], hosts.hosts_of[usual])
 
 
 def _read_hosts(fabric: Fabric) -> _Hosts:
@@ -61,24 +60,28 @@ def _read_hosts(fabric: Fabric) -> _Hosts:
     hosts_of: dict[Wiring, list[int]] = defaultdict(list)
     for host, wiring in wiring_of.items():
         hosts_of[wiring].append(host)
-    wirings_at: dict[int, list[Wiring]] = defaultdict(list)
-    for wiring in hosts_of:
-        for tor in _tors(wiring):
-            wirings_at[tor].append(wiring)
-    return _Hosts(wiring_of=wiring_of, nic_of=nic_of, hosts_of=hosts_of, wirings_at=wirings_at)
+    return _Hosts(wiring_of=wiring_of, nic_of=nic_of, hosts_of=hosts_of)
 
 
-def _tors(wiring: Wiring) -> set[int]:
-    return {tor for _, attachment in wiring for tor in attachment}
+def _usual_wirings(hosts_of: Mapping[Wiring, list[int]]) -> dict[Wiring, Wiring]:
+    """Return for each wiring the commonest over at least half the same ToRs, where that is commoner than itself."""
+    shared_at: dict[int, list[Wiring]] = defaultdict(list)  # wirings of several hosts, by ToR
+    for wiring, hosts in hosts_of.items():
+        for tor in _tors(wiring) if len(hosts) > 1 else ():
+            shared_at[tor].append(wiring)
+    usual_of = {}
+    for wiring, hosts in hosts_of.items():
+        tors = _tors(wiring)
+        num_shared = Counter(other for tor in tors for other in shared_at[tor])
+        near = [other for other, shared in num_shared.items() if 2 * shared >= len(tors)]
+        usual = max(near, key=lambda other: len(hosts_of[other]), default=wiring)
+        if len(hosts_of[usual]) > len(hosts):
+            usual_of[wiring] = usual
+    return usual_of
 
 
-def _usual_wiring(hosts: _Hosts, wiring: Wiring) -> Wiring | None:
-    """Return the commonest wiring over at least half the same ToRs, None if this one is as common."""
-    tors = _tors(wiring)
-    num_shared = Counter(other for tor in tors for other in hosts.wirings_at[tor])
-    near = [other for other, shared in num_shared.items() if 2 * shared >= len(tors)]
-    usual = max(near, key=lambda other: (len(hosts.hosts_of[other]), num_shared[other]))
-    return usual if len(hosts.hosts_of[usual]) > len(hosts.hosts_of[wiring]) else None
+def _tors(wiring: Wiring) -> list[int]:
+    return sorted({tor for _, attachment in wiring for tor in attachment})
 
 
 def _finding(

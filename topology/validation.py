@@ -8,7 +8,7 @@ nothing is said; where a check lacks what it needs, that is a finding too.
 Shapes: N nodes, P ports.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -130,15 +130,15 @@ def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
 
 def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
     """Find links at another rate than most between the same two tiers."""
-    ports, tiers = _links(fabric)
-    rates_bps = fabric.port_rate_bps_P[ports].tolist()
-    for low, high in sorted(set(tiers)):
-        rows = [row for row, pair in enumerate(tiers) if pair == (low, high)]
-        for place, rate_bps, usual_bps, share in _odd_ones([rates_bps[row] for row in rows]):
+    ports_between: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for port, tiers in zip(*_links(fabric), strict=True):
+        ports_between[tiers].append(port)
+    for (low, high), ports in sorted(ports_between.items()):
+        for row, rate_bps, usual_bps, share in _odd_ones(fabric.port_rate_bps_P[ports].tolist()):
             yield Finding(
                 id="fabric.unequal-rate",
                 severity=Severity.WARNING,
-                entity=fabric.link_label(ports[rows[place]]),
+                entity=fabric.link_label(ports[row]),
                 expected=f"{format_rate(usual_bps)}, as {share} links between tier {low} and tier {high}",
                 actual=format_rate(rate_bps),
                 next_step="look for a cable, module or setting of the wrong speed at either end",
@@ -149,8 +149,10 @@ def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
 def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
     """Find nodes with fewer, more, slower or otherwise spread links upwards than most of their tier."""
     uplinks_of = _uplinks(fabric)
-    for tier in np.unique(fabric.node_tier_N[fabric.node_tier_N != UNKNOWN_TIER]).tolist():
-        nodes = [node for node in np.nonzero(fabric.node_tier_N == tier)[0].tolist() if node in uplinks_of]
+    nodes_of: dict[int, list[int]] = defaultdict(list)  # by tier
+    for node in uplinks_of:
+        nodes_of[int(fabric.node_tier_N[node])].append(node)
+    for tier, nodes in sorted(nodes_of.items()):
         profiles = [_profile(fabric, uplinks_of[node]) for node in nodes]
         for row, profile, usual, share in _odd_ones(profiles):
             above = fabric.port_node_P[fabric.port_peer_P[uplinks_of[nodes[row]]]].tolist()

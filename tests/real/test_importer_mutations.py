@@ -18,6 +18,7 @@ from topology.fabric import Fabric
 from topology.files import write_fabric
 from topology.graphs import write_graphml
 from topology.importers import IMPORTERS, import_fabric
+from topology.validation import validate_fabric
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -105,11 +106,12 @@ def originals(name: str, real_data: Path, folder: Path) -> list[Path]:
 
 
 def outcome(path: Path, name: str) -> str:
-    """Return what importing a file comes to; whatever is neither fabric nor InputError is let out."""
+    """Return what importing a file comes to, checks of the fabric included; any other error is let out."""
     try:
         fabric = import_fabric([path], name)
     except InputError as error:
         return type(error).__name__
+    validate_fabric(fabric)
     return type(fabric).__name__
 
 

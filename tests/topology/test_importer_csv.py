@@ -8,7 +8,7 @@ import pytest
 from foundation.errors import InputError
 from topology.fabric import UNKNOWN_TIER
 from topology.importers.cabling import Imported
-from topology.importers.csv_cabling import load_csv
+from topology.importers.csv_cabling import COLUMNS, load_csv
 
 HEADING = "a_device,a_port,b_device,b_port"
 
@@ -93,6 +93,12 @@ def test_roles_and_rails_are_used(load) -> None:
     )
     assert imported.fabric.node_tier_N.tolist() == [0, 1]
     assert imported.fabric.nic_rail_C.tolist() == [3]
+
+
+def test_no_heading_means_two_columns() -> None:
+    """Of all the names that are known."""
+    names = [name for names in COLUMNS.values() for name in names]
+    assert len(names) == len(set(names)) > 100
 
 
 def test_without_hosts_that_is_noted(load) -> None:

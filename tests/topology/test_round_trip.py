@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from foundation.errors import InputError
+from topology.differences import compare_fabrics
 from topology.fabric import Fabric
 from topology.files import read_fabric, write_fabric
 from topology.graphs import read_graphml, write_graphml
@@ -44,6 +45,7 @@ def assert_kept(fabric: Fabric) -> None:
         write_fabric(fabric, first)
         again = read_fabric(first)
         assert_same(fabric, again)
+        assert compare_fabrics(fabric, again) == ()
         write_fabric(again, second)
         assert first.read_bytes() == second.read_bytes()
 
