@@ -7,7 +7,7 @@ has run: `ring_flows`.
 Source: NCCL, src/graph/search.cc (ncclTopoGetXmlFromGraph) and src/include/graph.h (patterns).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,35 +63,28 @@ def read_graphs(path: Path) -> tuple[Graph, ...]:
 
 
 def ring_flows(
-    graphs: Sequence[Graph],
-    hosts: Sequence[str],
-    *,
-    device_names: Mapping[int, str],
-    qps_per_connection: int = 1,
-    origin: str = "",
+    graphs: Sequence[Graph], hosts: Sequence[str], *, qps_per_connection: int = 1, origin: str = ""
 ) -> ObservedFlows:
     """Return the flows of the ring graphs over hosts that all have these graphs, each host to the next and round.
 
-    `device_names` names the network devices by number; where it does not, a device is `net<number>`.
+    A graph knows network devices by their numbers: number 3 is the device `net3` of the flows.
     """
-    rows = []
-    rings = [graph for graph in graphs if graph.pattern == RING]
-    for graph in rings:
-        for number, channel in enumerate(graph.channels):
-            if not channel.devices or len(hosts) < 2:
-                continue
-            enter, leave = (
-                device_names.get(device, f"net{device}") for device in (channel.devices[0], channel.devices[-1])
-            )
-            for place, host in enumerate(hosts):
-                flow = Flow(
-                    source=Endpoint(host=host, device=leave),
-                    destination=Endpoint(host=hosts[(place + 1) % len(hosts)], device=enter),
-                    origin=f"{origin}:{channel.line}: ring channel {number}",
-                )
-                rows.extend([flow] * qps_per_connection)
-    notes = [] if rows or len(hosts) < 2 else ["no ring of these graphs leaves its host"]
-    return collect(rows, notes)
+    rows: list[Flow] = []
+    for graph in graphs:
+        if graph.pattern == RING and len(hosts) > 1:
+            for number, channel in enumerate(graph.channels):
+                where = f"{origin}:{channel.line}: ring channel {number}"
+                rows.extend(flow for flow in _around(channel, hosts, where) for _ in range(qps_per_connection))
+    return collect(rows, [] if rows else ["no ring of these graphs leaves its host"])
+
+
+def _around(channel: GraphChannel, hosts: Sequence[str], where: str) -> Iterator[Flow]:
+    """Yield the channel's step from each host to the next."""
+    if channel.devices:
+        enter, leave = f"net{channel.devices[0]}", f"net{channel.devices[-1]}"
+        for host, next_host in zip(hosts, [*hosts[1:], hosts[0]], strict=True):
+            source, destination = Endpoint(host=host, device=leave), Endpoint(host=next_host, device=enter)
+            yield Flow(source=source, destination=destination, origin=where)
 
 
 class _Reader:

@@ -13,6 +13,7 @@ import click
 
 from fabrictune.cli.failures import describe_failure, print_failure
 from fabrictune.cli.groups import LazyCommand, LazyGroup
+from fabrictune.cli.notices import printed_warnings
 from fabrictune.cli.options import INTERRUPTED
 
 BROKEN_PIPE = 141
@@ -49,7 +50,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        with fabrictune.make_context("fabrictune", list(arguments)) as context:
+        with printed_warnings(), fabrictune.make_context("fabrictune", list(arguments)) as context:
             code = fabrictune.invoke(context)
         sys.stdout.flush()
         return int(code or 0)

@@ -13,6 +13,7 @@ import numpy as np
 from collectives.expansion import expand
 from collectives.jobs import data_parallel_step
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
+from fabrictune.scenario.observed import ObservedSpec, make_observed
 from foundation.errors import InputError, Mistake, TraceError
 from foundation.traces import CommTrace, IntColumn, Medium, TrafficTrace
 from netsim.workloads import WORKLOADS, Workload
@@ -103,6 +104,9 @@ TRAFFIC: Mapping[str, Workload] = {
     ),
     "comm_trace": Workload(
         spec=CommTraceSpec, make=make_from_comm_trace, summary="what the ranks of a job asked for, from a file"
+    ),
+    "observed": Workload(
+        spec=ObservedSpec, make=make_observed, summary="flows seen on a real network: captures, NCCL's logs, listings"
     ),
     "traffic_trace": Workload(
         spec=TrafficTraceSpec, make=make_from_traffic_trace, summary="what the wires carried, from a file"

@@ -1,0 +1,226 @@
+"""Flows that were seen on a real network, put on a fabric: each end on its NIC, each source port as it was observed.
+
+An end is found, in this order, by the scenario's own `endpoints`; by its host and device, where the fabric has a node
+of that name with a port of that name (`devices` may translate it); by its host alone, where that has one NIC; by its
+address, where the files know no host. Ends that are found nowhere are all reported, with the nearest name.
+
+A flow that carried no payload is the way back of another and gives no queue pair. What was not observed is filled in:
+queue-pair numbers as an adapter would count, and source ports as the kernel derives them; a warning says how many.
+
+Shapes: F flows, Q queue pairs.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from fabrictune.scenario.flow_files import FLOW_FORMATS, FlowQuestion, read_flows
+from foundation.errors import FabrictuneWarning, InputError, Mistake, choose, nearest_name
+from foundation.flows import UNKNOWN, Endpoint, ObservedFlows, ipv4_text
+from foundation.rocev2 import source_port
+from foundation.traces import Dependencies, IntColumn, Medium, TrafficTrace
+from topology.fabric import NO_NIC, Fabric
+from topology.network import QueuePairs
+from topology.queue_pairs import make_queue_pairs
+
+MAX_MISTAKES = 20  # ends named one by one
+MAX_GUESSES = 5000  # names among which the nearest is looked for
+MAX_SPAN_NS = 2**63 // 1000 - 1  # what the event clock can count
+PS_PER_NS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndpointName:
+    """Which NIC an observed end is."""
+
+    observed: str = field(metadata={"help": "address, host/device or host, as the files have it"})
+    nic: str = field(metadata={"help": "host:port in the fabric"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceName:
+    """Which port a device is, on every host."""
+
+    device: str = field(metadata={"help": "as the files call it: mlx5_0"})
+    port: str = field(metadata={"help": "as the fabric calls it: nic0"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedSpec:
+    """Real flows, from files."""
+
+    files: tuple[Path, ...] = field(metadata={"help": "what was written on the real network"})
+    format: str | None = field(
+        default=None, metadata={"help": f"{', '.join(FLOW_FORMATS)}; told from the files where it is not given"}
+    )
+    endpoints: tuple[EndpointName, ...] = field(default=(), metadata={"help": "NICs of ends, one by one"})
+    devices: tuple[DeviceName, ...] = field(default=(), metadata={"help": "ports of devices, on all hosts"})
+    hosts: tuple[str, ...] = field(default=(), metadata={"help": "order of the ring, for nccl_graph"})
+    qps_per_connection: int | None = field(default=None, metadata={"help": "of NCCL, in place of the log's"})
+    message_bytes: int = field(default=10**6, metadata={"help": "of a flow whose bytes were not observed"})
+    priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
+
+    def __post_init__(self) -> None:
+        if self.format is not None:
+            choose(self.format, tuple(FLOW_FORMATS), where="format", what="format", error=InputError)
+        if not self.files:
+            raise InputError(Mistake(where="files", found="no file", allowed="one or more"))
+        if self.message_bytes < 1:
+            raise InputError(Mistake(where="message_bytes", found=str(self.message_bytes), allowed="1 B or more"))
+
+
+def make_observed(spec: ObservedSpec, fabric: Fabric, seed: int) -> tuple[QueuePairs, TrafficTrace]:
+    """Return a queue pair and a transfer for each flow that carried payload; raises InputError."""
+    question = FlowQuestion(qps_per_connection=spec.qps_per_connection, hosts=spec.hosts)
+    flows = read_flows(spec.files, question, spec.format)
+    flows = flows.take(np.nonzero(flows.bytes_F != 0)[0])
+    if not len(flows):
+        found = "no flow that carries payload between hosts"
+        raise InputError(Mistake(where="files", found=found, next_step="; ".join(flows.notes)))
+    source_nic_Q, destination_nic_Q = locate(flows, fabric, spec)
+    queue_pairs, notes = _queue_pairs(flows, source_nic_Q, destination_nic_Q, spec.priority)
+    for note in (*flows.notes, *notes):
+        warnings.warn(note, FabrictuneWarning, stacklevel=2)
+    return queue_pairs, _traffic(flows, queue_pairs, spec.message_bytes)
+
+
+def locate(flows: ObservedFlows, fabric: Fabric, spec: ObservedSpec) -> tuple[IntColumn, IntColumn]:
+    """Return the NIC of each flow's source and destination; raises InputError naming the ends that have none."""
+    directory = _Directory(fabric, spec)
+    if directory.mistakes:
+        raise InputError(*directory.mistakes)
+    nic_of: dict[Endpoint, int] = {}
+    mistakes: list[Mistake] = []
+    columns = []
+    for end_of in (flows.source, flows.destination):
+        ends = [end_of(flow) for flow in range(len(flows))]
+        for flow, end in enumerate(ends):
+            if end not in nic_of:
+                nic_of[end] = directory.nic(end)
+                if nic_of[end] == NO_NIC:
+                    mistakes.append(directory.mistake(end, flows.origin_F[flow]))
+        columns.append(np.array([nic_of[end] for end in ends], np.int64))
+    if mistakes:
+        rest = len(mistakes) - MAX_MISTAKES
+        more = (
+            [Mistake(where="endpoints", found=f"{rest} more ends that are no NICs of the fabric")] if rest > 0 else []
+        )
+        raise InputError(*mistakes[:MAX_MISTAKES], *more)
+    return columns[0], columns[1]
+
+
+class _Directory:
+    """The names under which a fabric's NICs are found."""
+
+    def __init__(self, fabric: Fabric, spec: ObservedSpec) -> None:
+        self.fabric = fabric
+        self.mistakes: list[Mistake] = []
+        self.nic_by_port: dict[tuple[str, str], int] = {}
+        self.nics_of_host: dict[str, set[int]] = {}
+        for port in np.nonzero(fabric.port_nic_P != NO_NIC)[0].tolist():
+            host, nic = fabric.node_name_N[fabric.port_node_P[port]], int(fabric.port_nic_P[port])
+            self.nic_by_port[host, fabric.port_name_P[port]] = nic
+            self.nics_of_host.setdefault(host, set()).add(nic)
+        self.nic_by_address = {address: nic for nic, address in enumerate(fabric.nic_ipv4_C.tolist())}
+        self.port_of_device = {one.device: one.port for one in spec.devices}
+        self.nic_by_name = {one.observed: self._named_nic(one) for one in spec.endpoints}
+
+    def nic(self, end: Endpoint) -> int:
+        """Return the NIC of an end, NO_NIC where there is none."""
+        for name in _names(end):
+            if name in self.nic_by_name:
+                return self.nic_by_name[name]
+        if not end.host:
+            return self.nic_by_address.get(end.ipv4, NO_NIC)
+        for device in (self.port_of_device.get(end.device, end.device), end.device):
+            if (end.host, device) in self.nic_by_port:
+                return self.nic_by_port[end.host, device]
+        nics = self.nics_of_host.get(end.host, set())
+        return next(iter(nics)) if len(nics) == 1 else NO_NIC
+
+    def mistake(self, end: Endpoint, origin: str) -> Mistake:
+        """Return what is wrong with an end that has no NIC, and what to write to mend it."""
+        name = next(iter(_names(end)), "")
+        ports = [port for host, port in self.nic_by_port if host == end.host]
+        if ports:
+            nearest = nearest_name(end.device, ports)
+            return Mistake(
+                where=origin,
+                found=f"{end}: the host has no NIC of that name",
+                allowed=", ".join(ports[:16]),
+                nearest=f"{end.host}:{nearest}" if nearest else "",
+                next_step=f"under traffic: devices: [{{device: {end.device or '...'}, port: {nearest or ports[0]}}}]",
+            )
+        return Mistake(
+            where=origin,
+            found=f"{end}: no NIC of the fabric {self.fabric.name!r}",
+            nearest=self._nearest(end),
+            next_step=f'under traffic: endpoints: [{{observed: "{name}", nic: "host:port"}}]',
+        )
+
+    def _named_nic(self, one: EndpointName) -> int:
+        host, _, port = one.nic.rpartition(":")
+        nic = self.nic_by_port.get((host, port), NO_NIC)
+        if nic == NO_NIC:
+            labels = [":".join(known) for known in islice(self.nic_by_port, MAX_GUESSES)]
+            found = f"{one.observed!r} is said to be {one.nic!r}, which is no NIC of the fabric"
+            self.mistakes.append(Mistake(where="endpoints", found=found, nearest=nearest_name(one.nic, labels)))
+        return nic
+
+    def _nearest(self, end: Endpoint) -> str:
+        if end.host:
+            return nearest_name(end.host, islice(self.nics_of_host, MAX_GUESSES))
+        addresses = [ipv4_text(address) for address in islice(self.nic_by_address, MAX_GUESSES)]
+        return nearest_name(ipv4_text(end.ipv4), addresses) if end.ipv4 != UNKNOWN else ""
+
+
+def _names(end: Endpoint) -> Sequence[str]:
+    """Return what `endpoints` may call an end, the most exact first."""
+    names = [f"{end.host}/{end.device}"] if end.host and end.device else []
+    names += [ipv4_text(end.ipv4)] if end.ipv4 != UNKNOWN else []
+    return [*names, end.host] if end.host else names
+
+
+def _queue_pairs(
+    flows: ObservedFlows, source_nic_Q: IntColumn, destination_nic_Q: IntColumn, priority: int
+) -> tuple[QueuePairs, list[str]]:
+    """Return the queue pairs as observed, what was not filled in, and notes of how much that was."""
+    made = make_queue_pairs(source_nic_Q, destination_nic_Q, priority=priority)
+    source_qpn_Q = np.where(flows.source_qpn_F == UNKNOWN, made.source_qpn_Q, flows.source_qpn_F)
+    destination_qpn_Q = np.where(flows.destination_qpn_F == UNKNOWN, made.destination_qpn_Q, flows.destination_qpn_F)
+    is_known_Q = flows.source_port_F != UNKNOWN
+    notes = [f"flows whose source port was not observed and is made up: {(~is_known_Q).sum()} of {len(flows)}"]
+    return QueuePairs(
+        source_nic_Q=source_nic_Q,
+        destination_nic_Q=destination_nic_Q,
+        source_qpn_Q=source_qpn_Q,
+        destination_qpn_Q=destination_qpn_Q,
+        source_port_Q=np.where(is_known_Q, flows.source_port_F, source_port(source_qpn_Q, destination_qpn_Q)),
+        priority_Q=np.full(len(flows), priority, np.int64),
+    ), [] if is_known_Q.all() else notes
+
+
+def _traffic(flows: ObservedFlows, queue_pairs: QueuePairs, message_bytes: int) -> TrafficTrace:
+    """Return one transfer for each queue pair, which starts when its flow did."""
+    num_rows = len(flows)
+    is_timed_F = flows.first_ns_F != UNKNOWN
+    begin_ns = int(flows.first_ns_F[is_timed_F].min(initial=np.iinfo(np.int64).max)) if is_timed_F.any() else 0
+    after_ns_F = np.where(is_timed_F, flows.first_ns_F - begin_ns, 0)
+    if (after_ns_F < 0).any() or after_ns_F.max(initial=0) > MAX_SPAN_NS:
+        found, allowed = "flows whose times lie too far apart", f"{MAX_SPAN_NS // 10**9 // 86400} days"
+        raise InputError(Mistake(where="files", found=found, allowed=allowed))
+    return TrafficTrace(
+        source_N=queue_pairs.source_nic_Q,
+        destination_N=queue_pairs.destination_nic_Q,
+        medium_N=np.full(num_rows, Medium.FABRIC, np.int64),
+        qp_N=np.arange(num_rows),
+        bytes_N=np.where(flows.bytes_F == UNKNOWN, message_bytes, flows.bytes_F),
+        start_ps_N=after_ns_F * PS_PER_NS,
+        delay_ps_N=np.zeros(num_rows, np.int64),
+        operation_N=np.full(num_rows, UNKNOWN, np.int64),
+        dependencies=Dependencies.none(num_rows),
+    )
