@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foundation.errors import InputError
-from foundation.rocev2 import source_port
+from topology.conformance.hash_functions import excess_chi_square
 from topology.hashing import HASHES, FiveTuples, HashSpec, TierHash
 from topology.hashing.five_tuples import FIVE_TUPLE, HEADER_FIELDS, HeaderField
 from topology.hashing.sonic import SONIC_ALGORITHMS
@@ -32,32 +32,6 @@ def flow(**values: int) -> FiveTuples:
     )
 
 
-def chi_square(chosen_F: np.ndarray, num_choices: int) -> float:
-    """Return the sum of squared deviations of the counts from their mean, over the mean."""
-    counts = np.bincount(chosen_F, minlength=num_choices)
-    expected = len(chosen_F) / num_choices
-    return float(((counts - expected) ** 2 / expected).sum())
-
-
-def over_real_queue_pairs(spec: HashSpec, num_choices: int) -> float:
-    """Return by how many standard deviations the chi-square of flows between 64 pairs of NICs is above its mean.
-
-    Their queue pairs have numbers as a driver gives them, 64 a side: the entropy a fabric really has.
-    """
-    pair, local, remote = (axis.ravel() for axis in np.meshgrid(*[np.arange(64)] * 3))
-    port_F = source_port(0x100 + local, 0x100 + remote)
-    pair_F, port_F = np.unique(np.stack([pair, port_F]), axis=1)
-    real = FiveTuples(
-        source_ipv4_F=0x0A000001 + pair_F,
-        destination_ipv4_F=0x0A000001 + 512 * (pair_F + 1),
-        source_port_F=port_F,
-    )
-    seed_F = np.full(len(real), spec.node_seeds(1)[0])
-    chosen_F = spec.choose_among(real, seed_F, np.full(len(real), num_choices))
-    freedom = num_choices - 1
-    return (chi_square(chosen_F, num_choices) - freedom) / float(np.sqrt(2 * freedom))
-
-
 @pytest.mark.parametrize("function", HASHES)
 @pytest.mark.parametrize("num_choices", [2, 7, 32, 64])
 def test_no_port_gets_a_quarter_more_than_its_share(function: str, num_choices: int) -> None:
@@ -72,13 +46,13 @@ def test_no_port_gets_a_quarter_more_than_its_share(function: str, num_choices: 
 @pytest.mark.parametrize("num_choices", [4, 32])
 def test_real_queue_pairs_are_spread_evenly(function: str, num_choices: int) -> None:
     """Their chi-square is not above what chance gives; below it is no fault."""
-    assert over_real_queue_pairs(HashSpec(function=function, seed=5), num_choices) < 5
+    assert excess_chi_square(HashSpec(function=function, seed=5), num_choices) < 5
 
 
 def test_crc16s_lowest_two_bits_spread_real_queue_pairs_unevenly() -> None:
     """Found by this very test; an index taken a bit higher is even."""
-    assert over_real_queue_pairs(HashSpec(function="crc16", seed=5), 4) > 20
-    assert over_real_queue_pairs(HashSpec(function="crc16", seed=5, rotation=1), 4) < 5
+    assert excess_chi_square(HashSpec(function="crc16", seed=5), 4) > 20
+    assert excess_chi_square(HashSpec(function="crc16", seed=5, rotation=1), 4) < 5
 
 
 @pytest.mark.parametrize("function", HASHES)

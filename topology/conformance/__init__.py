@@ -4,9 +4,9 @@ Each goes through the real builders, hashes, routing and solver, never through a
 """
 
 from foundation.cases import Case
-from topology.conformance import collisions, fabrics, fairness, hashing, paths
+from topology.conformance import dual_tor, fabrics, fairness, hash_functions, paths, polarization, random_hashing
 
-SUBJECTS = (fabrics, paths, hashing, collisions, fairness)
+SUBJECTS = (fabrics, paths, hash_functions, polarization, random_hashing, dual_tor, fairness)
 
 
 def cases() -> tuple[Case, ...]:
