@@ -330,7 +330,7 @@ _JSON = json.JSONDecoder(
     parse_constant=_finite_float,
 )
 _JSON_SPACE = re.compile(r"[ \t\n\r]*")
-_JSON_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')
+_JSON_PIECE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|\n|[^\s{}\[\],:"]+')  # possessive: no stack to go back on
 
 
 def _after_space(text: str, start: int) -> int:

@@ -4,10 +4,10 @@
     [1]     "H-0002c90000000020"[1](2c90000000020)    # "node1 mlx5_0" lid 7 4xHDR s=4 w=2 v=4 e=4
 
 Width times speed is the rate, in the nominal figures that ibstat prints (4xHDR is 200 Gbps; SDR, DDR and QDR carry 80 %
-of theirs). A link that both of its nodes tell of is one link; where they differ in rate, the lower is taken. Both are
-findings of `adjacencies`. Switches and routers are named by their description. A channel adapter described as
-"node1 mlx5_0" is the NIC `mlx5_0` of the host `node1`, so that a host has all its adapters; any other description names
-a host of its own. A description that two nodes share is told apart by GUID.
+of theirs). A link that both of its nodes tell of is one link; that they differ in rate, of which the lower is taken, or
+that one of them is silent, is a finding. Switches and routers are named by their description. A channel adapter
+described as "node1 mlx5_0" is the NIC `mlx5_0` of the host `node1`, so that a host has all its adapters; any other
+description names a host of its own. A description that two nodes share is told apart by GUID.
 
 A node that only its neighbours tell of, as in a file that was cut, is taken from them and noted. SHARP aggregation
 nodes are parts of their switches, not hosts, and are left out with their links; so are links from a node to itself.
