@@ -158,8 +158,8 @@ class _Directory:
         return Mistake(
             where=origin,
             found=f"{end}: no NIC of the fabric {self.fabric.name!r}",
-            nearest=self._nearest(end),
-            next_step=f'under traffic: endpoints: [{{observed: "{name}", nic: "host:port"}}]',
+            nearest=nearest_name(end.host, islice(self.nics_of_host, MAX_GUESSES)),
+            next_step=f'under traffic: endpoints: [{{observed: "{name}", nic: "host:port"}}]' if name else "",
         )
 
     def _named_nic(self, one: EndpointName) -> int:
@@ -170,12 +170,6 @@ class _Directory:
             found = f"{one.observed!r} is said to be {one.nic!r}, which is no NIC of the fabric"
             self.mistakes.append(Mistake(where="endpoints", found=found, nearest=nearest_name(one.nic, labels)))
         return nic
-
-    def _nearest(self, end: Endpoint) -> str:
-        if end.host:
-            return nearest_name(end.host, islice(self.nics_of_host, MAX_GUESSES))
-        addresses = [ipv4_text(address) for address in islice(self.nic_by_address, MAX_GUESSES)]
-        return nearest_name(ipv4_text(end.ipv4), addresses) if end.ipv4 != UNKNOWN else ""
 
 
 def _names(end: Endpoint) -> Sequence[str]:

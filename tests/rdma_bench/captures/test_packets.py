@@ -157,9 +157,7 @@ FIELDS = st.tuples(
 def test_scapy_finds_the_same_fields(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, ...]]) -> None:
     """A file that scapy writes from its own layers, read by ours."""
     layers = pytest.importorskip("scapy.layers.all", reason="scapy is not installed (extra: probe)")
-    roce_layers = pytest.importorskip("scapy.contrib.roce")
-    from scapy.utils import wrpcap
-
+    roce_layers, files = pytest.importorskip("scapy.contrib.roce"), pytest.importorskip("scapy.utils")
     packets = []
     for opcode, qpn, psn, port, ecn, has_tag in rows:
         ether = layers.Ether() / layers.Dot1Q(vlan=5) if has_tag else layers.Ether()
@@ -168,7 +166,7 @@ def test_scapy_finds_the_same_fields(tmp_path_factory: pytest.TempPathFactory, r
             ether / ip / layers.UDP(sport=port, dport=4791) / roce_layers.BTH(opcode=opcode, dqpn=qpn, psn=psn)
         )
     path = tmp_path_factory.mktemp("scapy") / "scapy.pcap"
-    wrpcap(str(path), packets)
+    files.wrpcap(str(path), packets)
     flows = read_capture(path).flows
     expected = {(port, qpn) for _, qpn, _, port, _, _ in rows}
     found = set(zip(flows.row_F["source_port"].tolist(), flows.row_F["destination_qpn"].tolist(), strict=True))
