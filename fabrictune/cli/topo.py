@@ -29,18 +29,26 @@ links_option = click.option("--links", is_flag=True, help="List every link as we
 @out_option
 @json_option
 def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | None, as_json: bool) -> None:
-    """Read files that describe a network (containerlab, SONiC) as one fabric.
+    """Read files that describe a network, or folders of them, as one fabric.
+
+    \b
+    Formats: fabrictune, infragraph, containerlab, csv, graphml, hpcc, htsim,
+             ibnetdiscover, lldp, minigraph, sonic
 
     \b
     Example:
       fabrictune topo import lab.clab.yml --out lab.json
       fabrictune topo import leaf1.config_db.json spine1.config_db.json
     """
-    from topology.importers import import_fabric
+    from topology.importers import import_with_notes
 
-    fabric = import_fabric(files, file_format)
-    _save(fabric, out)
-    _show(fabric, has_links=False, as_json=as_json)
+    imported = import_with_notes(files, file_format)
+    _save(imported.fabric, out)
+    _show(imported.fabric, has_links=False, as_json=as_json)
+    if not as_json:
+        print_lines(f"note: {note}" for note in imported.notes)
+        if imported.findings:
+            print_lines(["next: the files contradict one another; fabrictune topo validate FILE... says where"])
 
 
 @topo.command()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
+from topology.importers import IMPORTERS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "topology"
 HEADING = "a_device,a_port,a_role,b_device,b_port,b_role,rate\n"
@@ -84,6 +85,28 @@ def test_a_folder_is_a_fabric_of_one_file_a_switch(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())
     (tmp_path / ".backup").write_text("not read")
     assert run(["topo", "diff", str(tmp_path), str(GOLDEN / "sonic.fabric.json"), "--fail-on", "info"]) == 0
+
+
+def test_import_says_what_was_filled_in_and_where_to_look_further(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below the description; one cable is told with two speeds."""
+    path = tmp_path / "list.csv"
+    path.write_text(HEADING + "h1,nic0,host,t1,1,leaf,400G\nt1,1,leaf,h1,nic0,host,100G\n")
+    assert run(["topo", "import", str(path)]) == 0
+    assert capsys.readouterr().out.endswith(
+        "note: links without a cable length, taken as 10 m: 1\n"
+        "next: the files contradict one another; fabrictune topo validate FILE... says where\n"
+    )
+    assert run(["topo", "validate", str(path)]) == 1
+    assert "error: h1:nic0 -> t1:1: 400 Gbps at h1:nic0 and 100 Gbps at t1:1" in capsys.readouterr().out
+
+
+def test_the_help_lists_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is written out, so that help imports nothing heavy."""
+    assert run(["topo", "import", "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Formats:")[2].partition("Example:")[0]
+    assert listed.replace(",", " ").split() == list(IMPORTERS)
 
 
 def test_an_unusable_file_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
