@@ -81,6 +81,7 @@ class CollisionReport:
             "throughput": {
                 "qp": np.arange(len(self.throughput_fraction_Q)),
                 "throughput_fraction": self.throughput_fraction_Q,
+                "fair_rate_bps": np.rint(self.fair_rates()).astype(np.int64),
             },
         }
 

@@ -19,7 +19,7 @@ from fabrictune.cli.options import (
     scenario_argument,
     seeds_option,
 )
-from fabrictune.cli.outcomes import print_effects, print_outcomes, print_steps, rows_of
+from fabrictune.cli.outcomes import print_distribution, print_effects, print_outcomes, print_steps, rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 
@@ -31,11 +31,16 @@ ecmp = Group(name="ecmp", help="Find the links on which flows collide, and what 
 
 @ecmp.command()
 @scenario_argument
+@click.option(
+    "--seeds",
+    type=click.IntRange(2, MAX_SEEDS),
+    help="Also say what to expect where the hash seeds are not known: exactly, or from so many of them.",
+)
 @out_option
 @fail_on_option
 @quiet_option
 @json_option
-def analyze(scenario: Path, out: Path | None, fail_on: str, quiet: bool, as_json: bool) -> int:
+def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, quiet: bool, as_json: bool) -> int:
     """Name the links of SCENARIO that are asked for more than they carry, and the flows that meet there.
 
     All queue pairs are taken to send at once; no packet is simulated and no law is run.
@@ -43,21 +48,26 @@ def analyze(scenario: Path, out: Path | None, fail_on: str, quiet: bool, as_json
     \b
     Example:
       fabrictune ecmp analyze scenarios/demo-interleaved.yaml
-      fabrictune ecmp analyze my.yaml --fail-on warning --json
+      fabrictune ecmp analyze my.yaml --seeds 1000 --fail-on warning --json
     """
     from fabrictune.scenario.analyzing import analyze_scenario, summarize_collisions
     from fabrictune.scenario.reading import load_scenario
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
-        record = analyze_scenario(checked, progress)
+        record = analyze_scenario(checked, progress, num_seeds=seeds)
     directory = record.write(out or Path("runs") / f"{checked.name}-ecmp")
     summary = summarize_collisions(record)
+    over_seeds = record.tables.get("seeds")
     if as_json:
-        print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
+        distribution = {"over_seeds": rows_of(over_seeds)[0]} if over_seeds is not None else {}
+        shown = {"record": str(directory), **summary.as_json(), **distribution}
+        print_json({**shown, "findings": findings_json(record.findings)})
         return exit_code(record.findings, fail_on)
     if not quiet:
         print_lines([checked.headline, *summary.lines])
+    if over_seeds is not None:
+        print_distribution(over_seeds)
     print_findings(record.findings)
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)

@@ -1,5 +1,6 @@
 """How outcomes over seeds are printed: one row each, an estimate as `0.747 ± 0.008`."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,20 @@ def print_outcomes(what: str, outcomes: Columns, *, has_legend: bool) -> None:
     print_table((what, *HEADINGS), [(name, *_cells(outcomes, row)) for row, name in enumerate(names)])
     if has_legend:
         print_lines(["", f"{int(outcomes['num_seeds'][0])} seeds each", *LEGEND, ""])
+
+
+def print_distribution(seeds: Columns) -> None:
+    """Print what to expect of any seeds: one row of a distribution."""
+    num_seeds = int(seeds["num_seeds"][0])
+    print_lines([f"of unknown hash seeds, {f'from {num_seeds} of them' if num_seeds else 'exactly'}:"])
+    rows = [
+        ("any link is overloaded", _probability(seeds, "overload_probability", 0)),
+        ("worst link, times its rate", _number(seeds, "worst_load_fraction", 0)),
+        ("in the worst of a hundred fabrics", _quantile(seeds, "worst_load_fraction_p99", 0)),
+        ("throughput", _percent(seeds, "throughput_fraction", 0)),
+        ("slowest flow", _percent(seeds, "slowest_fraction", 0)),
+    ]
+    print_table(("figure", "value"), rows, indent=2)
 
 
 def print_effects(effects: Columns) -> None:
@@ -70,7 +85,7 @@ def _effect_cell(row: Mapping[str, Any]) -> str:
 def _cells(outcomes: Columns, row: int) -> tuple[str, ...]:
     return (
         _probability(outcomes, "overload_probability", row),
-        f"{_value(outcomes, 'worst_load_fraction', row):.2f} ± {_half(outcomes, 'worst_load_fraction', row):.2f}",
+        _number(outcomes, "worst_load_fraction", row),
         f"{_value(outcomes, 'worst_load_fraction_p99', row):.2f}",
         _percent(outcomes, "throughput_fraction", row),
         _percent(outcomes, "slowest_fraction", row),
@@ -85,6 +100,16 @@ def _value(outcomes: Columns, name: str, row: int) -> float:
 
 def _half(outcomes: Columns, name: str, row: int) -> float:
     return (_value(outcomes, f"{name}_high", row) - _value(outcomes, f"{name}_low", row)) / 2
+
+
+def _number(outcomes: Columns, name: str, row: int) -> str:
+    return f"{_value(outcomes, name, row):.2f} ± {_half(outcomes, name, row):.2f}"
+
+
+def _quantile(outcomes: Columns, name: str, row: int) -> str:
+    low, high = (_value(outcomes, f"{name}_{end}", row) for end in ("low", "high"))
+    upper = f"to {high:.2f}" if math.isfinite(high) else "or more"  # a small sample leaves it open
+    return f"{_value(outcomes, name, row):.2f} ({low:.2f} {upper})"
 
 
 def _percent(outcomes: Columns, name: str, row: int) -> str:

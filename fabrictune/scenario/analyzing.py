@@ -7,21 +7,35 @@ from dataclasses import asdict, dataclass
 from fabrictune.scenario.composing import compose
 from fabrictune.scenario.describing import describe
 from fabrictune.scenario.schema import Scenario
-from foundation.records import RunRecord, describe_run
+from fabrictune.scenario.tables import estimate_columns
+from foundation.records import Columns, RunRecord, describe_run
+from foundation.units import format_rate
 from topology.collisions import analyze_collisions
 from topology.files import fabric_table
+from topology.seed_distribution import distribute_over_seeds
 
 
-def analyze_scenario(scenario: Scenario, progress: Callable[[float], None] | None = None) -> RunRecord:
-    """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError."""
+def analyze_scenario(
+    scenario: Scenario, progress: Callable[[float], None] | None = None, *, num_seeds: int | None = None
+) -> RunRecord:
+    """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError.
+
+    With `num_seeds`, a table `seeds` of one row says what to expect where the switches' seeds are not known.
+    """
     started = time.perf_counter()
     composed = compose(scenario, progress)
     network = composed.network
     report = analyze_collisions(network)
+    tables: dict[str, Columns] = {"fabric": fabric_table(network.fabric), **report.tables()}
+    if num_seeds is not None:
+        distribution = distribute_over_seeds(
+            network.fabric, network.queue_pairs, scenario.routing, num_seeds=num_seeds, progress=progress
+        )
+        tables["seeds"] = estimate_columns([distribution])
     return RunRecord(
         kind="ecmp analyze",
         run={**describe_run(seed=scenario.seed, started=started), **describe(composed)},
-        tables={"fabric": fabric_table(network.fabric), **report.tables()},
+        tables=tables,
         findings=report.findings(network.fabric, network.queue_pairs),
     )
 
@@ -36,6 +50,8 @@ class CollisionSummary:
     worst_load_fraction: float  # demand over rate of the worst link
     mean_throughput_fraction: float  # of what a flow's NIC could send
     min_throughput_fraction: float
+    mean_fair_rate_bps: float  # max-min fair
+    min_fair_rate_bps: float
 
     def as_json(self) -> dict[str, object]:
         """Return the summary as JSON values."""
@@ -49,12 +65,15 @@ class CollisionSummary:
             f"they carry, the worst for {self.worst_load_fraction:.2f} times its rate",
             f"{self.num_flows} flows get {self.mean_throughput_fraction:.0%} of their rate on average, "
             f"the slowest {self.min_throughput_fraction:.0%}",
+            f"shared max-min fairly that is {format_rate(self.mean_fair_rate_bps)} a flow, the slowest "
+            f"{format_rate(self.min_fair_rate_bps)}",
         ]
 
 
 def summarize_collisions(record: RunRecord) -> CollisionSummary:
     """Return the summary of an `ecmp analyze` record."""
     loads, throughput = record.tables["loads"], record.tables["throughput"]["throughput_fraction"]
+    fair_rate_bps = record.tables["throughput"]["fair_rate_bps"]
     load_fraction = loads["demand_bps"] / loads["rate_bps"]
     return CollisionSummary(
         num_flows=len(throughput),
@@ -63,4 +82,6 @@ def summarize_collisions(record: RunRecord) -> CollisionSummary:
         worst_load_fraction=float(load_fraction.max(initial=0.0)),
         mean_throughput_fraction=float(throughput.mean()) if len(throughput) else 1.0,
         min_throughput_fraction=float(throughput.min(initial=1.0)),
+        mean_fair_rate_bps=float(fair_rate_bps.mean()) if len(throughput) else 0.0,
+        min_fair_rate_bps=float(fair_rate_bps.min()) if len(throughput) else 0.0,
     )

@@ -13,7 +13,7 @@ from fabrictune.scenario.describing import describe_scenario
 from fabrictune.scenario.overriding import override
 from fabrictune.scenario.sampling import Variant, sample_variants
 from fabrictune.scenario.schema import Changes, Scenario
-from fabrictune.scenario.whatif import outcome_columns
+from fabrictune.scenario.tables import estimate_columns
 from foundation.errors import InputError, Mistake
 from foundation.records import Columns, RunRecord, describe_run
 from topology.factorial import Levels, designs, effects
@@ -41,7 +41,7 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Callable[[flo
             **describe_scenario(scenario),
         },
         tables={
-            "designs": {"design": np.array(list(outcomes), object), **outcome_columns(outcomes)},
+            "designs": {"design": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))},
             "effects": _effects_table(sampled, names),
         },
     )

@@ -21,7 +21,7 @@ from fabrictune.scenario.describing import describe_scenario
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.sampling import queue_pairs_of
 from fabrictune.scenario.schema import Scenario
-from fabrictune.scenario.whatif import outcome_columns
+from fabrictune.scenario.tables import estimate_columns
 from foundation.records import Columns, RunRecord, describe_run
 from topology.collisions import analyze_collisions
 from topology.fabric import NO_NIC, Fabric
@@ -211,7 +211,7 @@ def _tables(plan: Plan) -> dict[str, Columns]:
             "step": np.array(list(steps), object),
             "knows_seeds": np.array([int(step.knows_seeds) for step in steps.values()]),
             "is_taken": np.array([int(step.is_taken) for step in steps.values()]),
-            **outcome_columns({name: step.outcome for name, step in steps.items()}),
+            **estimate_columns([step.outcome for step in steps.values()]),
         },
         "source_ports": _port_table(plan),
     }

@@ -5,7 +5,7 @@ come from the scenario's own `whatif` list and from the command line.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from fabrictune.scenario.overriding import override
 from fabrictune.scenario.sampling import Variant, sample_variants
 from fabrictune.scenario.schema import Scenario, WhatIf
 from fabrictune.scenario.settings import parse_setting
+from fabrictune.scenario.tables import estimate_columns
 from foundation.errors import InputError, Mistake
-from foundation.records import Columns, RunRecord, describe_run
-from topology.estimates import Estimate
-from topology.outcomes import Outcome
+from foundation.records import RunRecord, describe_run
 
 AS_IT_IS = "as it is"
 SEPARATOR = ";"  # between the settings of one variant on the command line
@@ -47,7 +46,7 @@ def compare(
     return RunRecord(
         kind="ecmp whatif",
         run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario)},
-        tables={"variants": {"variant": np.array(list(outcomes), object), **outcome_columns(outcomes)}},
+        tables={"variants": {"variant": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))}},
     )
 
 
@@ -61,19 +60,6 @@ def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[What
         WhatIf(name=f"without {text}", fail=tuple(name.strip() for name in text.split(SEPARATOR))) for text in failures
     ]
     return changed + failed
-
-
-def outcome_columns(outcomes: Mapping[str, Outcome]) -> Columns:
-    """Return the outcomes as columns; an estimate is three: the figure, `_low` and `_high`."""
-    columns: dict[str, list[float]] = {}
-    for outcome in outcomes.values():
-        for name, value in vars(outcome).items():
-            if isinstance(value, Estimate):
-                for end, number in (("", value.value), ("_low", value.low), ("_high", value.high)):
-                    columns.setdefault(f"{name}{end}", []).append(number)
-            else:
-                columns.setdefault(name, []).append(value)
-    return {name: np.array(rows) for name, rows in columns.items()}
 
 
 def _refuse_repeats(scenario: Scenario, wanted: Sequence[WhatIf]) -> None:

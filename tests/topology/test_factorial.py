@@ -33,7 +33,7 @@ def test_the_effects_give_back_the_responses() -> None:
 
 
 def test_what_varies_with_the_seed_has_an_interval() -> None:
-    """A difference of 1 under noise of 0.1 a design: an interval of about 0.03 that holds it, and none without noise."""
+    """A difference of 1 under noise of 0.1 a design: an interval of some 0.03 that holds it; without noise, none."""
     draw = np.random.default_rng(7)
     noisy = np.array([[0.0], [1.0]]) + draw.normal(0, 0.1, (2, 100))
     ((_, effect),) = effects(noisy)
