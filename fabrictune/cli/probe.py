@@ -59,7 +59,7 @@ def _read_duration(context: click.Context, option: click.Parameter, text: str) -
     "timeout_ps",
     callback=_read_duration,
     metavar="DURATION",
-    default="1 s",
+    default="500 ms",
     show_default=True,
     help="The wait for late answers.",
 )

@@ -70,6 +70,14 @@ def test_a_mistake_is_told_before_anything_is_sent(
     assert (printed.out, printed.err) == ("", message)
 
 
+def test_the_how_to_shows_what_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first command of the page, and the line below it."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "probe-paths.md").read_text()
+    command, announced = page.partition("```\n$ ")[2].splitlines()[:2]
+    assert run(command.split()[1:]) == 0
+    assert capsys.readouterr().err == f"{announced}\n"
+
+
 def test_a_dry_run_gives_its_bounds_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """For a script that decides by them: 64 ports x 8 hops x 3 attempts."""
     assert run(["topo", "probe", "--target", "10.0.0.2", "--rate", "64", "--dry-run", "--json"]) == 0
@@ -77,17 +85,17 @@ def test_a_dry_run_gives_its_bounds_as_json(capsys: pytest.CaptureFixture[str]) 
         "targets": ["10.0.0.2"],
         "max_probes": 1536,
         "max_rate_per_s": 64,
-        "max_duration_s": 8 * (1 + 2 + 4 + 3),
+        "max_duration_s": 8 * (1 + 2 + 4 + 1.5),
     }
 
 
 def test_a_dry_run_says_what_would_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    """2 targets x 16 ports x 4 hops x 2 attempts are 256 probes; 4 x (32 / 50 + 32 / 25 + 2 x 1) s are 16 s."""
+    """2 targets x 16 ports x 4 hops x 2 attempts are 256 probes; 4 x (32 / 50 + 32 / 25 + 2 x 0.5) s are 12 s."""
     options = ["--rate", "50", "--source-ports", "16", "--max-hops", "4", "--attempts", "2", "--dry-run"]
     assert run(["topo", "probe", "--target", "10.0.0.2", "--target", "10.0.0.3", *options]) == 0
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
         "would send at most 256 UDP packets of 52 bytes to port 4791 of 10.0.0.2, 10.0.0.3, "
-        "at most 50 a second, for at most 16 s\n"
+        "at most 50 a second, for at most 12 s\n"
     )

@@ -248,7 +248,7 @@ def test_people_are_told_what_is_sent_and_what_was_found(tmp_path: Path) -> None
         )
     assert ran.stderr == (
         "sending at most 1,536 UDP packets of 52 bytes to port 4791 of 10.0.0.3, "
-        "at most 500 a second, for at most 31 s\n"
+        "at most 500 a second, for at most 21 s\n"
     )
     assert ran.stdout.startswith("256 probes and 256 replies in ")
     assert "10.0.0.1 to 10.0.0.3: 4 paths of 64 source ports\n" in ran.stdout

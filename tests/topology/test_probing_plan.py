@@ -16,9 +16,16 @@ def test_the_most_that_can_be_sent_is_known_before() -> None:
 
 
 def test_the_longest_it_can_take_is_known_before() -> None:
-    """128 flows at 64 a second: 2 s, then 4 s and 8 s at half and quarter the pace; 3 s of waiting; 8 hops."""
+    """128 flows at 64 a second: 2 s, then 4 s and 8 s at half and quarter the pace, 1.5 s of waiting, 8 hops."""
     plan = ProbePlan(targets=(TARGET, TARGET + 1), rate_per_s=64)
-    assert plan.max_duration_s == 8 * (2 + 4 + 8 + 3)
+    assert plan.max_duration_s == 8 * (2 + 4 + 8 + 1.5)
+
+
+def test_repeats_take_a_timeout_at_least() -> None:
+    """Ten repeats at 1,000 a second would be over in 20 ms; they are spread over the half second."""
+    plan = ProbePlan(targets=(TARGET,), rate_per_s=1000)
+    assert [plan.interval_s(attempt, 10) for attempt in range(3)] == [0.001, 0.05, 0.05]
+    assert plan.interval_s(2, 1000) == 0.004
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -1,7 +1,7 @@
 """Sends the probes of a plan, distance by distance, and listens: the order and the pace, without clock or socket.
 
 All flows are asked for their first hop, then all that are still on their way for the second, and so on. What does not
-answer is asked again, each time at half the pace. Both come through a `Wire`, so the whole of it runs against a
+answer is asked again, each time more slowly. Both come through a `Wire`, so the whole of it runs against a
 simulated network as well as against raw sockets.
 """
 
@@ -66,11 +66,13 @@ class Discovery:
     def ask(self, attempt: int) -> None:
         """Probe every flow that has not answered at this distance, and wait for the replies."""
         self.next_s = max(self.next_s, self.wire.now_s())
-        for flow in self.seen.unanswered():
+        unanswered = self.seen.unanswered()
+        interval_s = self.plan.interval_s(attempt, len(unanswered))
+        for flow in unanswered:
             self._listen(self.next_s)
             self._send(Probe(flow, self.seen.distance, attempt))
             # A late timer delays one probe and not all that follow, but lost time is not made up in a burst.
-            self.next_s = max(self.next_s + self.plan.interval_s(attempt), self.wire.now_s())
+            self.next_s = max(self.next_s + interval_s, self.wire.now_s())
         deadline_s = self.wire.now_s() + self.plan.timeout_s
         while not self.seen.is_complete and self.wire.now_s() < deadline_s:
             self._hear(deadline_s)

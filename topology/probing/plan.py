@@ -50,7 +50,7 @@ class ProbePlan:
     first_source_port: int = field(default=FIRST_DYNAMIC_PORT, metadata={"help": "the lowest of them"})
     max_hops: int = field(default=8, metadata={"help": "the furthest distance asked for"})
     attempts: int = field(default=3, metadata={"help": "probes to a hop that does not answer"})
-    timeout_ps: int = field(default=_PS, metadata={"help": "wait for replies after the last probe of a round"})
+    timeout_ps: int = field(default=_PS // 2, metadata={"help": "wait for replies after the last probe of a round"})
     dscp: int = field(default=0, metadata={"help": "traffic class of the probes; 0 is best effort"})
     destination_qpn: int = field(default=UNUSED_QPN, metadata={"help": "queue pair in the probes' RoCE header"})
 
@@ -86,7 +86,7 @@ class ProbePlan:
     @property
     def max_duration_s(self) -> float:
         """Seconds it takes if no hop ever answers."""
-        rounds_s = sum(self.num_flows * self.interval_s(attempt) for attempt in range(self.attempts))
+        rounds_s = sum(self.num_flows * self.interval_s(attempt, self.num_flows) for attempt in range(self.attempts))
         return self.max_hops * (rounds_s + self.attempts * self.timeout_s)
 
     @property
@@ -94,9 +94,14 @@ class ProbePlan:
         """The timeout in seconds."""
         return self.timeout_ps / _PS
 
-    def interval_s(self, attempt: int) -> float:
-        """Return the time between two probes: each repeat is half as fast, since a hop may limit its replies."""
-        return float(2**attempt) / self.rate_per_s
+    def interval_s(self, attempt: int, num_probes: int) -> float:
+        """Return the time between two of a round's probes.
+
+        A hop that limits its replies answers more of the same probes if they come slowly: each repeat is half as fast
+        as the one before, and takes a timeout at least.
+        """
+        slowed_s = float(2**attempt) / self.rate_per_s
+        return max(slowed_s, self.timeout_s / num_probes) if attempt else slowed_s
 
     def _out_of_range(self) -> list[Mistake]:
         mistakes = []
