@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import RouteError
+from foundation.errors import InputError, RouteError
 from topology.builders.clos import ClosSpec, build_clos
 from topology.draft import FabricDraft
 from topology.fabric import Fabric
@@ -132,6 +132,14 @@ def test_a_role_changes_the_choices_of_its_tier_alone(fat_tree: Fabric) -> None:
     one_QH, two_QH = (route(fat_tree, queue_pairs, spec).port_QDH[:, 0] for spec in (plain, other))
     assert (one_QH[:, :2] == two_QH[:, :2]).all()
     assert 0.3 < (one_QH[:, 2] != two_QH[:, 2]).mean() < 0.7
+
+
+def test_a_role_of_a_tier_that_is_not_there_is_refused(small_clos: Fabric) -> None:
+    """A setting without effect is a mistake: two tiers have no cores."""
+    spec = HashSpec(tiers=(TierHash(tier=1, rotation=1), TierHash(tier=3, rotation=1)))
+    with pytest.raises(InputError) as raised:
+        route(small_clos, make_queue_pairs([0], [1]), spec)
+    assert str(raised.value) == ("tiers[1].tier: tier 3, which no node of the fabric has\n  allowed: 0, 1, 2")
 
 
 def test_the_destination_queue_pair_spreads_flows_of_one_source_port(fat_tree: Fabric) -> None:

@@ -82,7 +82,7 @@ def excess_chi_square(spec: HashSpec, num_choices: int = NUM_CHOICES) -> float:
     driver gives them, so that source ports have the entropy they have on a fabric.
     """
     pair, local, remote = (axis.ravel() for axis in np.meshgrid(*map(np.arange, (NUM_PAIRS, NUM_QPS, NUM_QPS))))
-    pair_F, port_F = np.unique(np.stack([pair, source_port(0x100 + local, 0x100 + remote)]), axis=1)
+    pair_F, port_F = np.divmod(np.unique(pair << 16 | source_port(0x100 + local, 0x100 + remote)), 2**16)
     flows = FiveTuples(
         source_ipv4_F=0x0A000001 + pair_F,
         destination_ipv4_F=0x0A000001 + 512 * (pair_F + 1),

@@ -2,16 +2,17 @@
 
 A switch hashes the chosen fields with its seed, rotates the result, and takes it modulo the number of its equal-cost
 ports. All switches do alike unless a tier has a role of its own. A *resilient* group spreads hashes over a fixed number
-of buckets instead, and after a failure only the buckets of the failed port move (see `resilient`).
+of buckets instead, and after a failure only the buckets of the failed port move (see `topology.walking`).
 """
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, choose
+from foundation.errors import InputError, Mistake, nearest_name, quote
 from topology.fabric import IntArray
 from topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
 from topology.hashing.functions import HASHES
@@ -58,27 +59,7 @@ class HashSpec:
     tiers: tuple[TierHash, ...] = field(default=(), metadata={"help": "what single tiers do differently"})
 
     def __post_init__(self) -> None:
-        choose(self.function, tuple(HASHES), where="function", what="hash function", error=InputError)
-        mistakes = [
-            Mistake(where=where, found=str(value), allowed=f"{low} to {shown}")
-            for where, value, low, high, shown in (
-                ("seed", self.seed, 0, 2**63 - 1, "2**63 - 1"),
-                ("rotation", self.rotation, 0, MAX_ROTATION, str(MAX_ROTATION)),
-                (
-                    "resilient_buckets",
-                    1 if self.resilient_buckets is None else self.resilient_buckets,
-                    1,
-                    MAX_BUCKETS,
-                    str(MAX_BUCKETS),
-                ),
-            )
-            if not low <= value <= high
-        ]
-        if not self.fields:
-            mistakes.append(Mistake(where="fields", found="none", allowed="one header field at least"))
-        tiers = [role.tier for role in self.tiers]
-        if len(set(tiers)) < len(tiers):
-            mistakes.append(Mistake(where="tiers", found="a tier twice", allowed="each tier once"))
+        mistakes = list(self._mistakes())
         if mistakes:
             raise InputError(*mistakes)
 
@@ -105,3 +86,23 @@ class HashSpec:
     def choose_among(self, flows: FiveTuples, seed_F: NDArray[np.uint64], num_choices_F: IntArray) -> IntArray:
         """Return for each flow a number from 0 to below its number of choices, roles aside."""
         return (self.hash_flows(flows, seed_F) % num_choices_F.astype(np.uint64)).astype(np.int64)
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        if self.function not in HASHES:
+            yield Mistake(
+                where="function",
+                found=f"unknown hash function {quote(self.function)}",
+                allowed=", ".join(HASHES),
+                nearest=nearest_name(self.function, HASHES),
+            )
+        for where, value, low, high, shown in (
+            ("seed", self.seed, 0, 2**63 - 1, "2**63 - 1"),
+            ("rotation", self.rotation, 0, MAX_ROTATION, str(MAX_ROTATION)),
+            ("resilient_buckets", self.resilient_buckets, 1, MAX_BUCKETS, str(MAX_BUCKETS)),
+        ):
+            if value is not None and not low <= value <= high:
+                yield Mistake(where=where, found=str(value), allowed=f"{low} to {shown}")
+        if not self.fields:
+            yield Mistake(where="fields", found="none", allowed="one header field at least")
+        if len({role.tier for role in self.tiers}) < len(self.tiers):
+            yield Mistake(where="tiers", found="a tier twice", allowed="each tier once")

@@ -6,21 +6,25 @@ a hop costs one exclusive or. The others hash every flow at every hop.
 Shapes: N nodes, F flows, A of them on their way.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.fabric import IntArray
+from foundation.errors import InputError, Mistake
+from topology.fabric import UNKNOWN_TIER, IntArray
 from topology.hashing.five_tuples import FiveTuples
 from topology.hashing.functions import HASHES
 from topology.hashing.spec import HashSpec
 
 
 class SwitchHashes:
-    """What the switches of a fabric make of F flows."""
+    """What the switches of a fabric make of F flows; raises InputError for a role of a tier that is not there."""
 
     def __init__(self, spec: HashSpec, flows: FiveTuples, node_tier_N: IntArray) -> None:
         self.num_buckets = spec.resilient_buckets
         own_tiers = [role.tier for role in spec.tiers]
+        _refuse_absent(own_tiers, node_tier_N)
         self._role_N = np.full(len(node_tier_N), len(own_tiers))
         for number, tier in enumerate(own_tiers):
             self._role_N[node_tier_N == tier] = number
@@ -72,4 +76,19 @@ class _Role:
         return self._spec.hash_flows(self._flows.take(row_A), self._seed_N[node_A])
 
 
-_NO_TIER = -2  # no node's
+def _refuse_absent(tiers: Sequence[int], node_tier_N: IntArray) -> None:
+    present = np.unique(node_tier_N).tolist()
+    mistakes = [
+        Mistake(
+            where=f"tiers[{number}].tier",
+            found=f"tier {tier}, which no node of the fabric has",
+            allowed=", ".join(str(one) for one in present if one != UNKNOWN_TIER) or "none: its nodes tell no tier",
+        )
+        for number, tier in enumerate(tiers)
+        if tier not in present or tier == UNKNOWN_TIER
+    ]
+    if mistakes:
+        raise InputError(*mistakes)
+
+
+_NO_TIER = UNKNOWN_TIER - 1  # no node's
