@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from fabrictune.scenario.binding import bind
 from fabrictune.scenario.listing import KeyLine, list_keys, sections
 from fabrictune.scenario.schema import Scenario
+from topology.builders import BUILDERS
 
 
 @pytest.mark.parametrize("section", list(sections()))
@@ -45,5 +46,5 @@ def test_the_scenario_itself_points_to_its_sections() -> None:
     lines = {line.key: line for line in list_keys()}
     assert lines["engine"].takes == "keys, see `engine`"
     assert lines["expect"].takes == "list of keys, see `expect`"
-    assert lines["fabric"].takes == "builder: clos | fat_tree | file"
+    assert lines["fabric"].takes == f"builder: {' | '.join([*BUILDERS, 'file'])}"
     assert set(lines) | {"document"} == set(Scenario.__dataclass_fields__)
