@@ -22,6 +22,9 @@ from rdma_bench.captures.packets import RocePackets
 from rdma_bench.captures.sequence import SEQUENCE_STATE, judge
 
 MAX_FLOWS = 2**20
+NUM_SLOTS = 2**16  # of the table in which a packet's flow is looked up first
+
+KEY = ("source_ipv4", "destination_ipv4", "source_port", "destination_qpn")  # what tells flows apart
 
 ROW = np.dtype(
     [
@@ -89,6 +92,8 @@ class FlowTable:
 
     def __init__(self) -> None:
         self.row_F = np.zeros(0, ROW)
+        self._grow(1)
+        self.flow_by_slot = np.full(NUM_SLOTS, UNKNOWN)
         self.flow_by_key: dict[tuple[int, int], int] = {}
         self.packets_by_code: dict[int, int] = defaultdict(int)  # code: flow * NUM_OPCODES + opcode
 
@@ -106,8 +111,10 @@ class FlowTable:
             ("ecn_marked", packets.is_marked_K),
         ):
             row_F[name][:num_flows] += np.bincount(flow_K, weight_K, minlength=num_flows).astype(np.int64)
-        np.minimum.at(row_F["first_ns"], flow_K, packets.time_ns_K)
-        np.maximum.at(row_F["last_ns"], flow_K, packets.time_ns_K)
+        for name, pick in (("first_ns", np.minimum), ("last_ns", np.maximum)):
+            found_F = row_F[name].copy()  # in one piece, where `at` is fast
+            pick.at(found_F, flow_K, packets.time_ns_K)
+            row_F[name] = found_F
         code_U, count_U = np.unique(flow_K * NUM_OPCODES + packets.opcode_K, return_counts=True)
         for code, count in zip(code_U.tolist(), count_U.tolist(), strict=True):
             self.packets_by_code[code] += count
@@ -124,26 +131,40 @@ class FlowTable:
         )
 
     def _flows_of(self, packets: RocePackets) -> IntColumn:
-        """Return each packet's row, and add the rows that are new."""
-        pair_K = packets.source_ipv4_K << 32 | packets.destination_ipv4_K
-        end_K = packets.source_port_K << 24 | packets.destination_qpn_K  # 40 bits
-        _, pair_number_K = np.unique(pair_K, return_inverse=True)
-        _, first_U, number_K = np.unique(pair_number_K << 40 | end_K, return_index=True, return_inverse=True)
-        flow_U = np.empty(len(first_U), np.int64)
-        for number in np.argsort(first_U).tolist():
-            first = int(first_U[number])
-            key = int(pair_K[first]), int(end_K[first])
-            flow_U[number] = self.flow_by_key.setdefault(key, len(self.flow_by_key))
+        """Return each packet's row, and add the rows that are new.
+
+        Most packets belong to a flow that stands in the slot their fields lead to; only the others are sorted.
+        """
+        slot_K = _slots(packets)
+        flow_K = self.flow_by_slot[slot_K]
+        is_other_K = flow_K == UNKNOWN
+        for name in KEY:
+            is_other_K |= self.row_F[name][flow_K] != getattr(packets, f"{name}_K")
+        other = np.nonzero(is_other_K)[0]
+        if len(other):
+            flow_K[other] = self._sorted_flows_of(packets, other)
+            self.flow_by_slot[slot_K[other]] = flow_K[other]
+        return flow_K
+
+    def _sorted_flows_of(self, packets: RocePackets, other: IntColumn) -> IntColumn:
+        """Return the rows of some packets by sorting their fields, adding those that are new."""
+        pair = packets.source_ipv4_K[other] << 32 | packets.destination_ipv4_K[other]
+        end = packets.source_port_K[other] << 24 | packets.destination_qpn_K[other]  # 40 bits
+        _, pair_number = np.unique(pair, return_inverse=True)
+        _, first_U, number = np.unique(pair_number << 40 | end, return_index=True, return_inverse=True)
+        flow_U, num_before = np.empty(len(first_U), np.int64), len(self.flow_by_key)
+        for unique in np.argsort(first_U).tolist():
+            key = int(pair[first_U[unique]]), int(end[first_U[unique]])
+            flow_U[unique] = self.flow_by_key.setdefault(key, len(self.flow_by_key))
         num_flows = len(self.flow_by_key)
         if num_flows > MAX_FLOWS:
             raise InputError(Mistake(where="capture", found=f"more than {MAX_FLOWS} flows", next_step="split the file"))
         if num_flows > len(self.row_F):
             self._grow(num_flows)
-        is_new_U = self.row_F["packets"][flow_U] == 0
-        new, first = flow_U[is_new_U], first_U[is_new_U]
-        for name in ("source_ipv4", "destination_ipv4", "source_port", "destination_qpn"):
-            self.row_F[name][new] = getattr(packets, f"{name}_K")[first]
-        return flow_U[number_K]
+        is_new_U = flow_U >= num_before
+        for name in KEY:
+            self.row_F[name][flow_U[is_new_U]] = getattr(packets, f"{name}_K")[other[first_U[is_new_U]]]
+        return flow_U[number]
 
     def _grow(self, num_flows: int) -> None:
         more = np.zeros(max(num_flows, 2 * len(self.row_F)) - len(self.row_F), ROW)
@@ -154,7 +175,7 @@ class FlowTable:
         request = np.nonzero(IS_REQUEST[packets.opcode_K])[0]
         if not len(request):
             return
-        request = request[np.argsort(flow_K[request], kind="stable")]
+        request = request[_stable_order(flow_K[request])]
         flow = flow_K[request]
         first_S = np.nonzero(np.diff(flow, prepend=UNKNOWN))[0]
         flow_S = flow[first_S]
@@ -166,13 +187,26 @@ class FlowTable:
         self.row_F["repeated_packets"][flow_S] += np.add.reduceat(verdict.is_repeat_K, first_S, dtype=np.int64)
 
 
+def _slots(packets: RocePackets) -> IntColumn:
+    """Return a slot for each packet, the same for all of a flow, by multiplying with odd numbers and adding up."""
+    mixed_K = packets.source_ipv4_K * 0x9E3779B1 + packets.destination_ipv4_K * 0x85EBCA77
+    mixed_K += packets.source_port_K * 0xC2B2AE3D + packets.destination_qpn_K * 0x27D4EB2F
+    return (mixed_K >> 12) % NUM_SLOTS
+
+
+def _stable_order(flow_K: IntColumn) -> IntColumn:
+    """Return the order that brings the packets of each flow together; short numbers are sorted by radix."""
+    is_short = int(flow_K.max()) < 2**16
+    return np.argsort(flow_K.astype(np.uint16) if is_short else flow_K, kind="stable")
+
+
 def find_source_qpns(row_F: NDArray[np.void]) -> IntColumn:
     """Return each flow's own queue-pair number, UNKNOWN where the opposite flows do not tell it.
 
     They tell it where one alone comes back through the same source port; where, of several, one alone has numbers that
     give that port; and where, whatever its port, one alone goes each way between the two addresses.
     """
-    columns = [row_F[name].tolist() for name in ("source_ipv4", "destination_ipv4", "source_port", "destination_qpn")]
+    columns = [row_F[name].tolist() for name in KEY]
     through_port, between = (
         defaultdict[tuple[int, int, int], list[int]](list),
         defaultdict[tuple[int, int], list[int]](list),

@@ -89,6 +89,16 @@ def test_two_directions_with_ports_of_their_own_are_paired_only_where_they_are_a
     assert read(tmp_path, there, back, second).observed().source_qpn_F.tolist() == [UNKNOWN, UNKNOWN, UNKNOWN]
 
 
+def test_flows_that_share_a_slot_stay_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a single slot every flow drives the others out of it, and nothing changes."""
+    frames = [roce(psn, qpn=qpn, port=port) for psn in range(3) for qpn in (1, 2) for port in (50000, 50001)]
+    expected = read(tmp_path, *frames).flows.row_F
+    monkeypatch.setattr("rdma_bench.captures.flow_table.NUM_SLOTS", 1)
+    monkeypatch.setattr("rdma_bench.captures.pcap.CHUNK_FRAMES", 5)
+    assert np.array_equal(read(tmp_path, *frames).flows.row_F, expected)
+    assert expected["packets"].tolist() == [3, 3, 3, 3]
+
+
 def test_too_many_flows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory grows with the flows, so their number is bounded."""
     monkeypatch.setattr("rdma_bench.captures.flow_table.MAX_FLOWS", 2)
