@@ -171,10 +171,11 @@ def test_polarization_shows_as_paths_that_nobody_takes(is_seeded: bool, num_path
     assert (len(model["predicted"]), len(model["missing"]), model["unpredicted"]) == (8, 8 - num_paths, [])
 
 
-def test_a_link_that_is_down_is_a_path_of_the_model_that_is_missing(tmp_path: Path) -> None:
-    """One of four uplinks goes down, the kernel hashes over three, and the scenario's fabric still has four paths."""
+def test_a_spine_that_is_cut_off_is_a_path_of_the_model_that_is_missing(tmp_path: Path) -> None:
+    """Both its links go down, the kernels hash over three, and the scenario's fabric still has four paths."""
     with lab(LEAF_SPINE, tmp_path) as built:
-        subprocess.run(built.command("tor0", "ip", "link", "set", "up2", "down"), check=True)
+        for leaf in ("tor0", "tor1"):  # both, or replies to this host would be lost where the other leaf sends them
+            subprocess.run(built.command(leaf, "ip", "link", "set", "up2", "down"), check=True)
         result = probe(built, tmp_path, "--rate", "500", "--against", "lab.yaml", code=1)
     assert set(paths_of(result)) == {path for path in four_paths() if path[1] != "agg0-2:down0"}
     assert result["targets"][0]["model"]["missing"] == [["tor0:down0", "agg0-2:down0", "tor1:up2"]]
@@ -201,7 +202,7 @@ def test_a_kernel_that_limits_its_icmp_is_asked_again_more_slowly(tmp_path: Path
     with lab(LEAF_SPINE, tmp_path, limit) as built:
         options = ("--rate", "100", "--source-ports", "16", "--timeout", "300 ms")
         patient = probe(built, tmp_path, *options, "--attempts", "6")
-        hasty = probe(built, tmp_path, *options, "--attempts", "1")
+        hasty = probe(built, tmp_path, *options, "--attempts", "1", "--fail-on", "never")
     assert set(paths_of(patient)) <= four_paths()
     assert patient["findings"] == []
     assert patient["num_probes"] > patient["num_replies"] == 4 * 16

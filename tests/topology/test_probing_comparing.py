@@ -10,7 +10,8 @@ from foundation.errors import InputError
 from topology.builders.clos import ClosSpec, build_clos
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
-from topology.probing.comparing import Comparison, Model, Way, compare, find_differences
+from topology.probing.comparing import Comparison, Model, Way, compare
+from topology.probing.findings import find_differences
 from topology.probing.observations import Ending
 from topology.probing.paths import ObservedPath, TargetPaths
 

@@ -9,14 +9,13 @@ the target, which may not answer. What was not seen in whole is not compared.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 import numpy as np
 
 from foundation.errors import InputError, Mistake
-from foundation.records import Confidence, Finding, Severity
 from foundation.rocev2 import FIRST_DYNAMIC_PORT
 from topology.fabric import Fabric, NodeKind
 from topology.hashing import HashSpec
@@ -25,8 +24,6 @@ from topology.probing.names import Names
 from topology.probing.observations import Ending
 from topology.probing.paths import DOUBT, ObservedPath, TargetPaths
 from topology.routing import route
-
-MAX_SHOWN = 5
 
 Way = tuple[str, ...]  # the switches of a path, `node` or `node:port`, in order
 
@@ -123,32 +120,6 @@ def compare(target: TargetPaths, names: Names, model: Model) -> Comparison:
     )
 
 
-def find_differences(comparison: Comparison) -> Iterator[Finding]:
-    """Give what a person should look at where the two differ."""
-    if comparison.unnamed_ipv4:
-        addresses = tuple(str(IPv4Address(address)) for address in comparison.unnamed_ipv4[:MAX_SHOWN])
-        actual = f"{len(comparison.unnamed_ipv4)} addresses without a name"
-        step = "give --names a file with a line `ADDRESS NODE:PORT` for each"
-        yield _finding("probe.unnamed", Severity.WARNING, comparison, "a name for every hop", actual, step, addresses)
-    if comparison.unpredicted:
-        actual = f"{len(comparison.unpredicted)} paths that the model gives to no source port"
-        step = "compare the fabric of the scenario with the cabling and the routes"
-        evidence = _texts(comparison.unpredicted)
-        yield _finding("probe.unpredicted", Severity.ERROR, comparison, "paths of the model", actual, step, evidence)
-    if comparison.missing:
-        actual = f"{len(comparison.missing)} of {len(comparison.predicted)} predicted paths were never taken"
-        step = "look for links that are down, and for tiers that hash alike (polarization)"
-        evidence = _texts(comparison.missing)
-        yield _finding("probe.missing", Severity.ERROR, comparison, "every path of the model", actual, step, evidence)
-    if comparison.num_agreeing < comparison.num_source_ports:
-        actual = (
-            f"{comparison.num_agreeing} of {comparison.num_source_ports} source ports take the path predicted, "
-            f"where chance gives {comparison.chance_fraction:.0%}"
-        )
-        step = "give `routing:` the function, fields and seeds of these switches, where the vendor tells them"
-        yield _finding("probe.choice-differs", Severity.INFO, comparison, "the same choice", actual, step)
-
-
 def _is_whole(path: ObservedPath) -> bool:
     has_end = path.ending in (Ending.ARRIVED, Ending.SILENT)
     return has_end and bool(path.hops) and all(len(hop) == 1 for hop in path.hops)
@@ -173,28 +144,3 @@ def _switch_hops(path: ObservedPath) -> Sequence[tuple[int, ...]]:
 
 def _shares(ways: Sequence[Way]) -> dict[Way, float]:
     return {way: count / len(ways) for way, count in Counter(ways).items()}
-
-
-def _texts(ways: Sequence[Way]) -> tuple[str, ...]:
-    return tuple(" > ".join(way) for way in ways[:MAX_SHOWN])
-
-
-def _finding(
-    rule: str,
-    severity: Severity,
-    comparison: Comparison,
-    expected: str,
-    actual: str,
-    next_step: str,
-    evidence: Sequence[str] = (),
-) -> Finding:
-    return Finding(
-        id=rule,
-        severity=severity,
-        entity=str(IPv4Address(comparison.target_ipv4)),
-        expected=expected,
-        actual=actual,
-        next_step=next_step,
-        confidence=Confidence.MEASURED,
-        evidence=tuple(evidence),
-    )

@@ -1,9 +1,10 @@
-"""What a person should look at after a probing: what did not answer, and what answered in two ways."""
+"""What a person should look at after a probing: what did not answer, what answered twice, what no model foresaw."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 
 from foundation.records import Confidence, Finding, Severity
+from topology.probing.comparing import Comparison, Way
 from topology.probing.names import Names, hop_text
 from topology.probing.observations import Ending, Hop
 from topology.probing.paths import ObservedPath, TargetPaths
@@ -16,18 +17,47 @@ def find_gaps(targets: Sequence[TargetPaths], names: Names) -> list[Finding]:
     return [finding for target in targets for finding in (*_endings(target, names), *_hops(target, names))]
 
 
+def find_differences(comparison: Comparison) -> Iterator[Finding]:
+    """Give what a person should look at where the two differ."""
+    target = comparison.target_ipv4
+    if comparison.unnamed_ipv4:
+        addresses = tuple(str(IPv4Address(address)) for address in comparison.unnamed_ipv4[:MAX_SHOWN])
+        actual = f"{len(comparison.unnamed_ipv4)} addresses without a name"
+        step = "give --names a file with a line `ADDRESS NODE:PORT` for each"
+        yield _finding("probe.unnamed", Severity.WARNING, target, "a name for every hop", actual, step, addresses)
+    if comparison.unpredicted:
+        actual = f"{len(comparison.unpredicted)} paths that the model gives to no source port"
+        step = "compare the fabric of the scenario with the cabling and the routes"
+        evidence = _texts(comparison.unpredicted)
+        yield _finding("probe.unpredicted", Severity.ERROR, target, "paths of the model", actual, step, evidence)
+    if comparison.missing:
+        actual = f"{len(comparison.missing)} of {len(comparison.predicted)} predicted paths were never taken"
+        step = "look for links that are down, and for tiers that hash alike (polarization)"
+        evidence = _texts(comparison.missing)
+        yield _finding("probe.missing", Severity.ERROR, target, "every path of the model", actual, step, evidence)
+    if comparison.num_agreeing < comparison.num_source_ports:
+        actual = (
+            f"{comparison.num_agreeing} of {comparison.num_source_ports} source ports take the path predicted, "
+            f"where chance gives {comparison.chance_fraction:.0%}"
+        )
+        step = "give `routing:` the function, fields and seeds of these switches, where the vendor tells them"
+        yield _finding("probe.choice-differs", Severity.INFO, target, "the same choice", actual, step)
+
+
 def _endings(target: TargetPaths, names: Names) -> Iterator[Finding]:
     for ending, (severity, actual, expected, next_step) in _ENDINGS.items():
         paths = [path for path in target.paths if path.ending is ending and path.hops]
         if paths:
             evidence = tuple(f"{_last(path, names)}: {len(path.source_ports)} source ports" for path in paths)
             found = f"{actual} for {_num_ports(paths)} of {target.num_source_ports} source ports"
-            yield _finding(f"probe.{ending}", severity, target, expected, found, next_step, evidence)
+            yield _finding(f"probe.{ending}", severity, target.target_ipv4, expected, found, next_step, evidence)
     mute = [path for path in target.paths if not path.hops]
     if mute:
         found = f"no hop at all answers for {_num_ports(mute)} of {target.num_source_ports} source ports"
         step = "see whether ICMP is filtered on the way, and whether this machine's own firewall drops it"
-        yield _finding("probe.nothing-answers", Severity.ERROR, target, "a reply from every hop", found, step)
+        yield _finding(
+            "probe.nothing-answers", Severity.ERROR, target.target_ipv4, "a reply from every hop", found, step
+        )
 
 
 _ENDINGS = {
@@ -60,18 +90,26 @@ def _hops(target: TargetPaths, names: Names) -> Iterator[Finding]:
             found = f"hop {distance} is unknown for {_num_ports(silent)} of {target.num_source_ports} source ports"
             step = "lower --rate or raise --attempts: a hop that limits its ICMP replies then answers more of them"
             evidence = _answers([hop for _, hop in at_hop], names)
-            yield _finding("probe.hop-unknown", Severity.WARNING, target, "every hop known", found, step, evidence)
+            yield _finding(
+                "probe.hop-unknown", Severity.WARNING, target.target_ipv4, "every hop known", found, step, evidence
+            )
         changed = [path for path, hop in at_hop if len(hop) > 1]
         if changed:
             found = f"hop {distance} answered in two ways for {_num_ports(changed)} source ports"
             step = "probe again: a route changed meanwhile, or packets of one flow are sprayed over several paths"
             evidence = tuple(hop_text(path.hops[distance - 1], names) for path in changed[:MAX_SHOWN])
-            yield _finding("probe.path-changed", Severity.WARNING, target, "one path a flow", found, step, evidence)
+            yield _finding(
+                "probe.path-changed", Severity.WARNING, target.target_ipv4, "one path a flow", found, step, evidence
+            )
 
 
 def _answers(hops: Sequence[Hop], names: Names) -> tuple[str, ...]:
     known = sorted({hop_text(hop, names) for hop in hops if hop})
     return tuple(f"{name} answers for others" for name in known[:MAX_SHOWN])
+
+
+def _texts(ways: Sequence[Way]) -> tuple[str, ...]:
+    return tuple(" > ".join(way) for way in ways)
 
 
 def _last(path: ObservedPath, names: Names) -> str:
@@ -85,7 +123,7 @@ def _num_ports(paths: Sequence[ObservedPath]) -> int:
 def _finding(
     rule: str,
     severity: Severity,
-    target: TargetPaths,
+    target_ipv4: int,
     expected: str,
     actual: str,
     next_step: str,
@@ -94,7 +132,7 @@ def _finding(
     return Finding(
         id=rule,
         severity=severity,
-        entity=str(IPv4Address(target.target_ipv4)),
+        entity=str(IPv4Address(target_ipv4)),
         expected=expected,
         actual=actual,
         next_step=next_step,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from foundation.records import Columns, Finding, RunRecord, describe_run
-from topology.probing.comparing import Comparison, Model, compare, find_differences
+from topology.probing.comparing import Comparison, Model, compare
 from topology.probing.discovery import Discovery
-from topology.probing.findings import find_gaps
+from topology.probing.findings import find_differences, find_gaps
 from topology.probing.names import Names, hop_text
 from topology.probing.observations import Hop
 from topology.probing.paths import TargetPaths, group_paths
