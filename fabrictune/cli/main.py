@@ -20,7 +20,7 @@ BROKEN_PIPE = 141
 
 COMMANDS = {
     "scenario": LazyCommand("Check a scenario file, and list its keys.", "fabrictune.cli.scenario:scenario"),
-    "topo": LazyCommand("Import, build, show, check and compare fabrics.", "fabrictune.cli.topo:topo"),
+    "topo": LazyCommand("Import, build, show, check, compare and probe fabrics.", "fabrictune.cli.topo:topo"),
     "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
     "sim": LazyCommand("Run a scenario in the packet engine.", "fabrictune.cli.sim:sim"),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),

@@ -1,4 +1,4 @@
-"""`fabrictune topo`: import, build, show, export, check and compare fabrics, and probe live ones."""
+"""`fabrictune topo`: import, build, show, export, check, compare and probe fabrics."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from fabrictune.cli.probe import probe
 if TYPE_CHECKING:
     from topology.fabric import Fabric
 
-topo = Group(name="topo", help="Import, build, show, check and compare fabrics; probe live ones.")
+topo = Group(name="topo", help="Import, build, show, check, compare and probe fabrics.")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 format_option = click.option(
