@@ -29,7 +29,7 @@ trust_code_option = click.option(
 )
 seeds_option = click.option(
     "--seeds",
-    type=click.IntRange(1, MAX_SEEDS),
+    type=click.IntRange(2, MAX_SEEDS),
     default=100,
     show_default=True,
     help="Hash seeds of the fabric to try.",

@@ -31,7 +31,7 @@ class ChangedDocument(Document):
     def where(self, *keys: Key) -> str:
         """Return where the change stands if it set one of `keys`, and the line of the file if none did."""
         path = key_path(keys)
-        if any(path == changed or path.startswith(f"{changed}.") for changed in self.changed_paths):
+        if any(path == changed or path.startswith((f"{changed}.", f"{changed}[")) for changed in self.changed_paths):
             return f"{self.origin}: {path}"
         return super().where(*keys)
 
