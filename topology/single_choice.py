@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topology.collisions import FULL, CollisionReport, find_collisions
-from topology.fabric import Fabric
+from topology.fabric import Fabric, IntArray
+from topology.forwarding import SwitchGraph, by_attachment
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, QueuePairs
 from topology.routing import EqualCost, data_headers, route
@@ -44,7 +45,7 @@ def find_single_choice(fabric: Fabric, queue_pairs: QueuePairs, hash_spec: HashS
     members = ways.only_group(port_QH, queue_pairs.destination_nic_Q.tolist())
     if members is None or len(set(fabric.port_rate_bps_P[list(members)].tolist())) > 1:
         return None
-    behind = ways.ports_behind(members, sorted(set(queue_pairs.destination_nic_Q.tolist())))
+    behind = ways.ports_behind(members, queue_pairs.destination_nic_Q)
     if behind is None or (fabric.port_rate_bps_P[list(behind)] < fabric.port_rate_bps_P[members[0]]).any():
         return None
     fixed_load = _load_elsewhere(report, {*members, *behind})
@@ -94,9 +95,12 @@ class _Ways:
             found = groups[0]
         return found
 
-    def ports_behind(self, members: Sequence[int], destinations: Sequence[int]) -> set[int] | None:
+    def ports_behind(self, members: Sequence[int], destination_Q: IntArray) -> set[int] | None:
         """Return the ports between members and last switches, None where one is behind two members."""
         member_of: dict[int, int] = {}
+        destinations = [
+            int(destination_Q[row[0]]) for row in by_attachment((SwitchGraph(self._fabric),), destination_Q)
+        ]
         for member in members:
             for destination in destinations:
                 if any(member_of.setdefault(port, member) != member for port in self._after(member, destination)):

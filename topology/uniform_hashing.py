@@ -1,13 +1,15 @@
 """N equal flows, each on one of M equal links by an ideal hash: what collisions cost, exactly.
 
-The loads of the links are multinomial. Given their sum they are independent Poisson variables, so the chance that no
-link has more than k flows is a coefficient of the M-th power of a Poisson series cut off at k: M-fold convolution of
-positive numbers, exact to rounding even where the chance is 1e-30. The rest follows from it, and from the binomial load
-of one link.
+The loads of the links are multinomial. Given their sum they are independent Poisson variables of any one mean, so the
+chance that no link has more than k flows is that M Poisson variables, each cut off at k, add up to N. The mean is
+chosen such that N is what they add up to on average: the chance of the sum is then no small number, a Fourier transform
+gives it to rounding, and the rest is a factor known in logarithms. So even 1e-30 keeps its digits. All else follows
+from these chances, and from the binomial load of one link.
 
 A link of capacity c, in flows, gives each of its n flows the share min(1, c / n). No link holds back another.
 
-Source: Feller, "An introduction to probability theory", vol. 1, II.5 and IX (occupancy); the Poisson form is classical.
+Source: Feller, "An introduction to probability theory and its applications", vol. 1, II.5 (occupancy); the cut-off
+Poisson form: B. Levin, "A representation for multinomial cumulative distribution functions", Ann. Statist. 1981.
 """
 
 import math
@@ -19,8 +21,10 @@ from numpy.typing import NDArray
 
 from foundation.errors import InputError, Mistake
 
-MAX_FLOWS = 4096  # above, convolutions take minutes
+MAX_FLOWS = 4096
 NEGLIGIBLE = 1e-15
+WIDEST_TILT = 60.0  # of the logarithm of a Poisson mean
+NUM_HALVINGS = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +55,26 @@ class UniformHashing:
 
     def at_most_probability(self, most: int) -> float:
         """Return the chance that every link has `most` flows at most."""
-        mean = self.num_flows / self.num_links
-        cut = _poisson(mean, min(most, self.num_flows))
-        all_links = _convolution_power(cut, self.num_links, self.num_flows + 1)
-        whole = _poisson(float(self.num_flows), self.num_flows)[-1]
-        return min(1.0, float(all_links[self.num_flows] / whole)) if len(all_links) > self.num_flows else 0.0
+        n, m = self.num_flows, self.num_links
+        if most >= n or most * m <= n:
+            return 1.0 if most >= n else self._all_equal_probability if most * m == n else 0.0
+        count_K, log_factorial_K = np.arange(most + 1), self._log_factorial[: most + 1]
+        tilt = _tilt_towards(n / m, log_factorial_K)
+        log_weight_K = count_K * tilt - log_factorial_K
+        log_total = float(np.logaddexp.reduce(log_weight_K))
+        sum_is_n = _sum_probability(np.exp(log_weight_K - log_total), m, n)
+        return min(1.0, sum_is_n * math.exp(self._log_factorial[n] - n * (math.log(m) + tilt) + m * log_total))
+
+    @property
+    def _all_equal_probability(self) -> float:
+        """Chance that all links have the same load, N / M."""
+        n, m = self.num_flows, self.num_links
+        return math.exp(self._log_factorial[n] - m * self._log_factorial[n // m] - n * math.log(m))
+
+    @cached_property
+    def _log_factorial(self) -> NDArray[np.float64]:
+        """Logarithms of the factorials of 0 to N."""
+        return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, self.num_flows + 1)))])
 
     @cached_property
     def max_load_probability(self) -> NDArray[np.float64]:
@@ -112,32 +131,27 @@ class UniformHashing:
         """Chance that a given link has 0, 1, ... N flows (binomial); shape (N + 1,)."""
         if self.num_links == 1:
             return np.array([0.0] * self.num_flows + [1.0])
-        n, log_hit, log_miss = self.num_flows, -math.log(self.num_links), math.log1p(-1 / self.num_links)
-        return np.array(
-            [
-                math.exp(
-                    _log_factorial(n) - _log_factorial(k) - _log_factorial(n - k) + k * log_hit + (n - k) * log_miss
-                )
-                for k in range(n + 1)
-            ]
+        load, log_factorial = np.arange(self.num_flows + 1), self._log_factorial
+        log_ways = log_factorial[-1] - log_factorial - log_factorial[::-1]
+        probability: NDArray[np.float64] = np.exp(
+            log_ways - load * math.log(self.num_links) + load[::-1] * math.log1p(-1 / self.num_links)
         )
+        return probability
 
 
-def _log_factorial(number: int) -> float:
-    return math.lgamma(number + 1)
+def _tilt_towards(mean: float, log_factorial_K: NDArray[np.float64]) -> float:
+    """Return the logarithm of the Poisson mean with which a variable cut off after K values has the mean asked for."""
+    count_K = np.arange(len(log_factorial_K))
+    low, high = -WIDEST_TILT, WIDEST_TILT
+    for _ in range(NUM_HALVINGS):
+        tilt = (low + high) / 2
+        log_weight_K = count_K * tilt - log_factorial_K
+        weight_K = np.exp(log_weight_K - log_weight_K.max())
+        low, high = (tilt, high) if weight_K @ count_K < mean * weight_K.sum() else (low, tilt)
+    return low
 
 
-def _poisson(mean: float, most: int) -> NDArray[np.float64]:
-    """Return the chances of 0 to `most` for a Poisson variable."""
-    return np.array([math.exp(k * math.log(mean) - mean - _log_factorial(k)) for k in range(most + 1)])
-
-
-def _convolution_power(series: NDArray[np.float64], power: int, length: int) -> NDArray[np.float64]:
-    """Return the first `length` coefficients of a series' power, by repeated squaring."""
-    result = np.ones(1)
-    while power:
-        if power & 1:
-            result = np.convolve(result, series)[:length]
-        series = np.convolve(series, series)[:length]
-        power >>= 1
-    return result
+def _sum_probability(probability_K: NDArray[np.float64], num_variables: int, total: int) -> float:
+    """Return the chance that independent variables, each with these chances of 0 to K - 1, add up to a total."""
+    size = 1 << ((len(probability_K) - 1) * num_variables).bit_length()  # no sum wraps round
+    return float(np.fft.irfft(np.fft.rfft(probability_K, size) ** num_variables, size)[total])

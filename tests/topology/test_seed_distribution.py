@@ -52,10 +52,10 @@ def test_one_choice_is_answered_exactly(two_tors: Fabric) -> None:
 
 @pytest.mark.parametrize("num_flows", [2, 5, 8])
 def test_the_closed_form_lies_in_the_sampled_interval(two_tors: Fabric, num_flows: int) -> None:
-    """The real hash and routing under 2,000 seeds; three half widths, for twelve figures are compared."""
+    """The real hash and routing under 1,000 seeds; three half widths, for twelve figures are compared."""
     exact = distribute_over_seeds(two_tors, across(num_flows), HashSpec())
     assert exact.is_exact
-    sampled = measure_seeds(two_tors, across(num_flows), HashSpec(), range(2000)).summary()
+    sampled = measure_seeds(two_tors, across(num_flows), HashSpec(), range(1000)).summary()
     for name in NAMES:
         estimate: Estimate = getattr(sampled, name)
         assert getattr(exact, name).value == pytest.approx(estimate.value, abs=1.5 * estimate.half_width + 1e-9)

@@ -2,9 +2,12 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from foundation.errors import InputError
 from topology.uniform_hashing import UniformHashing
@@ -39,6 +42,21 @@ def test_everything_equals_counting_all_outcomes(flows: int, links: int, capacit
     assert one.crowded_fraction == pytest.approx(np.where(loads > capacity, loads, 0).sum(axis=1).mean() / flows)
     assert one.throughput_fraction == pytest.approx(np.minimum(loads, capacity).sum(axis=1).mean() / flows)
     assert one.max_load_quantile(0.99) == np.quantile(most, 0.99, method="inverted_cdf")
+
+
+@given(flows=st.integers(1, 40), links=st.integers(1, 12), most=st.integers(0, 41))
+def test_the_chance_of_a_bound_equals_whole_number_arithmetic(flows: int, links: int, most: int) -> None:
+    """N! times a coefficient of (1 + x + ... + x^k / k!)^M counts the ways; in fractions nothing is rounded."""
+    series = [Fraction(1, math.factorial(count)) for count in range(most + 1)]
+    power = [Fraction(1)]
+    for _ in range(links):
+        power = [
+            sum((power[i] * series[n - i] for i in range(len(power)) if 0 <= n - i <= most), Fraction())
+            for n in range(min(flows, len(power) + most - 1) + 1)
+        ]
+    ways = math.factorial(flows) * (power[flows] if flows < len(power) else 0)
+    found = UniformHashing(num_flows=flows, num_links=links).at_most_probability(most)
+    assert found == pytest.approx(float(ways / Fraction(links) ** flows), rel=1e-9, abs=0)
 
 
 @pytest.mark.parametrize("row", REFERENCE, ids=lambda row: f"{row[0]}-on-{row[1]}-of-{row[2]}")
