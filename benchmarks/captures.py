@@ -1,4 +1,4 @@
-"""Speed of the capture reader: packets a second from a file to its table of flows.
+"""Speed of the capture reader: packets a second from a file to its table of flows, and the memory that takes.
 
 The capture is made here: 2 million RoCEv2 packets of 512 flows at a snap length of 128 bytes, in the page cache. Hosts,
 queue pairs and source ports are drawn at random; packet numbers go up in each flow.
@@ -8,6 +8,8 @@ Run: `python -m benchmarks.run captures`
 
 import statistics
 import struct
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -29,10 +31,17 @@ PCAPNG_HEAD = struct.pack("<IIIHHqI", 0x0A0D0D0A, 28, 0x1A2B3C4D, 1, 0, -1, 28) 
     "<IIHHII", 1, 20, 1, 0, 0, 20
 )
 PCAPNG_RECORD = [(name, "<u4") for name in ("kind", "length", "interface", "high", "low", "captured", "original")]
+PEAK = """
+import resource, sys
+from pathlib import Path
+from rdma_bench.captures.reading import read_capture
+read_capture(Path(sys.argv[1]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
 
 
 def benchmarks() -> list[dict[str, Any]]:
-    """Return packets a second for both containers, as rows of benchmarks/results.json."""
+    """Return packets a second and peak memory for both containers, as rows of benchmarks/results.json."""
     frames, original_bytes = _frames()
     files = {"pcap": _pcap(frames, original_bytes), "pcapng": _pcapng(frames, original_bytes)}
     with tempfile.TemporaryDirectory() as folder:
@@ -41,6 +50,7 @@ def benchmarks() -> list[dict[str, Any]]:
             path = Path(folder, f"synthetic.{form}")
             path.write_bytes(content)
             rows.append(_row(f"rdma_bench.capture-{form}", [_packets_per_s(path) for _ in range(RUNS)]))
+            rows.append(_peak_row(f"rdma_bench.capture-{form}.peak-memory", path))
             path.unlink()
     return rows
 
@@ -105,3 +115,10 @@ def _row(name: str, values: list[float]) -> dict[str, Any]:
         "unit": "packets/s",
         "spread": f"median of {RUNS}, {min(values) / 1e6:.2f} to {max(values) / 1e6:.2f} M",
     }
+
+
+def _peak_row(name: str, path: Path) -> dict[str, Any]:
+    command = [sys.executable, "-c", PEAK, str(path)]
+    peak_mib = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    size_mib = path.stat().st_size / 2**20
+    return {"name": name, "value": peak_mib, "unit": "MiB", "spread": f"whole process, a file of {size_mib:.0f} MiB"}

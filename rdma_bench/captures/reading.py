@@ -7,7 +7,7 @@ Left out: compressed captures, which are to be unpacked first.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from mmap import ACCESS_READ, MADV_SEQUENTIAL, mmap
+from mmap import ACCESS_READ, MADV_DONTNEED, MADV_SEQUENTIAL, mmap
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +82,7 @@ def read_capture(path: Path) -> Capture:
         packets, chunk_counts = decode(data, frames)
         counts.add(chunk_counts)
         table.add(packets)
+        mapped.madvise(MADV_DONTNEED)  # or the whole file would come to count as this process's memory
     notes.extend(_notes_on(counts))
     return Capture(
         path=path, flows=table.finish(), counts=counts, notes=tuple(f"{path}: {note}" for note in _folded(notes))
