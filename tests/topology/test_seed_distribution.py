@@ -1,19 +1,16 @@
 """Unknown seeds: exact answers where there are any, and intervals that hold the truth where there are none."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from topology.builders.clos import ClosSpec, build_clos
 from topology.estimates import Estimate
 from topology.fabric import Fabric
-from topology.hashing import HashSpec, TierHash
+from topology.hashing import HashSpec
 from topology.network import QueuePairs
 from topology.outcomes import measure_seeds
 from topology.queue_pairs import make_queue_pairs
 from topology.seed_distribution import SeedDistribution, distribute_over_seeds
-from topology.single_choice import find_single_choice
 
 NAMES = ("overload_probability", "worst_load_fraction", "throughput_fraction", "slowest_fraction")
 
@@ -61,29 +58,6 @@ def test_the_closed_form_lies_in_the_sampled_interval(two_tors: Fabric, num_flow
         assert getattr(exact, name).value == pytest.approx(estimate.value, abs=1.5 * estimate.half_width + 1e-9)
 
 
-def test_small_flows_count_by_their_demand(two_tors: Fabric) -> None:
-    """Two queue pairs a NIC ask for half each, so a link takes two of them: 8 on 8 double links."""
-    pairs = make_queue_pairs(np.repeat(np.arange(4), 2), np.repeat(8 + np.arange(4), 2))
-    choice = find_single_choice(two_tors, pairs, HashSpec())
-    assert choice is not None
-    assert (choice.num_flows, choice.num_links, choice.link_rate_bps / choice.demand_bps) == (8, 8, 2)
-    assert choice.fixed_load_fraction == 1.0  # the NICs' own links are full
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        HashSpec(function="crc32"),
-        HashSpec(resilient_buckets=64),
-        HashSpec(tiers=(TierHash(tier=1, function="crc16"),)),
-        HashSpec(fields=("source_port",)),
-    ],
-)
-def test_only_ideal_hashes_have_a_closed_form(two_tors: Fabric, spec: HashSpec) -> None:
-    """A CRC's choices are not independent, buckets may be uneven, and flows of one source port go together."""
-    assert find_single_choice(two_tors, across(8), spec) is None
-
-
 def test_traffic_of_two_choices_is_sampled(fat_tree: Fabric) -> None:
     """Three tiers: the aggregation switch chooses too."""
     pairs = make_queue_pairs(np.arange(8), 8 + np.arange(8))
@@ -91,26 +65,6 @@ def test_traffic_of_two_choices_is_sampled(fat_tree: Fabric) -> None:
     assert not sampled.is_exact
     assert sampled.num_seeds == 50
     assert sampled.throughput_fraction.low < sampled.throughput_fraction.value < sampled.throughput_fraction.high
-
-
-@pytest.mark.parametrize(
-    ("source", "destination"),
-    [([0, 1, 8], [8, 9, 1]), ([0, 1], [8, 2]), ([0, 1], [8, 8]), ([0, 0, 1], [8, 9, 10])],
-    ids=["two ToRs send", "one stays below its ToR", "a receiver of two", "unequal demands"],
-)
-def test_other_traffic_has_no_closed_form(two_tors: Fabric, source: list[int], destination: list[int]) -> None:
-    """Each breaks one condition."""
-    assert find_single_choice(two_tors, make_queue_pairs(source, destination), HashSpec()) is None
-
-
-def test_a_slower_link_behind_the_choice_has_no_closed_form(two_tors: Fabric) -> None:
-    """Then it, and not the link chosen, is what flows share."""
-    second_tor = two_tors.node_name_N.index("tor1")
-    next_node_P = two_tors.port_node_P[two_tors.port_peer_P]
-    is_trunk_P = (two_tors.node_tier_N[two_tors.port_node_P] > 0) & (two_tors.node_tier_N[next_node_P] > 0)
-    is_behind_P = is_trunk_P & ((two_tors.port_node_P == second_tor) | (next_node_P == second_tor))
-    slower = replace(two_tors, port_rate_bps_P=two_tors.port_rate_bps_P // (1 + is_behind_P))
-    assert find_single_choice(slower, across(8), HashSpec()) is None
 
 
 def test_more_seeds_narrow_the_intervals(fat_tree: Fabric) -> None:
