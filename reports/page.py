@@ -23,6 +23,7 @@ from reports.congestion import congestion_section
 from reports.drawing import fabric_section
 from reports.kpi_table import kpi_section
 from reports.loads import loads_section
+from reports.outcomes import outcomes_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
 from reports.verdict import judge
@@ -36,6 +37,7 @@ MAX_LABEL = 40  # characters
 SECTIONS = (
     kpi_section,
     comparison_section,
+    outcomes_section,
     fabric_section,
     loads_section,
     collisions_section,

@@ -21,6 +21,17 @@ Kind = Literal["whole", "number", "text"]
 
 PS_PER_S = 10**12
 
+OUTCOMES: Mapping[str, Kind] = {  # what a row measured over hash seeds says
+    **{
+        f"{share}{end}": "number"
+        for share in ("overload_probability", "throughput_fraction", "slowest_fraction")
+        for end in ("", "_low", "_high")
+    },
+    "worst_load_fraction": "number",
+    "worst_load_fraction_p99": "number",
+    "slowest_connection_bps": "number",
+}
+
 # Columns the page reads; a table may have more.
 COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "fabric": {
@@ -61,6 +72,10 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "loads": {"port": "whole", "flows": "whole", "demand_bps": "number", "rate_bps": "number"},
     "collisions": {"port": "whole", "qp": "whole"},
     "throughput": {"qp": "whole", "throughput_fraction": "number"},
+    "variants": {"variant": "text", **OUTCOMES},
+    "designs": {"design": "text", **OUTCOMES},
+    "steps": {"step": "text", **OUTCOMES},
+    "effects": {"effect": "text", "metric": "text", "value": "number", "low": "number", "high": "number"},
     "comparison": {
         "operation": "text",
         "bytes": "whole",
@@ -85,6 +100,10 @@ class Run:
     collisions: Columns | None
     throughput: Columns | None
     comparison: Columns | None
+    variants: Columns | None
+    designs: Columns | None
+    steps: Columns | None
+    effects: Columns | None
 
     @property
     def finished(self) -> Columns | None:
