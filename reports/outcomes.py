@@ -1,4 +1,4 @@
-"""Outcomes over hash seeds: variants, designs and plan steps side by side, and the effects of a factorial experiment."""
+"""Outcomes over hash seeds: variants, designs and plan steps side by side, and effects of a factorial experiment."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
