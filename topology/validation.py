@@ -67,17 +67,18 @@ def _find_isolated(fabric: Fabric) -> Iterator[Finding]:
 
 def _find_partitions(fabric: Fabric) -> Iterator[Finding]:
     """Find what no links join to the largest part; single nodes are another check's."""
-    part_N = _parts(fabric)
-    parts, first_node, num_nodes = np.unique(part_N, return_index=True, return_counts=True)
-    largest = int(parts[np.argmax(num_nodes)])
-    for part, first, count in zip(parts.tolist(), first_node.tolist(), num_nodes.tolist(), strict=True):
-        if part != largest and count > 1:
+    nodes_of: dict[int, list[int]] = defaultdict(list)
+    for node, part in enumerate(_parts(fabric).tolist()):
+        nodes_of[part].append(node)
+    largest = max(nodes_of.values(), key=len)
+    for nodes in nodes_of.values():
+        if nodes is not largest and len(nodes) > 1:
             yield Finding(
                 id="fabric.partition",
                 severity=Severity.ERROR,
-                entity=fabric.node_name_N[first],
-                expected=f"a path to the other {fabric.num_nodes - count} nodes",
-                actual=f"{count} nodes without one: {_names(fabric, np.nonzero(part_N == part)[0].tolist())}",
+                entity=fabric.node_name_N[nodes[0]],
+                expected=f"a path to the other {fabric.num_nodes - len(nodes)} nodes",
+                actual=f"{len(nodes)} nodes without one: {_names(fabric, nodes)}",
                 next_step="look for the links that are missing, or read the files of the switches between",
                 confidence=Confidence.CONFIGURED,
             )

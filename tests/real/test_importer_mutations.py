@@ -1,8 +1,8 @@
 """Ten thousand damaged files, shared out over all importers: each gives a fabric or an error for the user.
 
-The files are public ones; where a format has none, the project's sample of it. They are damaged as disks, editors and
-hasty people damage them: bytes lost, doubled or overwritten, lines moved, numbers made absurd, words exchanged, ends
-cut off, and pieces of another file put in. All of it is seeded, so that a failure can be had again.
+The files are public ones, and samples of the project for formats, or forms of them, that have none. They are damaged
+as disks, editors and hasty people damage them: bytes lost, doubled or overwritten, lines moved, numbers made absurd,
+words exchanged, ends cut off. All of it is seeded, so that a failure can be had again.
 """
 
 import random
@@ -37,7 +37,12 @@ REAL_FILES: Mapping[str, tuple[str, ...]] = {
     "minigraph": ("sonic/t1-sample-graph-mlnx.minigraph.xml",),
     "sonic": ("sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json"),
 }
-SAMPLES: Mapping[str, str] = {"csv": "lab.cabling.csv", "infragraph": "lab.infragraph.yaml"}
+SAMPLES: Mapping[str, str] = {
+    "csv": "lab.cabling.csv",
+    "hpcc": "servers.simai.txt",
+    "infragraph": "lab.infragraph.yaml",
+    "minigraph": "tor1.minigraph.xml",
+}
 
 ABSURD = [b"-1", b"0", b"1e309", b"NaN", b"99999999", b"9" * 400, b"4294967296", b"null", b"[]", b"{}", b"", b"\xff"]
 
@@ -95,10 +100,10 @@ DAMAGES: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 def originals(name: str, real_data: Path, folder: Path) -> list[Path]:
     """Return the undamaged files of a format; those of our own two are written from a public topology."""
-    if name in REAL_FILES:
-        return [real_data / file for file in REAL_FILES[name]]
-    if name in SAMPLES:
-        return [GOLDEN / SAMPLES[name]]
+    files = [real_data / file for file in REAL_FILES.get(name, ())]
+    files += [GOLDEN / SAMPLES[name]] if name in SAMPLES else []
+    if files:
+        return files
     fabric = import_fabric([real_data / REAL_FILES["containerlab"][0]])
     path = folder / ("fabric.graphml" if name == "graphml" else "fabric.json")
     (write_graphml if name == "graphml" else write_fabric)(fabric, path)

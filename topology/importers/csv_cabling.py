@@ -47,6 +47,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "rail": ("rail",),
     "status": ("status", "cable_status"),
 }
+MAX_COLUMNS = 1_000
 NEEDED = ("a_device", "a_port", "b_device", "b_port")
 UNITS = {
     **{unit.lower(): unit for unit in ("Gbps", "Mbps", "Kbps", "mm", "cm", "m", "km")},
@@ -146,6 +147,8 @@ class _Reader:
 
     def _read_heading(self, cells: Sequence[str], where: str) -> dict[str, int]:
         """Return the place of each column; raises FabricError where one that is needed is missing or stands twice."""
+        if len(cells) > MAX_COLUMNS:
+            raise FabricError(Mistake(where=where, found=f"{len(cells)} columns", allowed=f"at most {MAX_COLUMNS}"))
         places: dict[str, int] = {}
         for place, cell in enumerate(cells):
             name = _normal(cell)
@@ -156,7 +159,7 @@ class _Reader:
             elif column:
                 places[column] = place
                 self.unit_of[column] = UNITS.get(unit, "")
-        names = [_normal(cell) for cell in cells[:100]]
+        names = [_normal(cell) for cell in cells]
         for column in NEEDED:
             if column not in places:
                 nearest = nearest_name(column, names)

@@ -11,6 +11,7 @@ among them, are no part of the fabric; they are skipped and noted, and so are er
 Source: HPCC's simulation/mix/topology.txt; SimAI's generator, astra-sim-alibabacloud/inputs/topo.
 """
 
+import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +26,10 @@ from topology.fabric import NO_RAIL, NodeKind
 from topology.importers.cabling import Cable, Cabling, End, Imported, the_only
 from topology.importers.recognition import begins_with
 
+MAX_NODES = 2**18
 HEADERS = "nodes switches links, or nodes gpus-per-server nvswitches switches links gpu-type"
 
 _HEADER = re.compile(rb"\A\s*\d+[ \t]+\d+[ \t]+\d+([ \t]+\d+[ \t]+\d+[ \t]+\w+([ \t]+\d+)?)?[ \t]*\r?\n")
-
-Line = tuple[int, list[str]]  # its number, and its words
 
 
 def is_hpcc(path: Path) -> bool:
@@ -59,10 +59,11 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         text = read_text(path)
-        lines = [(row, line.split()) for row, line in enumerate(text.splitlines(), 1) if line.strip()]
-        self.header_row = lines[0][0]
-        self.header = self._read_header(lines[0][1])
-        switches, self.links = self._split(lines[1:])
+        numbered = enumerate(io.StringIO(text), 1)  # one line at a time: a file of short lines is many
+        self.lines = ((row, line.split()) for row, line in numbered if not line.isspace())
+        self.header_row, words = next(self.lines)
+        self.header = self._read_header(words, num_lines=text.count("\n"))
+        switches = self._read_switches()
         self.nvswitches = set(switches[: self.header.num_nvswitches])
         self.switches = set(switches[self.header.num_nvswitches :])
         self.cabling = Cabling(path.name.split(".")[0])
@@ -72,15 +73,19 @@ class _Reader:
 
     def read(self) -> Imported:
         self.place_of = self._add_nodes()
-        for row, words in self.links:
+        num_links = 0
+        for row, words in islice(self.lines, self.header.num_links):
             self._read_link(row, words)
+            num_links += 1
+        if num_links < self.header.num_links:
+            self._mistake(self.header_row, f"{self.header.num_links} links, and {num_links} lines", "a line for each")
         if self.num_inside:
             self.cabling.notes.append(f"links inside a server, skipped: {self.num_inside}")
         if self.num_lossy:
             self.cabling.notes.append(f"links with an error rate, which is left out: {self.num_lossy}")
         return self.cabling.finish()
 
-    def _read_header(self, words: list[str]) -> _Header:
+    def _read_header(self, words: list[str], num_lines: int) -> _Header:
         """Return the counts of either form, which must not promise more than the file can hold."""
         counts = [_whole(word) for word in (words if len(words) == 3 else words[:5])]
         numbers = [count for count in counts if count is not None]
@@ -95,30 +100,31 @@ class _Reader:
             num_switches=num_switches,
             num_links=num_links,
         )
+        if header.num_nodes > MAX_NODES:
+            self._refuse(self.header_row, f"{header.num_nodes} nodes", f"at most {MAX_NODES}")
+        if header.num_links > num_lines:
+            self._refuse(self.header_row, f"{header.num_links} links, and {num_lines} lines", "a line for each")
         if header.num_nodes > 2 * header.num_links:
             found = f"{header.num_nodes} nodes and {header.num_links} links"
             self._refuse(self.header_row, found, "at most two nodes for each link, since every node is cabled")
         return header
 
-    def _split(self, lines: list[Line]) -> tuple[list[int], list[Line]]:
-        """Return the switches' numbers, which stand on one line or on several, and the lines of the links."""
+    def _read_switches(self) -> list[int]:
+        """Return the switches' numbers, which stand on one line or on several."""
         wanted = self.header.num_nvswitches + self.header.num_switches
         switches: dict[int, None] = {}
-        used = 0
-        while used < len(lines) and len(switches) < wanted:
-            row, words = lines[used]
+        while len(switches) < wanted:
+            row, words = next(self.lines, (self.header_row, []))
             for word in words:
                 number = _whole(word)
                 if number is None or number >= self.header.num_nodes or number in switches:
                     self._refuse(row, f"the switch {quote(word)}", f"each once, from 0 to {self.header.num_nodes - 1}")
                 switches[number] = None
-            used += 1
+            if not words:
+                break
         if len(switches) != wanted:
             self._refuse(self.header_row, f"{wanted} switches, and the numbers of {len(switches)}", "one for each")
-        links = list(islice(lines, used, used + self.header.num_links))
-        if len(links) < self.header.num_links:
-            self._refuse(self.header_row, f"{self.header.num_links} links, and {len(links)} lines", "a line for each")
-        return list(switches), links
+        return list(switches)
 
     def _add_nodes(self) -> dict[int, tuple[str, int]]:
         """Add hosts and switches; returns each number's node, and its rail or NO_RAIL."""

@@ -26,7 +26,7 @@ from topology.fabric import NodeKind
 from topology.importers.cabling import Cable, Cabling, End, Imported, the_only
 
 MAX_NODES = 2**18
-MAX_LINKS = 2**20
+MAX_LINKS = 2**18
 MAX_COUNT = 2**16  # of one component in a device
 MAX_DEPTH = 8  # of devices inside devices
 HOST_CHOICES = ("xpu", "nic")
