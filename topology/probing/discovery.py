@@ -51,17 +51,18 @@ class Discovery:
         self.num_probes = 0
         self.seen = Observations(
             [
-                ProbeFlow(wire.source_ipv4(target), target, source_port)
+                ProbeFlow(source, target, source_port)
                 for target in plan.targets
+                for source in (wire.source_ipv4(target),)
                 for source_port in plan.source_ports
             ]
         )
-        self.started_s = self.next_s = wire.now_s()
+        self.started_s = self.ended_s = self.next_s = wire.now_s()
 
     @property
     def duration_s(self) -> float:
-        """Time since the start."""
-        return self.wire.now_s() - self.started_s
+        """Time from the start to the end of the last round."""
+        return self.ended_s - self.started_s
 
     def ask(self, attempt: int) -> None:
         """Probe every flow that has not answered at this distance, and wait for the replies."""
@@ -76,6 +77,7 @@ class Discovery:
         deadline_s = self.wire.now_s() + self.plan.timeout_s
         while not self.seen.is_complete and self.wire.now_s() < deadline_s:
             self._hear(deadline_s)
+        self.ended_s = self.wire.now_s()
 
     def _send(self, probe: Probe) -> None:
         self.wire.send(pack_probe(probe, dscp=self.plan.dscp, destination_qpn=self.plan.destination_qpn))
