@@ -4,9 +4,18 @@ Each goes through the real builders, hashes, routing and solver, never through a
 """
 
 from foundation.cases import Case
-from topology.conformance import dual_tor, fabrics, fairness, hash_functions, paths, polarization, random_hashing
+from topology.conformance import (
+    dual_tor,
+    fabrics,
+    fairness,
+    hash_functions,
+    paths,
+    polarization,
+    random_hashing,
+    three_means,
+)
 
-SUBJECTS = (fabrics, paths, hash_functions, polarization, random_hashing, dual_tor, fairness)
+SUBJECTS = (fabrics, paths, hash_functions, polarization, random_hashing, dual_tor, three_means, fairness)
 
 
 def cases() -> tuple[Case, ...]:
