@@ -41,6 +41,7 @@ SAMPLES: Mapping[str, str] = {
     "csv": "lab.cabling.csv",
     "hpcc": "servers.simai.txt",
     "infragraph": "lab.infragraph.yaml",
+    "lldp": "pod.lldp.output",
     "minigraph": "tor1.minigraph.xml",
 }
 
@@ -125,14 +126,14 @@ def test_damaged_files_are_fabrics_or_errors(name: str, real_data: Path, tmp_pat
     """Both outcomes occur: the damage is neither harmless nor always fatal."""
     files = originals(name, real_data, tmp_path)
     assert [outcome(path, name) for path in files] == [Fabric.__name__] * len(files)
-    contents = [path.read_bytes() for path in files]
+    contents = [(path.suffix, path.read_bytes()) for path in files]
     outcomes: dict[str, int] = {}
     for row in range(-(-NUM_MUTATIONS // len(IMPORTERS))):
         chance = random.Random(f"{name} {row}")
-        data = chance.choice(contents)
+        suffix, data = chance.choice(contents)
         for damage in chance.choices(DAMAGES, k=chance.choice((1, 1, 2, 4))):
             data = damage(data, chance) or b" "
-        path = tmp_path / f"damaged{files[0].suffix}"
+        path = tmp_path / f"damaged{suffix}"
         path.write_bytes(data)
         started = time.monotonic()
         result = outcome(path, name)
