@@ -84,6 +84,8 @@ def make_absurd(data: bytes, chance: random.Random) -> bytes:
 
 def exchange_words(data: bytes, chance: random.Random) -> bytes:
     words = list(re.finditer(rb"\w+", data))
+    if not words:
+        return data
     taken, given = chance.choice(words), chance.choice(words)
     return data[: taken.start()] + given.group() + data[taken.end() :]
 
