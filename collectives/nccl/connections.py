@@ -4,11 +4,13 @@ The sending side logs `[send] via NET/IB/<device>`, the receiving side `[receive
 hand, the other's host comes from the list of ranks, and its device is taken to have the same number, as it has on hosts
 of one kind with one rail for each device. Both are noted.
 
-Left out: networks other than NET/IB (sockets, plug-ins), which are counted in a note.
+Left out: networks other than NET/IB (sockets, plug-ins), which are counted in a note; the parts of devices that NCCL
+merged into one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from collectives.nccl.log import NO_COMMUNICATOR, NcclLog
 from collectives.nccl.log_facts import NETWORK_PREFIX, NO_RANK, ChannelFact
@@ -16,7 +18,18 @@ from foundation.flows import UNKNOWN, Endpoint
 
 RDMA_TRANSPORT = "NET/IB"
 
+Value = TypeVar("Value")
 Key = tuple[str, int, int, int, int]  # communicator, channel, connection, source and destination rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConnectionEnd:
+    """One side of a connection."""
+
+    endpoint: Endpoint
+    device: int  # index of the network device
+    gpu: int  # of the process that opens it: the rank's own, or that of the rank whose device it uses
+    row: int  # of this side's message in the log's channels; UNKNOWN where it logged none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,19 +41,17 @@ class Connection:
     connection: int  # 0 for collectives, 1 for send and receive
     source_rank: int
     destination_rank: int
-    source: Endpoint
-    destination: Endpoint
-    device: int  # index of the source's network device
-    opener_gpu: int  # GPU of the process that opens it: the source rank's, or that of the rank whose device is used
+    source: ConnectionEnd
+    destination: ConnectionEnd
     where: str
 
 
 @dataclass
 class _Sides:
-    """What the two hosts of a connection logged of it."""
+    """The rows of the two hosts' messages; UNKNOWN where there is none."""
 
-    send: ChannelFact | None = None
-    receive: ChannelFact | None = None
+    send: int = UNKNOWN
+    receive: int = UNKNOWN
 
 
 def find_connections(log: NcclLog) -> tuple[tuple[Connection, ...], tuple[str, ...]]:
@@ -53,7 +64,7 @@ def find_connections(log: NcclLog) -> tuple[tuple[Connection, ...], tuple[str, .
             num_homeless += 1
         else:
             found.append(connection)
-            num_one_sided += sides.send is None or sides.receive is None
+            num_one_sided += UNKNOWN in (sides.send, sides.receive)
     return tuple(found), tuple(_notes(log, num_homeless, num_one_sided, hosts.num_unnamed))
 
 
@@ -61,12 +72,15 @@ class _Hosts:
     """What the log says of hosts: their ranks, and their devices' names and addresses."""
 
     def __init__(self, log: NcclLog) -> None:
+        self.channels = log.channels
         self.host_of_rank = log.host_of_rank()
         self.gpu_of_rank = {(fact.communicator, fact.rank): fact.gpu for fact in log.ranks}
         self.gpu_of_rank |= {(NO_COMMUNICATOR, fact.rank): fact.gpu for fact in log.ranks}
         self.names: dict[str, dict[int, str]] = {}
         for device in log.devices:
             self.names.setdefault(device.host, {})[device.index] = device.name
+        for fact in log.receiving_queue_pairs:
+            self.names.setdefault(fact.host, {}).setdefault(fact.device, fact.device_name)
         tables = list(self.names.values())
         self.common_names = tables[0] if tables and all(table == tables[0] for table in tables) else {}
         self.addresses = {(fact.host, fact.device): fact.ipv4 for fact in log.queue_pairs}
@@ -75,49 +89,53 @@ class _Hosts:
     def connect(self, key: Key, sides: _Sides) -> Connection | None:
         """Return the connection, None where one of its hosts is not known."""
         communicator, channel, number, source_rank, destination_rank = key
-        known = sides.send or sides.receive
-        assert known is not None, "there are sides because a message was read"
-        source_host = sides.send.host if sides.send else self._host(communicator, source_rank)
-        destination_host = sides.receive.host if sides.receive else self._host(communicator, destination_rank)
-        if not source_host or not destination_host:
+        known = self.channels[sides.receive if sides.send == UNKNOWN else sides.send]
+        opener = known.proxy_rank if sides.send != UNKNOWN and known.proxy_rank != NO_RANK else source_rank
+        source = self._end(communicator, source_rank, opener, sides.send, known)
+        destination = self._end(communicator, destination_rank, destination_rank, sides.receive, known)
+        if not source.endpoint.host or not destination.endpoint.host:
             return None
-        device = (sides.send or known).device
-        opener = known.proxy_rank if sides.send and known.proxy_rank != NO_RANK else source_rank
         return Connection(
             communicator=communicator,
             channel=channel,
             connection=number,
             source_rank=source_rank,
             destination_rank=destination_rank,
-            source=self._endpoint(source_host, device),
-            destination=self._endpoint(destination_host, (sides.receive or known).device),
-            device=device,
-            opener_gpu=self._gpu(communicator, opener, known.gpu),
+            source=source,
+            destination=destination,
             where=known.where,
         )
 
-    def _host(self, communicator: str, rank: int) -> str:
-        return self.host_of_rank.get((communicator, rank)) or self.host_of_rank.get((NO_COMMUNICATOR, rank), "")
+    def _end(self, communicator: str, rank: int, opener: int, row: int, known: ChannelFact) -> ConnectionEnd:
+        """Return one side, by its own message or, where it has none, by what the other's and the ranks tell."""
+        own = None if row == UNKNOWN else self.channels[row]
+        host = own.host if own else self._of_rank(self.host_of_rank, communicator, rank, "")
+        device = (own or known).device
+        return ConnectionEnd(
+            endpoint=self._endpoint(host, device),
+            device=device,
+            gpu=self._of_rank(self.gpu_of_rank, communicator, opener, own.gpu if own else UNKNOWN),
+            row=row,
+        )
 
-    def _gpu(self, communicator: str, rank: int, otherwise: int) -> int:
-        in_any = self.gpu_of_rank.get((NO_COMMUNICATOR, rank), otherwise)
-        return self.gpu_of_rank.get((communicator, rank), in_any)
+    def _of_rank(self, table: Mapping[tuple[str, int], Value], communicator: str, rank: int, otherwise: Value) -> Value:
+        return table.get((communicator, rank), table.get((NO_COMMUNICATOR, rank), otherwise))
 
     def _endpoint(self, host: str, device: int) -> Endpoint:
         """Return an end; a host that logs no devices is taken to have those that all others agree on."""
         names = self.names.get(host, self.common_names)
         only = next(iter(names.values())) if len(names) == 1 else ""
         name = names.get(device, only)
-        self.num_unnamed += not name
+        self.num_unnamed += bool(host) and not name
         return Endpoint(host=host, device=name, ipv4=self.addresses.get((host, device), UNKNOWN))
 
 
 def _sides_of_connections(log: NcclLog) -> dict[Key, _Sides]:
     sides: dict[Key, _Sides] = {}
-    for fact, communicator in zip(log.channels, log.communicators, strict=True):
+    for row, (fact, communicator) in enumerate(zip(log.channels, log.communicators, strict=True)):
         if fact.transport == RDMA_TRANSPORT and fact.direction:
             key = communicator, fact.channel, fact.connection, fact.source_rank, fact.destination_rank
-            setattr(sides.setdefault(key, _Sides()), fact.direction, fact)
+            setattr(sides.setdefault(key, _Sides()), fact.direction, row)
     return sides
 
 

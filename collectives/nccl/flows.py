@@ -29,28 +29,30 @@ def nccl_flows(log: NcclLog, *, qps_per_connection: int | None = None) -> Observ
         found = str(qps_per_connection)
         raise InputError(Mistake(where="qps_per_connection", found=found, allowed=f"1 to {MAX_QPS}"))
     connections, notes = find_connections(log)
-    by_host = {host: _qps(log, host) for host in {connection.source.host for connection in connections}}
-    counts = [qps_per_connection or by_host[connection.source.host] for connection in connections]
-    assigned, num_unnumbered = assign_queue_pairs(log, connections, counts)
+    qps_of_host = {host: qps for host, value in log.settings(QPS_SETTING).items() if (qps := _qps(value))}
+    elsewhere = next(iter(qps_of_host.values()), DEFAULT_QPS)  # hosts of a job have one environment
+    counts = [
+        qps_per_connection or qps_of_host.get(connection.source.endpoint.host, elsewhere) for connection in connections
+    ]
+    assigned = assign_queue_pairs(log, connections, counts)
     rows = [
         Flow(
-            source=connection.source,
-            destination=connection.destination,
-            source_qpn=numbers.local,
-            destination_qpn=numbers.remote,
+            source=connection.source.endpoint,
+            destination=connection.destination.endpoint,
+            source_qpn=numbers.source,
+            destination_qpn=numbers.destination,
             origin=_origin(connection),
         )
         for connection, queue_pairs in zip(connections, assigned, strict=True)
         for numbers in queue_pairs
     ]
-    return collect(rows, [*notes, *_notes(rows, num_unnumbered)])
+    return collect(rows, [*notes, *_notes(rows)])
 
 
-def _qps(log: NcclLog, host: str) -> int:
-    """Return the queue pairs per connection in force on a host; what is no such number is NCCL's default."""
-    value = log.setting(QPS_SETTING, host)
-    is_usable = value is not None and value.isdecimal() and len(value) <= 3 and 1 <= int(value) <= MAX_QPS
-    return int(value) if value is not None and is_usable else DEFAULT_QPS
+def _qps(value: str) -> int:
+    """Return the number of queue pairs that a setting says, 0 for what is no such number."""
+    is_usable = value.isdecimal() and value.isascii() and len(value) <= 3 and int(value) <= MAX_QPS
+    return int(value) if is_usable else 0
 
 
 def _origin(connection: Connection) -> str:
@@ -58,9 +60,10 @@ def _origin(connection: Connection) -> str:
     return f"{connection.where}: channel {connection.channel}, {ranks}"
 
 
-def _notes(rows: list[Flow], num_unnumbered: int) -> Iterator[str]:
+def _notes(rows: list[Flow]) -> Iterator[str]:
+    num_unnumbered = sum(row.source_qpn == UNKNOWN for row in rows)
     if num_unnumbered:
-        yield f"channels without queue-pair numbers, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: {num_unnumbered}"
+        yield f"queue pairs without number, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: {num_unnumbered}"
     num_half_known = sum(row.source_qpn != UNKNOWN and row.destination_qpn == UNKNOWN for row in rows)
     if num_half_known:
         yield f"queue pairs whose remote number the log does not tell, and so no source port: {num_half_known}"

@@ -21,6 +21,7 @@ from collectives.nccl.log_facts import (
     NeighbourFact,
     QueuePairFact,
     RankFact,
+    ReceivingQueuePairFact,
     RingFact,
     TreeFact,
     VersionFact,
@@ -51,6 +52,7 @@ class NcclLog:
     trees: tuple[TreeFact, ...]
     environment: tuple[EnvironmentFact, ...]
     queue_pairs: tuple[QueuePairFact, ...]
+    receiving_queue_pairs: tuple[ReceivingQueuePairFact, ...]
     handshakes: tuple[HandshakeFact, ...]
     warnings: tuple[WarningFact, ...]
 
@@ -63,10 +65,9 @@ class NcclLog:
             anywhere[fact.rank].add(fact.host)
         return hosts | {(NO_COMMUNICATOR, rank): min(names) for rank, names in anywhere.items() if len(names) == 1}
 
-    def setting(self, name: str, host: str) -> str | None:
-        """Return what a setting was on a host, or on any where that host says nothing of it; None where none does."""
-        values = {fact.host: fact.value for fact in self.environment if fact.name == name}
-        return values.get(host, next(iter(values.values()), None))
+    def settings(self, name: str) -> dict[str, str]:
+        """Return what a setting was on each host whose log tells it."""
+        return {fact.host: fact.value for fact in self.environment if fact.name == name}
 
 
 def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
@@ -101,6 +102,7 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
         trees=_of_kind(facts, TreeFact),
         environment=_of_kind(facts, EnvironmentFact),
         queue_pairs=_of_kind(facts, QueuePairFact),
+        receiving_queue_pairs=_of_kind(facts, ReceivingQueuePairFact),
         handshakes=_of_kind(facts, HandshakeFact),
         warnings=_of_kind(facts, WarningFact),
     )

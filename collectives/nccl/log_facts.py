@@ -122,6 +122,18 @@ class QueuePairFact:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReceivingQueuePairFact:
+    """A queue pair that a host opened to receive through; NCCL logs these since 2.29."""
+
+    host: str
+    gpu: int
+    device: int
+    device_name: str
+    qpn: int
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class HandshakeFact:
     """A queue pair in the second half of opening: the remote one's number up to NCCL 2.25, the own one's later."""
 
@@ -158,6 +170,7 @@ Fact = (
     | TreeFact
     | EnvironmentFact
     | QueuePairFact
+    | ReceivingQueuePairFact
     | HandshakeFact
     | VersionFact
     | WarningFact
@@ -297,6 +310,17 @@ def _queue_pair(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
     )
 
 
+def _receiving_queue_pair(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
+    yield ReceivingQueuePairFact(
+        host=line.host,
+        gpu=line.gpu,
+        device=int(match["device"]),
+        device_name=match["name"],
+        qpn=int(match["qpn"]),
+        where=line.where,
+    )
+
+
 def _handshake(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
     yield HandshakeFact(host=line.host, pid=line.pid, tid=line.tid, qpn=int(match[1]), where=line.where)
 
@@ -326,6 +350,13 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
             r"(?:.* GID (?P<gid_index>-?\d{1,4}) \((?P<prefix>[0-9A-Fa-f]{1,16})/(?P<interface>[0-9A-Fa-f]{1,16})\))?"
         ),
         _queue_pair,
+    ),
+    (
+        re.compile(
+            r"NET/IB ?: ncclIbReceiver\w{1,40}: QP created: port=\d{1,4} dev=(?P<device>\d{1,4}) "
+            r"devName=(?P<name>[\w.+-]{1,100}) .*qp_num=(?P<qpn>\d{1,8})"
+        ),
+        _receiving_queue_pair,
     ),
     (re.compile(r"NET/IB ?: .*Port \d{1,4} (?:qpn|qp_num) (\d{1,8}) set_ece="), _handshake),
     (re.compile(r"NET/IB ?: Using (.*)"), _devices),

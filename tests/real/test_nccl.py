@@ -29,7 +29,7 @@ def test_a_roce_job_on_two_hosts(real_data: Path) -> None:
     assert Counter(hosts.values()) == {"MOC-R4PCC04U37": 4, "MOC-R4PCC04U35": 4}
     assert [fact.version for fact in log.versions] == ["2.26.2+cuda"]
     assert {(fact.name, fact.port, fact.link_layer) for fact in log.devices} == {("mlx5_5", 1, "RoCE")}
-    assert log.setting("NCCL_IB_GID_INDEX", "MOC-R4PCC04U37") == "3"
+    assert log.settings("NCCL_IB_GID_INDEX") == {"MOC-R4PCC04U37": "3"}
     assert [ring.ranks for ring in log.rings] == [(0, 3, 6, 5, 4, 7, 2, 1)] * 4
     assert Counter(fact.transport.split("/")[0] for fact in log.channels) == {"NET": 4, "P2P": 6}
     assert {fact.flags for fact in log.channels if fact.transport == "NET/IB"} == {("GDRDMA", "Shared")}
@@ -45,7 +45,7 @@ def test_its_flows_run_between_the_hosts_both_ways(real_data: Path) -> None:
     }
     assert flows.notes == (
         "channels logged by one side alone, whose other end is taken to use the same device: 4",
-        "channels without queue-pair numbers, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: 4",
+        "queue pairs without number, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: 4",
     )
 
 

@@ -58,7 +58,7 @@ def test_both_sides_of_a_channel_are_one_connection(tmp_path: Path) -> None:
     found = flows(tmp_path, *ONE_CHANNEL)
     assert [found.label(row) for row in range(len(found))] == ["a/mlx5_0 to b/mlx5_1"]
     assert found.origin_F == (f"{tmp_path}/nccl.log:5: channel 0, rank 0 to 1",)
-    assert found.notes == ("channels without queue-pair numbers, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: 1",)
+    assert found.notes == ("queue pairs without number, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: 1",)
 
 
 def test_the_log_of_one_side_is_enough_where_the_ranks_are_listed(tmp_path: Path) -> None:
@@ -108,6 +108,33 @@ def test_later_versions_repeat_the_own_number_and_the_source_port_stays_unknown(
     found = flows(tmp_path, *ONE_CHANNEL, opens("a", 0x45), connects("a", 0x45))
     assert (found.source_qpn_F.tolist(), found.source_port_F.tolist()) == ([0x45], [UNKNOWN])
     assert found.notes == ("queue pairs whose remote number the log does not tell, and so no source port: 1",)
+
+
+def accepts(host: str, qpn: int, device: int = 0) -> str:
+    return says(
+        host,
+        f"NET/IB: ncclIbReceiverQpsCreateToRts: QP created: port=1 dev={device} devName=mlx5_{device} ndevs=2 nmdevs=2 "
+        f"qp_num={qpn} pkey=0 pd=0x7f oooRq=0",
+    )
+
+
+def test_since_nccl_2_29_the_receiver_logs_its_queue_pairs(tmp_path: Path) -> None:
+    """Both sides' numbers, each in the order of its own channels; the receiver logged its channels reversed."""
+    sent = [channel("a", number, 0, 1, "send") for number in range(2)]
+    received = [channel("b", number, 0, 1, "receive", 1) for number in (1, 0)]
+    opened = [
+        opens("a", 10),
+        opens("a", 11),
+        connects("a", 10),
+        connects("a", 11),
+        accepts("b", 21, 1),
+        accepts("b", 20, 1),
+    ]
+    flush = says("b", "NET/IB: ncclIbReceiverQpsCreateToRts: Flush QP created: port=1 dev=1 devName=mlx5_1 qp_num=99")
+    found = flows(tmp_path, *BOTH, *received, *sent, *opened, flush)
+    pairs = dict(zip(found.source_qpn_F.tolist(), found.destination_qpn_F.tolist(), strict=True))
+    assert pairs == {10: 20, 11: 21}
+    assert found.notes == ()
 
 
 def test_numbers_go_to_connections_of_their_device_in_order(tmp_path: Path) -> None:

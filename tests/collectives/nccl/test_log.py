@@ -132,8 +132,9 @@ def test_ranks_devices_and_settings_are_read(tmp_path: Path) -> None:
         (2, "mlx5_0+mlx5_1", 0, ""),
     ]
     assert [fact.version for fact in log.versions] == ["2.26.2+cuda12.4"]
-    assert (log.setting("NCCL_IB_GID_INDEX", "a"), log.setting("NCCL_IB_HCA", "b")) == ("3", "mlx5_0,mlx5_1")
-    assert log.setting("NCCL_ALGO", "a") is None
+    assert log.settings("NCCL_IB_GID_INDEX") == {"a": "3"}
+    assert log.settings("NCCL_IB_HCA") == {"a": "mlx5_0,mlx5_1"}
+    assert log.settings("NCCL_ALGO") == {}
 
 
 @pytest.mark.parametrize(
