@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from foundation.records import Confidence, Finding, Severity
 from foundation.seeds import stream
-from topology.fabric import Fabric, NodeKind
+from topology.fabric import Fabric
 from topology.hashing import FiveTuples, HashSpec
 
 DRAWS_A_PAIR = 64  # headers for each pair of a lower and an upper choice
@@ -52,11 +52,11 @@ def check_polarization(fabric: Fabric, hash_spec: HashSpec) -> tuple[Finding, ..
 
 
 def choosing_tiers(fabric: Fabric) -> list[ChoosingTier]:
-    """Return the tiers whose switches have several uplinks, from below."""
+    """Return the tiers whose switches have several uplinks, from below; none where a fabric tells no tiers."""
     next_node_P = fabric.port_node_P[fabric.port_peer_P]
-    is_up_P = fabric.node_tier_N[next_node_P] == fabric.node_tier_N[fabric.port_node_P] + 1
+    tier_P, next_tier_P = fabric.node_tier_N[fabric.port_node_P], fabric.node_tier_N[next_node_P]
+    is_up_P = (tier_P > 0) & (next_tier_P == tier_P + 1)  # hosts have tier 0, switches of no known tier a lower one
     num_up_N = np.bincount(fabric.port_node_P[is_up_P], minlength=fabric.num_nodes)
-    num_up_N[fabric.node_kind_N != NodeKind.SWITCH] = 0
     found = []
     for tier in np.unique(fabric.node_tier_N[num_up_N > 1]).tolist():
         switch_X = np.nonzero((fabric.node_tier_N == tier) & (num_up_N > 1))[0]

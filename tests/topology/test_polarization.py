@@ -1,6 +1,7 @@
 """When tiers hash alike: what the check says, and what the routing then does."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from foundation.records import Severity
 from topology.builders.clos import ClosSpec, build_clos
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.fabric import Fabric
+from topology.fabric import UNKNOWN_TIER, Fabric
 from topology.hashing import HASHES, HashSpec, TierHash
 from topology.polarization import ChoosingTier, check_polarization, choosing_tiers, reachable_next_hops
 from topology.queue_pairs import make_queue_pairs
@@ -101,3 +102,9 @@ def test_two_tiers_have_nothing_to_polarize(small_clos: Fabric) -> None:
     """Only one tier chooses."""
     assert [one.tier for one in choosing_tiers(small_clos)] == [1]
     assert check_polarization(small_clos, ONE_SEED) == ()
+
+
+def test_a_fabric_without_tiers_is_not_judged() -> None:
+    """Importers do not always know them, and hosts above a switch of unknown tier are no uplinks."""
+    unknown_N = np.where(K8.node_tier_N > 0, UNKNOWN_TIER, 0)
+    assert choosing_tiers(replace(K8, node_tier_N=unknown_N)) == []
