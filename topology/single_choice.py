@@ -61,8 +61,10 @@ def find_single_choice(fabric: Fabric, queue_pairs: QueuePairs, hash_spec: HashS
 
 
 def _is_ideal(hash_spec: HashSpec) -> bool:
+    """Return whether all seeds are open, and choices under them independent."""
     functions = {hash_spec.function, *(role.function or hash_spec.function for role in hash_spec.tiers)}
-    return functions == {"mixer"} and hash_spec.resilient_buckets is None
+    is_open = all(role.seed is None for role in hash_spec.tiers)
+    return functions == {"mixer"} and is_open and hash_spec.resilient_buckets is None
 
 
 def _load_elsewhere(report: CollisionReport, hashed_ports: set[int]) -> float:
