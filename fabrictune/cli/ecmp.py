@@ -119,6 +119,8 @@ def whatif(
 ) -> None:
     """Compare SCENARIO with variants of it, each over many hash seeds: its own `whatif` list, and those named here.
 
+    A random placement is drawn anew for every seed.
+
     \b
     Example:
       fabrictune ecmp whatif scenarios/demo-interleaved.yaml --set traffic.placement=contiguous --fail agg0-0
@@ -180,10 +182,11 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     show_default=True,
     help="Hash seeds over which each step is measured.",
 )
+@click.option("--keep-placement", is_flag=True, help="Leave the ranks where they are.")
 @out_option
 @quiet_option
 @json_option
-def plan(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json: bool) -> None:
+def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, quiet: bool, as_json: bool) -> None:
     """Propose what would make the flows of SCENARIO collide less, with the gain each step is expected to bring.
 
     Tries a rank-to-host placement, more queue pairs a connection, hash seeds for each tier, and UDP source ports. The
@@ -192,13 +195,14 @@ def plan(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json: boo
     \b
     Example:
       fabrictune ecmp plan scenarios/demo-interleaved.yaml --out runs/plan
+      fabrictune ecmp plan running-job.yaml --keep-placement --json
     """
     from fabrictune.scenario.planning import plan_scenario, write_plan
     from fabrictune.scenario.reading import load_scenario
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
-        record = plan_scenario(checked, num_seeds=seeds, progress=progress)
+        record = plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)
     files = write_plan(record, out or Path("runs") / f"{checked.name}-plan")
     steps = record.tables["steps"]
     if as_json:

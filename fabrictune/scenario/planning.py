@@ -61,8 +61,13 @@ class Plan:
     changes: dict[str, Any] = field(default_factory=dict)  # settings of the scenario that a step changed
 
 
-def plan_scenario(scenario: Scenario, *, num_seeds: int, progress: Progress | None = None) -> RunRecord:
-    """Return the plan: tables `steps`, `source_ports` and, for a job, `placement`; raises InputError."""
+def plan_scenario(
+    scenario: Scenario, *, num_seeds: int, keeps_placement: bool = False, progress: Progress | None = None
+) -> RunRecord:
+    """Return the plan: tables `steps`, `source_ports` and, for a job, `placement`; raises InputError.
+
+    With `keeps_placement` the ranks stay where they are, as those of a running job do.
+    """
     started = time.perf_counter()
     tell = progress or (lambda fraction: None)
     fabric, spec = compose_fabric(scenario), scenario.traffic.spec
@@ -71,7 +76,8 @@ def plan_scenario(scenario: Scenario, *, num_seeds: int, progress: Progress | No
     _measure_start(plan, num_seeds)
     tell(0.1)
     if isinstance(spec, JobSpec):
-        _try_placement(plan, scenario, num_seeds)
+        if not keeps_placement:
+            _try_placement(plan, scenario, num_seeds)
         tell(0.3)
         _try_queue_pairs(plan, scenario, num_seeds)
     tell(0.6)

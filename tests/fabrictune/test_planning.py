@@ -1,14 +1,19 @@
 """A plan for a scenario: every step is measured, none that is taken makes it worse, and its files say the same."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fabrictune.scenario.composing import compose
+from fabrictune.scenario.overriding import override
 from fabrictune.scenario.planning import plan_scenario, write_plan
 from fabrictune.scenario.reading import load_scenario
 from foundation.records import RunRecord
+from topology.outcomes import measure_network
+from topology.routing import build_network
 
 RINGS = """
 name: rings
@@ -83,3 +88,35 @@ def test_traffic_that_is_no_jobs_gets_seeds_and_ports(tmp_path: Path) -> None:
     steps = record.tables["steps"]
     assert len(steps["step"]) == 4
     assert steps["throughput_fraction"][-1] > steps["throughput_fraction"][1] + 0.05
+
+
+def test_a_running_job_keeps_its_placement(tmp_path: Path) -> None:
+    """Without moving a rank, more queue pairs, seeds or ports must do; the table of ranks is that of the scenario."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(RINGS)
+    scenario = load_scenario(path)
+    record = plan_scenario(scenario, num_seeds=5, keeps_placement=True)
+    steps = record.tables["steps"]
+    assert not any(name.startswith("placement") for name in steps["step"])
+    assert record.tables["placement"]["host"][::32].tolist() == ["host0", "host1", "host2", "host3"]  # every fourth set
+    assert steps["throughput_fraction"][-1] > steps["throughput_fraction"][0] + 0.1
+    assert record.run["changes"]["traffic.expansion.qps_per_connection"] > 1
+
+
+def test_the_files_give_what_the_plan_promises(tmp_path: Path) -> None:
+    """Settings, placement and source ports, read back from what was written, lead to the last step's figures."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(RINGS)
+    scenario = load_scenario(path)
+    record = plan_scenario(scenario, num_seeds=5, keeps_placement=True)
+    directory, _, source_ports = write_plan(record, tmp_path / "plan")
+    changed = override(scenario, RunRecord.read(directory).run["changes"], origin="plan")
+    network = compose(changed).network
+    with source_ports.open() as file:
+        ports = np.array([int(row["source_port"]) for row in csv.DictReader(file)])
+    queue_pairs = replace(network.queue_pairs, source_port_Q=ports)
+    outcome = measure_network(build_network(network.fabric, queue_pairs, changed.routing))
+    steps = record.tables["steps"]
+    assert steps["is_taken"][-1] == 1
+    assert outcome.throughput_fraction.value == steps["throughput_fraction"][-1]
+    assert outcome.slowest_connection_bps.value == steps["slowest_connection_bps"][-1]
