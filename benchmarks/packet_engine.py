@@ -19,8 +19,9 @@ from cc.loading import load_law
 from foundation.records import describe_machine
 from foundation.traces import TrafficTrace
 from netsim import _engine
-from netsim.config import EcnConfig, PacketConfig, PfcConfig
-from netsim.lowering import lower
+from netsim.config.packet import PacketConfig
+from netsim.config.switch import EcnConfig, PfcConfig
+from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation
 from netsim.workloads import PermutationSpec, make_permutation
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,28 +55,9 @@ class Simulation:
         *,
         settings: Settings,
         law: Law,
-        port_rate_bps: NDArray[np.int64],
-        port_delay_ps: NDArray[np.int64],
-        port_peer: NDArray[np.int64],
-        port_is_host: NDArray[np.int64],
-        pause_above: NDArray[np.int64],
-        resume_below: NDArray[np.int64],
-        ingress_limit: NDArray[np.int64],
-        pause_response: NDArray[np.int64],
-        loss_fraction: NDArray[np.float64],
-        path: NDArray[np.uint32],
+        arrays: Mapping[str, NDArray[Any]],
         path_stride: int,
-        flow: NDArray[np.uint8],
         flow_bytes: int,
-        transfer_medium: NDArray[np.int64],
-        transfer_qp: NDArray[np.int64],
-        transfer_bytes: NDArray[np.int64],
-        transfer_start: NDArray[np.int64],
-        transfer_delay: NDArray[np.int64],
-        num_dependencies: NDArray[np.int64],
-        dependent_offset: NDArray[np.int64],
-        dependent_row: NDArray[np.int64],
-        probed_port: NDArray[np.int64],
     ) -> None: ...
     def advance(self, num_events: int) -> Outcome: ...
     @property

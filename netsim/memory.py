@@ -10,7 +10,7 @@ import numpy as np
 from foundation.errors import InputError, Mistake
 from foundation.units import format_bytes
 from netsim import _engine
-from netsim.lowering import EngineInputs
+from netsim.lowering.inputs import EngineInputs
 
 GROWTH = 2  # tables double as they grow, and copy themselves while they do
 EVENT_BYTES = 16

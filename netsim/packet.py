@@ -9,7 +9,6 @@ Left out so far: routing epochs after the first, shared buffers, selective repea
 import time
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from cc.interface import EVENTS, CompiledLaw, Status
 from foundation.errors import InputError, LawError, Mistake
@@ -17,8 +16,10 @@ from foundation.records import RunRecord, describe_run
 from foundation.traces import TrafficTrace
 from foundation.units import format_duration
 from netsim import _engine
-from netsim.config import PacketConfig, ProbeConfig
-from netsim.lowering import MAX_SAMPLES, EngineInputs, lower
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.lowering.inputs import EngineInputs, lower
+from netsim.lowering.probes import MAX_SAMPLES
 from netsim.memory import require_memory
 from netsim.results import findings, tables
 from topology.network import Network
@@ -54,13 +55,12 @@ def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulatio
     settings = _engine.Settings()
     for name, value in inputs.settings.items():
         setattr(settings, name, value)
-    arrays: dict[str, Any] = {key: value for key, value in vars(inputs).items() if key not in ("settings", "flow")}
     return _engine.Simulation(
         settings=settings,
         law=_engine.Law(handlers=law.handler_address, params=law.params.ctypes.data, uses_telemetry=law.uses_telemetry),
-        flow=inputs.flow.view("u1"),
+        arrays={**inputs.arrays(), "flow": inputs.flow.view("u1")},
+        path_stride=inputs.path_stride,
         flow_bytes=inputs.flow.dtype.itemsize,
-        **arrays,
     )
 
 

@@ -15,7 +15,8 @@ from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.traffic import TRAFFIC
 from foundation.documents import Document, key_path
-from netsim.config import PacketConfig, ProbeConfig
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
 from topology.hashing import HashSpec
 
 MAX_SEED = 2**63 - 1

@@ -9,7 +9,7 @@ from collectives.expansion import ExpansionSpec, expand
 from collectives.jobs import data_parallel_step
 from foundation.cases import Case, around
 from foundation.layout import ParallelLayout
-from netsim.config import PacketConfig
+from netsim.config.packet import PacketConfig
 from netsim.packet import run
 from topology.builders.clos import ClosSpec, build_clos
 from topology.fabric import Fabric

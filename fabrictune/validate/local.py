@@ -28,7 +28,8 @@ from foundation.errors import InputError, Mistake
 from foundation.layout import ParallelLayout
 from foundation.records import RunRecord, describe_run
 from foundation.traces import CommTrace
-from netsim.config import EcnConfig, PacketConfig, PfcConfig
+from netsim.config.packet import PacketConfig
+from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.packet import run
 from topology.hashing import HashSpec
 from topology.placement import place

@@ -53,43 +53,53 @@ Law make_law(const std::map<std::string, std::uintptr_t>& handlers, std::uintptr
     return law;
 }
 
-std::unique_ptr<Simulation> make_simulation(
-    const Settings& settings, const Law& law, const Array<std::int64_t>& port_rate_bps,
-    const Array<std::int64_t>& port_delay_ps, const Array<std::int64_t>& port_peer,
-    const Array<std::int64_t>& port_is_host, const Array<std::int64_t>& pause_above,
-    const Array<std::int64_t>& resume_below, const Array<std::int64_t>& ingress_limit,
-    const Array<std::int64_t>& pause_response, const Array<double>& loss_fraction, const Array<std::uint32_t>& path,
-    std::uint32_t path_stride, const Array<std::uint8_t>& flow, std::size_t flow_bytes,
-    const Array<std::int64_t>& transfer_medium, const Array<std::int64_t>& transfer_qp,
-    const Array<std::int64_t>& transfer_bytes, const Array<std::int64_t>& transfer_start,
-    const Array<std::int64_t>& transfer_delay, const Array<std::int64_t>& num_dependencies,
-    const Array<std::int64_t>& dependent_offset, const Array<std::int64_t>& dependent_row,
-    const Array<std::int64_t>& probed_port) {
+// The arrays of a run by name. They must live, in Python, as long as the spans are used.
+class Arrays {
+  public:
+    explicit Arrays(const nb::dict& arrays) : arrays_(arrays) {}
+
+    // Throws KeyError if it is missing and TypeError if it is not a contiguous column of T.
+    template <typename T>
+    std::span<const T> get(const char* name) const {
+        Array<T> array;
+        if (!nb::try_cast(arrays_[name], array, false)) throw nb::type_error(name);
+        return span_of(array);
+    }
+
+    std::span<const std::int64_t> integers(const char* name) const { return get<std::int64_t>(name); }
+
+  private:
+    const nb::dict& arrays_;
+};
+
+std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law& law, const nb::dict& named_arrays,
+                                            std::uint32_t path_stride, std::size_t flow_bytes) {
+    const Arrays arrays(named_arrays);
     return Simulation::create({
         .settings = settings,
         .law = law,
-        .port_rate_bps = span_of(port_rate_bps),
-        .port_delay_ps = span_of(port_delay_ps),
-        .port_peer = span_of(port_peer),
-        .port_is_host = span_of(port_is_host),
-        .pause_above = span_of(pause_above),
-        .resume_below = span_of(resume_below),
-        .ingress_limit = span_of(ingress_limit),
-        .pause_response = span_of(pause_response),
-        .loss_fraction = span_of(loss_fraction),
-        .path = span_of(path),
+        .port_rate_bps = arrays.integers("port_rate_bps"),
+        .port_delay_ps = arrays.integers("port_delay_ps"),
+        .port_peer = arrays.integers("port_peer"),
+        .port_is_host = arrays.integers("port_is_host"),
+        .pause_above = arrays.integers("pause_above"),
+        .resume_below = arrays.integers("resume_below"),
+        .ingress_limit = arrays.integers("ingress_limit"),
+        .pause_response = arrays.integers("pause_response"),
+        .loss_fraction = arrays.get<double>("loss_fraction"),
+        .path = arrays.get<std::uint32_t>("path"),
         .path_stride = path_stride,
-        .flow = std::as_bytes(span_of(flow)),
+        .flow = std::as_bytes(arrays.get<std::uint8_t>("flow")),
         .flow_bytes = flow_bytes,
-        .transfer_medium = span_of(transfer_medium),
-        .transfer_qp = span_of(transfer_qp),
-        .transfer_bytes = span_of(transfer_bytes),
-        .transfer_start = span_of(transfer_start),
-        .transfer_delay = span_of(transfer_delay),
-        .num_dependencies = span_of(num_dependencies),
-        .dependent_offset = span_of(dependent_offset),
-        .dependent_row = span_of(dependent_row),
-        .probed_port = span_of(probed_port),
+        .transfer_medium = arrays.integers("transfer_medium"),
+        .transfer_qp = arrays.integers("transfer_qp"),
+        .transfer_bytes = arrays.integers("transfer_bytes"),
+        .transfer_start = arrays.integers("transfer_start"),
+        .transfer_delay = arrays.integers("transfer_delay"),
+        .num_dependencies = arrays.integers("num_dependencies"),
+        .dependent_offset = arrays.integers("dependent_offset"),
+        .dependent_row = arrays.integers("dependent_row"),
+        .probed_port = arrays.integers("probed_port"),
     });
 }
 
@@ -244,11 +254,8 @@ NB_MODULE(_engine, module) {
             nb::kw_only(), "handlers"_a, "params"_a, "uses_telemetry"_a);
 
     nb::class_<Simulation>(module, "Simulation")
-        .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "port_rate_bps"_a, "port_delay_ps"_a,
-             "port_peer"_a, "port_is_host"_a, "pause_above"_a, "resume_below"_a, "ingress_limit"_a, "pause_response"_a,
-             "loss_fraction"_a, "path"_a, "path_stride"_a, "flow"_a, "flow_bytes"_a, "transfer_medium"_a,
-             "transfer_qp"_a, "transfer_bytes"_a, "transfer_start"_a, "transfer_delay"_a, "num_dependencies"_a,
-             "dependent_offset"_a, "dependent_row"_a, "probed_port"_a)
+        .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a, "path_stride"_a,
+             "flow_bytes"_a)
         .def("advance", &Simulation::advance, "num_events"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_ro("now_ps", &Simulation::now_ps)
         .def_ro("acknowledged_bytes", &Simulation::acknowledged_bytes)

@@ -10,7 +10,7 @@
 
 namespace netsim {
 
-template <bool has_extras>
+template <bool is_full>
 class Engine final : public Simulation {
   public:
     explicit Engine(const Inputs& inputs) : Simulation(inputs) {}
@@ -75,7 +75,7 @@ class Engine final : public Simulation {
     // laws.hpp
     FlowHeader& flow(std::uint32_t qp) { return reinterpret_cast<FlowHeader&>(flows[qp * flow_stride]); }
     const FlowHeader& flow(std::uint32_t qp) const { return const_cast<Engine*>(this)->flow(qp); }
-    void obey(LawEvent event, std::uint32_t qp, std::int32_t status);
+    void obey(LawEvent event, std::uint32_t qp, std::int64_t status);
     void set_pace(Sender& sender, double rate_bps);
     void arm_timer(std::uint32_t qp, Sender& sender, Picoseconds time_ps);
     void on_timer(std::uint32_t qp);

@@ -13,9 +13,9 @@
 
 namespace netsim {
 
-template <bool has_extras>
-inline void Engine<has_extras>::arrive(std::uint32_t port, std::uint32_t packet) {
-    if constexpr (has_extras) {
+template <bool is_full>
+inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
+    if constexpr (is_full) {
         if (is_lost(ledgers[port])) return drop(port, packet);
     }
     const std::uint32_t next_port = path[++packets[packet].path_position];
@@ -26,20 +26,20 @@ inline void Engine<has_extras>::arrive(std::uint32_t port, std::uint32_t packet)
     }
 }
 
-template <bool has_extras>
-bool Engine<has_extras>::is_lost(PortLedger& ledger) {
+template <bool is_full>
+bool Engine<is_full>::is_lost(PortLedger& ledger) {
     return ledger.loss_fraction > 0 && ledger.random.next_fraction() < ledger.loss_fraction;
 }
 
-template <bool has_extras>
-void Engine<has_extras>::drop(std::uint32_t port, std::uint32_t packet) {
+template <bool is_full>
+void Engine<is_full>::drop(std::uint32_t port, std::uint32_t packet) {
     ledgers[port].dropped_packets++;
     (class_of(packets[packet].type) == DATA ? data_packets : control_packets).dropped++;
     packets.release(packet);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::enqueue(std::uint32_t port, std::uint32_t packet_id) {
+template <bool is_full>
+inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id) {
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
     const TrafficClass cls = class_of(packet.type);
@@ -64,8 +64,8 @@ inline void Engine<has_extras>::enqueue(std::uint32_t port, std::uint32_t packet
 }
 
 // Take a data packet into the node's buffer, or drop it.
-template <bool has_extras>
-inline bool Engine<has_extras>::admit(std::uint32_t packet_id) {
+template <bool is_full>
+inline bool Engine<is_full>::admit(std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
     if (packet.ingress_port == NONE) return true;
     Port& ingress = ports[packet.ingress_port];
@@ -80,15 +80,15 @@ inline bool Engine<has_extras>::admit(std::uint32_t packet_id) {
     return true;
 }
 
-template <bool has_extras>
-bool Engine<has_extras>::admit_above_threshold(std::uint32_t ingress, std::int32_t level) {
+template <bool is_full>
+bool Engine<is_full>::admit_above_threshold(std::uint32_t ingress, std::int32_t level) {
     if (level > ledgers[ingress].ingress_limit_bytes) return false;
     if (settings.is_pfc_enabled && !ports[ingress].pauses_sender) send_pause_frame(ingress);
     return true;
 }
 
-template <bool has_extras>
-void Engine<has_extras>::mark(std::uint32_t port, const Port& out, Packet& packet) {
+template <bool is_full>
+void Engine<is_full>::mark(std::uint32_t port, const Port& out, Packet& packet) {
     PortLedger& ledger = ledgers[port];
     if (out.queued_bytes < settings.ecn_max_bytes) {
         const auto above = static_cast<double>(out.queued_bytes - settings.ecn_min_bytes);
@@ -99,8 +99,8 @@ void Engine<has_extras>::mark(std::uint32_t port, const Port& out, Packet& packe
     ledger.marked_packets++;
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::transmit(std::uint32_t port, Port& out, std::uint32_t packet_id) {
+template <bool is_full>
+inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32_t packet_id) {
     Packet& packet = packets[packet_id];
     const std::int32_t bytes = packet.wire_bytes;
     const TrafficClass cls = class_of(packet.type);
@@ -110,7 +110,7 @@ inline void Engine<has_extras>::transmit(std::uint32_t port, Port& out, std::uin
     out.tx_packets[cls]++;
     if (cls == DATA) {
         if (packet.ingress_port != NONE) leave_buffer(packet.ingress_port, bytes);
-        if constexpr (has_extras) {
+        if constexpr (is_full) {
             if (law.uses_telemetry) append_telemetry(port, out, packet_id);
         }
     }
@@ -118,8 +118,8 @@ inline void Engine<has_extras>::transmit(std::uint32_t port, Port& out, std::uin
     queue.push(out.busy_until_ps + out.delay_ps, identify(EventKind::Arrival, port, packet_id));
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::leave_buffer(std::uint32_t ingress_port, std::int32_t bytes) {
+template <bool is_full>
+inline void Engine<is_full>::leave_buffer(std::uint32_t ingress_port, std::int32_t bytes) {
     Port& ingress = ports[ingress_port];
     ingress.ingress_bytes -= bytes;
     if (ingress.pauses_sender) [[unlikely]] {
@@ -128,8 +128,8 @@ inline void Engine<has_extras>::leave_buffer(std::uint32_t ingress_port, std::in
 }
 
 // Tell `port` to pause, or to resume if that was the last thing it was told.
-template <bool has_extras>
-void Engine<has_extras>::send_pause_frame(std::uint32_t port) {
+template <bool is_full>
+void Engine<is_full>::send_pause_frame(std::uint32_t port) {
     PortLedger& ledger = ledgers[port];
     const Port& reverse = ports[ledger.peer];
     const Picoseconds leaves_ps = std::max(now_ps, reverse.busy_until_ps) +
@@ -140,8 +140,8 @@ void Engine<has_extras>::send_pause_frame(std::uint32_t port) {
                identify(EventKind::PauseFrame, port, ledger.pause_frames % MAX_PACKETS));
 }
 
-template <bool has_extras>
-void Engine<has_extras>::obey_pause_frame(std::uint32_t port, bool is_pause) {
+template <bool is_full>
+void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     PortLedger& ledger = ledgers[port];
     ports[port].is_paused = is_pause;
     if (is_pause) {
@@ -153,8 +153,8 @@ void Engine<has_extras>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     }
 }
 
-template <bool has_extras>
-void Engine<has_extras>::append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet_id) {
+template <bool is_full>
+void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
     const std::uint32_t hop = packet.path_position % path_stride;
     const std::size_t place = std::size_t{packet_id} * MAX_TELEMETRY_HOPS + hop;
@@ -163,15 +163,15 @@ void Engine<has_extras>::append_telemetry(std::uint32_t port, const Port& out, s
                         static_cast<double>(ledgers[port].rate_bps)};
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::wake(std::uint32_t port) {
+template <bool is_full>
+inline void Engine<is_full>::wake(std::uint32_t port) {
     ports[port].has_wake = false;
     serve(port, ports[port]);
 }
 
 // The transmitter is free: control first, then what waits in the data queue, then the host's own queue pairs.
-template <bool has_extras>
-inline void Engine<has_extras>::serve(std::uint32_t port, Port& out) {
+template <bool is_full>
+inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
     TrafficClass cls = CONTROL;
     if (out.head[CONTROL] == NONE) {
         if (out.is_paused) return;
@@ -189,23 +189,23 @@ inline void Engine<has_extras>::serve(std::uint32_t port, Port& out) {
     if (has_sendable(port, out)) wake_when_free(port, out);
 }
 
-template <bool has_extras>
-inline bool Engine<has_extras>::has_sendable(std::uint32_t port, const Port& out) const {
+template <bool is_full>
+inline bool Engine<is_full>::has_sendable(std::uint32_t port, const Port& out) const {
     if (out.head[CONTROL] != NONE) return true;
     if (out.is_paused) return false;
     return out.head[DATA] != NONE || (out.is_host && ledgers[port].ring_head != NONE);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::wake_when_free(std::uint32_t port, Port& out) {
+template <bool is_full>
+inline void Engine<is_full>::wake_when_free(std::uint32_t port, Port& out) {
     out.has_wake = true;
     const std::uint32_t first = out.head[out.head[CONTROL] == NONE ? DATA : CONTROL];
     queue.push(out.busy_until_ps, identify(EventKind::Wake, port, first == NONE ? 0 : first));
 }
 
 // Something may have become sendable.
-template <bool has_extras>
-inline void Engine<has_extras>::kick(std::uint32_t port) {
+template <bool is_full>
+inline void Engine<is_full>::kick(std::uint32_t port) {
     Port& out = ports[port];
     if (out.has_wake) return;
     if (out.busy_until_ps <= now_ps) {

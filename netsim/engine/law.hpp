@@ -38,12 +38,12 @@ enum LawEvent : std::int32_t { ON_START, ON_ACK, ON_CNP, ON_TIMER, ON_NACK, ON_T
 
 // A handler that the law does not define is null.
 struct Law {
-    using OnInstant = std::int32_t (*)(void* params, void* flow, Picoseconds now_ps);
-    using OnAck = std::int32_t (*)(void* params, void* flow, Picoseconds now_ps, std::int64_t acked_bytes,
+    using OnInstant = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps);
+    using OnAck = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps, std::int64_t acked_bytes,
                                    Picoseconds rtt_ps, Picoseconds endpoint_delay_ps, std::int32_t num_hops,
                                    std::int32_t is_ecn_marked, const TelemetryRecord* telemetry);
-    using OnTimer = std::int32_t (*)(void* params, void* flow, Picoseconds now_ps, std::int32_t timer);
-    using OnSend = std::int32_t (*)(void* params, void* flow, Picoseconds now_ps, std::int64_t sent_bytes);
+    using OnTimer = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps, std::int32_t timer);
+    using OnSend = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps, std::int64_t sent_bytes);
 
     OnInstant on_start = nullptr;
     OnAck on_ack = nullptr;

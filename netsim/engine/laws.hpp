@@ -13,8 +13,8 @@
 namespace netsim {
 
 // Throws LawFault if the handler failed or wrote what cannot be obeyed.
-template <bool has_extras>
-inline void Engine<has_extras>::obey(LawEvent event, std::uint32_t qp, std::int32_t status) {
+template <bool is_full>
+inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t status) {
     Sender& sender = senders[qp];
     const FlowHeader& header = flow(qp);
     if (status == OK && !(header.rate_bps > 0 && std::isfinite(header.rate_bps))) status = BAD_RATE;
@@ -29,27 +29,27 @@ inline void Engine<has_extras>::obey(LawEvent event, std::uint32_t qp, std::int3
     if (header.rate_bps != sender.rate_bps) set_pace(sender, header.rate_bps);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp) {
+template <bool is_full>
+inline void Engine<is_full>::notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp) {
     if (handler) obey(event, qp, handler(law.params, &flow(qp), now_ps));
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::set_pace(Sender& sender, double rate_bps) {
+template <bool is_full>
+inline void Engine<is_full>::set_pace(Sender& sender, double rate_bps) {
     sender.rate_bps = rate_bps;
     const double bit_ps = static_cast<double>(sender.last_wire_bytes * BIT_PS_PER_BYTE);
     sender.gap_ps = static_cast<Picoseconds>(std::min(bit_ps / rate_bps, MAX_GAP_PS));
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::arm_timer(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
+template <bool is_full>
+inline void Engine<is_full>::arm_timer(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
     if (time_ps >= sender.timer_event_ps) return;
     sender.timer_event_ps = time_ps;
     queue.push(time_ps, identify(EventKind::Timer, qp));
 }
 
-template <bool has_extras>
-void Engine<has_extras>::on_timer(std::uint32_t qp) {
+template <bool is_full>
+void Engine<is_full>::on_timer(std::uint32_t qp) {
     Sender& sender = senders[qp];
     if (sender.timer_event_ps != now_ps) return;  // overtaken by an earlier one
     sender.timer_event_ps = NEVER;
@@ -63,8 +63,8 @@ void Engine<has_extras>::on_timer(std::uint32_t qp) {
     resume(qp);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::call_due_timers(std::uint32_t qp) {
+template <bool is_full>
+void Engine<is_full>::call_due_timers(std::uint32_t qp) {
     bool is_due[NUM_TIMERS];
     for (std::int32_t timer = 0; timer < NUM_TIMERS; timer++) {
         is_due[timer] = flow(qp).deadline_ps[timer] == now_ps;

@@ -8,8 +8,8 @@
 
 namespace netsim {
 
-template <bool has_extras>
-inline void Engine<has_extras>::deliver(std::uint32_t packet_id) {
+template <bool is_full>
+inline void Engine<is_full>::deliver(std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
     const PacketType type = packet.type;
     const std::uint32_t qp = packet.queue_pair, sequence = packet.sequence;
@@ -21,12 +21,12 @@ inline void Engine<has_extras>::deliver(std::uint32_t packet_id) {
     on_congestion_notification(qp);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::receive_data(std::uint32_t packet_id) {
+template <bool is_full>
+inline void Engine<is_full>::receive_data(std::uint32_t packet_id) {
     const std::uint32_t qp = packets[packet_id].queue_pair;
     if (packets[packet_id].is_marked) [[unlikely]]
         note_mark(qp, receivers[qp]);
-    if constexpr (has_extras) {
+    if constexpr (is_full) {
         if (settings.endpoint_delay_ps > 0) {
             return queue.push(now_ps + settings.endpoint_delay_ps, identify(EventKind::Reply, qp, packet_id));
         }
@@ -35,8 +35,8 @@ inline void Engine<has_extras>::receive_data(std::uint32_t packet_id) {
 }
 
 // Acknowledge a data packet, refuse it, or keep silent; its place in the pool becomes the answer's.
-template <bool has_extras>
-inline void Engine<has_extras>::answer(std::uint32_t packet_id) {
+template <bool is_full>
+inline void Engine<is_full>::answer(std::uint32_t packet_id) {
     data_packets.delivered++;
     Packet& packet = packets[packet_id];
     Receiver& receiver = receivers[packet.queue_pair];
@@ -59,8 +59,8 @@ inline void Engine<has_extras>::answer(std::uint32_t packet_id) {
     reply(packet_id, PacketType::Nak);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::deliver_transfer(Receiver& receiver) {
+template <bool is_full>
+void Engine<is_full>::deliver_transfer(Receiver& receiver) {
     const std::uint32_t row = receiver.transfer;
     if (transfers[row].next != NONE) {
         receiver.transfer = transfers[row].next;
@@ -69,8 +69,8 @@ void Engine<has_extras>::deliver_transfer(Receiver& receiver) {
     finish(row);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::note_mark(std::uint32_t qp, Receiver& receiver) {
+template <bool is_full>
+void Engine<is_full>::note_mark(std::uint32_t qp, Receiver& receiver) {
     receiver.has_mark = true;
     if (!law.on_cnp || now_ps < receiver.cnp_allowed_ps) return;
     receiver.cnp_allowed_ps = now_ps + settings.cnp_interval_ps;
@@ -82,8 +82,8 @@ void Engine<has_extras>::note_mark(std::uint32_t qp, Receiver& receiver) {
 }
 
 // Send a packet back along its queue pair's path of acknowledgements.
-template <bool has_extras>
-inline void Engine<has_extras>::reply(std::uint32_t packet_id, PacketType type) {
+template <bool is_full>
+inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
     Packet& packet = packets[packet_id];
     Receiver& receiver = receivers[packet.queue_pair];
     packet.type = type;

@@ -9,8 +9,8 @@
 
 namespace netsim {
 
-template <bool has_extras>
-void Engine<has_extras>::on_transfer(std::uint32_t row, bool is_end) {
+template <bool is_full>
+void Engine<is_full>::on_transfer(std::uint32_t row, bool is_end) {
     num_transfer_events--;
     Transfer& transfer = transfers[row];
     if (is_end) return complete(row);
@@ -21,8 +21,8 @@ void Engine<has_extras>::on_transfer(std::uint32_t row, bool is_end) {
     schedule_transfer(now_ps + serialization_ps(transfer.bytes, settings.nvlink_rate_bps), row, true);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::append_to_queue_pair(std::uint32_t row) {
+template <bool is_full>
+void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
     Transfer& transfer = transfers[row];
     Sender& sender = senders[transfer.queue_pair];
     Receiver& receiver = receivers[transfer.queue_pair];
@@ -51,16 +51,16 @@ void Engine<has_extras>::append_to_queue_pair(std::uint32_t row) {
 }
 
 // End a transfer that crossed no fabric.
-template <bool has_extras>
-void Engine<has_extras>::complete(std::uint32_t row) {
+template <bool is_full>
+void Engine<is_full>::complete(std::uint32_t row) {
     transfers[row].acknowledged_ps = now_ps;
     acknowledged_bytes += static_cast<std::uint64_t>(transfers[row].bytes);
     num_unfinished--;
     finish(row);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::finish(std::uint32_t row) {
+template <bool is_full>
+void Engine<is_full>::finish(std::uint32_t row) {
     transfers[row].finish_ps = now_ps;
     for (std::uint32_t i = dependent_offset[row]; i < dependent_offset[row + 1]; i++) {
         Transfer& dependent = transfers[dependent_row[i]];
@@ -69,8 +69,8 @@ void Engine<has_extras>::finish(std::uint32_t row) {
     }
 }
 
-template <bool has_extras>
-void Engine<has_extras>::schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end) {
+template <bool is_full>
+void Engine<is_full>::schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end) {
     num_transfer_events++;
     queue.push(time_ps, identify_transfer(row, is_end));
 }

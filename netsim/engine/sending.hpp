@@ -12,21 +12,21 @@
 
 namespace netsim {
 
-template <bool has_extras>
-inline std::uint32_t Engine<has_extras>::next_payload_bytes(const Sender& sender) const {
+template <bool is_full>
+inline std::uint32_t Engine<is_full>::next_payload_bytes(const Sender& sender) const {
     return sender.next_sequence + 1 == sender.message_end ? sender.last_payload_bytes
                                                           : static_cast<std::uint32_t>(settings.mtu_bytes);
 }
 
 // A window below one packet lets one packet out at a time; `earliest_send_ps` spaces them.
-template <bool has_extras>
-inline bool Engine<has_extras>::is_window_open(std::uint32_t qp, const Sender& sender) const {
+template <bool is_full>
+inline bool Engine<is_full>::is_window_open(std::uint32_t qp, const Sender& sender) const {
     if (sender.next_sequence == sender.oldest_sequence) return true;
     return static_cast<double>(sender.in_flight_bytes + next_payload_bytes(sender)) <= flow(qp).cwnd_bytes;
 }
 
-template <bool has_extras>
-inline Picoseconds Engine<has_extras>::earliest_send_ps(std::uint32_t qp, const Sender& sender) const {
+template <bool is_full>
+inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sender& sender) const {
     Picoseconds gap_ps = sender.gap_ps;
     const double cwnd_bytes = flow(qp).cwnd_bytes;
     const auto mtu_bytes = static_cast<double>(settings.mtu_bytes);
@@ -39,8 +39,8 @@ inline Picoseconds Engine<has_extras>::earliest_send_ps(std::uint32_t qp, const 
 }
 
 // Let a queue pair send as soon as its transfers, window and pace allow.
-template <bool has_extras>
-inline void Engine<has_extras>::resume(std::uint32_t qp) {
+template <bool is_full>
+inline void Engine<is_full>::resume(std::uint32_t qp) {
     Sender& sender = senders[qp];
     if (sender.state != SenderState::Waiting || sender.next_sequence == sender.end_sequence) return;
     if (!is_window_open(qp, sender)) return;
@@ -53,23 +53,23 @@ inline void Engine<has_extras>::resume(std::uint32_t qp) {
     kick(sender.port);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
+template <bool is_full>
+inline void Engine<is_full>::schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
     if (sender.pace_event_ps <= time_ps) return;  // the earlier event will look again
     sender.pace_event_ps = time_ps;
     queue.push(time_ps, identify(EventKind::Pace, qp));
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::on_pace(std::uint32_t qp) {
+template <bool is_full>
+inline void Engine<is_full>::on_pace(std::uint32_t qp) {
     Sender& sender = senders[qp];
     if (sender.pace_event_ps != now_ps) return;  // overtaken by an earlier one
     sender.pace_event_ps = NEVER;
     resume(qp);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::join_ring(std::uint32_t qp, Sender& sender) {
+template <bool is_full>
+inline void Engine<is_full>::join_ring(std::uint32_t qp, Sender& sender) {
     PortLedger& nic = ledgers[sender.port];
     sender.state = SenderState::InRing;
     sender.ring_next = NONE;
@@ -82,8 +82,8 @@ inline void Engine<has_extras>::join_ring(std::uint32_t qp, Sender& sender) {
 }
 
 // Send a packet of the first queue pair in the ring that still may; false if there is none.
-template <bool has_extras>
-inline bool Engine<has_extras>::send_from_ring(std::uint32_t port, Port& out) {
+template <bool is_full>
+inline bool Engine<is_full>::send_from_ring(std::uint32_t port, Port& out) {
     while (ledgers[port].ring_head != NONE) {
         const std::uint32_t qp = ledgers[port].ring_head;
         Sender& sender = senders[qp];
@@ -102,8 +102,8 @@ inline bool Engine<has_extras>::send_from_ring(std::uint32_t port, Port& out) {
     return false;
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::send_data(std::uint32_t qp, Sender& sender, Port& out) {
+template <bool is_full>
+inline void Engine<is_full>::send_data(std::uint32_t qp, Sender& sender, Port& out) {
     const std::uint32_t payload_bytes = next_payload_bytes(sender);
     const std::uint32_t packet_id = packets.allocate();
     Packet& packet = packets[packet_id];
@@ -145,8 +145,8 @@ inline void Engine<has_extras>::send_data(std::uint32_t qp, Sender& sender, Port
     schedule_pace(qp, sender, earliest_ps);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::enter_transfer(Sender& sender, std::uint32_t row) {
+template <bool is_full>
+void Engine<is_full>::enter_transfer(Sender& sender, std::uint32_t row) {
     const Transfer& transfer = transfers[row];
     sender.sending = row;
     sender.message_begin = transfer.first_sequence;
@@ -154,8 +154,8 @@ void Engine<has_extras>::enter_transfer(Sender& sender, std::uint32_t row) {
     sender.last_payload_bytes = static_cast<std::uint16_t>(transfer.last_payload_bytes);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::find_transfer_to_send(Sender& sender) {
+template <bool is_full>
+void Engine<is_full>::find_transfer_to_send(Sender& sender) {
     std::uint32_t row = sender.oldest;
     while (sender.next_sequence >= transfers[row].end_sequence && transfers[row].next != NONE) {
         row = transfers[row].next;
@@ -164,16 +164,16 @@ void Engine<has_extras>::find_transfer_to_send(Sender& sender) {
 }
 
 // Go back to the oldest packet not yet acknowledged.
-template <bool has_extras>
-void Engine<has_extras>::rewind(Sender& sender) {
+template <bool is_full>
+void Engine<is_full>::rewind(Sender& sender) {
     sender.next_sequence = sender.oldest_sequence;
     sender.in_flight_bytes = 0;
     find_transfer_to_send(sender);
 }
 
 // Packets below `up_to_sequence` have arrived.
-template <bool has_extras>
-inline void Engine<has_extras>::acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence) {
+template <bool is_full>
+inline void Engine<is_full>::acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence) {
     std::int64_t acked_bytes = std::int64_t{up_to_sequence - sender.oldest_sequence} * settings.mtu_bytes;
     sender.oldest_sequence = up_to_sequence;
     sender.num_timeouts = 0;
@@ -199,8 +199,8 @@ inline void Engine<has_extras>::acknowledge(std::uint32_t qp, Sender& sender, st
     arm_timer(qp, sender, sender.timeout_ps);
 }
 
-template <bool has_extras>
-inline void Engine<has_extras>::on_acknowledgement(std::uint32_t packet_id) {
+template <bool is_full>
+inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     const Packet packet = packets[packet_id];
     const std::uint32_t qp = packet.queue_pair;
     Sender& sender = senders[qp];
@@ -212,7 +212,7 @@ inline void Engine<has_extras>::on_acknowledgement(std::uint32_t packet_id) {
     if (law.on_ack) {
         static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
         const TelemetryRecord* records = NO_TELEMETRY;
-        if constexpr (has_extras) {
+        if constexpr (is_full) {
             if (law.uses_telemetry) records = &telemetry[std::size_t{packet_id} * MAX_TELEMETRY_HOPS];
         }
         obey(ON_ACK, qp,
@@ -223,8 +223,8 @@ inline void Engine<has_extras>::on_acknowledgement(std::uint32_t packet_id) {
     resume(qp);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::on_congestion_notification(std::uint32_t qp) {
+template <bool is_full>
+void Engine<is_full>::on_congestion_notification(std::uint32_t qp) {
     const Sender& sender = senders[qp];
     if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
     transfers[sender.oldest].num_cnps++;
@@ -232,8 +232,8 @@ void Engine<has_extras>::on_congestion_notification(std::uint32_t qp) {
     resume(qp);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::on_nak(std::uint32_t qp, std::uint32_t expected_sequence) {
+template <bool is_full>
+void Engine<is_full>::on_nak(std::uint32_t qp, std::uint32_t expected_sequence) {
     Sender& sender = senders[qp];
     if (sender.state == SenderState::Failed) return;
     if (expected_sequence > sender.oldest_sequence) acknowledge(qp, sender, expected_sequence);
@@ -242,8 +242,8 @@ void Engine<has_extras>::on_nak(std::uint32_t qp, std::uint32_t expected_sequenc
     resume(qp);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
+template <bool is_full>
+void Engine<is_full>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
     sender.timeout_ps = NEVER;
     if (sender.num_timeouts == settings.retry_limit) return fail(sender);
     sender.num_timeouts++;
@@ -251,8 +251,8 @@ void Engine<has_extras>::on_retransmission_timeout(std::uint32_t qp, Sender& sen
     notify_law(ON_TIMEOUT, law.on_timeout, qp);
 }
 
-template <bool has_extras>
-void Engine<has_extras>::fail(Sender& sender) {
+template <bool is_full>
+void Engine<is_full>::fail(Sender& sender) {
     for (std::uint32_t row = sender.oldest; row != NONE; row = transfers[row].next) num_open--;
     sender.state = SenderState::Failed;
 }

@@ -15,7 +15,7 @@ from cc.checking import handlers
 from cc.interface import NEVER, NUM_TIMERS, Status
 from cc.interpreting import InterpretedLaw
 from foundation.traces import Medium
-from netsim.lowering import EngineInputs
+from netsim.lowering.inputs import EngineInputs
 from netsim.reference.forwarding import PS_BITS_PER_BYTE, Forwarding, serialization_ps
 from netsim.reference.state import NOT_YET, PORT_COLUMNS, TIME_COLUMNS, Kind, Packet, Pair, Transfer
 

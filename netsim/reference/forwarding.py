@@ -5,7 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from netsim.lowering import PATH_END, EngineInputs
+from netsim.lowering.inputs import EngineInputs
+from netsim.lowering.limits import PATH_END
 from netsim.reference.state import Kind, Packet, Port, mix64
 
 PS_BITS_PER_BYTE = 8 * 10**12

@@ -13,7 +13,8 @@ from cc.interface import CompiledLaw
 from cc.loading import load_law
 from foundation.records import RunRecord
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
-from netsim.config import PacketConfig, ProbeConfig
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
 from netsim.packet import run
 from topology.builders.clos import ClosSpec, build_clos
 from topology.fabric import Fabric

@@ -9,7 +9,8 @@ from cc.compiling import compile_law
 from cc.interface import CompiledLaw
 from cc.loading import load_law
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
-from netsim.config import EcnConfig, PacketConfig, PfcConfig
+from netsim.config.packet import PacketConfig
+from netsim.config.switch import EcnConfig, PfcConfig
 from tests.netsim import windowed_law
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from topology.fabric import Fabric

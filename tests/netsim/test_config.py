@@ -5,7 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from foundation.errors import InputError
-from netsim.config import EcnConfig, PacketConfig, PfcConfig, ProbeConfig
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.config.switch import EcnConfig, PfcConfig
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import pytest
 
 from cc.interface import NEVER
 from foundation.errors import InputError, RouteError, TraceError
-from netsim.config import PacketConfig, PfcConfig, ProbeConfig
-from netsim.lowering import EngineInputs, lower
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.config.switch import PfcConfig
+from netsim.lowering.inputs import EngineInputs, lower
 from netsim.memory import estimated_bytes, require_memory
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
 from topology.network import Network, RoutingEpoch

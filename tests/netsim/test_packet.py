@@ -13,7 +13,9 @@ from foundation.errors import LawError
 from foundation.records import RunRecord
 from foundation.traces import Medium
 from netsim import packet
-from netsim.config import EcnConfig, PacketConfig, PfcConfig, ProbeConfig
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.config.switch import EcnConfig, PfcConfig
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 
 Simulate = Callable[..., RunRecord]

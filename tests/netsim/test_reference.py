@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from netsim.lowering import lower
+from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation
 from netsim.reference.engine import ReferenceEngine
 from tests.netsim.scenarios import COMPILED, LAWS, random_scenario

@@ -1,0 +1,58 @@
+"""Configuration of the packet engine: what is on the wire, how switches queue, mark and pause, how hosts answer.
+
+Defaults are RoCEv2 over Ethernet with lossless data: 4,096 B of payload under 82 B of headers, preamble and gap; the
+notification interval of NVIDIA's adapters.
+
+Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
+"""
+
+from dataclasses import dataclass, field
+
+from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
+from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+from netsim.config.switch import EcnConfig, PfcConfig
+
+MAX_FRAME_BYTES = 2**16 - 1
+
+_LEAST_NS = {"cnp_interval": 0, "retransmission_timeout": 1, "endpoint_delay": 0, "time_limit": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacketConfig:
+    """Everything a packet-level run can be told besides network, traffic and law."""
+
+    mtu_bytes: int = setting(4096, "payload of a full packet")
+    wire_overhead_bytes: int = setting(WIRE_OVERHEAD_BYTES, "headers, checksums, preamble and gap of a data packet")
+    ack_bytes: int = setting(
+        ACK_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES, "an acknowledgement or notification on the wire; no packet is shorter"
+    )
+    ack_every_packets: int = setting(1, "packets per acknowledgement; the last of a message always has one")
+    ecn: EcnConfig = field(default=EcnConfig(), metadata={"help": "marking"})
+    pfc: PfcConfig = field(default=PfcConfig(), metadata={"help": "priority flow control"})
+    cnp_interval_ns: int = setting(4_000, "least time between two congestion notifications of a queue pair")
+    retransmission_timeout_ns: int = setting(67_108_864, "InfiniBand's timer 14: 4.096 us * 2**14")
+    retry_limit: int = setting(7, "timeouts without progress after which a queue pair fails on the next")
+    endpoint_delay_ns: int = setting(0, "time a host takes to answer a packet")
+    nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of transfers over NVLink, per transfer")
+    loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
+    time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
+
+    def __post_init__(self) -> None:
+        require(self.mtu_bytes >= 1, "mtu", f"{self.mtu_bytes} B", "1 B or more")
+        require(self.wire_overhead_bytes >= 0, "wire_overhead", f"{self.wire_overhead_bytes} B", "0 B or more")
+        full = self.full_frame_bytes
+        require(full <= MAX_FRAME_BYTES, "mtu", f"{full} B on the wire", f"up to {MAX_FRAME_BYTES} B with overhead")
+        require(self.ack_bytes >= 1, "ack", f"{self.ack_bytes} B", "1 B or more")
+        require(self.ack_every_packets >= 1, "ack_every", f"{self.ack_every_packets} packets", "1 or more")
+        for name, least in _LEAST_NS.items():
+            value = getattr(self, f"{name}_ns")
+            is_right = value is None or least <= value <= LONGEST_WAIT_NS
+            require(is_right, name, f"{value} ns", f"{least} to {LONGEST_WAIT_NS} ns")
+        require(0 <= self.retry_limit < 2**31, "retry_limit", f"{self.retry_limit}", "0 or more")
+        require(self.nvlink_rate_bps >= 1, "nvlink_rate", f"{self.nvlink_rate_bps} bps", "above 0")
+        require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
+
+    @property
+    def full_frame_bytes(self) -> int:
+        """A full packet on the wire."""
+        return max(self.mtu_bytes + self.wire_overhead_bytes, self.ack_bytes)

@@ -1,0 +1,11 @@
+"""What the packet engine claims: closed forms, bounds that nothing may beat, losslessness. One subject a file."""
+
+from foundation.cases import Case
+from netsim.conformance import bounds, closed_forms, pfc
+
+SUBJECTS = (closed_forms, bounds, pfc)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the room's cases."""
+    return tuple(case for subject in SUBJECTS for case in subject.cases())

@@ -1,0 +1,99 @@
+"""What an engine reads, and `lower`, which makes it.
+
+Everything is checked here, once, so that the compiled engine and its Python reference may trust what they get.
+
+Shapes: P ports, Q queue pairs, H entries of a path (its hops and an end mark), N transfers, D dependencies, S probes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cc.interface import CompiledLaw
+from foundation.traces import TrafficTrace
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.lowering.flows import flows
+from netsim.lowering.limits import PATH_END
+from netsim.lowering.paths import checked_paths
+from netsim.lowering.ports import buffers, check_ports
+from netsim.lowering.probes import probed_ports
+from netsim.lowering.settings import settings
+from netsim.lowering.transfers import check_traffic, dependents
+from topology.fabric import NO_NIC
+from topology.network import NO_PORT, Network
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineInputs:
+    """What an engine reads; names and units as in netsim/engine/simulation.hpp."""
+
+    settings: Mapping[str, Any]
+    port_rate_bps: IntArray  # P
+    port_delay_ps: IntArray  # P
+    port_peer: IntArray  # P
+    port_is_host: IntArray  # P
+    pause_above: IntArray  # P, bytes in the ingress buffer behind the port
+    resume_below: IntArray  # P
+    ingress_limit: IntArray  # P
+    pause_response: IntArray  # P, picoseconds
+    loss_fraction: NDArray[np.float64]  # P
+    path: NDArray[np.uint32]  # Q x 2 x H, flat
+    path_stride: int  # H
+    flow: np.ndarray  # Q records of the law, the engine's header filled in
+    transfer_medium: IntArray  # N
+    transfer_qp: IntArray  # N
+    transfer_bytes: IntArray  # N
+    transfer_start: IntArray  # N
+    transfer_delay: IntArray  # N
+    num_dependencies: IntArray  # N
+    dependent_offset: IntArray  # N + 1
+    dependent_row: IntArray  # D
+    probed_port: IntArray  # S
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the columns by name."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+
+
+def lower(
+    network: Network,
+    traffic: TrafficTrace,
+    law: CompiledLaw,
+    config: PacketConfig,
+    *,
+    seed: int,
+    probe: ProbeConfig | None,
+) -> EngineInputs:
+    """Return the arrays of a run; raises InputError, RouteError or TraceError for what an engine cannot run."""
+    fabric = network.fabric
+    path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
+    check_ports(fabric)
+    check_traffic(traffic, len(network.queue_pairs), config)
+    dependent_offset, dependent_row = dependents(traffic)
+    return EngineInputs(
+        settings=settings(config, seed, probe),
+        port_rate_bps=fabric.port_rate_bps_P,
+        port_delay_ps=fabric.port_delay_ps_P,
+        port_peer=fabric.port_peer_P,
+        port_is_host=(fabric.port_nic_P != NO_NIC).astype(np.int64),
+        **buffers(fabric, config),
+        loss_fraction=np.full(fabric.num_ports, config.loss_fraction),
+        path=np.where(path_QDH == NO_PORT, PATH_END, path_QDH).astype(np.uint32).ravel(),
+        path_stride=path_QDH.shape[2],
+        flow=flows(fabric, path_QDH, law, config),
+        transfer_medium=traffic.medium_N,
+        transfer_qp=traffic.qp_N,
+        transfer_bytes=traffic.bytes_N,
+        transfer_start=traffic.start_ps_N,
+        transfer_delay=traffic.delay_ps_N,
+        num_dependencies=np.diff(traffic.dependencies.offset_N1),
+        dependent_offset=dependent_offset,
+        dependent_row=dependent_row,
+        probed_port=probed_ports(path_QDH, fabric.num_ports, probe),
+    )

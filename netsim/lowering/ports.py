@@ -1,0 +1,70 @@
+"""Ports as an engine needs them: rates and delays it can hold, and the thresholds of the buffer behind each.
+
+Shapes: P ports, U kinds of links.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import InputError, Mistake
+from netsim.config.packet import PacketConfig
+from netsim.headroom import pfc_headroom_bytes, pfc_response_ps
+from netsim.lowering.limits import require_ids
+from topology.fabric import Fabric
+
+MAX_PORT_DELAY_PS = 2**32 - 1
+
+IntArray = NDArray[np.int64]
+
+
+def check_ports(fabric: Fabric) -> None:
+    """Raise InputError for ports an engine cannot hold."""
+    require_ids(fabric.num_ports, "ports")
+    if (fabric.port_delay_ps_P > MAX_PORT_DELAY_PS).any():
+        port = int(np.argmax(fabric.port_delay_ps_P))
+        raise InputError(
+            Mistake(
+                where=fabric.link_label(port),
+                found=f"a delay of {int(fabric.port_delay_ps_P[port])} ps",
+                allowed=f"up to {MAX_PORT_DELAY_PS} ps (858 km of cable)",
+            )
+        )
+
+
+def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
+    """Return the thresholds of the ingress buffer behind each port, one computation per kind of link."""
+    link_P2 = np.stack([fabric.port_rate_bps_P, fabric.port_delay_ps_P], axis=1)
+    link_U2, kind_P = np.unique(link_P2, axis=0, return_inverse=True)
+    rows = [_buffer(int(rate_bps), int(delay_ps), config) for rate_bps, delay_ps in link_U2]
+    table_U4 = np.array(rows, np.int64).reshape(-1, 4)
+    names = ("pause_above", "resume_below", "ingress_limit", "pause_response")
+    return {name: table_U4[kind_P.ravel(), column].copy() for column, name in enumerate(names)}
+
+
+def _buffer(rate_bps: int, delay_ps: int, config: PacketConfig) -> tuple[int, int, int, int]:
+    """Return pause_above, resume_below, ingress_limit and pause_response of one kind of link."""
+    pfc, frame_bytes = config.pfc, config.full_frame_bytes
+    response_ps = pfc_response_ps(rate_bps) if pfc.response_ns is None else pfc.response_ns * 1000
+    if not pfc.enabled:
+        return pfc.buffer_bytes, 0, pfc.buffer_bytes, response_ps
+    headroom_bytes = pfc.headroom_bytes
+    if headroom_bytes is None:
+        headroom_bytes = pfc_headroom_bytes(
+            rate_bps=rate_bps, delay_ps=delay_ps, full_frame_bytes=frame_bytes, response_ps=response_ps
+        )
+    xoff_bytes = pfc.buffer_bytes - headroom_bytes if pfc.xoff_bytes is None else pfc.xoff_bytes
+    xon_bytes = xoff_bytes * 4 // 5 if pfc.xon_bytes is None else pfc.xon_bytes
+    pause_above = xoff_bytes - frame_bytes
+    if pause_above < 0 or xon_bytes > xoff_bytes:
+        raise InputError(
+            Mistake(
+                where="pfc",
+                found=(
+                    f"{pfc.buffer_bytes} B of buffer, {headroom_bytes} B of headroom, xoff at {xoff_bytes} B"
+                    f" and xon at {xon_bytes} B, on a link of {rate_bps} bps and {delay_ps} ps"
+                ),
+                allowed=f"xoff of a full frame ({frame_bytes} B) or more, and xon not above it",
+                next_step="raise pfc.buffer or set pfc.xoff and pfc.xon",
+            )
+        )
+    return pause_above, min(xon_bytes, pause_above), xoff_bytes + headroom_bytes, response_ps

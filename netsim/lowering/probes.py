@@ -1,0 +1,21 @@
+"""Which ports are sampled."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netsim.config.probes import ProbeConfig
+from topology.network import NO_PORT
+
+MAX_SAMPLES = 20_000_000
+
+
+def probed_ports(path_QDH: NDArray[np.int64], num_ports: int, probe: ProbeConfig | None) -> NDArray[np.int64]:
+    """Return the ports to sample, ascending."""
+    if probe is None or probe.interval_ns is None:
+        return np.zeros(0, np.int64)
+    if probe.ports == "all":
+        return np.arange(num_ports)
+    data_QH = path_QDH[:, 0]
+    num_paths_P = np.bincount(data_QH[data_QH != NO_PORT], minlength=num_ports)
+    busiest = np.argsort(-num_paths_P, kind="stable")[: probe.num_busiest]
+    return np.sort(busiest[num_paths_P[busiest] > 0])

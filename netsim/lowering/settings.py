@@ -1,0 +1,36 @@
+"""Numbers that hold for a whole run, by the names the engine has for them (netsim/engine/settings.hpp)."""
+
+from typing import Any
+
+from cc.interface import NEVER
+from foundation.seeds import stream_key
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.headroom import PAUSE_FRAME_BYTES
+from netsim.lowering.probes import MAX_SAMPLES
+
+NEVER_MARK = 2**62
+
+
+def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict[str, Any]:
+    """Return the settings; times in picoseconds."""
+    return {
+        "mtu_bytes": config.mtu_bytes,
+        "wire_overhead_bytes": config.wire_overhead_bytes,
+        "ack_bytes": config.ack_bytes,
+        "pause_frame_bytes": PAUSE_FRAME_BYTES,
+        "ack_every_packets": config.ack_every_packets,
+        "ecn_min_bytes": config.ecn.kmin_bytes if config.ecn.enabled else NEVER_MARK,
+        "ecn_max_bytes": config.ecn.kmax_bytes,
+        "ecn_max_fraction": config.ecn.pmax_fraction,
+        "is_pfc_enabled": config.pfc.enabled,
+        "cnp_interval_ps": config.cnp_interval_ns * 1000,
+        "retransmission_timeout_ps": config.retransmission_timeout_ns * 1000,
+        "retry_limit": config.retry_limit,
+        "endpoint_delay_ps": config.endpoint_delay_ns * 1000,
+        "nvlink_rate_bps": config.nvlink_rate_bps,
+        "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * 1000,
+        "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * 1000,
+        "max_samples": MAX_SAMPLES,
+        "random_key": stream_key(seed, "netsim", "ports") % 2**64,
+    }
