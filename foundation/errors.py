@@ -84,6 +84,10 @@ class UnavailableError(FabrictuneError):
     exit_code = 3
 
 
+class StartupError(UnavailableError):
+    """Ranks that could not meet: a store that cannot be used, or ranks that are missing or come twice."""
+
+
 class FabrictuneWarning(UserWarning):
     """Something a user should know of, and that stops nothing: a file cut short, a value filled in."""
 

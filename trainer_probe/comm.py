@@ -2,7 +2,7 @@
 
 Every communication is named (operation, axis, tag, policy) and entered in the ledger with its bytes and times, so that
 it can be traced, replaced, and run in a simulator. Requests return at once with a handle; waiting on it is what a
-ledger calls exposed. Groups are those of the layout's axes, made in one order by their members only.
+ledger calls exposed. Groups are those of the layout's axes, made when the rank started (`collectives.startup`).
 
 Left out: ranks on several machines, whose clocks differ; other reductions than sums; the true end of a request that is
 waited for late (its wait's end stands instead).
@@ -14,6 +14,8 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
+from collectives.startup.groups import axis_group_name
+from collectives.startup.process_groups import Member
 from foundation.layout import AXES, Axis, ParallelLayout
 from foundation.traces import UNKNOWN, CommTrace, Operation
 from trainer_probe.ledger import Ledger
@@ -33,25 +35,27 @@ class Handle:
 
 
 class Comm:
-    """The communication of one rank of a layout over torch's default process group.
+    """The communication of one rank of a layout over its process groups.
 
     `step` is the number entered for requests; whoever drives the steps sets it. Sizes entered are nccl-tests': the full
     buffer of the operation on one rank.
     """
 
-    def __init__(self, layout: ParallelLayout, rank: int, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+    def __init__(
+        self, layout: ParallelLayout, member: Member, clock_ns: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
         self.layout = layout
-        self.rank = rank
+        self.rank = rank = member.rank
         self.step = 0
         self._clock_ns = clock_ns
         groups: list[tuple[int, ...]] = []
         self._group: dict[Axis, int] = {}
         self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
         for axis in AXES:
-            for members in layout.groups(axis).tolist():
+            for number, members in enumerate(layout.groups(axis).tolist()):
                 if rank in members:
                     self._group[axis] = len(groups)
-                    self._process_group[axis] = _make_group(members)
+                    self._process_group[axis] = member.process_groups.get(axis_group_name(axis, number))
                 groups.append(tuple(members))
         self._groups = tuple(groups)
         self._ledger = Ledger(rank, self._groups, clock_ns)
@@ -201,11 +205,3 @@ class Comm:
                 finish()
 
         return Handle(lambda: self._ledger.wait(request, block))
-
-
-def _make_group(members: list[int]) -> dist.ProcessGroup | None:
-    """Return a process group made by its members only, which costs the store nothing from others; None for one."""
-    if len(members) == 1:
-        return None
-    group: dist.ProcessGroup = dist.new_group(members, use_local_synchronization=True)
-    return group

@@ -1,8 +1,8 @@
 """Start the ranks of a small job as processes of this machine, and bring back what they found.
 
-Ranks are forked from this process after torch has been imported once, and meet through a file, so no port has to be
-guessed. They talk over gloo on the loopback device, a thread each. The first rank to fail ends the job: the others are
-killed, and its traceback is the error's text.
+Ranks are forked from this process after torch has been imported once, and meet through a store that this process serves
+on a port the system chose (`collectives.startup`). They talk over gloo on the loopback device, a thread each. The first
+rank to fail ends the job: the others are killed, and its traceback is the error's text.
 """
 
 import multiprocessing
@@ -13,35 +13,54 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.startup.addresses import StoreAddress
+from collectives.startup.groups import GroupPlan
+from collectives.startup.stores import connect_store, listen, serve_tcp_store
 from foundation.errors import Mistake, UnavailableError
+from foundation.layout import ParallelLayout
 from trainer_probe.availability import require_torch
 
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member, Method
+
 Arrays = Mapping[str, NDArray[Any]]
-Target = Callable[[int], Arrays]  # rank -> what it found
+Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found
 
 
-def launch(world_size: int, target: Target, *, timeout_s: float = 120.0) -> list[dict[str, NDArray[Any]]]:
-    """Call `target(rank)` in `world_size` processes joined in a gloo process group; returns their arrays by rank.
+def launch(
+    layout: ParallelLayout,
+    target: Target,
+    *,
+    timeout_s: float = 120.0,
+    store: StoreAddress | None = None,
+    method: "Method" = "ordered",
+) -> list[dict[str, NDArray[Any]]]:
+    """Call `target(member)` in a process for each rank of a layout, its groups made; returns their arrays by rank.
+
+    The ranks meet in `store`, or in one that is served here for as long as it takes.
 
     Raises UnavailableError where torch is missing, a rank fails, or not all have finished after `timeout_s`.
     """
     require_torch()
     import torch.distributed  # noqa: F401  # imported here once, not in each rank
 
-    with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name:
+    with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name, listen() as listener:
         folder = Path(name)
+        own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
+        start = partial(_start, layout, store or own, folder.name, timeout_s, method)
         context = multiprocessing.get_context("fork")
         ranks = [
-            context.Process(target=_run_rank, args=(rank, world_size, target, folder, timeout_s), daemon=True)
-            for rank in range(world_size)
+            context.Process(target=_run_rank, args=(rank, start, target, folder), daemon=True)
+            for rank in range(layout.world_size)
         ]
         try:
             with warnings.catch_warnings():
@@ -49,33 +68,35 @@ def launch(world_size: int, target: Target, *, timeout_s: float = 120.0) -> list
                 warnings.simplefilter("ignore", DeprecationWarning)
                 for process in ranks:
                     process.start()
+            served = serve_tcp_store(listener)  # after the forks, which would copy its locks without its threads
             _await(ranks, folder, timeout_s)
+            del served
         finally:
             for process in ranks:
                 if process.pid is not None:
                     process.kill()
                     process.join()
-        return [_load(folder / f"{rank}.npz") for rank in range(world_size)]
+        return [_load(folder / f"{rank}.npz") for rank in range(layout.world_size)]
 
 
-def _run_rank(rank: int, world_size: int, target: Target, folder: Path, timeout_s: float) -> None:
+def _start(
+    layout: ParallelLayout, address: StoreAddress, attempt: str, timeout_s: float, method: "Method", rank: int
+) -> "Member":
+    from collectives.startup.process_groups import start_process_groups
+
+    store = connect_store(address, attempt=attempt, timeout_s=timeout_s)
+    return start_process_groups(store, GroupPlan.of_layout(layout), rank, timeout_s=timeout_s, method=method)
+
+
+def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
     """Run in the rank's own process."""
-    from datetime import timedelta
-
     import torch
     import torch.distributed as dist
 
     try:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         torch.set_num_threads(1)  # the parent's thread pool does not outlive the fork
-        dist.init_process_group(
-            "gloo",
-            init_method=f"file://{folder / 'meeting'}",
-            rank=rank,
-            world_size=world_size,
-            timeout=timedelta(seconds=timeout_s),
-        )
-        arrays: dict[str, Any] = dict(target(rank))
+        arrays: dict[str, Any] = dict(target(start(rank)))
         np.savez(folder / f"{rank}.npz", **arrays)
         dist.destroy_process_group()
     except BaseException:

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from foundation.traces import CommTrace
 from trainer_probe.config import TrainingSpec
 from trainer_probe.launcher import launch
 from trainer_probe.ledger import merge
+
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,19 +33,21 @@ def train(spec: TrainingSpec, dp: int, num_steps: int, *, timeout_s: float = 120
     with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
         folder = Path(name)
 
-        def target(rank: int) -> dict[str, NDArray[Any]]:
+        layout = ParallelLayout(dp=dp)
+
+        def target(member: "Member") -> dict[str, NDArray[Any]]:
             from trainer_probe.comm import Comm
             from trainer_probe.step import DataParallelTrainer
 
-            comm = Comm(ParallelLayout(dp=dp), rank)
+            comm = Comm(layout, member)
             trainer = DataParallelTrainer(spec, comm)
             comm.restart_ledger()
             for step in range(num_steps):
                 trainer.run_step(step)
-            comm.ledger().write(folder / f"{rank}.parquet")
+            comm.ledger().write(folder / f"{member.rank}.parquet")
             return trainer.state()
 
-        found = launch(dp, target, timeout_s=timeout_s)
+        found = launch(layout, target, timeout_s=timeout_s)
         trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(dp)])
     return Training(
         trace=trace,

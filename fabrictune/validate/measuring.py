@@ -25,9 +25,11 @@ from trainer_probe.launcher import launch
 from trainer_probe.ledger import PS_PER_NS, merge
 
 if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member
     from trainer_probe.comm import Comm
 
 NUM_RANKS = 2
+LAYOUT = ParallelLayout(dp=NUM_RANKS)
 BYTES_PER_ELEMENT = 8  # double precision
 
 
@@ -74,7 +76,7 @@ def measure(spec: LocalSpec) -> Measurement:
     """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
     with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
         folder = Path(name)
-        found = launch(NUM_RANKS, lambda rank: _run_rank(rank, spec, folder), timeout_s=spec.timeout_s)
+        found = launch(LAYOUT, lambda member: _run_rank(member, spec, folder), timeout_s=spec.timeout_s)
         trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(NUM_RANKS)])
     last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in found], axis=0)
     last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in found], axis=0)
@@ -85,13 +87,12 @@ def measure(spec: LocalSpec) -> Measurement:
     )
 
 
-def _run_rank(rank: int, spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any]]:
+def _run_rank(member: "Member", spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any]]:
     """Run in the rank's own process; leaves its ledger in `folder`."""
     from trainer_probe.comm import Comm
     from trainer_probe.step import DataParallelTrainer
 
-    layout = ParallelLayout(dp=NUM_RANKS)
-    comm, exchanges = Comm(layout, rank), _Exchanges(Comm(layout, rank), _rounded(spec.exchange_bytes).tolist())
+    comm, exchanges = Comm(LAYOUT, member), _Exchanges(Comm(LAYOUT, member), _rounded(spec.exchange_bytes).tolist())
     trainers = [
         DataParallelTrainer(replace(spec.training, bucket_bytes=bucket_bytes), comm)
         for bucket_bytes in spec.bucket_bytes
@@ -106,7 +107,7 @@ def _run_rank(rank: int, spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any
             trainer.run_step(number * spec.num_steps + step)
             for _ in range(spec.exchanges_per_step):
                 exchanges.run()
-    comm.ledger().write(folder / f"{rank}.parquet")
+    comm.ledger().write(folder / f"{member.rank}.parquet")
     return {"began_ns_KE": np.array(exchanges.began_ns_KE), "ended_ns_KE": np.array(exchanges.ended_ns_KE)}
 
 

@@ -1,7 +1,7 @@
 """Every operation of the door on three gloo processes: what it leaves in memory and what it enters in the ledger."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ from foundation.layout import ParallelLayout
 from foundation.traces import UNKNOWN, CommTrace, Operation
 from trainer_probe.launcher import launch
 
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member
+
 torch = pytest.importorskip("torch")
 
 NUM_RANKS = 3
@@ -19,10 +22,12 @@ NUM_RANKS = 3
 def run_every_operation(folder: Path) -> list[dict[str, NDArray[Any]]]:
     """Each rank r starts from r + (0, 1, ..., 5)."""
 
-    def target(rank: int) -> dict[str, NDArray[Any]]:
+    layout = ParallelLayout(dp=NUM_RANKS)
+
+    def target(member: "Member") -> dict[str, NDArray[Any]]:
         from trainer_probe.comm import Comm
 
-        comm = Comm(ParallelLayout(dp=NUM_RANKS), rank)
+        comm, rank = Comm(layout, member), member.rank
         comm.restart_ledger()
         start = torch.arange(6, dtype=torch.float64) + rank
         found = {name: start.clone() for name in ("all_reduce", "broadcast")}
@@ -40,7 +45,7 @@ def run_every_operation(folder: Path) -> list[dict[str, NDArray[Any]]]:
         comm.ledger().write(folder / f"{rank}.parquet")
         return {name: tensor.numpy() for name, tensor in found.items()}
 
-    return launch(NUM_RANKS, target)
+    return launch(layout, target)
 
 
 def test_every_operation_does_what_it_is_called(tmp_path: Path) -> None:

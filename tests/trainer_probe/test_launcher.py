@@ -2,26 +2,30 @@
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from foundation.errors import UnavailableError
+from foundation.layout import ParallelLayout
 from trainer_probe.launcher import launch
+
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member
 
 
 def test_results_come_back_by_rank() -> None:
     """Three processes, each of its own, joined in one group."""
     pytest.importorskip("torch")
 
-    def target(rank: int) -> Mapping[str, NDArray[Any]]:
+    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
         import torch.distributed as dist
 
-        return {"rank": np.array([rank, dist.get_world_size(), os.getpid()])}
+        return {"rank": np.array([member.rank, dist.get_world_size(), os.getpid()])}
 
-    found = [result["rank"].tolist() for result in launch(3, target)]
+    found = [result["rank"].tolist() for result in launch(ParallelLayout(dp=3), target)]
     assert [row[:2] for row in found] == [[0, 3], [1, 3], [2, 3]]
     assert len({row[2] for row in found} | {os.getpid()}) == 4
 
@@ -30,8 +34,8 @@ def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
     """Rank 0 would wait for ever for a rank that is gone; it is killed, and rank 1's own words are shown."""
     pytest.importorskip("torch")
 
-    def target(rank: int) -> Mapping[str, NDArray[Any]]:
-        if rank == 1:
+    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
+        if member.rank == 1:
             raise ValueError("the seventh seal")
         import threading
 
@@ -39,7 +43,7 @@ def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
         return {}
 
     with pytest.raises(UnavailableError, match="the seventh seal") as error:
-        launch(2, target)
+        launch(ParallelLayout(dp=2), target)
     assert [mistake.where for mistake in error.value.mistakes] == ["rank 1"]
     assert "Traceback" in error.value.mistakes[0].found
 
@@ -48,15 +52,15 @@ def test_a_job_that_does_not_end_names_who_is_missing() -> None:
     """Rank 1 never ends: the message says so, rather than hanging."""
     pytest.importorskip("torch")
 
-    def target(rank: int) -> Mapping[str, NDArray[Any]]:
+    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
         import threading
 
-        if rank == 1:
+        if member.rank == 1:
             threading.Event().wait()
         return {}
 
     with pytest.raises(UnavailableError) as error:
-        launch(2, target, timeout_s=3)
+        launch(ParallelLayout(dp=2), target, timeout_s=3)
     (mistake,) = error.value.mistakes
     assert "rank 1" in mistake.where
     assert mistake.found == "not finished after 3 s"
@@ -67,6 +71,6 @@ def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch
     """torch is an extra: whoever lacks it must read how to install it, and no traceback."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UnavailableError) as error:
-        launch(2, lambda rank: {})
+        launch(ParallelLayout(dp=2), lambda member: {})
     assert str(error.value) == ('trainer: torch is not installed\n  next: pip install "fabrictune[train]"')
     assert error.value.exit_code == 3

@@ -1,0 +1,105 @@
+"""Process groups of torch, made in order by their members only.
+
+A rank joins and makes the default group, then each of its groups in the plan's order. Before torch is asked for a group
+its members have met, so a rank that is missing is named, where a backend would only say that a connection or a key did
+not come.
+
+`global-barriers` is the way of torch before 2.1, which later ones still have (`TORCH_DIST_INIT_BARRIER=1`): every rank
+makes every group and waits for all ranks after each. It is here to be compared with.
+
+Left out: gloo itself connects all pairs of a group, and so of all ranks for the default group; NCCL connects later.
+"""
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+import torch.distributed as dist
+
+from collectives.startup.groups import Group, GroupPlan
+from collectives.startup.meeting import start
+from collectives.startup.performing import perform, within
+from collectives.startup.steps import Steps
+
+Method = Literal["ordered", "global-barriers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A rank of a job that has started, with the process groups it is in, by name. The default group is torch's own."""
+
+    rank: int
+    plan: GroupPlan
+    process_groups: Mapping[str, dist.ProcessGroup]
+
+
+def start_process_groups(
+    store: dist.Store,
+    plan: GroupPlan,
+    rank: int,
+    *,
+    timeout_s: float,
+    backend: str = "gloo",
+    method: Method = "ordered",
+) -> Member:
+    """Make torch's default group and this rank's groups of the plan.
+
+    All has happened, or StartupError is raised, when `timeout_s` and a grace of a few seconds have passed.
+    """
+    forming = _Forming(store, plan, rank, backend, timedelta(seconds=timeout_s))
+    deadline_s = time.monotonic() + timeout_s
+
+    def begin() -> None:
+        if method == "ordered":
+            perform(store, start(plan, rank, _token(), forming.form), deadline_s=deadline_s)
+        else:
+            forming.form_all_with_barriers()
+
+    within(timeout_s, begin)
+    return Member(rank=rank, plan=plan, process_groups=forming.made)
+
+
+class _Forming:
+    """torch's part: making a group, once its members have met or, the old way, with everybody waiting."""
+
+    def __init__(self, store: dist.Store, plan: GroupPlan, rank: int, backend: str, timeout: timedelta) -> None:
+        self.made: dict[str, dist.ProcessGroup] = {}
+        self._store, self._plan, self._rank = store, plan, rank
+        self._backend, self._timeout = backend, timeout
+
+    def form(self, group: Group) -> Steps[None]:
+        """Make a group whose members have met."""
+        if group is self._plan.everyone:
+            self._form_default()
+        else:
+            self._form_group(group, is_local=True)
+        yield from ()  # torch asks the store itself
+
+    def form_all_with_barriers(self) -> None:
+        """Make every group, also those of others, with torch's barrier over all ranks after each."""
+        os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
+        self._form_default()
+        for group in self._plan.groups:
+            self._form_group(group, is_local=False)
+
+    def _form_default(self) -> None:
+        dist.init_process_group(
+            self._backend, store=self._store, rank=self._rank, world_size=self._plan.world_size, timeout=self._timeout
+        )
+
+    def _form_group(self, group: Group, *, is_local: bool) -> None:
+        made = dist.new_group(
+            list(group.members), timeout=self._timeout, use_local_synchronization=is_local, group_desc=group.name
+        )
+        if self._rank in group.members:
+            self.made[group.name] = made
+
+
+def _token() -> str:
+    """Return a name for this process that no other has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,41 @@
+"""Real servers for the tests of start-up."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from collectives.startup.servers import Server, require_redis_server, start_redis, start_tcp_store
+from foundation.errors import UnavailableError
+
+pytest.importorskip("torch")
+pytest.importorskip("redis")
+
+
+@pytest.fixture(scope="session")
+def has_redis() -> None:
+    """Skip where there is no Redis server to start."""
+    try:
+        require_redis_server()
+    except UnavailableError as error:
+        pytest.skip(str(error.mistakes[0].found))
+
+
+@pytest.fixture(scope="module")
+def redis_server(has_redis: None) -> Iterator[Server]:
+    """A Redis server that the tests of a module share, each with an attempt of its own."""
+    with start_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def tcp_server() -> Iterator[Server]:
+    """A server of torch's TCPStore that the tests of a module share."""
+    with start_tcp_store() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["redis", "tcp"])
+def any_server(request: pytest.FixtureRequest) -> Server:
+    """Each kind of server in turn."""
+    server: Server = request.getfixturevalue(f"{request.param}_server")
+    return server
