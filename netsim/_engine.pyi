@@ -13,6 +13,8 @@ BYTES_PER_PACKET: int
 BYTES_PER_PORT: int
 BYTES_PER_QUEUE_PAIR: int
 BYTES_PER_TRANSFER: int
+BYTES_PER_RANDOM_STREAM: int
+BYTES_PER_FLOWLET: int
 BYTES_PER_TELEMETRY: int
 
 def law_layout() -> dict[str, int]: ...
@@ -44,6 +46,13 @@ class Settings:
     probe_interval_ps: int
     max_samples: int
     random_key: int
+    path_rule: int
+    flowlet_gap_ps: int
+    queue_step_bytes: int
+    queue_levels: int
+    is_tie_random: bool
+    control_has_choice: bool
+    path_choice_key: int
     def __init__(self) -> None: ...
 
 class Law:

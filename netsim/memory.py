@@ -24,6 +24,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT
         + num_pairs * (_engine.BYTES_PER_QUEUE_PAIR + flow_bytes)
         + inputs.path.nbytes
+        + _path_choice_bytes(inputs)
         + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + len(inputs.dependent_row) * 4
     )
@@ -45,6 +46,16 @@ def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, availa
                 next_step="simulate fewer transfers, a smaller fabric or smaller buffers",
             )
         )
+
+
+def _path_choice_bytes(inputs: EngineInputs) -> int:
+    """Return the room of next hops, of a random stream a port, and of one flowlet at every hop of every flow."""
+    tables_bytes = sum(column.nbytes for column in inputs.next_hops.values())
+    if not tables_bytes:
+        return 0
+    random_bytes = len(inputs.port_rate_bps) * _engine.BYTES_PER_RANDOM_STREAM
+    flowlets = len(inputs.path) if inputs.settings["flowlet_gap_ps"] else 0
+    return tables_bytes + random_bytes + flowlets * _engine.BYTES_PER_FLOWLET * 2 * GROWTH
 
 
 def _most_packets(inputs: EngineInputs) -> int:

@@ -3,7 +3,7 @@
 The compiled engine advances in slices of events without the interpreter's lock. Between slices Python looks at the
 keyboard and reports progress; neither changes a result. An interrupted run gives the record of what there is.
 
-Left out so far: routing epochs after the first, shared buffers, selective repeat, per-packet spraying.
+Left out so far: routing epochs after the first, shared buffers, selective repeat.
 """
 
 import time
@@ -135,4 +135,4 @@ def _record(
         },
         configuration=asdict(config),
     )
-    return RunRecord(kind="sim run", run=run, tables=all_tables, findings=findings(network, all_tables, outcome))
+    return RunRecord(kind="sim run", run=run, tables=all_tables, findings=findings(network, all_tables, run, config))

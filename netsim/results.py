@@ -1,10 +1,15 @@
 """What a run leaves: the tables of its record, and the findings a person should look at."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from foundation.records import Columns, Confidence, Finding, Severity
 from foundation.traces import TrafficTrace
 from netsim import _engine
+from netsim.config.packet import PacketConfig
+from netsim.config.path_choice import REORDERING_MODES
 from topology.files import fabric_table
 from topology.network import Network
 
@@ -33,9 +38,18 @@ def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulati
     }
 
 
-def findings(network: Network, all_tables: dict[str, Columns], outcome: str) -> tuple[Finding, ...]:
-    """Return what is wrong with a run: transfers that never finished, packets that were dropped."""
-    found = [_unfinished(all_tables["transfers"], outcome), _dropped(network, all_tables["ports"])]
+def findings(
+    network: Network, all_tables: dict[str, Columns], run: Mapping[str, Any], config: PacketConfig
+) -> tuple[Finding, ...]:
+    """Return what is wrong with a run: transfers that never finished, packets dropped or out of order.
+
+    `run` is the record's, with `outcome` and `packets`.
+    """
+    found = [
+        _unfinished(all_tables["transfers"], run["outcome"]),
+        _dropped(network, all_tables["ports"]),
+        _reordered(all_tables["transfers"], run["packets"]["data_out_of_order"], config),
+    ]
     return tuple(finding for finding in found if finding)
 
 
@@ -71,6 +85,21 @@ def _dropped(network: Network, ports: Columns) -> Finding | None:
         expected="no packet lost",
         actual=f"{int(dropped_P[worst])} lost here, {int(dropped_P.sum())} in all",
         next_step="check buffer, headroom and xoff of the ingress ports",
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _reordered(transfers: Columns, num_out_of_order: int, config: PacketConfig) -> Finding | None:
+    if config.path_choice.mode not in REORDERING_MODES or not num_out_of_order:
+        return None
+    num_resent = int(transfers["packets_retransmitted"].sum())
+    return Finding(
+        id="netsim.reordered-packets",
+        severity=Severity.WARNING,
+        entity=f"path choice {config.path_choice.mode}",
+        expected="packets of a queue pair in order, which go-back-N takes for granted",
+        actual=f"{num_out_of_order} arrived before one sent earlier; {num_resent} were sent again",
+        next_step="take selective repeat, or paths that keep order: flowlets with a longer gap, weighted, hash",
         confidence=Confidence.PREDICTED,
     )
 

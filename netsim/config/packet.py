@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
@@ -29,6 +30,9 @@ class PacketConfig:
     ack_every_packets: int = setting(1, "packets per acknowledgement; the last of a message always has one")
     ecn: EcnConfig = field(default=EcnConfig(), metadata={"help": "marking"})
     pfc: PfcConfig = field(default=PfcConfig(), metadata={"help": "priority flow control"})
+    path_choice: PathChoiceConfig = field(
+        default=PathChoiceConfig(), metadata={"help": "how switches choose among ports of equal cost"}
+    )
     cnp_interval_ns: int = setting(4_000, "least time between two congestion notifications of a queue pair")
     retransmission_timeout_ns: int = setting(67_108_864, "InfiniBand's timer 14: 4.096 us * 2**14")
     retry_limit: int = setting(7, "timeouts without progress after which a queue pair fails on the next")

@@ -89,6 +89,16 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
         .loss_fraction = arrays.get<double>("loss_fraction"),
         .path = arrays.get<std::uint32_t>("path"),
         .path_stride = path_stride,
+        .next_hops =
+            {
+                .switch_behind = arrays.get<std::uint32_t>("next_hop_switch"),
+                .row = arrays.get<std::uint32_t>("next_hop_row"),
+                .exit = arrays.get<std::uint32_t>("next_hop_exit"),
+                .set = arrays.get<std::uint32_t>("next_hop_set"),
+                .offset = arrays.get<std::uint32_t>("next_hop_offset"),
+                .port = arrays.get<std::uint32_t>("next_hop_port"),
+                .weight = arrays.get<std::uint32_t>("next_hop_weight"),
+            },
         .flow = std::as_bytes(arrays.get<std::uint8_t>("flow")),
         .flow_bytes = flow_bytes,
         .transfer_medium = arrays.integers("transfer_medium"),
@@ -163,6 +173,7 @@ std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation)
         {"data_sent", data.sent},
         {"data_delivered", data.delivered},
         {"data_dropped", data.dropped},
+        {"data_out_of_order", simulation.num_out_of_order},
     };
 }
 
@@ -200,6 +211,8 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_PORT") = sizeof(Port) + sizeof(PortLedger);
     module.attr("BYTES_PER_QUEUE_PAIR") = sizeof(Sender) + sizeof(Receiver);
     module.attr("BYTES_PER_TRANSFER") = sizeof(Transfer);
+    module.attr("BYTES_PER_RANDOM_STREAM") = sizeof(RandomStream);
+    module.attr("BYTES_PER_FLOWLET") = sizeof(Flowlet);
     module.attr("BYTES_PER_TELEMETRY") = sizeof(TelemetryRecord) * MAX_TELEMETRY_HOPS;
     module.def("law_layout", [] {
         return std::map<std::string, std::size_t>{
@@ -244,7 +257,16 @@ NB_MODULE(_engine, module) {
         .def_rw("time_limit_ps", &Settings::time_limit_ps)
         .def_rw("probe_interval_ps", &Settings::probe_interval_ps)
         .def_rw("max_samples", &Settings::max_samples)
-        .def_rw("random_key", &Settings::random_key);
+        .def_rw("random_key", &Settings::random_key)
+        .def_prop_rw(
+            "path_rule", [](const Settings& settings) { return static_cast<std::uint32_t>(settings.path_rule); },
+            [](Settings& settings, std::uint32_t rule) { settings.path_rule = static_cast<PathRule>(rule); })
+        .def_rw("flowlet_gap_ps", &Settings::flowlet_gap_ps)
+        .def_rw("queue_step_bytes", &Settings::queue_step_bytes)
+        .def_rw("queue_levels", &Settings::queue_levels)
+        .def_rw("is_tie_random", &Settings::is_tie_random)
+        .def_rw("control_has_choice", &Settings::control_has_choice)
+        .def_rw("path_choice_key", &Settings::path_choice_key);
 
     nb::class_<Law>(module, "Law")
         .def(

@@ -27,6 +27,7 @@ class Engine final : public Simulation {
 
     // forwarding.hpp
     void arrive(std::uint32_t port, std::uint32_t packet);
+    std::uint32_t next_port(std::uint32_t arrived, Packet& packet);
     bool is_lost(PortLedger& ledger);
     void drop(std::uint32_t port, std::uint32_t packet);
     void enqueue(std::uint32_t port, std::uint32_t packet);

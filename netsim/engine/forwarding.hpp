@@ -18,12 +18,22 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if constexpr (is_full) {
         if (is_lost(ledgers[port])) return drop(port, packet);
     }
-    const std::uint32_t next_port = path[++packets[packet].path_position];
-    if (next_port != NONE) {
-        enqueue(next_port, packet);
+    const std::uint32_t out = next_port(port, packets[packet]);
+    if (out != NONE) {
+        enqueue(out, packet);
     } else {
         deliver(packet);
     }
+}
+
+// The port a packet leaves the node through that it has reached; NONE at its end.
+template <bool is_full>
+inline std::uint32_t Engine<is_full>::next_port(std::uint32_t arrived, Packet& packet) {
+    const std::uint32_t fixed = path[++packet.path_position];
+    if constexpr (is_full) {
+        if (path_chooser.chooses_for(packet.type)) return path_chooser.next_port(arrived, packet, now_ps, ports);
+    }
+    return fixed;
 }
 
 template <bool is_full>

@@ -23,6 +23,11 @@ class RandomStream {
         return static_cast<double>(mix64(state_) >> 11) * 0x1p-53;
     }
 
+    // Uniform in 0 to `limit` - 1, for limits far below 2**53.
+    std::uint64_t next_below(std::uint64_t limit) {
+        return static_cast<std::uint64_t>(next_fraction() * static_cast<double>(limit));
+    }
+
   private:
     std::uint64_t state_ = 0;
 };

@@ -53,6 +53,7 @@ inline void Engine<is_full>::answer(std::uint32_t packet_id) {
         packet.sequence = receiver.expected_sequence - 1;  // a duplicate: repeat the last acknowledgement
         return reply(packet_id, PacketType::Ack);
     }
+    num_out_of_order++;
     if (receiver.has_sent_nak) return packets.release(packet_id);
     receiver.has_sent_nak = true;
     packet.sequence = receiver.expected_sequence;

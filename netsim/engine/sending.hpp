@@ -205,9 +205,10 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     const std::uint32_t qp = packet.queue_pair;
     Sender& sender = senders[qp];
     if (sender.state == SenderState::Failed) return packets.release(packet_id);
+    const bool is_progress = packet.sequence >= sender.oldest_sequence;
+    if (!is_progress && sender.num_unacknowledged == 0) return packets.release(packet_id);  // all timers are at rest
     const std::uint64_t before_bytes = acknowledged_bytes;
     sender.rtt_ps = now_ps - packet.sent_ps;
-    const bool is_progress = packet.sequence >= sender.oldest_sequence;
     if (is_progress) acknowledge(qp, sender, packet.sequence + 1);
     if (law.on_ack) {
         static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
@@ -235,7 +236,7 @@ void Engine<is_full>::on_congestion_notification(std::uint32_t qp) {
 template <bool is_full>
 void Engine<is_full>::on_nak(std::uint32_t qp, std::uint32_t expected_sequence) {
     Sender& sender = senders[qp];
-    if (sender.state == SenderState::Failed) return;
+    if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
     if (expected_sequence > sender.oldest_sequence) acknowledge(qp, sender, expected_sequence);
     if (expected_sequence == sender.oldest_sequence) rewind(sender);
     notify_law(ON_NACK, law.on_nack, qp);

@@ -7,6 +7,8 @@
 
 namespace netsim {
 
+enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted };  // see path_choice.hpp
+
 struct Settings {
     std::int64_t mtu_bytes = 4096;  // payload of a full packet
     std::int64_t wire_overhead_bytes = 0;
@@ -25,6 +27,13 @@ struct Settings {
     Picoseconds probe_interval_ps = NEVER;
     std::uint64_t max_samples = 0;
     std::uint64_t random_key = 0;
+
+    PathRule path_rule = PathRule::Hash;
+    Picoseconds flowlet_gap_ps = 0;  // 0: the rule is asked for every packet
+    std::int32_t queue_step_bytes = 1, queue_levels = 1 << 30;
+    bool is_tie_random = true;
+    bool control_has_choice = false;
+    std::uint64_t path_choice_key = 0;
 };
 
 }  // namespace netsim

@@ -11,6 +11,7 @@ Simulation::Simulation(const Inputs& inputs)
       dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
       dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
       path(inputs.path.begin(), inputs.path.end()),
+      path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer),
       path_stride(inputs.path_stride),
       flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
       probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()) {

@@ -9,6 +9,7 @@
 #include "event_queue.hpp"
 #include "law.hpp"
 #include "packet.hpp"
+#include "path_choice.hpp"
 #include "port.hpp"
 #include "queue_pair.hpp"
 #include "settings.hpp"
@@ -23,17 +24,18 @@ enum class Outcome { Running, Finished, Stalled, TimeLimit };
 struct Inputs {
     Settings settings;
     Law law;
-    std::span<const std::int64_t> port_rate_bps;     // P
-    std::span<const std::int64_t> port_delay_ps;     // P
-    std::span<const std::int64_t> port_peer;         // P
-    std::span<const std::int64_t> port_is_host;      // P
-    std::span<const std::int64_t> pause_above;       // P: ingress bytes
-    std::span<const std::int64_t> resume_below;      // P
-    std::span<const std::int64_t> ingress_limit;     // P
-    std::span<const std::int64_t> pause_response;    // P: picoseconds
-    std::span<const double> loss_fraction;           // P
-    std::span<const std::uint32_t> path;             // Q x 2 x H, each path ended by NONE
-    std::uint32_t path_stride;                       // H
+    std::span<const std::int64_t> port_rate_bps;   // P
+    std::span<const std::int64_t> port_delay_ps;   // P
+    std::span<const std::int64_t> port_peer;       // P
+    std::span<const std::int64_t> port_is_host;    // P
+    std::span<const std::int64_t> pause_above;     // P: ingress bytes
+    std::span<const std::int64_t> resume_below;    // P
+    std::span<const std::int64_t> ingress_limit;   // P
+    std::span<const std::int64_t> pause_response;  // P: picoseconds
+    std::span<const double> loss_fraction;         // P
+    std::span<const std::uint32_t> path;           // Q x 2 x H, each path ended by NONE
+    std::uint32_t path_stride;                     // H
+    NextHopColumns next_hops;
     std::span<const std::byte> flow;                 // Q records, the engine's header filled in
     std::size_t flow_bytes;                          // of a record
     std::span<const std::int64_t> transfer_medium;   // N
@@ -90,6 +92,7 @@ class Simulation {
     std::vector<Transfer> transfers;
     std::vector<std::uint32_t> dependent_offset, dependent_row;
     std::vector<std::uint32_t> path;
+    PathChooser path_chooser;
     const std::uint32_t path_stride;  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
     std::vector<CacheLine> flows;     // the law's records
     const std::size_t flow_stride;    // cache lines of a record
@@ -98,6 +101,7 @@ class Simulation {
     std::vector<TelemetryRecord> telemetry;  // MAX_TELEMETRY_HOPS for each packet, if the law reads it
 
     PacketCounts data_packets, control_packets;
+    std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
     std::uint64_t acknowledged_bytes = 0;
     std::uint32_t num_unfinished = 0;  // transfers
     std::uint32_t num_open = 0;        // transfers that are ready and not acknowledged, of queue pairs that work

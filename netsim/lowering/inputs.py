@@ -18,6 +18,7 @@ from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.lowering.flows import flows
 from netsim.lowering.limits import PATH_END
+from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
 from netsim.lowering.probes import probed_ports
@@ -45,6 +46,7 @@ class EngineInputs:
     loss_fraction: NDArray[np.float64]  # P
     path: NDArray[np.uint32]  # Q x 2 x H, flat
     path_stride: int  # H
+    next_hops: Mapping[str, NDArray[np.uint32]]  # to choose among: netsim/lowering/path_choice.py
     flow: np.ndarray  # Q records of the law, the engine's header filled in
     transfer_medium: IntArray  # N
     transfer_qp: IntArray  # N
@@ -58,7 +60,8 @@ class EngineInputs:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name."""
-        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        own = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return {**own, **self.next_hops}
 
 
 def lower(
@@ -86,6 +89,7 @@ def lower(
         loss_fraction=np.full(fabric.num_ports, config.loss_fraction),
         path=np.where(path_QDH == NO_PORT, PATH_END, path_QDH).astype(np.uint32).ravel(),
         path_stride=path_QDH.shape[2],
+        next_hops=path_choice(network, config.path_choice, path_QDH),
         flow=flows(fabric, path_QDH, law, config),
         transfer_medium=traffic.medium_N,
         transfer_qp=traffic.qp_N,

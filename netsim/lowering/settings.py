@@ -7,6 +7,7 @@ from foundation.seeds import stream_key
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.headroom import PAUSE_FRAME_BYTES
+from netsim.lowering.path_choice import path_choice_settings
 from netsim.lowering.probes import MAX_SAMPLES
 
 NEVER_MARK = 2**62
@@ -33,4 +34,5 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * 1000,
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
+        **path_choice_settings(config.path_choice, seed),
     }

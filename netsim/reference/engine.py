@@ -256,7 +256,7 @@ class ReferenceEngine(Forwarding):
             return
         self.num_live -= 1
         pair = self.pairs[packet.pair]
-        if pair.has_failed:
+        if pair.has_failed or pair.remaining == 0:
             return
         if packet.kind == "ack":
             self._on_acknowledgement(packet, pair)
@@ -266,11 +266,9 @@ class ReferenceEngine(Forwarding):
             if packet.sequence == pair.oldest:
                 self._rewind(pair)
             self._call_law(packet.pair, "on_nack", self.now_ps)
-        elif pair.remaining > 0:
+        else:
             pair.message_of(pair.oldest).cnps += 1
             self._call_law(packet.pair, "on_cnp", self.now_ps)
-        else:
-            return
         self._resume(packet.pair)
 
     def _on_acknowledgement(self, packet: Packet, pair: Pair) -> None:
@@ -331,10 +329,11 @@ class ReferenceEngine(Forwarding):
 
     def _reply(self, number: int, kind: str, sequence: int, sent_ps: int) -> None:
         pair = self.pairs[number]
-        reply = Packet(kind, number, sequence, self.settings["ack_bytes"], sent_ps, self._path(number, 1))
+        path = self._path(number, 1)
+        reply = Packet(kind, number, sequence, self.settings["ack_bytes"], sent_ps, path[1:])
         if kind == "ack":
             reply.is_marked, pair.has_mark, pair.unanswered = pair.has_mark, False, 0
-        self._enqueue(reply)
+        self._enqueue(path[0], reply)
 
     # Laws and timers
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from netsim.lowering.inputs import EngineInputs
 from netsim.lowering.limits import PATH_END
-from netsim.reference.state import Kind, Packet, Port, mix64
+from netsim.reference.path_choice import PathChooser
+from netsim.reference.state import Kind, Packet, Port, RandomStream
 
 PS_BITS_PER_BYTE = 8 * 10**12
 
@@ -23,8 +24,9 @@ class Forwarding(ABC):
         self.packets: dict[int, Packet] = {}  # by number, those an event is about
         self.num_packets = 0
         self.num_live = 0
+        self.path_chooser = PathChooser(inputs)
         self.ports = [
-            Port(int(rate_bps), int(delay_ps), mix64(self.settings["random_key"] ^ mix64(port + 1)))
+            Port(int(rate_bps), int(delay_ps), RandomStream(self.settings["random_key"], port))
             for port, (rate_bps, delay_ps) in enumerate(zip(inputs.port_rate_bps, inputs.port_delay_ps, strict=True))
         ]
 
@@ -52,19 +54,20 @@ class Forwarding(ABC):
     def _on_arrival(self, port: int, number: int) -> None:
         packet = self.packets.pop(number)
         loss_fraction = self.inputs.loss_fraction[port]
-        if loss_fraction > 0 and self.ports[port].next_fraction() < loss_fraction:
+        if loss_fraction > 0 and self.ports[port].random.next_fraction() < loss_fraction:
             self._drop(port)
-        elif packet.path:
-            self._enqueue(packet)
-        else:
+            return
+        next_port = self.path_chooser.next_port(port, packet, self.now_ps, self.ports)
+        if next_port is None:
             self._deliver(packet)
+        else:
+            self._enqueue(next_port, packet)
 
     def _drop(self, port: int) -> None:
         self.ports[port].counts["dropped_packets"] += 1
         self.num_live -= 1
 
-    def _enqueue(self, packet: Packet) -> None:
-        number = packet.path.pop(0)
+    def _enqueue(self, number: int, packet: Packet) -> None:
         port = self.ports[number]
         is_data = packet.kind == "data"
         if is_data:
@@ -102,7 +105,7 @@ class Forwarding(ABC):
             return
         if port.queued_bytes < most:
             probability_scaled = self.settings["ecn_max_fraction"] * float(port.queued_bytes - least)
-            if port.next_fraction() * float(most - least) >= probability_scaled:
+            if port.random.next_fraction() * float(most - least) >= probability_scaled:
                 return
         packet.is_marked = True
         port.counts["ecn_marked_packets"] += 1

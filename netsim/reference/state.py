@@ -46,7 +46,7 @@ class Packet:
     sequence: int
     wire_bytes: int
     sent_ps: int
-    path: list[int]  # ports still to leave through
+    path: list[int]  # ports still to leave through, where they are fixed
     ingress: int | None = None
     is_marked: bool = False
 
@@ -57,7 +57,7 @@ class Port:
 
     rate_bps: int
     delay_ps: int
-    random_state: int
+    random: "RandomStream"
     busy_until_ps: int = 0
     control: deque[Packet] = field(default_factory=deque)
     data: deque[Packet] = field(default_factory=deque)
@@ -70,11 +70,6 @@ class Port:
     ingress_bytes: int = 0
     queued_bytes: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PORT_COLUMNS, 0))
-
-    def next_fraction(self) -> float:
-        """Return the next number of the port's stream, in [0, 1)."""
-        self.random_state = (self.random_state + 0x9E3779B97F4A7C15) & _MASK
-        return (mix64(self.random_state) >> 11) * 2.0**-53
 
 
 @dataclass
@@ -132,6 +127,22 @@ class Pair:
         """Return the payload of a packet."""
         message = self.message_of(sequence)
         return message.last_payload_bytes if sequence + 1 == message.end else mtu_bytes
+
+
+class RandomStream:
+    """Random numbers of which the n-th is a function of key, stream and n: netsim/engine/random.hpp."""
+
+    def __init__(self, key: int, stream: int) -> None:
+        self.state = mix64(key ^ mix64(stream + 1))
+
+    def next_fraction(self) -> float:
+        """Return the next number in [0, 1)."""
+        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        return (mix64(self.state) >> 11) * 2.0**-53
+
+    def next_below(self, limit: int) -> int:
+        """Return the next number of 0 to limit - 1."""
+        return int(self.next_fraction() * limit)
 
 
 def mix64(value: int) -> int:

@@ -1,6 +1,6 @@
 """Small random runs: fabric, queue pairs, transfers, configuration and law, all drawn from one number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 import numpy as np
@@ -10,6 +10,7 @@ from cc.interface import CompiledLaw
 from cc.loading import load_law
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from netsim.config.packet import PacketConfig
+from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from tests.netsim import windowed_law
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
@@ -57,7 +58,7 @@ def random_scenario(seed: int) -> Scenario:
     return Scenario(
         network=network,
         traffic=random_traffic(len(network.queue_pairs), dice),
-        config=random_config(dice),
+        config=replace(random_config(dice), path_choice=random_path_choice(np.random.default_rng([seed, 1]))),
         law=str(dice.choice(list(LAWS))),
         seed=seed,
     )
@@ -112,4 +113,19 @@ def random_config(dice: np.random.Generator) -> PacketConfig:
         endpoint_delay_ns=int(dice.choice([0, 0, 300])),
         loss_fraction=float(dice.choice([0.0, 0.0, 0.0, 0.0, 0.02, 0.3])),
         time_limit_ns=int(dice.choice([20_000, 10**8])),
+    )
+
+
+def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:
+    """Return fixed paths in half of the cases, and any way to choose in the others."""
+    return PathChoiceConfig(
+        mode=dice.choice(["hash"] * 4 + ["spray", "flowlet", "adaptive", "weighted"]),
+        spray=dice.choice(["random", "round-robin"]),
+        gap_ns=int(dice.choice([1, 200, 2_000])),
+        flowlet_port=dice.choice(["random", "least-queue"]),
+        ties=dice.choice(["random", "first"]),
+        queue_step_bytes=int(dice.choice([1, 3_000])),
+        queue_levels=int(dice.choice([2, 8])),
+        weights=dice.choice(["rate", "links"]),
+        acknowledgements=dice.choice(["hash", "same"]),
     )

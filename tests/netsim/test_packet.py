@@ -1,6 +1,7 @@
 """Runs whose results can be worked out by hand. 100 Gb/s is 80 ps a byte; every cable takes 10 ns."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,22 @@ def test_a_timer_that_sets_itself_to_now_is_refused(simulate: Simulate, write_la
     )
     with pytest.raises(LawError, match=r"on_timer: left a deadline_ps that has passed at 5 ps"):
         simulate([(0, 1)], [{"bytes": 1000}], BARE, law=law)
+
+
+def test_an_acknowledgement_after_the_last_wakes_no_law(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """Sent again after 150 ns, acknowledged after 216 ns and after 366: by then the law's deadline of 217 ns is past.
+
+    Nothing fires the timers of a queue pair that is done, so it may not be asked to answer for them.
+    """
+    law = write_law(
+        rate="flow.line_rate_bps",
+        cwnd="1e18",
+        on_ack="if acked_bytes > 0: flow.deadline_ps[0] = now_ps + 1_000",
+        on_timer="pass",
+    )
+    record = simulate([(0, 1)], [{"bytes": 1000}], replace(BARE, retransmission_timeout_ns=150), law=law)
+    assert record.run["outcome"] == "finished"
+    assert record.run["packets"]["data_delivered"] == 2
 
 
 @pytest.fixture

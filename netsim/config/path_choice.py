@@ -1,0 +1,51 @@
+"""How packets choose among ports of equal cost.
+
+`hash` follows the paths that topology has computed, one for each queue pair and direction. The others choose at every
+switch, as packets come:
+
+- `spray`: every packet anew, at random or in turn.
+- `flowlet`: as the packet before it, unless the queue pair was silent at this switch for the gap or longer.
+- `adaptive`: every packet to the shortest data queue; queues may be compared in coarse steps, as switches do.
+- `weighted`: once for each queue pair and switch, by chances in proportion to weights; an ideal hash.
+
+All but `hash` and `weighted` reorder packets.
+
+Source: Vanini et al., "Let It Flow: Resilient Asymmetric Load Balancing with Flowlet Switching", NSDI 2017 (gap of
+500 us, random port); Alizadeh et al., "CONGA", SIGCOMM 2014; Zhou et al., "WCMP", EuroSys 2014.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+
+REORDERING_MODES = ("spray", "flowlet", "adaptive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathChoiceConfig:
+    """How switches choose among equal-cost ports; the port through which a host sends stays that of the hash path."""
+
+    mode: Literal["hash", "spray", "flowlet", "adaptive", "weighted"] = setting(
+        "hash", "hash, spray, flowlet, adaptive or weighted"
+    )
+    spray: Literal["random", "round-robin"] = setting("random", "spray: the order of ports")
+    gap_ns: int = setting(500_000, "flowlet: silence after which a queue pair may change its port")
+    flowlet_port: Literal["random", "least-queue"] = setting("random", "flowlet: which port a new one takes")
+    ties: Literal["random", "first"] = setting("random", "least queue: which of equally short queues")
+    queue_step_bytes: int = setting(1, "least queue: queues within one step of this count as equally short")
+    queue_levels: int = setting(2**30, "least queue: how many steps are told apart; longer queues count as the last")
+    weights: Literal["rate", "links"] = setting(
+        "rate", "weighted: by the port's rate, or by the number of links with which the next switch leads on"
+    )
+    acknowledgements: Literal["hash", "same"] = setting(
+        "hash", "whether acknowledgements and notifications keep their hash path or choose as data do"
+    )
+
+    def __post_init__(self) -> None:
+        is_gap = 1 <= self.gap_ns <= LONGEST_WAIT_NS
+        require(is_gap, "path_choice.gap", f"{self.gap_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
+        is_step = 1 <= self.queue_step_bytes <= MAX_BUFFER_BYTES
+        require(is_step, "path_choice.queue_step", f"{self.queue_step_bytes} B", f"1 to {MAX_BUFFER_BYTES} B")
+        is_level = 2 <= self.queue_levels <= 2**30
+        require(is_level, "path_choice.queue_levels", f"{self.queue_levels}", "2 to 2**30")

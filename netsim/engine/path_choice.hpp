@@ -1,0 +1,164 @@
+// Path choice: which of the equal-cost ports a packet leaves a switch through, where its path is not fixed.
+//
+// Topology supplies the ports for each switch and destination (topology/next_hops.py); a rule takes one of them. With a
+// flowlet gap the rule is asked only when a flow (a queue pair's data, or its acknowledgements) was silent at the
+// switch for that long. Random numbers come from one stream a port, that of the port through which the packet arrived;
+// a weighted choice is a function of flow and switch alone.
+//
+// Source: netsim/config/path_choice.py has the papers.
+// Left out: what a port's queue is elsewhere than at this switch (CONGA's feedback); estimates of its rate.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "flowlet_table.hpp"
+#include "packet.hpp"
+#include "port.hpp"
+#include "random.hpp"
+#include "settings.hpp"
+
+namespace netsim {
+
+// Shapes: P ports, F = 2 Q flows (a queue pair's data, then its acknowledgements), A attachments, S switches, K sets, X
+// ports of all sets. Empty where paths are fixed.
+struct NextHopColumns {
+    std::span<const std::uint32_t> switch_behind;  // P: number of the switch behind the wire, NONE for a host
+    std::span<const std::uint32_t> row;            // F: the destination's first entry of `set`
+    std::span<const std::uint32_t> exit;           // F x 2: ports straight to the destination, NONE after the last
+    std::span<const std::uint32_t> set;            // A x S
+    std::span<const std::uint32_t> offset;         // K + 1
+    std::span<const std::uint32_t> port;           // X
+    std::span<const std::uint32_t> weight;         // X
+};
+
+class PathChooser {
+  public:
+    PathChooser(const Settings& settings, const NextHopColumns& columns, std::span<const std::int64_t> port_peer);
+
+    bool chooses_for(PacketType type) const {
+        return rule_ != PathRule::Hash && (type == PacketType::Data || control_has_choice_);
+    }
+
+    // The port for a packet that came through `arrived`; NONE in a host.
+    std::uint32_t next_port(std::uint32_t arrived, const Packet& packet, Picoseconds now_ps,
+                            const std::vector<Port>& ports);
+
+  private:
+    std::uint32_t exit_from(std::uint32_t switch_number, std::uint32_t flow) const;
+    std::uint32_t choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit, const std::vector<Port>& ports);
+    std::uint32_t least_queue(std::span<const std::uint32_t> choices, RandomStream& random,
+                              const std::vector<Port>& ports) const;
+    std::uint32_t by_weight(std::uint32_t set, std::uint64_t visit) const;
+
+    std::span<const std::uint32_t> ports_of(std::uint32_t set) const {
+        return {port_.data() + offset_[set], port_.data() + offset_[set + 1]};
+    }
+
+    PathRule rule_;
+    bool control_has_choice_, is_tie_random_;
+    Picoseconds flowlet_gap_ps_;
+    std::int32_t queue_step_bytes_, last_level_;
+    std::uint64_t key_;
+    std::uint32_t num_switches_ = 0;
+    std::vector<std::uint32_t> switch_behind_, peer_, row_, exit_, set_, offset_, port_, weight_;
+    std::vector<RandomStream> random_;      // a port, used by what arrives through it
+    std::vector<std::uint32_t> next_turn_;  // a set, for round robin
+    FlowletTable flowlets_;
+};
+
+inline PathChooser::PathChooser(const Settings& settings, const NextHopColumns& columns,
+                                std::span<const std::int64_t> port_peer)
+    : rule_(settings.path_rule),
+      control_has_choice_(settings.control_has_choice),
+      is_tie_random_(settings.is_tie_random),
+      flowlet_gap_ps_(settings.flowlet_gap_ps),
+      queue_step_bytes_(settings.queue_step_bytes),
+      last_level_(settings.queue_levels - 1),
+      key_(settings.path_choice_key),
+      switch_behind_(columns.switch_behind.begin(), columns.switch_behind.end()),
+      row_(columns.row.begin(), columns.row.end()),
+      exit_(columns.exit.begin(), columns.exit.end()),
+      set_(columns.set.begin(), columns.set.end()),
+      offset_(columns.offset.begin(), columns.offset.end()),
+      port_(columns.port.begin(), columns.port.end()),
+      weight_(columns.weight.begin(), columns.weight.end()) {
+    if (rule_ == PathRule::Hash) return;
+    peer_.assign(port_peer.begin(), port_peer.end());
+    for (const std::uint32_t number : switch_behind_) {
+        if (number != NONE) num_switches_ = std::max(num_switches_, number + 1);
+    }
+    random_.reserve(switch_behind_.size());
+    for (std::size_t port = 0; port < switch_behind_.size(); port++) random_.emplace_back(key_, port);
+    next_turn_.resize(offset_.size() - 1);
+}
+
+inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet& packet, Picoseconds now_ps,
+                                            const std::vector<Port>& ports) {
+    const std::uint32_t switch_number = switch_behind_[arrived];
+    if (switch_number == NONE) return NONE;
+    const std::uint32_t flow = 2 * packet.queue_pair + (class_of(packet.type) == CONTROL);
+    const std::uint32_t set = set_[row_[flow] + switch_number];
+    const std::uint32_t num_choices = offset_[set + 1] - offset_[set];
+    if (num_choices == 0) return exit_from(switch_number, flow);
+    if (num_choices == 1) return port_[offset_[set]];
+    const std::uint64_t visit = std::uint64_t{flow} * num_switches_ + switch_number;
+    if (flowlet_gap_ps_ == 0) return choose(set, arrived, visit, ports);
+    Flowlet& flowlet = flowlets_.find(visit, now_ps, flowlet_gap_ps_);
+    if (flowlet.last_ps <= now_ps - flowlet_gap_ps_) flowlet.port = choose(set, arrived, visit, ports);
+    flowlet.last_ps = now_ps;
+    return flowlet.port;
+}
+
+inline std::uint32_t PathChooser::exit_from(std::uint32_t switch_number, std::uint32_t flow) const {
+    const std::uint32_t fixed = exit_[2 * flow];
+    return switch_behind_[peer_[fixed]] == switch_number ? fixed : exit_[2 * flow + 1];
+}
+
+inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit,
+                                         const std::vector<Port>& ports) {
+    const std::span<const std::uint32_t> choices = ports_of(set);
+    switch (rule_) {
+        case PathRule::Hash:
+            break;
+        case PathRule::Random:
+            return choices[random_[arrived].next_below(choices.size())];
+        case PathRule::RoundRobin:
+            return choices[next_turn_[set]++ % choices.size()];
+        case PathRule::LeastQueue:
+            return least_queue(choices, random_[arrived], ports);
+        case PathRule::Weighted:
+            return by_weight(set, visit);
+    }
+    return NONE;
+}
+
+// The shortest data queue, in steps; among equals the first, or any with equal chances.
+inline std::uint32_t PathChooser::least_queue(std::span<const std::uint32_t> choices, RandomStream& random,
+                                              const std::vector<Port>& ports) const {
+    const auto level = [&](std::uint32_t port) {
+        return std::min(ports[port].queued_bytes / queue_step_bytes_, last_level_);
+    };
+    std::int32_t least = last_level_;
+    for (const std::uint32_t port : choices) least = std::min(least, level(port));
+    const auto is_least = [&](std::uint32_t port) { return level(port) == least; };
+    const auto num_least = static_cast<std::uint64_t>(std::ranges::count_if(choices, is_least));
+    std::uint64_t turn = num_least > 1 && is_tie_random_ ? random.next_below(num_least) : 0;
+    for (const std::uint32_t port : choices) {
+        if (is_least(port) && turn-- == 0) return port;
+    }
+    return NONE;
+}
+
+inline std::uint32_t PathChooser::by_weight(std::uint32_t set, std::uint64_t visit) const {
+    std::uint64_t total = 0;
+    for (std::uint32_t place = offset_[set]; place < offset_[set + 1]; place++) total += weight_[place];
+    std::uint64_t drawn = RandomStream(key_, visit).next_below(total);
+    std::uint32_t place = offset_[set];
+    while (drawn >= weight_[place]) drawn -= weight_[place++];
+    return port_[place];
+}
+
+}  // namespace netsim

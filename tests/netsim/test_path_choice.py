@@ -1,0 +1,180 @@
+"""Path choice on two ToRs joined by four aggregation switches, where every port's share can be counted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foundation.errors import InputError
+from foundation.records import RunRecord
+from netsim.config.packet import PacketConfig
+from netsim.config.path_choice import PathChoiceConfig
+from netsim.lowering.inputs import lower
+from netsim.memory import estimated_bytes
+from tests.netsim.conftest import compiled, network_of, traffic_of
+from topology.builders.clos import ClosSpec, build_clos
+from topology.fabric import Fabric
+
+Simulate = Callable[..., RunRecord]
+
+UPLINKS = 4
+HOSTS_PER_TOR = 4
+BARE = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100)
+FRAME_PS = 80_000  # 1000 B at 100 Gb/s
+
+
+@cache
+def two_tors() -> Fabric:
+    """Return NICs 0 to 3 under one ToR and 4 to 7 under another, four uplinks each."""
+    return build_clos(
+        ClosSpec(
+            num_hosts=2 * HOSTS_PER_TOR,
+            hosts_per_tor_set=HOSTS_PER_TOR,
+            nics_per_host=1,
+            tiers=2,
+            nic_rate_bps=100 * 10**9,
+            uplink_rate_bps=100 * 10**9,
+            downlink_split=1,
+            uplinks_per_tor=UPLINKS,
+        )
+    )
+
+
+def uplink_packets(record: RunRecord, tor: int = 0) -> NDArray[np.int64]:
+    """Return the data packets that left through each uplink of a ToR."""
+    fabric = two_tors()
+    is_uplink_P = np.array([fabric.port_label(port).startswith(f"tor{tor}:up") for port in range(fabric.num_ports)])
+    packets: NDArray[np.int64] = record.tables["ports"]["data_packets"][is_uplink_P]
+    return packets
+
+
+def choosing(**settings: object) -> PacketConfig:
+    """Return the bare configuration with a path choice."""
+    return replace(BARE, path_choice=PathChoiceConfig(**settings))  # type: ignore[arg-type]
+
+
+def test_round_robin_gives_every_port_its_turn(simulate: Simulate) -> None:
+    """1,000 packets over four ports are 250 each."""
+    config = choosing(mode="spray", spray="round-robin")
+    record = simulate([(0, 4)], [{"bytes": 1_000_000}], config, fabric=two_tors())
+    assert uplink_packets(record).tolist() == [250] * 4
+
+
+def test_random_spraying_is_uniform(simulate: Simulate) -> None:
+    """1,000 packets over four ports: 250 each, with a standard deviation of 13.7; five of them are 68."""
+    record = simulate([(0, 4)], [{"bytes": 1_000_000}], choosing(mode="spray"), fabric=two_tors())
+    assert uplink_packets(record).sum() == 1000
+    assert np.abs(uplink_packets(record) - 250).max() < 68
+
+
+def test_spraying_takes_another_course_under_another_seed(simulate: Simulate) -> None:
+    """The draws are the run's, not the machine's."""
+    seeds = [
+        simulate([(0, 4)], [{"bytes": 1_000_000}], choosing(mode="spray"), fabric=two_tors(), seed=seed)
+        for seed in (1, 1, 2)
+    ]
+    shares = [uplink_packets(record).tolist() for record in seeds]
+    assert shares[0] == shares[1] != shares[2]
+
+
+@pytest.mark.parametrize(("gap_ns", "num_ports"), [(10_000, 2), (10_001, 1)])
+def test_a_flowlet_ends_with_the_gap_and_not_before(simulate: Simulate, gap_ns: int, num_ports: int) -> None:
+    """Two packets 10,000 ns apart: a gap of 10,000 ns lets the second choose anew, one of 10,001 ns does not.
+
+    The seed is one under which the second choice differs from the first.
+    """
+    config = choosing(mode="flowlet", gap_ns=gap_ns)
+    rows = [{"bytes": 1000}, {"bytes": 1000, "start_ps": 10_000_000}]
+    record = simulate([(0, 4)], rows, config, fabric=two_tors(), seed=1)
+    assert np.count_nonzero(uplink_packets(record)) == num_ports
+
+
+def test_the_gap_counts_from_the_last_packet_not_the_first(simulate: Simulate) -> None:
+    """100 packets 80 ns apart last 8 us, but no silence is longer than 1 us, so they are one flowlet."""
+    config = choosing(mode="flowlet", gap_ns=1_000)
+    record = simulate([(0, 4)], [{"bytes": 100_000}], config, fabric=two_tors())
+    assert np.count_nonzero(uplink_packets(record)) == 1
+
+
+def test_adaptive_routing_avoids_the_queue_that_another_flow_has_filled(simulate: Simulate) -> None:
+    """Four flows of line rate and four uplinks: nobody waits long, so every flow keeps nearly line rate.
+
+    At most a packet of each other flow can be in front, so the queue of no uplink exceeds three packets.
+    """
+    pairs = [(nic, nic + HOSTS_PER_TOR) for nic in range(HOSTS_PER_TOR)]
+    rows = [{"qp": qp, "bytes": 500_000} for qp in range(HOSTS_PER_TOR)]
+    record = simulate(pairs, rows, choosing(mode="adaptive"), fabric=two_tors())
+    fabric = two_tors()
+    is_uplink_P = np.array([fabric.port_label(port).startswith("tor0:up") for port in range(fabric.num_ports)])
+    assert record.tables["ports"]["max_queue_bytes"][is_uplink_P].max() <= 3000
+
+
+def test_ties_go_to_the_first_port_if_so_told(simulate: Simulate) -> None:
+    """A flow alone finds all queues empty, since its own packet has left when the next one comes."""
+    config = choosing(mode="adaptive", ties="first")
+    record = simulate([(0, 4)], [{"bytes": 100_000}], config, fabric=two_tors())
+    assert uplink_packets(record).tolist() == [100, 0, 0, 0]
+
+
+def test_queues_within_a_step_are_equally_short(simulate: Simulate) -> None:
+    """With steps of 1 MB no queue of this run counts as longer than another, so the first port takes all."""
+    pairs = [(nic, nic + HOSTS_PER_TOR) for nic in range(HOSTS_PER_TOR)]
+    rows = [{"qp": qp, "bytes": 100_000} for qp in range(HOSTS_PER_TOR)]
+    config = choosing(mode="adaptive", ties="first", queue_step_bytes=1_000_000)
+    record = simulate(pairs, rows, config, fabric=two_tors())
+    assert uplink_packets(record).tolist() == [400, 0, 0, 0]
+
+
+def test_a_weighted_choice_is_made_once_for_a_flow(simulate: Simulate) -> None:
+    """So packets keep their order, and one uplink carries all."""
+    record = simulate([(0, 4)], [{"bytes": 100_000}], choosing(mode="weighted"), fabric=two_tors())
+    assert sorted(uplink_packets(record)) == [0, 0, 0, 100]
+    assert record.run["packets"]["data_out_of_order"] == 0
+
+
+@pytest.mark.parametrize(("acknowledgements", "num_ports"), [("hash", 1), ("same", 4)])
+def test_acknowledgements_keep_their_path_unless_told(
+    simulate: Simulate, acknowledgements: str, num_ports: int
+) -> None:
+    """NIC 4's answers leave tor1 through one uplink, or through all four."""
+    config = choosing(mode="spray", acknowledgements=acknowledgements)
+    record = simulate([(0, 4)], [{"bytes": 100_000}], config, fabric=two_tors())
+    fabric = two_tors()
+    is_uplink_P = np.array([fabric.port_label(port).startswith("tor1:up") for port in range(fabric.num_ports)])
+    assert np.count_nonzero(record.tables["ports"]["tx_packets"][is_uplink_P]) == num_ports
+
+
+def test_reordering_is_a_finding_that_names_its_cause(simulate: Simulate) -> None:
+    """Two sprayed flows into one ToR overtake themselves where queues differ; go-back-N sends packets again."""
+    pairs = [(nic, nic + HOSTS_PER_TOR) for nic in range(HOSTS_PER_TOR)]
+    rows = [{"qp": qp, "bytes": 500_000} for qp in range(HOSTS_PER_TOR)]
+    record = simulate(pairs, rows, choosing(mode="spray"), fabric=two_tors())
+    (finding,) = [finding for finding in record.findings if finding.id == "netsim.reordered-packets"]
+    out_of_order = record.run["packets"]["data_out_of_order"]
+    assert out_of_order > 0
+    assert finding.actual.startswith(f"{out_of_order} arrived before one sent earlier; ")
+    assert record.tables["transfers"]["packets_retransmitted"].sum() > 0
+
+
+def test_fixed_paths_say_nothing_of_order(simulate: Simulate) -> None:
+    """The finding is about path choice, so it needs one."""
+    assert not simulate([(0, 4)], [{"bytes": 100_000}], BARE, fabric=two_tors()).findings
+
+
+def test_the_tables_of_next_hops_are_counted() -> None:
+    """Before the run: a run that chooses needs more than one that does not, and flowlets need more again."""
+    network, traffic = network_of(two_tors(), [(0, 4)]), traffic_of([{"bytes": 1000}])
+    needed = [
+        estimated_bytes(lower(network, traffic, compiled("none"), choosing(mode=mode), seed=0, probe=None))
+        for mode in ("hash", "spray", "flowlet")
+    ]
+    assert needed[0] < needed[1] < needed[2]
+
+
+def test_settings_out_of_range_are_refused_by_name() -> None:
+    """A gap of nothing would be spraying under another name."""
+    with pytest.raises(InputError, match=r"path_choice\.gap: 0 ns"):
+        PathChoiceConfig(mode="flowlet", gap_ns=0)
