@@ -37,7 +37,7 @@ class PacketConfig:
     retransmission_timeout_ns: int = setting(67_108_864, "InfiniBand's timer 14: 4.096 us * 2**14")
     retry_limit: int = setting(7, "timeouts without progress after which a queue pair fails on the next")
     endpoint_delay_ns: int = setting(0, "time a host takes to answer a packet")
-    nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of transfers over NVLink, per transfer")
+    nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of a GPU's NVLink, each way")
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
 

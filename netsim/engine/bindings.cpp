@@ -103,6 +103,8 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
         .flow_bytes = flow_bytes,
         .transfer_medium = arrays.integers("transfer_medium"),
         .transfer_qp = arrays.integers("transfer_qp"),
+        .nvlink_source = arrays.integers("nvlink_source"),
+        .nvlink_destination = arrays.integers("nvlink_destination"),
         .transfer_bytes = arrays.integers("transfer_bytes"),
         .transfer_start = arrays.integers("transfer_start"),
         .transfer_delay = arrays.integers("transfer_delay"),

@@ -18,4 +18,10 @@ constexpr Picoseconds serialization_ps(std::int64_t bytes, std::int64_t rate_bps
     return (bytes * BIT_PS_PER_BYTE + rate_bps - 1) / rate_bps;
 }
 
+// The same for a whole transfer, of any size.
+constexpr Picoseconds transfer_ps(std::int64_t bytes, std::int64_t rate_bps) {
+    __extension__ using Wide = __int128;
+    return static_cast<Picoseconds>((Wide{bytes} * BIT_PS_PER_BYTE + rate_bps - 1) / rate_bps);
+}
+
 }  // namespace netsim

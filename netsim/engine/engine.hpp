@@ -86,6 +86,7 @@ class Engine final : public Simulation {
     // scheduling.hpp
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);
     void on_transfer(std::uint32_t row, bool is_end);
+    Picoseconds cross_nvlink(std::uint32_t source, std::uint32_t destination, std::int64_t bytes);
     void append_to_queue_pair(std::uint32_t row);
     void complete(std::uint32_t row);
     void finish(std::uint32_t row);

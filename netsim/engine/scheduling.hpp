@@ -2,7 +2,8 @@
 //
 // A transfer is ready `delay_ps` after the later of its start and the end of its last dependency, and ends when its
 // last byte is at its destination. The transfers of a queue pair leave in the order they became ready, ties by row.
-// Left out: contention on NVLink, which moves every transfer at its full rate.
+// NVLink: each GPU's link out carries its transfers one after another, in the order in which they became ready, and so
+// does each GPU's link in; a transfer ends when both have carried it. Left out: switches between them, which add none.
 #pragma once
 
 #include "engine.hpp"
@@ -18,7 +19,18 @@ void Engine<is_full>::on_transfer(std::uint32_t row, bool is_end) {
     if (transfer.medium == Medium::Fabric) return append_to_queue_pair(row);
     transfer.start_ps = now_ps;
     if (transfer.medium == Medium::None) return complete(row);
-    schedule_transfer(now_ps + serialization_ps(transfer.bytes, settings.nvlink_rate_bps), row, true);
+    schedule_transfer(cross_nvlink(nvlink_source[row], nvlink_destination[row], transfer.bytes), row, true);
+}
+
+// When a transfer between two GPUs ends that is ready now.
+template <bool is_full>
+Picoseconds Engine<is_full>::cross_nvlink(std::uint32_t source, std::uint32_t destination, std::int64_t bytes) {
+    const Picoseconds duration_ps = transfer_ps(bytes, settings.nvlink_rate_bps);
+    Picoseconds& out_ps = nvlink_out_until_ps[source];
+    Picoseconds& in_ps = nvlink_in_until_ps[destination];
+    out_ps = std::max(out_ps, now_ps) + duration_ps;
+    in_ps = std::max(in_ps, now_ps) + duration_ps;
+    return std::max(out_ps, in_ps);
 }
 
 template <bool is_full>

@@ -1,6 +1,7 @@
 // Makes the state of a run from its arrays.
 #include "simulation.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace netsim {
@@ -79,6 +80,14 @@ void Simulation::add_transfers(const Inputs& inputs) {
         num_transfer_events++;
         queue.push(transfer.earliest_ps + transfer.delay_ps, identify_transfer(row, false));
     }
+    nvlink_source.assign(inputs.nvlink_source.begin(), inputs.nvlink_source.end());
+    nvlink_destination.assign(inputs.nvlink_destination.begin(), inputs.nvlink_destination.end());
+    std::uint32_t num_gpus = 0;
+    for (const auto* ends : {&nvlink_source, &nvlink_destination}) {
+        for (const std::uint32_t gpu : *ends) num_gpus = std::max(num_gpus, gpu + 1);
+    }
+    nvlink_out_until_ps.resize(num_gpus);
+    nvlink_in_until_ps.resize(num_gpus);
     if (transfers.empty()) outcome = Outcome::Finished;
 }
 

@@ -23,7 +23,7 @@ from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
 from netsim.lowering.probes import probed_ports
 from netsim.lowering.settings import settings
-from netsim.lowering.transfers import check_traffic, dependents
+from netsim.lowering.transfers import check_traffic, dependents, nvlink_ends
 from topology.fabric import NO_NIC
 from topology.network import NO_PORT, Network
 
@@ -50,6 +50,8 @@ class EngineInputs:
     flow: np.ndarray  # Q records of the law, the engine's header filled in
     transfer_medium: IntArray  # N
     transfer_qp: IntArray  # N
+    nvlink_source: IntArray  # N, GPU; empty if no transfer takes NVLink
+    nvlink_destination: IntArray  # N
     transfer_bytes: IntArray  # N
     transfer_start: IntArray  # N
     transfer_delay: IntArray  # N
@@ -93,6 +95,7 @@ def lower(
         flow=flows(fabric, path_QDH, law, config),
         transfer_medium=traffic.medium_N,
         transfer_qp=traffic.qp_N,
+        **nvlink_ends(traffic),
         transfer_bytes=traffic.bytes_N,
         transfer_start=traffic.start_ps_N,
         transfer_delay=traffic.delay_ps_N,

@@ -43,3 +43,13 @@ def dependents(traffic: TrafficTrace) -> tuple[IntArray, IntArray]:
     order_D = np.argsort(row_D, kind="stable")
     counts_N = np.bincount(row_D, minlength=len(traffic))
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts_N)]).astype(np.int64), waiting_D[order_D]
+
+
+def nvlink_ends(traffic: TrafficTrace) -> dict[str, IntArray]:
+    """Return the GPUs at the ends of each transfer over NVLink, numbered anew from 0; no rows where none takes it."""
+    on_nvlink_N = traffic.medium_N == Medium.NVLINK
+    ends_2N = np.zeros((2, len(traffic) if on_nvlink_N.any() else 0), np.int64)
+    if on_nvlink_N.any():
+        gpus = np.stack([traffic.source_N, traffic.destination_N])[:, on_nvlink_N]
+        ends_2N[:, on_nvlink_N] = np.unique(gpus, return_inverse=True)[1].reshape(gpus.shape)
+    return {"nvlink_source": ends_2N[0].copy(), "nvlink_destination": ends_2N[1].copy()}

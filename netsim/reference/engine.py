@@ -30,6 +30,7 @@ class ReferenceEngine(Forwarding):
         self.law = InterpretedLaw(law, law_settings)
         self.law_events = frozenset(handlers(law))
         self.num_transfer_events = 0
+        self.nvlink_until_ps: dict[tuple[str, int], int] = {}  # when a GPU's link out or in is free
         self.outcome = "running"
         self.pairs = [
             Pair(self._path(pair, 0)[0], inputs.flow[pair : pair + 1].copy(), int(inputs.flow["base_rtt_ps"][pair]))
@@ -116,11 +117,18 @@ class ReferenceEngine(Forwarding):
                 return
             transfer.times["start_ps"] = self.now_ps
             if medium == Medium.NVLINK:
-                end_ps = self.now_ps + serialization_ps(num_bytes, self.settings["nvlink_rate_bps"])
-                self._schedule_transfer(end_ps, row, is_end=True)
+                self._schedule_transfer(self._cross_nvlink(row, num_bytes), row, is_end=True)
                 return
         transfer.times["acknowledged_ps"] = self.now_ps
         self._finish(transfer)
+
+    def _cross_nvlink(self, row: int, num_bytes: int) -> int:
+        """Return when both GPUs' links have carried a transfer that is ready now."""
+        duration_ps = serialization_ps(num_bytes, self.settings["nvlink_rate_bps"])
+        ends = ("out", int(self.inputs.nvlink_source[row])), ("in", int(self.inputs.nvlink_destination[row]))
+        for end in ends:
+            self.nvlink_until_ps[end] = max(self.nvlink_until_ps.get(end, 0), self.now_ps) + duration_ps
+        return max(self.nvlink_until_ps[end] for end in ends)
 
     def _append_to_pair(self, number: int, transfer: Transfer, num_bytes: int) -> None:
         pair, mtu_bytes = self.pairs[number], self.settings["mtu_bytes"]

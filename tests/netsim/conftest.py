@@ -51,14 +51,14 @@ def compiled(name: str) -> CompiledLaw:
 
 
 def traffic_of(rows: Rows) -> TrafficTrace:
-    """Return a trace; a row has bytes, and perhaps qp, medium, start_ps, delay_ps and waits."""
+    """Return a trace; a row has bytes, and perhaps qp, medium, source, destination, start_ps, delay_ps and waits."""
 
     def column(name: str, default: int) -> np.ndarray:
         return np.array([row.get(name, default) for row in rows], np.int64)
 
     return TrafficTrace(
-        source_N=np.zeros(len(rows), np.int64),
-        destination_N=np.zeros(len(rows), np.int64),
+        source_N=column("source", 0),
+        destination_N=column("destination", 0),
         medium_N=column("medium", Medium.FABRIC),
         qp_N=np.where(column("medium", Medium.FABRIC) == Medium.FABRIC, column("qp", 0), UNKNOWN),
         bytes_N=column("bytes", 0),

@@ -87,6 +87,19 @@ def test_transfers_off_the_fabric_take_their_delay_and_nvlink_its_rate(simulate:
     assert transfers(record, "ready_ps")[2] == 500 + 2_222_223
 
 
+def test_transfers_over_nvlink_share_the_links_of_their_gpus(simulate: Simulate) -> None:
+    """4 MB take 8,888,889 ps. GPU 0 sends two, so its second ends later; GPU 2 receives that one and another."""
+    four_mb = {"medium": Medium.NVLINK, "bytes": 4_000_000}
+    rows = [
+        four_mb | {"source": 0, "destination": 1},
+        four_mb | {"source": 0, "destination": 2},
+        four_mb | {"source": 3, "destination": 2},
+        four_mb | {"source": 3, "destination": 4},
+    ]
+    one = 8_888_889
+    assert transfers(simulate([(0, 1)], rows, BARE), "finish_ps") == [one, 2 * one, 2 * one, 2 * one]
+
+
 def test_a_nic_serves_its_queue_pairs_in_turn(simulate: Simulate) -> None:
     """Three messages of 30 packets share 90 frames; the first to come is one frame ahead of its turn.
 
