@@ -1,4 +1,5 @@
-"""Which queue pair each message takes: one connection for each direction of each edge of each group.
+"""Which queue pair each message takes: one connection for each direction of each edge of each channel
+of each group.
 
 A connection has one queue pair or several, which its messages take in turn (NCCL's way since 2.20). Where messages are
 to be split over all of them (NCCL's way before), they are first cut into as many parts; a part is a row of its own,
@@ -28,12 +29,14 @@ class Connections:
 
 
 def connect(messages: Messages, needs_connection_R: NDArray[np.bool_]) -> Connections:
-    """Return a connection for each (group, source, destination) among the rows that need one, in that order."""
-    group, source, destination = (
-        column_R[needs_connection_R] for column_R in (messages.group_R, messages.source_R, messages.destination_R)
+    """Return a connection for each (group, channel, source, destination) among the rows that need one, in order."""
+    group, channel, source, destination = (
+        column_R[needs_connection_R]
+        for column_R in (messages.group_R, messages.channel_R, messages.source_R, messages.destination_R)
     )
     stride = 1 + max(source.max(initial=0), destination.max(initial=0))
-    key_K, connection = np.unique((group * stride + source) * stride + destination, return_inverse=True)
+    edge = ((group * (1 + channel.max(initial=0)) + channel) * stride + source) * stride + destination
+    key_K, connection = np.unique(edge, return_inverse=True)
     connection_R = np.full(len(messages), UNKNOWN, np.int64)
     connection_R[needs_connection_R] = connection
     return Connections(source_K=key_K // stride % stride, destination_K=key_K % stride, connection_R=connection_R)
@@ -59,6 +62,7 @@ def cut(messages: Messages, num_parts: int) -> Messages:
         messages,
         request_R=messages.request_R[row],
         group_R=messages.group_R[row],
+        channel_R=messages.channel_R[row],
         source_R=messages.source_R[row],
         destination_R=messages.destination_R[row],
         bytes_R=size_R[row] + (part < rest_R[row]),

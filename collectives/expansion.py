@@ -4,9 +4,14 @@
 endpoints: ranks on one host talk over NVLINK, GPU to GPU, others over the FABRIC, NIC to NIC. A GPU is numbered by its
 rank. A chunk of no bytes crosses nothing, and only passes on the wait.
 
-Left out: the work of adding chunks up; jobs too large to be written out message by message.
+Between hosts a message keeps to the receiver's rail: it leaves through the NIC of the GPU that has, on the sender's
+host, the receiver's place, as NCCL does where it may not cross rails (NCCL_CROSS_NIC=0). Where the job has no such
+GPU it leaves through the sender's own.
 
-Shapes: N requests, R rows, K connections.
+Left out: the work of adding chunks up; the way from a GPU to another GPU's NIC; jobs too large to be written out
+message by message, for whose loads see `loads`.
+
+Shapes: N requests, R rows or ranks, K connections.
 """
 
 from dataclasses import dataclass, field
@@ -14,17 +19,20 @@ from typing import Literal
 
 import numpy as np
 
-from collectives.algorithms import ALGORITHMS, Algorithm
+from collectives.algorithms import ALGORITHMS
 from collectives.connections import connect, cut, take_turns
+from collectives.plans import Slicing, make_plans
+from collectives.rails import exit_nics
 from collectives.unrolling import unroll
 from foundation.errors import InputError, Mistake, TraceError, choose
-from foundation.traces import CommTrace, Medium, Operation, TrafficTrace
+from foundation.traces import UNKNOWN, CommTrace, Medium, TrafficTrace
 from topology.fabric import Fabric
 from topology.network import QueuePairs
 from topology.placement import Placement
 from topology.queue_pairs import make_queue_pairs
 
-MAX_QPS_PER_CONNECTION = 128  # NCCL's own limit
+MAX_QPS_PER_CONNECTION = 128  # NCCL's own limits
+MAX_CHANNELS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +44,30 @@ class ExpansionSpec:
     qp_use: Literal["round_robin", "split"] = field(
         default="round_robin", metadata={"help": "messages take the queue pairs in turn, or each is split over them"}
     )
+    channels: int = field(default=1, metadata={"help": "NCCL's channels: shares of the buffer on ways of their own"})
+    slice_bytes: int | None = field(
+        default=None, metadata={"help": "cut a channel's chunks into slices of at most this size, passed on one by one"}
+    )
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
 
     def __post_init__(self) -> None:
         choose(self.algorithm, tuple(ALGORITHMS), where="algorithm", what="algorithm", error=InputError)
-        for name, lowest, highest in (("qps_per_connection", 1, MAX_QPS_PER_CONNECTION), ("priority", 0, 7)):
+        ranges = {
+            "qps_per_connection": (1, MAX_QPS_PER_CONNECTION),
+            "channels": (1, MAX_CHANNELS),
+            "priority": (0, 7),
+        }
+        for name, (lowest, highest) in ranges.items():
             value = getattr(self, name)
             if not lowest <= value <= highest:
                 raise InputError(Mistake(where=name, found=str(value), allowed=f"{lowest} to {highest}"))
+        if self.slice_bytes is not None and self.slice_bytes < 1:
+            raise InputError(Mistake(where="slice_bytes", found=f"{self.slice_bytes} B", allowed="1 B or more"))
+
+    @property
+    def slicing(self) -> Slicing:
+        """Return the channels and slices."""
+        return Slicing(num_channels=self.channels, slice_bytes=self.slice_bytes)
 
 
 def expand(
@@ -54,18 +78,18 @@ def expand(
     `operation_N` names the request each transfer came from, its sender's. Transfers 0 to N - 1 are the N requests
     becoming ready; the last of a request to finish is its completion.
     """
-    algorithm = ALGORITHMS[options.algorithm]
     _check_ranks(trace, placement, fabric)
-    _check_operations(trace, options.algorithm, algorithm)
-    messages = unroll(trace, algorithm)
+    messages = unroll(trace, make_plans(trace, placement.host_R, options.algorithm, options.slicing))
     if options.qp_use == "split":
         messages = cut(messages, options.qps_per_connection)
     moves_R = (messages.source_R != messages.destination_R) & (messages.bytes_R > 0)
     is_local_R = placement.host_R[messages.source_R] == placement.host_R[messages.destination_R]
     on_fabric_R = moves_R & ~is_local_R
     connections = connect(messages, on_fabric_R)
+    exit_nic_K = exit_nics(placement, connections.source_K, connections.destination_K)
+    exit_nic_R = np.where(on_fabric_R, exit_nic_K[connections.connection_R], UNKNOWN) if len(exit_nic_K) else UNKNOWN
     traffic = TrafficTrace(
-        source_N=np.where(on_fabric_R, placement.nic_R[messages.source_R], messages.source_R),
+        source_N=np.where(on_fabric_R, exit_nic_R, messages.source_R),
         destination_N=np.where(on_fabric_R, placement.nic_R[messages.destination_R], messages.destination_R),
         medium_N=np.where(on_fabric_R, Medium.FABRIC, np.where(moves_R, Medium.NVLINK, Medium.NONE)),
         qp_N=take_turns(connections.connection_R, options.qps_per_connection),
@@ -76,7 +100,7 @@ def expand(
         dependencies=messages.dependencies,
     )
     queue_pairs = make_queue_pairs(
-        np.repeat(placement.nic_R[connections.source_K], options.qps_per_connection),
+        np.repeat(exit_nic_K, options.qps_per_connection),
         np.repeat(placement.nic_R[connections.destination_K], options.qps_per_connection),
         priority=options.priority,
     )
@@ -95,16 +119,3 @@ def _check_ranks(trace: CommTrace, placement: Placement, fabric: Fabric) -> None
             )
         )
     assert placement.nic_R.max(initial=0) < fabric.num_nics, "a placement on another fabric"
-
-
-def _check_operations(trace: CommTrace, name: str, algorithm: Algorithm) -> None:
-    foreign = np.nonzero(~np.isin(trace.operation_N, list(algorithm.schedules)))[0]
-    if len(foreign):
-        row = int(foreign[0])
-        raise TraceError(
-            Mistake(
-                where=f"communication trace, row {row}",
-                found=f"{Operation(trace.operation_N[row]).name.lower()}, which the algorithm {name!r} does not do",
-                allowed=", ".join(operation.name.lower() for operation in algorithm.schedules),
-            )
-        )

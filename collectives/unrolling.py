@@ -7,7 +7,7 @@ collective; one leaves when both its ends are ready and what it passes on has ar
 The rows of one schedule are laid out once and repeated for every collective that follows it, so that the cost of a
 large job is that of filling arrays.
 
-Shapes: N requests, C collectives of a batch, n members, M messages of a schedule, R rows, D dependencies.
+Shapes: N requests, G groups, C collectives of a batch, n members, M messages of a schedule, R rows, D dependencies.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collectives.algorithms import Algorithm
-from collectives.matching import Batch, match
-from collectives.schedule import Schedule, chunk_sizes
-from foundation.errors import Mistake, TraceError
+from collectives.matching import Batch
+from collectives.plans import Plan
+from collectives.schedule import Schedule
 from foundation.traces import CommTrace, Dependencies, IntColumn
-
-MAX_MESSAGES = 30_000_000  # at some 200 bytes each while they are made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +27,7 @@ class Messages:
 
     request_R: IntColumn  # the sender's row of the CommTrace
     group_R: IntColumn
+    channel_R: IntColumn
     source_R: IntColumn  # rank
     destination_R: IntColumn  # rank
     bytes_R: IntColumn
@@ -40,44 +38,28 @@ class Messages:
         return len(self.request_R)
 
 
-def unroll(trace: CommTrace, algorithm: Algorithm) -> Messages:
-    """Return every message of a trace under an algorithm that can do all its operations; raises TraceError."""
-    batches = match(trace)
-    _refuse_too_many(batches)
-    schedules = [algorithm.schedules[batch.operation](batch.num_members) for batch in batches]
+def unroll(trace: CommTrace, plans: Sequence[Plan]) -> Messages:
+    """Return every message of a trace whose collectives follow their plans' schedules."""
     blocks: list[IntColumn] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
     next_row = len(trace)
-    for batch, schedule in zip(batches, schedules, strict=True):
-        shape = (len(batch.group_C), len(schedule) + batch.num_members)
+    for plan in plans:
+        shape = (len(plan.batch.group_C), len(plan.schedule) + plan.batch.num_members)
         blocks.append(next_row + np.arange(shape[0] * shape[1]).reshape(shape))
         next_row += shape[0] * shape[1]
-    parts = [_ready(trace, batches, blocks)]
-    parts += [_collectives(trace, *each) for each in zip(batches, schedules, blocks, strict=True)]
+    parts = [_ready(trace, plans, blocks)]
+    parts += [_collectives(trace, plan.batch, plan.schedule, block) for plan, block in zip(plans, blocks, strict=True)]
     return _concatenate(parts)
 
 
-def _refuse_too_many(batches: Sequence[Batch]) -> None:
-    """Raise TraceError before memory runs out; an all-reduce in a ring of n is 2n(n - 1) messages, others are fewer."""
-    num_messages = sum(2 * batch.num_members * (batch.num_members - 1) * len(batch.group_C) for batch in batches)
-    if num_messages > MAX_MESSAGES:
-        raise TraceError(
-            Mistake(
-                where="communication trace",
-                found=f"collectives of up to {num_messages:,} messages in all",
-                allowed=f"{MAX_MESSAGES:,}",
-                next_step="take fewer steps or groups, or smaller groups",
-            )
-        )
-
-
-def _ready(trace: CommTrace, batches: Sequence[Batch], blocks: Sequence[IntColumn]) -> Messages:
+def _ready(trace: CommTrace, plans: Sequence[Plan], blocks: Sequence[IntColumn]) -> Messages:
     """Return a row for each request that waits for the done rows of the requests it depends on."""
     done_row_N = np.zeros(len(trace), np.int64)
-    for batch, block in zip(batches, blocks, strict=True):
-        done_row_N[batch.request_Cn] = block[:, -batch.num_members :]
+    for plan, block in zip(plans, blocks, strict=True):
+        done_row_N[plan.batch.request_Cn] = block[:, -plan.batch.num_members :]
     return Messages(
         request_R=np.arange(len(trace)),
         group_R=trace.group_N,
+        channel_R=np.zeros(len(trace), np.int64),
         source_R=trace.rank_N,
         destination_R=trace.rank_N,
         bytes_R=np.zeros(len(trace), np.int64),
@@ -91,13 +73,15 @@ def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntC
     member = np.arange(batch.num_members)
     sender_of_row = np.concatenate([schedule.sender_M, member])
     receiver_of_row = np.concatenate([schedule.receiver_M, member])
-    bytes_CM = chunk_sizes(batch.bytes_C, batch.num_members)[:, schedule.chunk_M]
+    bytes_CM = schedule.bytes_M(batch.bytes_C)
+    channel_of_row = np.concatenate([schedule.channel_M, np.zeros_like(member)])
     template = _wait_template(schedule)
     row_of_node = np.concatenate([batch.request_Cn, block[:, : len(schedule)]], axis=1)
     num_waits = np.tile(np.diff(template.offset_N1), len(block))
     return Messages(
         request_R=batch.request_Cn[:, sender_of_row].ravel(),
         group_R=np.repeat(batch.group_C, block.shape[1]),
+        channel_R=np.tile(channel_of_row, len(block)),
         source_R=trace.rank_N[batch.request_Cn][:, sender_of_row].ravel(),
         destination_R=trace.rank_N[batch.request_Cn][:, receiver_of_row].ravel(),
         bytes_R=np.concatenate([bytes_CM, np.zeros_like(batch.request_Cn)], axis=1).ravel(),
@@ -141,7 +125,7 @@ def _concatenate(parts: Sequence[Messages]) -> Messages:
     """Return all rows in one table; dependencies already name rows of the whole."""
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("request_R", "group_R", "source_R", "destination_R", "bytes_R", "delay_ps_R")
+        for name in ("request_R", "group_R", "channel_R", "source_R", "destination_R", "bytes_R", "delay_ps_R")
     }
     num_waits = np.concatenate([np.diff(part.dependencies.offset_N1) for part in parts])
     dependencies = Dependencies(

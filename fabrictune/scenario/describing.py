@@ -5,7 +5,7 @@ from typing import Any
 from collectives.bounds import bus_factor
 from fabrictune.scenario.composing import Composed
 from fabrictune.scenario.schema import Scenario
-from fabrictune.scenario.traffic import AllReduceSpec
+from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 from foundation.documents import read_text
 from foundation.traces import Operation
 
@@ -15,7 +15,10 @@ def describe(composed: Composed) -> dict[str, Any]:
     description = describe_scenario(composed.scenario)
     spec = composed.scenario.traffic.spec
     if isinstance(spec, AllReduceSpec):
-        description["collective"] = _describe_all_reduce(spec, composed)
+        description["collective"] = _describe_collective(spec, composed, Operation.ALL_REDUCE, spec.layout.dp)
+    elif isinstance(spec, CollectiveSpec):
+        num_ranks = getattr(spec.layout, spec.axis)
+        description["collective"] = _describe_collective(spec, composed, Operation[spec.operation.upper()], num_ranks)
     return description
 
 
@@ -27,12 +30,14 @@ def describe_scenario(scenario: Scenario) -> dict[str, Any]:
     return description
 
 
-def _describe_all_reduce(spec: AllReduceSpec, composed: Composed) -> dict[str, Any]:
-    """Return what the bus bandwidth of the job's all-reduces is computed from."""
+def _describe_collective(
+    spec: AllReduceSpec | CollectiveSpec, composed: Composed, operation: Operation, num_ranks: int
+) -> dict[str, Any]:
+    """Return what the bus bandwidth of the job's collectives is computed from."""
     fabric = composed.network.fabric
     return {
-        "operation": "all_reduce",
+        "operation": operation.name.lower(),
         "bytes": spec.message_bytes,
-        "busbw_factor": bus_factor(Operation.ALL_REDUCE, spec.layout.dp),
+        "busbw_factor": bus_factor(operation, num_ranks),
         "line_rate_bps": int(fabric.port_rate_bps_P[fabric.port_nic_P >= 0].min()),
     }

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from collectives.expansion import expand
-from collectives.jobs import data_parallel_step
+from collectives.jobs import collective_step
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
-from foundation.errors import InputError, Mistake, TraceError
-from foundation.traces import CommTrace, IntColumn, Medium, TrafficTrace
+from foundation.errors import InputError, Mistake, TraceError, choose
+from foundation.layout import Axis
+from foundation.traces import CommTrace, IntColumn, Medium, Operation, TrafficTrace
 from netsim.workloads import WORKLOADS, Workload
 from topology.fabric import Fabric
 from topology.network import QueuePairs
@@ -32,8 +33,28 @@ class AllReduceSpec(JobSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.message_bytes < 1:
-            raise InputError(Mistake(where="message_bytes", found=str(self.message_bytes), allowed="1 B or more"))
+        _require_bytes(self.message_bytes)
+
+
+COLLECTIVES = tuple(
+    operation.name.lower()
+    for operation in Operation
+    if operation not in (Operation.SEND, Operation.RECEIVE, Operation.BARRIER)
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveSpec(JobSpec):
+    """One collective in every group of a job along an axis, all at once."""
+
+    operation: str = field(metadata={"help": f"what each group does: {', '.join(COLLECTIVES)}"})
+    axis: Axis = field(default="dp", metadata={"help": "whose groups: tp, dp or pp"})
+    message_bytes: int = field(metadata={"help": "nccl-tests' size: the full buffer of one rank"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_bytes(self.message_bytes)
+        choose(self.operation, COLLECTIVES, where="operation", what="operation", error=InputError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +72,21 @@ class TrafficTraceSpec:
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
 
 
+def _require_bytes(message_bytes: int) -> None:
+    if message_bytes < 1:
+        raise InputError(Mistake(where="message_bytes", found=str(message_bytes), allowed="1 B or more"))
+
+
 def make_all_reduce(spec: AllReduceSpec, fabric: Fabric, seed: int) -> Made:
     """Return the all-reduces of a job's data-parallel groups, expanded on its placement."""
-    return expand(data_parallel_step(spec.layout, spec.message_bytes), spec.place_on(fabric), fabric, spec.expansion)
+    return expand(collective_step(spec.layout, spec.message_bytes), spec.place_on(fabric), fabric, spec.expansion)
+
+
+def make_collective(spec: CollectiveSpec, fabric: Fabric, seed: int) -> Made:
+    """Return the collectives of a job's groups along an axis, expanded on its placement."""
+    operation = Operation[spec.operation.upper()]
+    trace = collective_step(spec.layout, spec.message_bytes, operation=operation, axis=spec.axis)
+    return expand(trace, spec.place_on(fabric), fabric, spec.expansion)
 
 
 def make_from_comm_trace(spec: CommTraceSpec, fabric: Fabric, seed: int) -> Made:
@@ -96,6 +129,11 @@ TRAFFIC: Mapping[str, Workload] = {
     **WORKLOADS,
     "all_reduce": Workload(
         spec=AllReduceSpec, make=make_all_reduce, summary="a training job's data-parallel all-reduces, all at once"
+    ),
+    "collective": Workload(
+        spec=CollectiveSpec,
+        make=make_collective,
+        summary="one collective in every group of a training job, all at once",
     ),
     "neighbours": Workload(
         spec=NeighboursSpec,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collectives.bounds import bus_bandwidth_bps, bus_factor, ring_all_reduce_ps
+from collectives.bounds import bus_bandwidth_bps, bus_factor
 from foundation.traces import Operation
 
 
@@ -25,13 +25,3 @@ def test_bus_factors_are_those_of_nccl_tests(operation: Operation, num_ranks: in
 def test_bus_bandwidth_is_comparable_with_the_link() -> None:
     """A perfect ring keeps every link busy: 4 ranks, 1 GB at 8 Gbps take 1.5 s, and busbw gives the 8 Gbps back."""
     assert bus_bandwidth_bps(Operation.ALL_REDUCE, 4, 10**9, 1_500_000_000_000) == pytest.approx(8e9)
-
-
-def test_the_ring_bound_adds_wire_and_steps() -> None:
-    """4 ranks, 8 MB at 400 Gbps: 1.5 * 64 Mbit / 400 Gbps = 240 us, and 6 steps of 2 us."""
-    assert ring_all_reduce_ps(4, 8_000_000, 400e9, 2_000_000) == pytest.approx(252_000_000)
-
-
-def test_one_rank_takes_no_time() -> None:
-    """It has nobody to talk to."""
-    assert ring_all_reduce_ps(1, 8_000_000, 400e9, 2_000_000) == 0

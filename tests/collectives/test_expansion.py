@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectives.expansion import ExpansionSpec, expand
-from collectives.jobs import data_parallel_step
+from collectives.jobs import collective_step
 from foundation.errors import InputError, TraceError
 from foundation.layout import ParallelLayout
 from foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
@@ -44,7 +44,7 @@ def expand_step(
     layout = ParallelLayout(dp=dp)
     fabric = star(-(-dp // gpus_per_host), gpus_per_host)
     placement = place(layout, fabric, "contiguous", gpus_per_host=gpus_per_host)
-    trace = data_parallel_step(layout, num_bytes)
+    trace = collective_step(layout, num_bytes)
     return expand(trace, placement, fabric, options or ExpansionSpec())
 
 
@@ -190,7 +190,7 @@ def test_a_thousand_ranks_expand() -> None:
     layout = ParallelLayout(tp=8, dp=8, pp=16)
     fabric = star(128, 8)
     placement = place(layout, fabric, "contiguous", gpus_per_host=8)
-    queue_pairs, traffic = expand(data_parallel_step(layout, 10**6), placement, fabric, ExpansionSpec())
+    queue_pairs, traffic = expand(collective_step(layout, 10**6), placement, fabric, ExpansionSpec())
     assert len(traffic) == 128 * 2 * 7 * 8 + 2 * 1024
     assert len(queue_pairs) == 1024
 
@@ -202,22 +202,61 @@ def test_a_job_too_large_to_be_written_out_is_refused_at_once() -> None:
     assert str(error.value) == (
         "communication trace: collectives of up to 301,965,312 messages in all\n"
         "  allowed: 30,000,000\n"
-        "  next: take fewer steps or groups, or smaller groups"
+        "  next: take fewer steps or groups, smaller groups, fewer channels or larger slices"
     )
 
 
-def test_an_operation_the_algorithm_cannot_do_is_named() -> None:
-    """Better refused than left out of the traffic."""
+def test_an_operation_the_algorithm_has_no_way_for_goes_the_plain_way() -> None:
+    """A ring has no all-to-all: each of two ranks sends the other its half of 100 B, directly."""
     fabric = star(2)
     placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
     trace = two_requests(second_waits=False)
     trace.operation_N[2:] = Operation.ALL_TO_ALL
-    with pytest.raises(TraceError) as error:
+    _, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    second = (traffic.operation_N >= 2) & (traffic.medium_N == Medium.FABRIC)
+    assert traffic.bytes_N[second].tolist() == [50, 50]
+
+
+def test_sends_meet_receives() -> None:
+    """Rank 0 sends 100 B to rank 1, which receives them and then sends them back: two messages, one after the other."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    trace = two_requests(second_waits=True)
+    trace.operation_N[:] = [Operation.SEND, Operation.RECEIVE, Operation.RECEIVE, Operation.SEND]
+    trace.peer_N[:] = [1, 0, 1, 0]
+    queue_pairs, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    assert (queue_pairs.source_nic_Q.tolist(), queue_pairs.destination_nic_Q.tolist()) == ([0, 1], [1, 0])
+    assert traffic.bytes_N[traffic.medium_N == Medium.FABRIC].tolist() == [100, 100]
+
+
+def test_a_send_without_receive_is_named() -> None:
+    """Rank 1 would wait for ever."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    trace = two_requests(second_waits=False)
+    trace.operation_N[:] = Operation.SEND
+    trace.operation_N[1] = Operation.RECEIVE
+    trace.peer_N[:] = [1, 0, 1, 0]
+    with pytest.raises(TraceError, match="2 sends from rank 0 to 1 and 1 receives"):
         expand(trace, placement, fabric, ExpansionSpec())
-    assert str(error.value) == (
-        "communication trace, row 2: all_to_all, which the algorithm 'ring' does not do\n"
-        "  allowed: all_reduce, reduce_scatter, all_gather, broadcast, barrier"
-    )
+
+
+def test_channels_take_connections_and_rails_of_their_own() -> None:
+    """Two hosts of four GPUs, four channels: each enters and leaves a host on a rail of its own, a quarter each."""
+    queue_pairs, traffic = expand_step(8, 8000, gpus_per_host=4, options=ExpansionSpec(channels=4))
+    ends = zip(queue_pairs.source_nic_Q.tolist(), queue_pairs.destination_nic_Q.tolist(), strict=True)
+    assert sorted(ends) == [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0), (5, 1), (6, 2), (7, 3)]
+    wire = traffic.medium_N == Medium.FABRIC
+    per_pair = np.bincount(traffic.qp_N[wire], weights=traffic.bytes_N[wire])
+    assert np.ptp(per_pair) <= 14, "each is a quarter, within a byte a message"
+
+
+def test_slices_cut_what_channels_carry() -> None:
+    """Two ranks, 1,000 B: a chunk of 500 B in slices of at most 200 B is three messages where one was."""
+    _, traffic = expand_step(2, 1000, options=ExpansionSpec(slice_bytes=200))
+    assert np.count_nonzero(traffic.medium_N == Medium.FABRIC) == 4 * 3
+    assert traffic.bytes_N.max() <= 200
+    assert traffic.bytes_N.sum() == 2000
 
 
 def test_a_rank_without_place_is_named() -> None:
@@ -225,7 +264,7 @@ def test_a_rank_without_place_is_named() -> None:
     fabric = star(2)
     placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
     with pytest.raises(TraceError, match="rank 7, where 2 ranks are placed"):
-        expand(data_parallel_step(ParallelLayout(dp=8), 10), placement, fabric, ExpansionSpec())
+        expand(collective_step(ParallelLayout(dp=8), 10), placement, fabric, ExpansionSpec())
 
 
 def test_options_out_of_range_are_refused() -> None:

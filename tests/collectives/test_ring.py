@@ -1,40 +1,26 @@
-"""Ring schedules: proved by running them on symbols, and counted against their closed forms."""
+"""Rings, counted against their closed forms."""
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives import ring
-from collectives.algorithms import ALGORITHMS
-from collectives.checker import find_errors
-from collectives.schedule import chunk_sizes
-from foundation.traces import Operation
-
-SCHEDULES = ALGORITHMS["ring"].schedules
-
-
-@pytest.mark.parametrize("operation", SCHEDULES, ids=lambda operation: operation.name)
-@settings(deadline=None)  # the symbols of 64 members take a while on a busy machine
-@given(num_members=st.integers(1, 64))
-def test_every_rank_ends_with_each_contribution_once(operation: Operation, num_members: int) -> None:
-    """The checker counts contributions, so one that is missing or added twice is seen for any group size."""
-    assert find_errors(SCHEDULES[operation](num_members), operation) == []
+from collectives.schedule import GroupShape, chunk_sizes
+from collectives.schedules import ring
 
 
 @given(num_members=st.integers(1, 64))
 def test_all_reduce_takes_two_steps_a_neighbour(num_members: int) -> None:
     """2(n - 1) steps of n messages, one from each member: 2n(n - 1) messages."""
-    schedule = ring.all_reduce(num_members)
+    schedule = ring.all_reduce(GroupShape(num_members=num_members))
     assert len(schedule) == 2 * num_members * (num_members - 1)
     assert len(np.unique(schedule.step_M)) == 2 * (num_members - 1)
 
 
 def test_three_members_reduce_as_drawn_on_paper() -> None:
     """Step s, member m, chunk m - s - 1 modulo 3: member 0 sends chunks 2, 1, then 0 and 2 complete."""
-    schedule = ring.all_reduce(3)
+    schedule = ring.all_reduce(GroupShape(num_members=3))
     of_member_0 = schedule.sender_M == 0
-    assert schedule.chunk_M[of_member_0].tolist() == [2, 1, 0, 2]
+    assert schedule.chunk_E[of_member_0].tolist() == [2, 1, 0, 2]
     assert schedule.is_reduced_M[of_member_0].tolist() == [True, True, False, False]
     assert set(schedule.receiver_M[of_member_0].tolist()) == {1}
 
@@ -42,14 +28,14 @@ def test_three_members_reduce_as_drawn_on_paper() -> None:
 @given(num_members=st.integers(2, 64))
 def test_everyone_talks_to_the_right_neighbour_only(num_members: int) -> None:
     """A ring has n directed edges, which is why a job needs n connections a group."""
-    schedule = ring.all_reduce(num_members)
+    schedule = ring.all_reduce(GroupShape(num_members=num_members))
     assert ((schedule.sender_M + 1) % num_members == schedule.receiver_M).all()
 
 
 @given(num_members=st.integers(1, 64))
 def test_a_broadcast_is_a_pipeline(num_members: int) -> None:
     """n chunks over n - 1 hops: the last chunk leaves in step n - 1 and arrives n - 1 hops later, 2(n - 1) steps."""
-    schedule = ring.broadcast(num_members)
+    schedule = ring.broadcast(GroupShape(num_members=num_members))
     assert len(schedule) == num_members * (num_members - 1)
     assert len(np.unique(schedule.step_M)) == 2 * (num_members - 1)
     assert (np.diff(schedule.step_M) >= 0).all()

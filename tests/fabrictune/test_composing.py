@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collectives.jobs import data_parallel_step
+from collectives.jobs import collective_step
 from fabrictune.scenario.composing import compose, compose_law
+from fabrictune.scenario.describing import describe
 from fabrictune.scenario.reading import load_scenario
 from foundation.errors import ScenarioError, TraceError, UntrustedCodeError
 from foundation.layout import ParallelLayout
@@ -69,7 +70,7 @@ def test_a_traffic_trace_that_does_not_fit_is_refused(
 
 def test_a_communication_trace_from_a_file_is_the_job_it_was_written_from(tmp_path: Path) -> None:
     """The all-reduce of dp 4, written as a trace and read back, makes the same transfers as the workload itself."""
-    data_parallel_step(ParallelLayout(dp=4), 4_000_000).write(tmp_path / "comm.parquet")
+    collective_step(ParallelLayout(dp=4), 4_000_000).write(tmp_path / "comm.parquet")
     layout = "layout: {dp: 4}, placement: contiguous"
     from_file = load_scenario(write(tmp_path, f"traffic: {{workload: comm_trace, file: comm.parquet, {layout}}}\n"))
     read = compose(from_file).traffic
@@ -116,3 +117,12 @@ def test_parameters_reach_the_law(tmp_path: Path) -> None:
     assert params["rate_timer_ps"].item() == 300e6
     assert params["additive_increase_bps"].item() == 5e6
     assert params["fast_recovery_stages"].item() == 5
+
+
+def test_a_collective_of_any_kind_along_any_axis(tmp_path: Path) -> None:
+    """Four tensor groups of four exchange 1 MB all to all: sixteen ranks send three quarters of it each."""
+    traffic = "{workload: collective, operation: all_to_all, axis: tp, layout: {tp: 4, dp: 4}, message: 1 MB}"
+    composed = compose(load_scenario(write(tmp_path, f"traffic: {traffic}\n")))
+    assert composed.traffic.bytes_N.sum() == 16 * 750_000
+    collective = describe(composed)["collective"]
+    assert (collective["operation"], collective["busbw_factor"]) == ("all_to_all", 0.75)

@@ -1,36 +1,19 @@
-"""Published results about collectives, and how ours are obtained."""
+"""Bytes that must be moved, and the bandwidth that nccl-tests reports for them."""
 
 from functools import partial
 
 import numpy as np
 
-from collectives.algorithms import ALGORITHMS
 from collectives.bounds import bus_bandwidth_bps
-from collectives.checker import find_errors
-from collectives.schedule import chunk_sizes
+from collectives.schedule import GroupShape
+from collectives.schedules import ring
 from foundation.cases import Case, exactly
 from foundation.traces import Operation
 
-_PROOF_SIZES = (1, 2, 3, 5, 8, 16, 31, 64)
-
 
 def cases() -> tuple[Case, ...]:
-    """Return every case of this package."""
-    return (*(_proof(operation) for operation in ALGORITHMS["ring"].schedules), *_moved_bytes(), _bus_bandwidth())
-
-
-def _proof(operation: Operation) -> Case:
-    name = operation.name.lower().replace("_", "-")
-    return Case(
-        name=f"collectives.ring-{name}-errors",
-        source=f"symbolic execution for {', '.join(map(str, _PROOF_SIZES))} ranks: each contribution exactly once",
-        unit="errors",
-        **exactly(0),
-        run=lambda: sum(
-            len(find_errors(ALGORITHMS["ring"].schedules[operation](num_ranks), operation))
-            for num_ranks in _PROOF_SIZES
-        ),
-    )
+    """Return the cases."""
+    return (*_moved_bytes(), _bus_bandwidth())
 
 
 def _moved_bytes() -> tuple[Case, ...]:
@@ -48,8 +31,8 @@ def _moved_bytes() -> tuple[Case, ...]:
 
 
 def _most_bytes_sent(num_ranks: int, num_bytes: int) -> float:
-    schedule = ALGORITHMS["ring"].schedules[Operation.ALL_REDUCE](num_ranks)
-    sent = np.bincount(schedule.sender_M, weights=chunk_sizes(num_bytes, num_ranks)[schedule.chunk_M])
+    schedule = ring.all_reduce(GroupShape(num_members=num_ranks))
+    sent = np.bincount(schedule.sender_M, weights=schedule.bytes_M(num_bytes))
     return float(sent.max())
 
 

@@ -1,0 +1,22 @@
+"""Which NIC a message to another host leaves through: that of the receiver's rail, where its sender's host has one.
+
+Source: NCCL, NCCL_CROSS_NIC and PXN.
+
+Shapes: R ranks, K connections.
+"""
+
+import numpy as np
+
+from foundation.traces import IntColumn
+from topology.placement import Placement
+
+
+def exit_nics(placement: Placement, source_K: IntColumn, destination_K: IntColumn) -> IntColumn:
+    """Return the NIC of the GPU that has the receiver's place on the sender's host, or else the sender's own."""
+    stride = 1 + int(placement.gpu_R.max(initial=0))
+    seat_R = placement.host_R * stride + placement.gpu_R
+    order_R = np.argsort(seat_R, kind="stable")
+    wanted_K = placement.host_R[source_K] * stride + placement.gpu_R[destination_K]
+    place_K = np.minimum(np.searchsorted(seat_R[order_R], wanted_K), len(order_R) - 1)
+    found_K = order_R[place_K]
+    return np.asarray(placement.nic_R[np.where(seat_R[found_K] == wanted_K, found_K, source_K)])

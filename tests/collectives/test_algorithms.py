@@ -1,0 +1,61 @@
+"""Every algorithm is proved by running it on symbols, whole and cut into channels and slices."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectives.algorithms import ALGORITHMS, PLAIN, MakeSchedule
+from collectives.channels import over_channels
+from collectives.checker import find_errors
+from collectives.schedule import GroupShape
+from foundation.traces import Operation
+
+CLAIMS = [
+    pytest.param(operation, make, id=f"{name}-{operation.name.lower()}")
+    for name, algorithm in [*((name, algorithm.schedules) for name, algorithm in ALGORITHMS.items()), ("plain", PLAIN)]
+    for operation, make in algorithm.items()
+]
+
+
+@st.composite
+def shapes(draw: st.DrawFn, most: int) -> GroupShape:
+    """Return groups of up to `most` members on hosts that hold up to eight each."""
+    local_size = draw(st.integers(1, 8))
+    num_hosts = draw(st.integers(1, max(1, most // local_size)))
+    return GroupShape(num_members=num_hosts * local_size, local_size=local_size)
+
+
+def for_operation(operation: Operation, shape: GroupShape) -> GroupShape:
+    """Return the shape, or a pair for a message between two."""
+    return GroupShape(num_members=2) if operation == Operation.SEND else shape
+
+
+@pytest.mark.parametrize(("operation", "make"), CLAIMS)
+@settings(deadline=None, max_examples=15)
+@given(shape=shapes(64))
+def test_every_rank_ends_with_each_contribution_once(
+    operation: Operation, make: MakeSchedule, shape: GroupShape
+) -> None:
+    """The checker counts contributions and looks for races, so that a schedule is right for any timing."""
+    assert find_errors(make(for_operation(operation, shape)), operation) == []
+
+
+@pytest.mark.parametrize(("operation", "make"), CLAIMS)
+@settings(deadline=None, max_examples=10)
+@given(shape=shapes(12), num_channels=st.integers(1, 4), num_slices=st.integers(1, 3))
+def test_channels_and_slices_change_no_result(
+    operation: Operation, make: MakeSchedule, shape: GroupShape, num_channels: int, num_slices: int
+) -> None:
+    """Each copy does the whole operation on its share of every chunk, whoever takes which place in it."""
+    shape = for_operation(operation, shape)
+    whole = over_channels(make(shape), operation, shape, num_channels=num_channels, num_slices=num_slices)
+    assert find_errors(whole, operation) == []
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@given(num_members=st.integers(1, 40))
+def test_no_schedule_has_more_messages_than_its_algorithm_says(name: str, num_members: int) -> None:
+    """The bound is what a job too large is refused by, before its schedule is made."""
+    algorithm = ALGORITHMS[name]
+    for make in algorithm.schedules.values():
+        assert len(make(GroupShape(num_members=num_members))) <= algorithm.most_messages(num_members)

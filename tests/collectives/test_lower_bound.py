@@ -1,0 +1,77 @@
+"""The lower bound, worked out by hand, and held against schedules of every order that one carrier could take."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectives.lower_bound import Links, lower_bound_ps, preemptive_end_ps
+from collectives.schedule import GroupShape
+from collectives.schedules import direct, hierarchical, ring
+
+LINKS = Links(
+    rate_bps=8e12,  # a byte a picosecond
+    num_hops=2,
+    delay_ps=1000,
+    mtu_bytes=100,
+    overhead_bytes=10,
+    least_bytes=20,
+    nvlink_rate_bps=80e12,
+)
+
+
+def test_one_message_is_its_bytes_its_last_packet_and_its_cables() -> None:
+    """250 B are packets of 110, 110 and 60 B; behind the first link a full one still goes before the last."""
+    bound_ps = lower_bound_ps(direct.send(GroupShape(num_members=2)), GroupShape(num_members=2), 250, LINKS)
+    assert bound_ps == 280 + 110 + 1000
+
+
+def test_a_ring_waits_for_every_step() -> None:
+    """Four members, 400 B: six steps of a packet of 110 B, sent twice, and 1,000 ps of cables."""
+    shape = GroupShape(num_members=4)
+    assert lower_bound_ps(ring.all_reduce(shape), shape, 400, LINKS) == 6 * (110 + 110 + 1000)
+
+
+def test_a_nic_sends_everything_it_has() -> None:
+    """All-to-all of four, 400 B each: three packets of 110 B out of every NIC, and the last one's way."""
+    shape = GroupShape(num_members=4)
+    assert lower_bound_ps(direct.all_to_all(shape), shape, 400, LINKS) == 330 + 110 + 1000
+
+
+def test_inside_a_host_nvlink_carries_it() -> None:
+    """Two GPUs of one host exchange halves of 400 B, twice, at ten bytes a picosecond."""
+    shape = GroupShape(num_members=2, local_size=2)
+    assert lower_bound_ps(hierarchical.all_reduce(shape), shape, 400, LINKS) == 2 * 20
+
+
+def test_what_moves_nothing_takes_no_time() -> None:
+    """A barrier's messages are empty."""
+    shape = GroupShape(num_members=4)
+    assert lower_bound_ps(ring.all_reduce(shape), shape, 0, LINKS) == 0
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(*[st.integers(0, 20)] * 3), min_size=1, max_size=5))
+def test_no_order_of_a_carrier_beats_the_rule(messages: list[tuple[int, int, int]]) -> None:
+    """The bound may interrupt messages and the orders tried may not, so it is never above the best of them."""
+    head, busy, tail = (np.array(column, float) for column in zip(*messages, strict=True))
+
+    def end_of(order: tuple[int, ...]) -> float:
+        now, end = 0.0, 0.0
+        for message in order:
+            now = max(now, head[message]) + busy[message]
+            end = max(end, now + tail[message])
+        return end
+
+    best = min(end_of(order) for order in permutations(range(len(messages))))
+    bound = preemptive_end_ps(head, busy, tail)
+    assert bound <= best
+    assert bound >= (head + busy + tail).max()
+    assert bound >= head.min() + busy.sum() + tail.min()
+
+
+def test_the_rule_takes_the_longest_tail_first() -> None:
+    """Two messages ready at once, tails 5 and 50: 10 + 50 and then 20 + 5, where the other order ends at 70."""
+    assert preemptive_end_ps(np.zeros(2), np.full(2, 10.0), np.array([5.0, 50.0])) == pytest.approx(60)
