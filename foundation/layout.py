@@ -7,7 +7,7 @@ Source: MegaScale (NSDI'24), sections 2 and 3.6.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -23,10 +23,12 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 class ParallelLayout:
     """Degrees of tensor (tp), data (dp) and pipeline (pp) parallelism, and the order of rank numbers."""
 
-    tp: int = 1
-    dp: int = 1
-    pp: int = 1
-    order: tuple[Axis, ...] = ("tp", "dp", "pp")  # fastest first
+    tp: int = field(default=1, metadata={"help": "tensor-parallel degree"})
+    dp: int = field(default=1, metadata={"help": "data-parallel degree"})
+    pp: int = field(default=1, metadata={"help": "pipeline-parallel degree"})
+    order: tuple[Axis, ...] = field(
+        default=("tp", "dp", "pp"), metadata={"help": "of the axes in rank numbers, fastest first"}
+    )
 
     def __post_init__(self) -> None:
         for axis in AXES:

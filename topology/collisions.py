@@ -1,8 +1,9 @@
 """ECMP collisions: which links the hash gives more than they carry, who meets there, and what it costs.
 
 Every queue pair is taken to be active at once, those of one NIC sharing its rate: the moment in which all transfers of
-a ring run. Where the demand on a link exceeds its rate, its flows get a share in proportion; a flow's expected
-throughput is its share at its worst link. No flow takes up what another loses elsewhere, so among flows that ask for
+a ring run. A NIC of several ports has the rate of all of them, a queue pair that of one at most. Where the demand on a
+link exceeds its rate, its flows get a share in proportion; a flow's expected throughput is its share at its worst link.
+No flow takes up what another loses elsewhere, so among flows that ask for
 equal amounts the figure is a lower bound on the max-min fair rate, and equal to it where each has one bottleneck.
 `fair_rates` gives that rate itself: what an ideal congestion control would come to rest at, in bits a second.
 
@@ -142,7 +143,10 @@ def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np
 
 
 def _demand(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Return what each queue pair asks for: the rate of the port it leaves its NIC through, over that NIC's pairs."""
+    """Return what each queue pair asks for: its part of its NIC's whole rate, and at most its own port's."""
     num_pairs_C = np.bincount(queue_pairs.source_nic_Q, minlength=fabric.num_nics)
-    demand_bps_Q: NDArray[np.float64] = fabric.port_rate_bps_P[port_QH[:, 0]] / num_pairs_C[queue_pairs.source_nic_Q]
+    of_nic = fabric.port_nic_P != NO_NIC
+    rate_bps_C = np.bincount(fabric.port_nic_P[of_nic], fabric.port_rate_bps_P[of_nic], minlength=fabric.num_nics)
+    fair_bps_Q = rate_bps_C[queue_pairs.source_nic_Q] / num_pairs_C[queue_pairs.source_nic_Q]
+    demand_bps_Q: NDArray[np.float64] = np.minimum(fabric.port_rate_bps_P[port_QH[:, 0]], fair_bps_Q)
     return demand_bps_Q

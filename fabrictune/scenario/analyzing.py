@@ -12,6 +12,7 @@ from foundation.records import Columns, RunRecord, describe_run
 from foundation.units import format_rate
 from topology.collisions import analyze_collisions
 from topology.files import fabric_table
+from topology.polarization import check_polarization
 from topology.seed_distribution import distribute_over_seeds
 
 
@@ -36,7 +37,11 @@ def analyze_scenario(
         kind="ecmp analyze",
         run={**describe_run(seed=scenario.seed, started=started), **describe(composed)},
         tables=tables,
-        findings=report.findings(network.fabric, network.queue_pairs),
+        findings=(
+            *composed.findings,
+            *check_polarization(network.fabric, scenario.routing),
+            *report.findings(network.fabric, network.queue_pairs),
+        ),
     )
 
 

@@ -15,8 +15,10 @@ from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import TRAFFIC
 from foundation.errors import InputError
+from foundation.records import Finding
 from foundation.traces import TrafficTrace
 from topology.fabric import Fabric
+from topology.importers.cabling import Imported
 from topology.network import Network
 from topology.routing import build_network
 
@@ -28,10 +30,15 @@ class Composed:
     scenario: Scenario
     network: Network
     traffic: TrafficTrace
+    findings: tuple[Finding, ...] = ()  # what the fabric's files say amiss
 
 
 def compose_fabric(scenario: Scenario) -> Fabric:
     """Build or import the scenario's fabric; raises InputError."""
+    return _compose_fabric(scenario).fabric
+
+
+def _compose_fabric(scenario: Scenario) -> Imported:
     with placed(scenario, "fabric", scenario.fabric.spec):
         return make_fabric(scenario.fabric)
 
@@ -39,7 +46,8 @@ def compose_fabric(scenario: Scenario) -> Fabric:
 def compose(scenario: Scenario, progress: Callable[[float], None] | None = None) -> Composed:
     """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError."""
     tell = progress or (lambda fraction: None)
-    fabric = compose_fabric(scenario)
+    imported = _compose_fabric(scenario)
+    fabric = imported.fabric
     tell(0.2)
     with placed(scenario, "traffic", scenario.traffic.spec):
         queue_pairs, traffic = TRAFFIC[scenario.traffic.name].make(scenario.traffic.spec, fabric, scenario.seed)
@@ -47,7 +55,7 @@ def compose(scenario: Scenario, progress: Callable[[float], None] | None = None)
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
     tell(1.0)
-    return Composed(scenario=scenario, network=network, traffic=traffic)
+    return Composed(scenario=scenario, network=network, traffic=traffic, findings=imported.findings)
 
 
 def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:

@@ -16,7 +16,8 @@ from topology.builders import BUILDERS
 from topology.fabric import Fabric
 from topology.files import write_fabric
 from topology.graphs import write_graphml
-from topology.importers import IMPORTERS, import_fabric
+from topology.importers import IMPORTERS, import_with_notes
+from topology.importers.cabling import Imported
 
 WRITERS = {".json": write_fabric, ".graphml": write_graphml}
 
@@ -36,11 +37,11 @@ class FabricFile:
 FABRIC_CHOICE = Choice("builder", {**{name: one.spec for name, one in BUILDERS.items()}, "file": FabricFile})
 
 
-def make_fabric(chosen: Chosen) -> Fabric:
-    """Build or import a fabric; raises InputError."""
+def make_fabric(chosen: Chosen) -> Imported:
+    """Build or import a fabric, with what its files say amiss; raises InputError."""
     if isinstance(chosen.spec, FabricFile):
-        return import_fabric([chosen.spec.file], chosen.spec.format)
-    return BUILDERS[chosen.name].build(chosen.spec)
+        return import_with_notes([chosen.spec.file], chosen.spec.format)
+    return Imported(fabric=BUILDERS[chosen.name].build(chosen.spec), notes=())
 
 
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:

@@ -31,5 +31,5 @@ def simulate(
         record,
         run={**record.run, **describe(composed)},
         tables={**analyze_collisions(composed.network).tables(), **record.tables},
-        findings=(*findings, *record.findings),
+        findings=(*composed.findings, *findings, *record.findings),
     )

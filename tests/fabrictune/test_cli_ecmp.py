@@ -16,6 +16,13 @@ traffic: {workload: neighbours, layout: {tp: 8, dp: 16}, placement: interleaved}
 factors:
   - {name: placement, low: {traffic.placement: interleaved}, high: {traffic.placement: contiguous}}
 """
+ONE_SIDED = """a_device,a_port,b_device,b_port,a_role,b_role
+host0,nic0,tor0,1,server,leaf
+tor0,1,host0,nic0,leaf,server
+host1,nic0,tor0,2,server,leaf
+tor0,2,host1,nic0,leaf,server
+host2,nic0,tor0,3,server,leaf
+"""
 Output = pytest.CaptureFixture[str]
 
 
@@ -121,3 +128,30 @@ def test_rates_are_max_min_fair(rings: Path, capsys: Output) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["mean_throughput_fraction"] * 200e9 - 1 <= found["mean_fair_rate_bps"] < 200e9
     assert found["min_throughput_fraction"] * 200e9 - 1 <= found["min_fair_rate_bps"]
+
+
+def test_tiers_that_hash_alike_are_found(tmp_path: Path, capsys: Output) -> None:
+    """One CRC with one seed in every switch: the second tier repeats the first one's choice, and uses one uplink."""
+    scenario = tmp_path / "polarized.yaml"
+    scenario.write_text("""
+name: polarized
+fabric: {builder: fat_tree, radix: 4}
+routing: {function: crc32, seed_per_switch: false}
+traffic: {workload: permutation, message: 1 MB}
+""")
+    run(["ecmp", "analyze", str(scenario), "--json", "--out", str(tmp_path / "record")])
+    assert "ecmp.polarized-tiers" in {finding["id"] for finding in json.loads(capsys.readouterr().out)["findings"]}
+
+
+def test_what_a_fabric_file_says_amiss_stays_with_the_answer(tmp_path: Path, capsys: Output) -> None:
+    """A cable that one end alone lists is a finding of the importer, and of every analysis of its fabric."""
+    (tmp_path / "rack.csv").write_text(ONE_SIDED)
+    scenario = tmp_path / "rack.yaml"
+    scenario.write_text("""
+name: rack
+fabric: {builder: file, file: rack.csv}
+traffic: {workload: permutation, message: 1 MB}
+""")
+    for command in ("ecmp analyze", "sim run"):
+        run([*command.split(), str(scenario), "--json", "--out", str(tmp_path / command)])
+        assert "cabling.one-sided" in {finding["id"] for finding in json.loads(capsys.readouterr().out)["findings"]}

@@ -6,6 +6,7 @@ import pytest
 from foundation.layout import ParallelLayout
 from foundation.records import Severity
 from topology.builders.clos import ClosSpec, build_clos
+from topology.builders.hpn import HpnSpec
 from topology.collisions import CollisionReport, analyze_collisions
 from topology.fabric import Fabric, IntArray
 from topology.hashing import HashSpec
@@ -67,6 +68,14 @@ def test_queue_pairs_of_one_nic_share_its_rate(thin: Fabric) -> None:
     report = analyzed(thin, [0, 0, 0], [4, 5, 6])
     assert report.throughput_fraction_Q.tolist() == [1.0] * 3
     assert report.demand_bps_P.max() == pytest.approx(100e9)
+
+
+@pytest.mark.parametrize(("num_flows", "demand_gbps"), [(1, 200.0), (2, 200.0), (4, 100.0)])
+def test_a_nic_of_two_ports_has_the_rate_of_both(num_flows: int, demand_gbps: float) -> None:
+    """HPN's NIC is 2 x 200G: one flow or two may have a port's rate each, four a quarter of the whole each."""
+    pair_of_hosts = HpnSpec(num_hosts=4, hosts_per_tor_set=2, tiers=2, uplinks_per_tor=4, uplinks_per_aggregation=None)
+    report = analyzed(build_clos(pair_of_hosts), [0] * num_flows, list(range(16, 16 + num_flows)))
+    assert report.demand_bps_Q.tolist() == [demand_gbps * 1e9] * num_flows
 
 
 def test_the_worst_link_decides(thin: Fabric) -> None:
