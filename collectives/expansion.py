@@ -78,7 +78,7 @@ def expand(
     `operation_N` names the request each transfer came from, its sender's. Transfers 0 to N - 1 are the N requests
     becoming ready; the last of a request to finish is its completion.
     """
-    _check_ranks(trace, placement, fabric)
+    check_ranks(trace, placement, fabric)
     messages = unroll(trace, make_plans(trace, placement.host_R, options.algorithm, options.slicing))
     if options.qp_use == "split":
         messages = cut(messages, options.qps_per_connection)
@@ -107,7 +107,8 @@ def expand(
     return queue_pairs, traffic
 
 
-def _check_ranks(trace: CommTrace, placement: Placement, fabric: Fabric) -> None:
+def check_ranks(trace: CommTrace, placement: Placement, fabric: Fabric) -> None:
+    """Raise TraceError for a rank that has no place."""
     num_placed = len(placement.nic_R)
     highest = max((max(group, default=0) for group in trace.groups), default=0)
     if highest >= num_placed:

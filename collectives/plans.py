@@ -47,18 +47,27 @@ class Plan:
     schedule: Schedule
 
 
-def make_plans(trace: CommTrace, host_R: IntColumn, algorithm: str, slicing: Slicing) -> list[Plan]:
-    """Return a plan for every collective of a trace; raises TraceError for requests that do not meet."""
+def make_plans(
+    trace: CommTrace, host_R: IntColumn, algorithm: str, slicing: Slicing, *, is_written_out: bool = True
+) -> list[Plan]:
+    """Return a plan for every collective of a trace; raises TraceError for requests that do not meet.
+
+    Where the collectives are to be written out, all their messages count against MAX_MESSAGES; else each schedule's.
+    """
     local_size_G = np.array([local_size(group, host_R) for group in trace.groups], np.int64)
     batches = match(trace)
-    refuse_too_many(
-        sum(_most_messages(algorithm, batch) * len(batch.group_C) for batch in batches) * slicing.num_channels
-    )
+    num_messages = [
+        _most_messages(algorithm, batch) * slicing.num_channels * (len(batch.group_C) if is_written_out else 1)
+        for batch in batches
+    ]
+    refuse_too_many(sum(num_messages) if is_written_out else max(num_messages, default=0))
     return [
         plan
         for batch in batches
         for shaped in _split(batch, local_size_G[batch.group_C])
-        for plan in _plans(shaped, int(local_size_G[shaped.group_C[0]]), algorithm, slicing)
+        for plan in _plans(
+            shaped, int(local_size_G[shaped.group_C[0]]), algorithm, slicing, is_written_out=is_written_out
+        )
     ]
 
 
@@ -84,12 +93,13 @@ def local_size(group: Sequence[int], host_R: IntColumn) -> int:
     return int(lengths[0]) if is_regular else 1
 
 
-def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing) -> list[Plan]:
+def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing, *, is_written_out: bool) -> list[Plan]:
     is_pair = batch.operation == Operation.SEND
     shape = GroupShape(num_members=batch.num_members, local_size=1 if is_pair else size)
     base = _base(algorithm, batch.operation, shape)
     num_slices_C = slicing.num_slices(batch.bytes_C, base.num_parts)
-    refuse_too_many(len(base) * slicing.num_channels * int(num_slices_C.sum()))
+    copies = num_slices_C.sum() if is_written_out else num_slices_C.max(initial=0)
+    refuse_too_many(len(base) * slicing.num_channels * int(copies))
     return [_plan(base, part, shape, slicing) for part in _split(batch, num_slices_C)]
 
 

@@ -40,6 +40,7 @@ class Workload:
 
     spec: type
     make: Callable[[Any, Fabric, int], tuple[QueuePairs, TrafficTrace]]  # spec, fabric, seed
+    make_flows: Callable[[Any, Fabric, int], tuple[QueuePairs, TrafficTrace]] | None = None  # only how much goes where
     summary: str
 
 

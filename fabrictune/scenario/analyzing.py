@@ -24,7 +24,7 @@ def analyze_scenario(
     With `num_seeds`, a table `seeds` of one row says what to expect where the switches' seeds are not known.
     """
     started = time.perf_counter()
-    composed = compose(scenario, progress)
+    composed = compose(scenario, progress, as_flows=True)
     network = composed.network
     report = analyze_collisions(network)
     tables: dict[str, Columns] = {"fabric": fabric_table(network.fabric), **report.tables()}

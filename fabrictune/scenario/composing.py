@@ -43,14 +43,19 @@ def _compose_fabric(scenario: Scenario) -> Imported:
         return make_fabric(scenario.fabric)
 
 
-def compose(scenario: Scenario, progress: Callable[[float], None] | None = None) -> Composed:
-    """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError."""
+def compose(scenario: Scenario, progress: Callable[[float], None] | None = None, *, as_flows: bool = False) -> Composed:
+    """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError.
+
+    With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs.
+    """
     tell = progress or (lambda fraction: None)
     imported = _compose_fabric(scenario)
     fabric = imported.fabric
     tell(0.2)
     with placed(scenario, "traffic", scenario.traffic.spec):
-        queue_pairs, traffic = TRAFFIC[scenario.traffic.name].make(scenario.traffic.spec, fabric, scenario.seed)
+        workload = TRAFFIC[scenario.traffic.name]
+        make = (as_flows and workload.make_flows) or workload.make
+        queue_pairs, traffic = make(scenario.traffic.spec, fabric, scenario.seed)
     tell(0.5)
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)

@@ -17,7 +17,7 @@ def explain_scenario_link(
     scenario: Scenario, link: str | None, progress: Callable[[float], None] | None = None
 ) -> LinkExplanation:
     """Return the flows that cross a link, by default the one asked for most of its rate; raises InputError."""
-    composed = compose(scenario, progress)
+    composed = compose(scenario, progress, as_flows=True)
     fabric = composed.network.fabric
     report = analyze_collisions(composed.network)
     port = find_port(fabric, link, where="LINK") if link else _busiest_port(report)

@@ -4,14 +4,16 @@
 rooms: the job and its expansion come from collectives, the placement from topology.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from collectives.expansion import expand
 from collectives.jobs import collective_step
+from collectives.loads import expand_to_flows
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
 from foundation.errors import InputError, Mistake, TraceError, choose
@@ -77,21 +79,29 @@ def _require_bytes(message_bytes: int) -> None:
         raise InputError(Mistake(where="message_bytes", found=str(message_bytes), allowed="1 B or more"))
 
 
-def make_all_reduce(spec: AllReduceSpec, fabric: Fabric, seed: int) -> Made:
-    """Return the all-reduces of a job's data-parallel groups, expanded on its placement."""
-    return expand(collective_step(spec.layout, spec.message_bytes), spec.place_on(fabric), fabric, spec.expansion)
+def _trace_of_all_reduce(spec: AllReduceSpec) -> CommTrace:
+    return collective_step(spec.layout, spec.message_bytes)
 
 
-def make_collective(spec: CollectiveSpec, fabric: Fabric, seed: int) -> Made:
-    """Return the collectives of a job's groups along an axis, expanded on its placement."""
+def _trace_of_collective(spec: CollectiveSpec) -> CommTrace:
     operation = Operation[spec.operation.upper()]
-    trace = collective_step(spec.layout, spec.message_bytes, operation=operation, axis=spec.axis)
-    return expand(trace, spec.place_on(fabric), fabric, spec.expansion)
+    return collective_step(spec.layout, spec.message_bytes, operation=operation, axis=spec.axis)
 
 
-def make_from_comm_trace(spec: CommTraceSpec, fabric: Fabric, seed: int) -> Made:
-    """Return the expansion of a communication trace; raises TraceError."""
-    return expand(CommTrace.read(spec.file), spec.place_on(fabric), fabric, spec.expansion)
+def _trace_of_file(spec: CommTraceSpec) -> CommTrace:
+    return CommTrace.read(spec.file)
+
+
+def _of_requests(spec: type[JobSpec], trace_of: Callable[[Any], CommTrace], summary: str) -> Workload:
+    """Return a workload of what a job's ranks ask for: its messages for an engine, or a flow a queue pair."""
+
+    def make(spec: JobSpec, fabric: Fabric, seed: int) -> Made:
+        return expand(trace_of(spec), spec.place_on(fabric), fabric, spec.expansion)
+
+    def make_flows(spec: JobSpec, fabric: Fabric, seed: int) -> Made:
+        return expand_to_flows(trace_of(spec), spec.place_on(fabric), fabric, spec.expansion)
+
+    return Workload(spec=spec, make=make, make_flows=make_flows, summary=summary)
 
 
 def make_from_traffic_trace(spec: TrafficTraceSpec, fabric: Fabric, seed: int) -> Made:
@@ -127,22 +137,18 @@ def _trace_error(spec: TrafficTraceSpec, found: str, allowed: str = "") -> Trace
 
 TRAFFIC: Mapping[str, Workload] = {
     **WORKLOADS,
-    "all_reduce": Workload(
-        spec=AllReduceSpec, make=make_all_reduce, summary="a training job's data-parallel all-reduces, all at once"
+    "all_reduce": _of_requests(
+        AllReduceSpec, _trace_of_all_reduce, "a training job's data-parallel all-reduces, all at once"
     ),
-    "collective": Workload(
-        spec=CollectiveSpec,
-        make=make_collective,
-        summary="one collective in every group of a training job, all at once",
+    "collective": _of_requests(
+        CollectiveSpec, _trace_of_collective, "one collective in every group of a training job, all at once"
     ),
     "neighbours": Workload(
         spec=NeighboursSpec,
         make=make_neighbours,
         summary="every rank of a training job sends to its neighbours along the axes, all at once",
     ),
-    "comm_trace": Workload(
-        spec=CommTraceSpec, make=make_from_comm_trace, summary="what the ranks of a job asked for, from a file"
-    ),
+    "comm_trace": _of_requests(CommTraceSpec, _trace_of_file, "what the ranks of a job asked for, from a file"),
     "observed": Workload(
         spec=ObservedSpec, make=make_observed, summary="flows seen on a real network: captures, NCCL's logs, listings"
     ),
