@@ -33,7 +33,7 @@ class Cost:
 def cost(algorithm: str, operation: Operation, shape: GroupShape) -> Cost:
     """Return the cost of an operation; raises InputError for one that the algorithm has no way of its own for."""
     try:
-        return _COSTS[algorithm, operation](shape)
+        return COSTS[algorithm, operation](shape)
     except KeyError:
         found = f"{operation.name.lower()} by {algorithm!r}"
         raise InputError(Mistake(where="algorithm", found=found, allowed="an operation it does its own way")) from None
@@ -92,7 +92,7 @@ def _direct(shape: GroupShape) -> Cost:
     return Cost(rounds=min(1, n - 1), buffers=(n - 1) / n)
 
 
-_COSTS: Mapping[tuple[str, Operation], Callable[[GroupShape], Cost]] = {
+COSTS: Mapping[tuple[str, Operation], Callable[[GroupShape], Cost]] = {
     ("ring", Operation.ALL_REDUCE): _ring(2),
     ("ring", Operation.REDUCE_SCATTER): _ring(1),
     ("ring", Operation.ALL_GATHER): _ring(1),
