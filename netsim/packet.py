@@ -18,6 +18,7 @@ from foundation.units import format_duration
 from netsim import _engine
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
+from netsim.deadlock import find_deadlock
 from netsim.lowering.inputs import EngineInputs, lower
 from netsim.lowering.probes import MAX_SAMPLES
 from netsim.memory import require_memory
@@ -135,4 +136,5 @@ def _record(
         },
         configuration=asdict(config),
     )
-    return RunRecord(kind="sim run", run=run, tables=all_tables, findings=findings(network, all_tables, run, config))
+    all_findings = findings(network, all_tables, run, config, find_deadlock(simulation))
+    return RunRecord(kind="sim run", run=run, tables=all_tables, findings=all_findings)

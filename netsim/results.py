@@ -7,9 +7,11 @@ import numpy as np
 
 from foundation.records import Columns, Confidence, Finding, Severity
 from foundation.traces import TrafficTrace
+from foundation.units import format_bytes
 from netsim import _engine
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import REORDERING_MODES
+from netsim.deadlock import Deadlock
 from topology.files import fabric_table
 from topology.network import Network
 
@@ -39,18 +41,42 @@ def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulati
 
 
 def findings(
-    network: Network, all_tables: dict[str, Columns], run: Mapping[str, Any], config: PacketConfig
+    network: Network,
+    all_tables: dict[str, Columns],
+    run: Mapping[str, Any],
+    config: PacketConfig,
+    deadlock: Deadlock | None,
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with a run: transfers that never finished, packets dropped or out of order.
+    """Return what is wrong with a run: transfers that never finished, a deadlock, packets dropped or out of order.
 
     `run` is the record's, with `outcome` and `packets`.
     """
     found = [
+        _deadlocked(network, deadlock),
         _unfinished(all_tables["transfers"], run["outcome"]),
         _dropped(network, all_tables["ports"]),
         _reordered(all_tables["transfers"], run["packets"]["data_out_of_order"], config),
     ]
     return tuple(finding for finding in found if finding)
+
+
+def _deadlocked(network: Network, deadlock: Deadlock | None) -> Finding | None:
+    if deadlock is None:
+        return None
+    shown = "; ".join(network.fabric.link_label(port) for port in deadlock.ring[:MAX_NAMED])
+    others, behind = len(deadlock.ring) - MAX_NAMED, len(deadlock.ports) - len(deadlock.ring)
+    return Finding(
+        id="netsim.pfc-deadlock",
+        severity=Severity.ERROR,
+        entity=shown + (f"; and {others} more" if others > 0 else ""),
+        expected="no ring of paused ports, each waiting for the next",
+        actual=(
+            f"a ring of {len(deadlock.ring)} ports that are never resumed, and {behind} more that wait for it;"
+            f" they hold {format_bytes(deadlock.held_bytes)}"
+        ),
+        next_step="give no path that turns up again after it went down, or let switches drop what blocks",
+        confidence=Confidence.PREDICTED,
+    )
 
 
 def _unfinished(transfers: Columns, outcome: str) -> Finding | None:

@@ -52,7 +52,7 @@ def make_incast(spec: IncastSpec, fabric: Fabric, seed: int) -> tuple[QueuePairs
         _refuse("incast.senders", f"{spec.senders} senders", f"1 to {fabric.num_nics - 1}, the fabric's other NICs")
     others = np.delete(np.arange(fabric.num_nics), spec.receiver)
     source_N = others[: spec.senders]
-    return _one_message_each(source_N, np.full(spec.senders, spec.receiver), spec.message_bytes)
+    return one_message_each(source_N, np.full(spec.senders, spec.receiver), spec.message_bytes)
 
 
 def make_permutation(spec: PermutationSpec, fabric: Fabric, seed: int) -> tuple[QueuePairs, TrafficTrace]:
@@ -63,18 +63,13 @@ def make_permutation(spec: PermutationSpec, fabric: Fabric, seed: int) -> tuple[
     ring_N = stream(seed, "netsim", "permutation").permutation(num_nics)
     destination_N = np.empty(num_nics, np.int64)
     destination_N[ring_N] = np.roll(ring_N, -1)
-    return _one_message_each(np.arange(num_nics), destination_N, spec.message_bytes)
+    return one_message_each(np.arange(num_nics), destination_N, spec.message_bytes)
 
 
-WORKLOADS: Mapping[str, Workload] = {
-    "incast": Workload(spec=IncastSpec, make=make_incast, summary="many NICs send to one"),
-    "permutation": Workload(spec=PermutationSpec, make=make_permutation, summary="every NIC sends to one other"),
-}
-
-
-def _one_message_each(
+def one_message_each(
     source_N: IntColumn, destination_N: IntColumn, message_bytes: int
 ) -> tuple[QueuePairs, TrafficTrace]:
+    """Return a queue pair for each row of source and destination NIC, and one message on it at time 0."""
     if message_bytes < 0:
         _refuse("message", f"{message_bytes} B", "0 B or more")
     num_rows = len(source_N)
@@ -91,6 +86,12 @@ def _one_message_each(
         dependencies=Dependencies.none(num_rows),
     )
     return make_queue_pairs(source_N, destination_N), traffic
+
+
+WORKLOADS: Mapping[str, Workload] = {
+    "incast": Workload(spec=IncastSpec, make=make_incast, summary="many NICs send to one"),
+    "permutation": Workload(spec=PermutationSpec, make=make_permutation, summary="every NIC sends to one other"),
+}
 
 
 def _refuse(where: str, found: str, allowed: str) -> None:

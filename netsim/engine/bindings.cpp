@@ -10,6 +10,7 @@
 #include <string>
 
 #include "simulation.hpp"
+#include "waiting.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -165,6 +166,28 @@ Columns sample_columns(const Simulation& simulation) {
     };
 }
 
+Columns waiting_columns(Simulation& simulation) {
+    const auto bytes = waiting_bytes(simulation);
+    const std::vector rows(bytes.begin(), bytes.end());
+    return {
+        {"ingress", column(rows, [](const auto& row) { return row.first.first; })},
+        {"port", column(rows, [](const auto& row) { return row.first.second; })},
+        {"bytes", column(rows, [](const auto& row) { return row.second; })},
+    };
+}
+
+Columns hold_columns(const Simulation& simulation) {
+    std::vector<std::uint32_t> rows;
+    for (std::uint32_t port = 0; port < simulation.ports.size(); port++) {
+        if (is_held(simulation.ports[port])) rows.push_back(port);
+    }
+    return {
+        {"port", column(rows, [](std::uint32_t port) { return port; })},
+        {"resume_below_bytes",
+         column(rows, [&](std::uint32_t port) { return simulation.ledgers[port].resume_below_bytes; })},
+    };
+}
+
 std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation) {
     const PacketCounts &data = simulation.data_packets, &control = simulation.control_packets;
     return {
@@ -289,5 +312,7 @@ NB_MODULE(_engine, module) {
         .def("transfer_columns", &transfer_columns)
         .def("port_columns", &port_columns)
         .def("sample_columns", &sample_columns)
+        .def("waiting_columns", &waiting_columns)
+        .def("hold_columns", &hold_columns)
         .def("flow_records", &flow_records, "flow_bytes"_a);
 }

@@ -89,6 +89,7 @@ void Engine<is_full>::on_clock(ClockEvent event) {
     }
     take_samples();
     if (samples.size() + probed_ports.size() > settings.max_samples) return;
+    if (queue.size() == 0) return;  // nothing is left that a sample could tell of
     queue.push(now_ps + settings.probe_interval_ps, identify(EventKind::Clock, PROBE));
 }
 
