@@ -1,9 +1,9 @@
 """What the packet engine claims: closed forms, bounds that nothing may beat, losslessness. One subject a file."""
 
 from foundation.cases import Case
-from netsim.conformance import bounds, closed_forms, deadlock, pfc
+from netsim.conformance import bounds, closed_forms, deadlock, path_choice, pfc
 
-SUBJECTS = (closed_forms, bounds, pfc, deadlock)
+SUBJECTS = (closed_forms, bounds, pfc, path_choice, deadlock)
 
 
 def cases() -> tuple[Case, ...]:
