@@ -12,12 +12,19 @@ from fabrictune.scenario.simulating import simulate
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
-@pytest.mark.parametrize("name", ["incast", "permutation", "allreduce"])
+@pytest.mark.parametrize("name", ["incast", "permutation", "allreduce", "simai-128"])
 def test_a_bundled_scenario_meets_its_own_expectations(name: str) -> None:
     """Each asks a question with its bounds; none is broken, and every one would be noticed."""
     scenario = load_scenario(SCENARIOS / f"{name}.yaml")
     assert scenario.expect
     assert simulate(scenario).findings == ()
+
+
+def test_spraying_is_warned_of_what_go_back_n_makes_of_it() -> None:
+    """Its expectations hold, and the one finding is about order."""
+    assert [finding.id for finding in simulate(load_scenario(SCENARIOS / "spraying.yaml")).findings] == [
+        "netsim.reordered-packets"
+    ]
 
 
 @pytest.mark.parametrize("overhead_bytes", [82, 0])
