@@ -19,6 +19,7 @@ from typing import Literal
 
 from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
 
+MAX_QUEUE_LEVELS = 2**30
 REORDERING_MODES = ("spray", "flowlet", "adaptive")
 
 
@@ -34,7 +35,9 @@ class PathChoiceConfig:
     flowlet_port: Literal["random", "least-queue"] = setting("random", "flowlet: which port a new one takes")
     ties: Literal["random", "first"] = setting("random", "least queue: which of equally short queues")
     queue_step_bytes: int = setting(1, "least queue: queues within one step of this count as equally short")
-    queue_levels: int = setting(2**30, "least queue: how many steps are told apart; longer queues count as the last")
+    queue_levels: int | None = setting(
+        None, "least queue: how many steps are told apart, longer queues counting as the last; by default all"
+    )
     weights: Literal["rate", "links"] = setting(
         "rate", "weighted: by the port's rate, or by the number of links with which the next switch leads on"
     )
@@ -47,5 +50,5 @@ class PathChoiceConfig:
         require(is_gap, "path_choice.gap", f"{self.gap_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
         is_step = 1 <= self.queue_step_bytes <= MAX_BUFFER_BYTES
         require(is_step, "path_choice.queue_step", f"{self.queue_step_bytes} B", f"1 to {MAX_BUFFER_BYTES} B")
-        is_level = 2 <= self.queue_levels <= 2**30
-        require(is_level, "path_choice.queue_levels", f"{self.queue_levels}", "2 to 2**30")
+        is_level = self.queue_levels is None or 2 <= self.queue_levels <= MAX_QUEUE_LEVELS
+        require(is_level, "path_choice.queue_levels", f"{self.queue_levels}", f"2 to {MAX_QUEUE_LEVELS}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.seeds import stream_key
-from netsim.config.path_choice import PathChoiceConfig
+from netsim.config.path_choice import MAX_QUEUE_LEVELS, PathChoiceConfig
 from netsim.lowering.limits import PATH_END
 from topology.network import NO_PORT, Network
 from topology.next_hops import next_hops
@@ -41,7 +41,7 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
         "path_rule": ("hash", "random", "round-robin", "least-queue", "weighted").index(rules[config.mode]),
         "flowlet_gap_ps": config.gap_ns * 1000 if config.mode == "flowlet" else 0,
         "queue_step_bytes": config.queue_step_bytes,
-        "queue_levels": config.queue_levels,
+        "queue_levels": config.queue_levels or MAX_QUEUE_LEVELS,
         "is_tie_random": config.ties == "random",
         "control_has_choice": config.acknowledgements == "same",
         "path_choice_key": stream_key(seed, "netsim", "path choice") % 2**64,
