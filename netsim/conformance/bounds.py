@@ -33,7 +33,6 @@ def cases() -> tuple[Case, ...]:
             low=bound_us,
             high=limit_us,
             run=run,
-            trust="B",
         )
 
     def incast(senders: int, message_bytes: int, limit_us: int, *, radix: int) -> Case:

@@ -18,7 +18,7 @@ from topology.network import NO_PORT, Network, RoutingEpoch
 NUM_SWITCHES = 3
 LINK_RATE_BPS = 100 * GBPS
 _CONFIG = PacketConfig(pfc=PfcConfig(xoff_bytes=20 * FULL_FRAME_BYTES, xon_bytes=10 * FULL_FRAME_BYTES))
-_HU = "Hu et al., HotNets 2016, figure 1: {}"
+_HU = "Hu et al., HotNets 2016: {}"
 
 
 def cases() -> tuple[Case, ...]:
