@@ -2,7 +2,8 @@
 
 Every request becomes two rows that move nothing: *ready*, which waits for the requests it depends on and then for the
 work before it, and *done*, which waits for every message to and from its rank. Between them lie the messages of its
-collective; one leaves when both its ends are ready and what it passes on has arrived.
+collective; one leaves when both its ends are ready and what it passes on has arrived. A message between two ranks needs
+its sender alone, since the receiver has a buffer for it.
 
 The rows of one schedule are laid out once and repeated for every collective that follows it, so that the cost of a
 large job is that of filling arrays.
@@ -18,7 +19,7 @@ import numpy as np
 from collectives.matching import Batch
 from collectives.plans import Plan
 from collectives.schedule import Schedule
-from foundation.traces import CommTrace, Dependencies, IntColumn
+from foundation.traces import CommTrace, Dependencies, IntColumn, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +76,7 @@ def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntC
     receiver_of_row = np.concatenate([schedule.receiver_M, member])
     bytes_CM = schedule.bytes_M(batch.bytes_C)
     channel_of_row = np.concatenate([schedule.channel_M, np.zeros_like(member)])
-    template = _wait_template(schedule)
+    template = _wait_template(schedule, is_buffered=batch.operation == Operation.SEND)
     row_of_node = np.concatenate([batch.request_Cn, block[:, : len(schedule)]], axis=1)
     num_waits = np.tile(np.diff(template.offset_N1), len(block))
     return Messages(
@@ -92,10 +93,11 @@ def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntC
     )
 
 
-def _wait_template(schedule: Schedule) -> Dependencies:
+def _wait_template(schedule: Schedule, *, is_buffered: bool) -> Dependencies:
     """Return what each of M messages and n done rows waits for, by node: n ready rows, then M messages.
 
-    A message that passes something on need not wait for its sender: what it passes on has already done so.
+    A message that passes something on need not wait for its sender: what it passes on has already done so. Where the
+    receiver is buffered it need not wait for that either.
     """
     num_messages, num_members = len(schedule), schedule.num_members
     message, member = np.arange(num_messages), np.arange(num_members)
@@ -108,7 +110,7 @@ def _wait_template(schedule: Schedule) -> Dependencies:
         for columns in zip(
             (np.repeat(message, waits_M), num_members + schedule.dependencies.row_D),
             (begins, schedule.sender_M[begins]),
-            (message, schedule.receiver_M),
+            (message[:0], schedule.receiver_M[:0]) if is_buffered else (message, schedule.receiver_M),
             (num_messages + schedule.sender_M, num_members + message),
             (num_messages + schedule.receiver_M[ends], num_members + ends),
             (num_messages + member, member),

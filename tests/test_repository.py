@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
-MODULE_OF = {"pyyaml": "yaml"}  # where the distribution's name is not its module's
+MODULE_OF = {"pyyaml": "yaml", "protobuf": "google"}  # where the distribution's name is not its module's
 INDIRECT = {"llvmlite": "numba", "markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from collectives.expansion import expand
 from collectives.jobs import collective_step
 from collectives.loads import expand_to_flows
+from collectives.traces.formats import TRACE_FORMATS, read_trace
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
 from foundation.errors import InputError, Mistake, TraceError, choose
@@ -63,7 +64,7 @@ class CollectiveSpec(JobSpec):
 class CommTraceSpec(JobSpec):
     """What a job asked for, from a file."""
 
-    file: Path = field(metadata={"help": "communication trace (Parquet)"})
+    file: Path = field(metadata={"help": f"communication trace, or a folder of them: {', '.join(TRACE_FORMATS)}"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,7 @@ def _trace_of_collective(spec: CollectiveSpec) -> CommTrace:
 
 
 def _trace_of_file(spec: CommTraceSpec) -> CommTrace:
-    return CommTrace.read(spec.file)
+    return read_trace([spec.file], num_ranks=spec.layout.world_size)
 
 
 def _of_requests(spec: type[JobSpec], trace_of: Callable[[Any], CommTrace], summary: str) -> Workload:

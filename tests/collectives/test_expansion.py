@@ -229,6 +229,18 @@ def test_sends_meet_receives() -> None:
     assert traffic.bytes_N[traffic.medium_N == Medium.FABRIC].tolist() == [100, 100]
 
 
+def test_both_may_send_before_they_receive() -> None:
+    """A message needs its sender alone: two ranks that first send and then receive do not wait for one another."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    trace = two_requests(second_waits=True)
+    trace.operation_N[:] = [Operation.SEND, Operation.SEND, Operation.RECEIVE, Operation.RECEIVE]
+    trace.peer_N[:] = [1, 0, 1, 0]
+    _, traffic = expand(trace, placement, fabric, ExpansionSpec())
+    messages = np.flatnonzero(traffic.medium_N == Medium.FABRIC)
+    assert [traffic.dependencies.of(row).tolist() for row in messages.tolist()] == [[0], [1]]
+
+
 def test_a_send_without_receive_is_named() -> None:
     """Rank 1 would wait for ever."""
     fabric = star(2)

@@ -1,0 +1,313 @@
+"""Chakra execution traces: a graph of compute and communication nodes for each rank, `NAME.RANK.et`.
+
+Reading keeps the communication: a request for each send, receive and collective, which waits for the communication
+before it on every way through the graph, and for the longest work between. Sizes are taken as they stand (`comm_size`,
+signed or not). Groups are those of `comm_group.json` beside the files, where a node's `pg_name` names one, and all
+ranks elsewhere. Writing gives every request a node, work in microseconds (whole picoseconds stand in an attribute of
+their own, so that reading restores them), and the groups as such a file.
+
+Source: mlcommons/chakra, schema/protobuf/et_def.proto; ASTRA-sim's use of attributes and of comm_group.json.
+Left out: the use of one processor by two compute nodes at once, memory and storage nodes; operations that a CommTrace
+does not have (reduce, gather, scatter).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from collectives.traces.building import PS_PER_US, Request, build_trace
+from collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
+from foundation.documents import load_json
+from foundation.errors import Mistake, TraceError
+from foundation.traces import UNKNOWN, CommTrace, Operation
+
+SCHEMA = "1.0.2-chakra.0.0.4"
+GROUPS_FILE = "comm_group.json"
+MAX_FILE_BYTES = 2**30
+MAX_GROUPS_BYTES = 2**26
+MAX_NODES = 5_000_000
+_RANK = re.compile(r"\.(\d{1,7})\.et$")
+_OPERATIONS = {
+    CollectiveType.ALL_REDUCE: Operation.ALL_REDUCE,
+    CollectiveType.ALL_GATHER: Operation.ALL_GATHER,
+    CollectiveType.BROADCAST: Operation.BROADCAST,
+    CollectiveType.ALL_TO_ALL: Operation.ALL_TO_ALL,
+    CollectiveType.REDUCE_SCATTER: Operation.REDUCE_SCATTER,
+    CollectiveType.REDUCE_SCATTER_BLOCK: Operation.REDUCE_SCATTER,
+    CollectiveType.BARRIER: Operation.BARRIER,
+}
+_TYPES = {operation: kind for kind, operation in reversed(_OPERATIONS.items())}
+_EXACT = "compute_ps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """A node as far as it matters: what it asks for, or how long it works."""
+
+    place: str
+    waits: tuple[int, ...]  # ids
+    duration_ps: int
+    request: Request | None  # without its waits; None for work
+
+
+def is_chakra(path: Path) -> bool:
+    """Return whether the file is a trace by its name."""
+    return path.suffix == ".et"
+
+
+def read_chakra(paths: Sequence[Path]) -> CommTrace:
+    """Return the trace of one file a rank; raises TraceError with file and node."""
+    files = {_rank_of(path): path for path in sorted(paths)}
+    if len(files) != len(paths):
+        raise TraceError(Mistake(where=str(paths[0].parent), found="two files of one rank", allowed="NAME.RANK.et"))
+    everyone = tuple(sorted(files))
+    groups = _read_groups(paths[0].parent / GROUPS_FILE)
+    requests: list[Request] = []
+    for rank in everyone:
+        requests += _in_order(_read_steps(files[rank], rank, everyone, groups), first_row=len(requests))
+    return build_trace(requests)
+
+
+def write_chakra(trace: CommTrace, folder: Path, name: str) -> list[Path]:
+    """Write one file a rank and the groups; return the files. Raises TraceError for waits across ranks."""
+    waiting_rank = trace.rank_N.repeat(trace.dependencies.offset_N1[1:] - trace.dependencies.offset_N1[:-1])
+    if (trace.rank_N[trace.dependencies.row_D] != waiting_rank).any():
+        found = "a request that waits for another rank's"
+        raise TraceError(Mistake(where="communication trace", found=found, allowed="waits within a rank"))
+    folder.mkdir(parents=True, exist_ok=True)
+    groups = {str(number): list(ranks) for number, ranks in enumerate(trace.groups)}
+    (folder / GROUPS_FILE).write_text(json.dumps(groups, separators=(",", ":")) + "\n")
+    paths = []
+    for rank in sorted(set(trace.rank_N.tolist())):
+        paths.append(folder / f"{name}.{rank}.et")
+        with paths[-1].open("wb") as file:
+            for message in (_metadata(), *_nodes(trace, rank)):
+                body = message.SerializeToString(deterministic=True)
+                file.write(_varint(len(body)) + body)
+    return paths
+
+
+def _rank_of(path: Path) -> int:
+    match = _RANK.search(path.name)
+    if not match:
+        raise TraceError(Mistake(where=str(path), found="no rank in the name", allowed="NAME.RANK.et"))
+    return int(match[1])
+
+
+def _read_groups(path: Path) -> Mapping[str, tuple[int, ...]]:
+    if not path.is_file():
+        return {}
+    document = load_json(path, max_bytes=MAX_GROUPS_BYTES)
+    tree = document.tree
+    is_right = isinstance(tree, dict) and all(
+        isinstance(ranks, list) and ranks and all(type(rank) is int and rank >= 0 for rank in ranks)
+        for ranks in tree.values()
+    )
+    if not is_right:
+        raise TraceError(Mistake(where=str(path), found="not groups", allowed='{"0": [0, 1, 2], ...}'))
+    return {str(name): tuple(ranks) for name, ranks in tree.items()}
+
+
+def _messages(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the place in the file and the bytes of each length-delimited message."""
+    size = path.stat().st_size
+    if size > MAX_FILE_BYTES:
+        raise TraceError(Mistake(where=str(path), found=f"{size} B", allowed=f"up to {MAX_FILE_BYTES} B"))
+    data = path.read_bytes()
+    at = 0
+    while at < len(data):
+        start, length, shift = at, 0, 0
+        while True:
+            if at == len(data) or shift > 28:
+                raise TraceError(Mistake(where=f"{path}, byte {start}", found="no length of a message"))
+            byte = data[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        if at + length > len(data):
+            raise TraceError(Mistake(where=f"{path}, byte {start}", found="a message that is cut off"))
+        yield start, data[at : at + length]
+        at += length
+
+
+def _read_steps(
+    path: Path, rank: int, everyone: tuple[int, ...], groups: Mapping[str, tuple[int, ...]]
+) -> dict[int, _Step]:
+    steps: dict[int, _Step] = {}
+    messages = _messages(path)
+    if next(messages, None) is None:
+        raise TraceError(Mistake(where=str(path), found="an empty file"))
+    for at, body in messages:
+        node = Node()
+        try:
+            node.ParseFromString(body)
+        except DecodeError:
+            raise TraceError(Mistake(where=f"{path}, byte {at}", found="not a node of a Chakra trace")) from None
+        where = f"{path}, node {node.id}"
+        if node.id in steps or len(steps) == MAX_NODES:
+            found = "a node of the same id before" if node.id in steps else f"more than {MAX_NODES} nodes"
+            raise TraceError(Mistake(where=where, found=found))
+        steps[node.id] = _step(node, where, rank, everyone, groups)
+    return steps
+
+
+def _step(node: Any, where: str, rank: int, everyone: tuple[int, ...], groups: Mapping[str, tuple[int, ...]]) -> _Step:
+    attributes = {
+        attribute.name: getattr(attribute, kind) for attribute in node.attr if (kind := attribute.WhichOneof("value"))
+    }
+    waits = tuple(dict.fromkeys([*node.data_deps, *node.ctrl_deps]))
+    request, duration_ps = None, 0
+    if node.type in (NodeType.SEND, NodeType.RECEIVE):
+        is_send = node.type == NodeType.SEND
+        peer = _number(attributes, "comm_dst" if is_send else "comm_src", where)
+        request = Request(
+            rank=rank,
+            operation=Operation.SEND if is_send else Operation.RECEIVE,
+            group=tuple(sorted({*everyone, rank, peer})),
+            num_bytes=_number(attributes, "comm_size", where),
+            peer=peer,
+            tag=node.name,
+        )
+    elif node.type == NodeType.COLLECTIVE:
+        request = _collective(attributes, where, rank, everyone, groups, node.name)
+    else:
+        exact = attributes.get(_EXACT)
+        duration_ps = exact if isinstance(exact, int) and exact >= 0 else node.duration_micros * PS_PER_US
+    return _Step(place=where, waits=waits, duration_ps=duration_ps, request=request)
+
+
+def _collective(
+    attributes: Mapping[str, Any],
+    where: str,
+    rank: int,
+    everyone: tuple[int, ...],
+    groups: Mapping[str, tuple[int, ...]],
+    name: str,
+) -> Request:
+    kind = _number(attributes, "comm_type", where)
+    operation = _OPERATIONS.get(kind)  # type: ignore[call-overload]
+    if operation is None:
+        allowed = ", ".join(f"{one.value} ({one.name.lower()})" for one in _OPERATIONS)
+        raise TraceError(Mistake(where=where, found=f"collective type {kind}", allowed=allowed))
+    group = groups.get(str(attributes.get("pg_name", "")), everyone)
+    if rank not in group:
+        raise TraceError(Mistake(where=where, found=f"group {attributes['pg_name']!r}, which rank {rank} is not in"))
+    return Request(
+        rank=rank,
+        operation=operation,
+        group=group,
+        num_bytes=0 if operation == Operation.BARRIER else _number(attributes, "comm_size", where),
+        peer=int(attributes.get("root", group[0])) if operation == Operation.BROADCAST else UNKNOWN,
+        tag=name,
+    )
+
+
+def _number(attributes: Mapping[str, Any], name: str, where: str) -> int:
+    value = attributes.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        found = "none" if value is None else repr(value)
+        raise TraceError(Mistake(where=f"{where}, {name}", found=found, allowed="a whole number, not negative"))
+    return value
+
+
+def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[Request]:
+    """Return a rank's requests so that each comes after what it waits for, ties by id."""
+    requests: list[Request] = []
+    rows: dict[int, int] = {}
+    # What has been communicated before a node ends, and the longest work since.
+    before: dict[int, tuple[frozenset[int], int]] = {}
+    for number in _sorted_by_dependency(steps):
+        step = steps[number]
+        waits = frozenset().union(*(before[one][0] for one in step.waits))
+        worked_ps = max((before[one][1] for one in step.waits), default=0)
+        if step.request is None:
+            before[number] = waits, worked_ps + step.duration_ps
+            continue
+        rows[number] = first_row + len(requests)
+        requests.append(
+            Request(**{**vars(step.request), "compute_before_ps": worked_ps, "waits": tuple(sorted(waits))})
+        )
+        before[number] = frozenset([rows[number]]), 0
+    return requests
+
+
+def _sorted_by_dependency(steps: Mapping[int, _Step]) -> list[int]:
+    """Return ids so that each follows those it waits for; raises TraceError for one missing, and for a circle."""
+    followers: dict[int, list[int]] = {}
+    missing: dict[int, int] = {}
+    for number, step in steps.items():
+        for one in step.waits:
+            if one not in steps:
+                raise TraceError(Mistake(where=step.place, found=f"a wait for node {one}, which there is not"))
+            followers.setdefault(one, []).append(number)
+        missing[number] = len(step.waits)
+    ready = sorted((number for number, count in missing.items() if not count), reverse=True)
+    order = []
+    while ready:
+        number = ready.pop()
+        order.append(number)
+        freed = []
+        for follower in followers.get(number, ()):
+            missing[follower] -= 1
+            if not missing[follower]:
+                freed.append(follower)
+        ready += sorted(freed, reverse=True)
+    if len(order) < len(steps):
+        first = next(number for number, count in missing.items() if count)
+        raise TraceError(Mistake(where=steps[first].place, found="a node that waits for itself, through others"))
+    return order
+
+
+def _metadata() -> Any:
+    metadata = GlobalMetadata(version=SCHEMA)
+    metadata.attr.add(name="schema", string_val=SCHEMA)
+    return metadata
+
+
+def _nodes(trace: CommTrace, rank: int) -> Iterator[Any]:
+    """Yield a rank's nodes: 2 i is the work before request i of the whole trace, 2 i + 1 the request."""
+    for row in (trace.rank_N == rank).nonzero()[0].tolist():
+        waits = [2 * one + 1 for one in trace.dependencies.of(row).tolist()]
+        if compute_ps := int(trace.compute_before_ps_N[row]):
+            work = Node(id=2 * row, name="compute", type=NodeType.COMPUTE, data_deps=waits)
+            work.duration_micros = -(-compute_ps // PS_PER_US)
+            work.attr.add(name=_EXACT, int64_val=compute_ps)
+            yield work
+            waits = [2 * row]
+        yield _request_node(trace, row, waits)
+
+
+def _request_node(trace: CommTrace, row: int, waits: list[int]) -> Any:
+    operation = Operation(trace.operation_N[row])
+    node = Node(id=2 * row + 1, name=trace.tag_N[row], data_deps=waits)
+    node.attr.add(name="comm_size", int64_val=int(trace.bytes_N[row]))
+    node.attr.add(name="is_cpu_op", bool_val=False)
+    if operation in (Operation.SEND, Operation.RECEIVE):
+        node.type = NodeType.SEND if operation == Operation.SEND else NodeType.RECEIVE
+        ends = (int(trace.rank_N[row]), int(trace.peer_N[row]))
+        source, destination = ends if operation == Operation.SEND else ends[::-1]
+        node.attr.add(name="comm_src", int32_val=source)
+        node.attr.add(name="comm_dst", int32_val=destination)
+        return node
+    node.type = NodeType.COLLECTIVE
+    node.attr.add(name="comm_type", int64_val=_TYPES[operation])
+    node.attr.add(name="pg_name", string_val=str(int(trace.group_N[row])))
+    if operation == Operation.BROADCAST:
+        node.attr.add(name="root", int32_val=int(trace.peer_N[row]))
+    return node
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,85 @@
+"""The formats that communication traces can be read from, told from the files themselves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from collectives.traces.aicb import is_aicb, read_aicb
+from collectives.traces.chakra import is_chakra, read_chakra
+from collectives.traces.kineto import is_kineto, read_kineto
+from foundation.errors import Mistake, TraceError
+from foundation.traces import CommTrace
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceFormat:
+    """A format that can be read."""
+
+    summary: str
+    recognises: Callable[[Path], bool]
+    read: Callable[[Sequence[Path], int | None], CommTrace]  # files, and the number of ranks wanted
+
+
+def _the_only(paths: Sequence[Path]) -> Path:
+    if len(paths) != 1:
+        raise TraceError(Mistake(where=str(paths[1]), found="a second file", allowed="one file of this format"))
+    return paths[0]
+
+
+TRACE_FORMATS: Mapping[str, TraceFormat] = {  # the first that recognises every file reads them
+    "fabrictune": TraceFormat(
+        summary="the project's own Parquet file",
+        recognises=lambda path: path.suffix == ".parquet",
+        read=lambda paths, num_ranks: CommTrace.read(_the_only(paths)),
+    ),
+    "chakra": TraceFormat(
+        summary="Chakra execution traces, NAME.RANK.et",
+        recognises=is_chakra,
+        read=lambda paths, num_ranks: read_chakra(paths),
+    ),
+    "kineto": TraceFormat(
+        summary="PyTorch profiler traces (*.json, *.json.gz), one a rank or some",
+        recognises=is_kineto,
+        read=lambda paths, num_ranks: read_kineto(paths),
+    ),
+    "aicb": TraceFormat(
+        summary="AICB and SimAI workload text",
+        recognises=is_aicb,
+        read=lambda paths, num_ranks: read_aicb(_the_only(paths), num_ranks=num_ranks),
+    ),
+}
+
+
+def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None) -> CommTrace:
+    """Return the trace that the files hold, in whichever format; a folder stands for its traces. Raises TraceError.
+
+    `num_ranks` is heeded by formats that write one rank for all.
+    """
+    files = [file for path in paths for file in _traces_at(path)]
+    missing = [path for path in files if not path.is_file()]
+    if missing or not files:
+        where = missing[0] if missing else paths[0] if paths else Path("trace")
+        raise TraceError(
+            Mistake(where=str(where), found="no such file, or no traces in it", next_step="check the path")
+        )
+    for one in TRACE_FORMATS.values():
+        if all(one.recognises(path) for path in files):
+            return one.read(files, num_ranks)
+    raise TraceError(
+        Mistake(
+            where=", ".join(map(str, files[:3])),
+            found="a format that is not known",
+            allowed="; ".join(f"{name}: {one.summary}" for name, one in TRACE_FORMATS.items()),
+        )
+    )
+
+
+def _traces_at(path: Path) -> list[Path]:
+    """Return the files of a folder that some format recognises, or the path itself."""
+    if not path.is_dir():
+        return [path]
+    return sorted(
+        file
+        for file in path.iterdir()
+        if file.is_file() and any(one.recognises(file) for one in TRACE_FORMATS.values())
+    )

@@ -1,0 +1,105 @@
+"""`fabrictune trace`: read communication traces that others wrote, and write ours for others."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabrictune.cli.groups import Group
+from fabrictune.cli.options import json_option
+from fabrictune.cli.output import print_json, print_lines, print_table
+
+if TYPE_CHECKING:
+    from foundation.traces import CommTrace
+
+trace = Group(name="trace", help="Import, show and export communication traces.")
+
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+ranks_option = click.option(
+    "--ranks", type=click.IntRange(1, 2**20), metavar="N", help="How many ranks, of a file that writes one for all."
+)
+
+
+@trace.command()
+@files_argument
+@ranks_option
+@json_option
+def show(files: tuple[Path, ...], ranks: int | None, as_json: bool) -> None:
+    """Say what a trace asks for: requests and bytes by operation.
+
+    \b
+    Formats: fabrictune (Parquet), chakra (NAME.RANK.et), kineto (profiler JSON), aicb (workload text)
+
+    \b
+    Example:
+      fabrictune trace show profile.json.gz
+    """
+    from collectives.traces.formats import read_trace
+
+    _show(read_trace(files, num_ranks=ranks), as_json=as_json)
+
+
+@trace.command("import")
+@files_argument
+@ranks_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A .parquet file.")
+@json_option
+def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json: bool) -> None:
+    """Read a trace in any known format and save it as this project's Parquet, which scenarios and engines take.
+
+    \b
+    Example:
+      fabrictune trace import workload.txt --ranks 64 --out step.parquet
+    """
+    from collectives.traces.formats import read_trace
+
+    requests = read_trace(files, num_ranks=ranks)
+    requests.write(out)
+    _show(requests, as_json=as_json)
+
+
+@trace.command()
+@files_argument
+@ranks_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Where the files go.")
+@click.option("--name", default="trace", metavar="NAME", show_default=True, help="What they are called.")
+@json_option
+def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_json: bool) -> None:
+    """Write a trace as Chakra execution traces, one file a rank, with their groups.
+
+    \b
+    Example:
+      fabrictune trace export step.parquet --out chakra/
+    """
+    from collectives.traces.chakra import write_chakra
+    from collectives.traces.formats import read_trace
+
+    written = write_chakra(read_trace(files, num_ranks=ranks), out, name)
+    if as_json:
+        print_json({"files": [str(path) for path in written]})
+    else:
+        print_lines([f"{len(written)} files in {out}"])
+
+
+def _show(requests: "CommTrace", *, as_json: bool) -> None:
+    """Print the requests and bytes of each operation."""
+    import numpy as np
+
+    from foundation.traces import Operation
+    from foundation.units import format_bytes
+
+    rows = [
+        (Operation(one).name.lower(), int((requests.operation_N == one).sum()), int(total))
+        for one in np.unique(requests.operation_N)
+        if (total := requests.bytes_N[requests.operation_N == one].sum()) >= 0
+    ]
+    num_ranks = len(np.unique(requests.rank_N))
+    if as_json:
+        operations = {name: {"requests": count, "bytes": total} for name, count, total in rows}
+        print_json({"ranks": num_ranks, "groups": len(requests.groups), "operations": operations})
+        return
+    print_lines([f"{len(requests)} requests of {num_ranks} ranks in {len(requests.groups)} groups"])
+    print_table(
+        ["operation", "requests", "bytes, all ranks"],
+        [(name, str(count), format_bytes(total)) for name, count, total in rows],
+    )

@@ -1,0 +1,94 @@
+"""Chakra traces: what is written is read again, graphs become waits and work, and damage is named."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from collectives.traces.chakra import GROUPS_FILE, read_chakra, write_chakra
+from collectives.traces.chakra_schema import GlobalMetadata, Node, NodeType
+from foundation.errors import TraceError
+from foundation.traces import CommTrace, Operation
+
+
+def save(path: Path, *nodes: object) -> Path:
+    """Write nodes after the metadata, each with its length before it (below 128 bytes)."""
+    bodies = [message.SerializeToString() for message in (GlobalMetadata(version="0.0.4"), *nodes)]
+    path.write_bytes(b"".join(bytes([len(body)]) + body for body in bodies))
+    return path
+
+
+def collective(number: int, *waits: int, kind: int = 0, size: int = 100) -> object:
+    node = Node(id=number, type=NodeType.COLLECTIVE, data_deps=waits)
+    node.attr.add(name="comm_type", int64_val=kind)
+    node.attr.add(name="comm_size", uint64_val=size)  # as some converters have it
+    return node
+
+
+def work(number: int, micros: int, *waits: int) -> object:
+    return Node(id=number, type=NodeType.COMPUTE, duration_micros=micros, ctrl_deps=waits)
+
+
+def test_what_is_written_is_read_again(both: CommTrace, tmp_path: Path) -> None:
+    """Every column that a request has, to the picosecond; one file a rank and the groups beside them."""
+    paths = write_chakra(both, tmp_path, "step")
+    assert [path.name for path in paths] == ["step.0.et", "step.1.et"]
+    assert json.loads((tmp_path / GROUPS_FILE).read_text()) == {"0": [0, 1]}
+    again = read_chakra(paths)
+    for name, column in vars(both).items():
+        if isinstance(column, np.ndarray):
+            assert np.array_equal(column, getattr(again, name)), name
+    assert (again.groups, again.tag_N) == (both.groups, both.tag_N)
+    assert np.array_equal(again.dependencies.row_D, both.dependencies.row_D)
+
+
+def test_the_longest_work_on_the_way_counts(tmp_path: Path) -> None:
+    """Node 5 waits for 1 through works of 3 us and of 1 + 4 us: one wait, 5 us."""
+    nodes = [collective(1), work(2, 3, 1), work(3, 1, 1), work(4, 4, 3), collective(5, 2, 4, kind=6)]
+    trace = read_chakra([save(tmp_path / "one.0.et", *nodes)])
+    assert trace.operation_N.tolist() == [Operation.ALL_REDUCE, Operation.ALL_TO_ALL]
+    assert trace.compute_before_ps_N.tolist() == [0, 5_000_000]
+    assert trace.dependencies.of(1).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "found"),
+    [
+        ([collective(1, 9)], "node 1: a wait for node 9, which there is not"),
+        ([collective(1, 2), collective(2, 1)], "node 1: a node that waits for itself, through others"),
+        ([collective(1), collective(1)], "node 1: a node of the same id before"),
+        ([collective(1, kind=3)], "node 1: collective type 3"),
+        ([Node(id=1, type=NodeType.SEND)], "node 1, comm_dst: none"),
+    ],
+    ids=["missing", "circle", "twice", "gather", "no peer"],
+)
+def test_what_is_wrong_is_named_with_its_node(nodes: list[object], found: str, tmp_path: Path) -> None:
+    """File, node, and what it is."""
+    with pytest.raises(TraceError) as error:
+        read_chakra([save(tmp_path / "bad.0.et", *nodes)])
+    assert found in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["trace.et", "trace.x.et"])
+def test_a_file_without_rank_is_refused(name: str, tmp_path: Path) -> None:
+    """The rank stands in the name alone."""
+    with pytest.raises(TraceError, match=r"NAME\.RANK\.et"):
+        read_chakra([save(tmp_path / name, collective(1))])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(data=st.data())
+def test_damage_is_a_trace_or_a_named_error(data: st.DataObject, both: CommTrace, tmp_path: Path) -> None:
+    """Bytes changed, cut off and put in: never another exception."""
+    path = write_chakra(both, tmp_path, "damaged")[0]
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with suppress(TraceError):
+        read_chakra([path])
