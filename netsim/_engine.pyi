@@ -38,8 +38,7 @@ class Settings:
     ecn_max_fraction: float
     is_pfc_enabled: bool
     cnp_interval_ps: int
-    retransmission_timeout_ps: int
-    retry_limit: int
+    cnp_delay_ps: int
     endpoint_delay_ps: int
     nvlink_rate_bps: int
     time_limit_ps: int

@@ -1,7 +1,6 @@
 """Configuration of the packet engine: what is on the wire, how switches queue, mark and pause, how hosts answer.
 
-Defaults are RoCEv2 over Ethernet with lossless data: 4,096 B of payload under 82 B of headers, preamble and gap; the
-notification interval of NVIDIA's adapters.
+Defaults are RoCEv2 over Ethernet with lossless data: 4,096 B of payload under 82 B of headers, preamble and gap.
 
 Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 """
@@ -12,10 +11,11 @@ from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVER
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.switch import EcnConfig, PfcConfig
+from netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
 
-_LEAST_NS = {"cnp_interval": 0, "retransmission_timeout": 1, "endpoint_delay": 0, "time_limit": 1}
+_LEAST_NS = {"endpoint_delay": 0, "time_limit": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,8 @@ class PacketConfig:
     path_choice: PathChoiceConfig = field(
         default=PathChoiceConfig(), metadata={"help": "how switches choose among ports of equal cost"}
     )
-    cnp_interval_ns: int = setting(4_000, "least time between two congestion notifications of a queue pair")
-    retransmission_timeout_ns: int = setting(67_108_864, "InfiniBand's timer 14: 4.096 us * 2**14")
-    retry_limit: int = setting(7, "timeouts without progress after which a queue pair fails on the next")
+    transport: TransportConfig = field(default=TransportConfig(), metadata={"help": "timeouts and retries"})
+    cnp: CnpConfig = field(default=CnpConfig(), metadata={"help": "congestion notifications"})
     endpoint_delay_ns: int = setting(0, "time a host takes to answer a packet")
     nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of a GPU's NVLink, each way")
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
@@ -52,7 +51,6 @@ class PacketConfig:
             value = getattr(self, f"{name}_ns")
             is_right = value is None or least <= value <= LONGEST_WAIT_NS
             require(is_right, name, f"{value} ns", f"{least} to {LONGEST_WAIT_NS} ns")
-        require(0 <= self.retry_limit < 2**31, "retry_limit", f"{self.retry_limit}", "0 or more")
         require(self.nvlink_rate_bps >= 1, "nvlink_rate", f"{self.nvlink_rate_bps} bps", "above 0")
         require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
 

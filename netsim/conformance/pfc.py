@@ -5,6 +5,7 @@ from functools import partial
 from foundation.cases import Case, exactly
 from netsim.config.packet import PacketConfig
 from netsim.config.switch import PfcConfig
+from netsim.config.transport import TransportConfig
 from netsim.conformance.one_switch import (
     FULL_FRAME_BYTES,
     GBPS,
@@ -90,7 +91,7 @@ def _drops(*, short_by_bytes: int) -> float:
 
 
 def _unaccounted_packets() -> float:
-    config = PacketConfig(loss_fraction=0.01, retransmission_timeout_ns=50_000, time_limit_ns=100_000)
+    config = PacketConfig(loss_fraction=0.01, transport=TransportConfig(timeout_ns=50_000), time_limit_ns=100_000)
     packets = run_incast(8, 1_000_000, 400 * GBPS, config).run["packets"]
     assert packets["dropped"] > 0, "the run must lose packets to show that they are counted"
     assert packets["in_flight"] > 0, "the run must stop while packets are in flight"

@@ -100,6 +100,7 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
                 .port = arrays.get<std::uint32_t>("next_hop_port"),
                 .weight = arrays.get<std::uint32_t>("next_hop_weight"),
             },
+        .retransmission_wait = arrays.integers("retransmission_wait"),
         .flow = std::as_bytes(arrays.get<std::uint8_t>("flow")),
         .flow_bytes = flow_bytes,
         .transfer_medium = arrays.integers("transfer_medium"),
@@ -275,8 +276,7 @@ NB_MODULE(_engine, module) {
         .def_rw("ecn_max_fraction", &Settings::ecn_max_fraction)
         .def_rw("is_pfc_enabled", &Settings::is_pfc_enabled)
         .def_rw("cnp_interval_ps", &Settings::cnp_interval_ps)
-        .def_rw("retransmission_timeout_ps", &Settings::retransmission_timeout_ps)
-        .def_rw("retry_limit", &Settings::retry_limit)
+        .def_rw("cnp_delay_ps", &Settings::cnp_delay_ps)
         .def_rw("endpoint_delay_ps", &Settings::endpoint_delay_ps)
         .def_rw("nvlink_rate_bps", &Settings::nvlink_rate_bps)
         .def_rw("time_limit_ps", &Settings::time_limit_ps)

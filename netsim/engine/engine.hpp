@@ -56,10 +56,13 @@ class Engine final : public Simulation {
     void send_data(std::uint32_t qp, Sender& sender, Port& out);
     void enter_transfer(Sender& sender, std::uint32_t transfer);
     void find_transfer_to_send(Sender& sender);
+    Picoseconds next_timeout_ps(const Sender& sender) const;
     void rewind(Sender& sender);
     void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
     void on_pace(std::uint32_t qp);
     void on_acknowledgement(std::uint32_t packet);
+    void take_notification(std::uint32_t qp);
+    void call_due_notifications(std::uint32_t qp);
     void on_congestion_notification(std::uint32_t qp);
     void on_nak(std::uint32_t qp, std::uint32_t expected_sequence);
     void on_retransmission_timeout(std::uint32_t qp, Sender& sender);

@@ -1,8 +1,8 @@
 // Laws: handlers are called, what they wrote is checked and obeyed, and their deadlines are kept.
 //
-// A queue pair has one pending timer event at most that matters, for the earliest of its retransmission timeout and the
-// law's deadlines. A deadline that moves later leaves the event alone (it re-arms when it fires); one that moves
-// earlier pushes another, and the older one finds itself overtaken.
+// A queue pair has one pending timer event at most that matters, for the earliest of its retransmission timeout, the
+// law's deadlines and the notifications still being handled. A deadline that moves later leaves the event alone (it
+// re-arms when it fires); one that moves earlier pushes another, and the older one finds itself overtaken.
 #pragma once
 
 #include <algorithm>
@@ -53,6 +53,7 @@ void Engine<is_full>::on_timer(std::uint32_t qp) {
     Sender& sender = senders[qp];
     if (sender.timer_event_ps != now_ps) return;  // overtaken by an earlier one
     sender.timer_event_ps = NEVER;
+    if (settings.cnp_delay_ps > 0) call_due_notifications(qp);
     if (sender.num_unacknowledged == 0 || sender.state == SenderState::Failed) return;
     if (law.on_timer) {
         call_due_timers(qp);

@@ -18,7 +18,7 @@ inline void Engine<is_full>::deliver(std::uint32_t packet_id) {
     if (type == PacketType::Ack) return on_acknowledgement(packet_id);
     packets.release(packet_id);
     if (type == PacketType::Nak) return on_nak(qp, sequence);
-    on_congestion_notification(qp);
+    take_notification(qp);
 }
 
 template <bool is_full>

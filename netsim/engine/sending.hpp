@@ -1,7 +1,7 @@
 // Sending: a NIC pulls packets from its queue pairs in turn; each queue pair keeps to its window and its pace.
 //
 // Reliability is go-back-N: a negative acknowledgement or a timeout sends everything again from the oldest packet not
-// yet acknowledged. A queue pair that times out `retry_limit` times without progress and once more gives up.
+// yet acknowledged. Each timeout without progress has its own wait; the last one ends the queue pair.
 // Source: InfiniBand Architecture Specification 1.4, section 9.7 (reliable service), as RoCEv2 adapters implement it.
 #pragma once
 
@@ -103,6 +103,12 @@ inline bool Engine<is_full>::send_from_ring(std::uint32_t port, Port& out) {
 }
 
 template <bool is_full>
+inline Picoseconds Engine<is_full>::next_timeout_ps(const Sender& sender) const {
+    const Picoseconds wait_ps = retransmission_waits[sender.num_timeouts];
+    return wait_ps == NEVER ? NEVER : now_ps + wait_ps;
+}
+
+template <bool is_full>
 inline void Engine<is_full>::send_data(std::uint32_t qp, Sender& sender, Port& out) {
     const std::uint32_t payload_bytes = next_payload_bytes(sender);
     const std::uint32_t packet_id = packets.allocate();
@@ -131,7 +137,7 @@ inline void Engine<is_full>::send_data(std::uint32_t qp, Sender& sender, Port& o
     }
     transmit(sender.port, out, packet_id);
     if (sender.timeout_ps == NEVER) {
-        sender.timeout_ps = now_ps + settings.retransmission_timeout_ps;
+        sender.timeout_ps = next_timeout_ps(sender);
         arm_timer(qp, sender, sender.timeout_ps);
     }
     sender.next_sequence++;
@@ -195,7 +201,7 @@ inline void Engine<is_full>::acknowledge(std::uint32_t qp, Sender& sender, std::
         sender.in_flight_bytes -= acked_bytes;
     }
     const bool is_idle = sender.next_sequence == sender.oldest_sequence;
-    sender.timeout_ps = is_idle ? NEVER : now_ps + settings.retransmission_timeout_ps;
+    sender.timeout_ps = is_idle ? NEVER : next_timeout_ps(sender);
     arm_timer(qp, sender, sender.timeout_ps);
 }
 
@@ -224,6 +230,24 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     resume(qp);
 }
 
+// A notification has arrived; the law hears of it at once, or when the adapter has handled it.
+template <bool is_full>
+void Engine<is_full>::take_notification(std::uint32_t qp) {
+    if (settings.cnp_delay_ps == 0) return on_congestion_notification(qp);
+    pending_notifications[qp].push_back(now_ps + settings.cnp_delay_ps);
+    arm_timer(qp, senders[qp], now_ps + settings.cnp_delay_ps);
+}
+
+template <bool is_full>
+void Engine<is_full>::call_due_notifications(std::uint32_t qp) {
+    std::deque<Picoseconds>& pending = pending_notifications[qp];
+    while (!pending.empty() && pending.front() <= now_ps) {
+        pending.pop_front();
+        on_congestion_notification(qp);
+    }
+    if (!pending.empty()) arm_timer(qp, senders[qp], pending.front());
+}
+
 template <bool is_full>
 void Engine<is_full>::on_congestion_notification(std::uint32_t qp) {
     const Sender& sender = senders[qp];
@@ -246,8 +270,7 @@ void Engine<is_full>::on_nak(std::uint32_t qp, std::uint32_t expected_sequence) 
 template <bool is_full>
 void Engine<is_full>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
     sender.timeout_ps = NEVER;
-    if (sender.num_timeouts == settings.retry_limit) return fail(sender);
-    sender.num_timeouts++;
+    if (++sender.num_timeouts == retransmission_waits.size()) return fail(sender);
     rewind(sender);
     notify_law(ON_TIMEOUT, law.on_timeout, qp);
 }

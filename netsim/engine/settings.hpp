@@ -19,8 +19,7 @@ struct Settings {
     double ecn_max_fraction = 0;
     bool is_pfc_enabled = false;
     Picoseconds cnp_interval_ps = 0;
-    Picoseconds retransmission_timeout_ps = NEVER;
-    std::uint32_t retry_limit = 7;
+    Picoseconds cnp_delay_ps = 0;  // from a notification's arrival to the law's reaction
     Picoseconds endpoint_delay_ps = 0;
     std::int64_t nvlink_rate_bps = 1;
     Picoseconds time_limit_ps = NEVER;

@@ -9,6 +9,7 @@ namespace netsim {
 Simulation::Simulation(const Inputs& inputs)
     : settings(inputs.settings),
       law(inputs.law),
+      retransmission_waits(inputs.retransmission_wait.begin(), inputs.retransmission_wait.end()),
       dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
       dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
       path(inputs.path.begin(), inputs.path.end()),
@@ -50,6 +51,7 @@ void Simulation::add_ports(const Inputs& inputs) {
 void Simulation::add_queue_pairs(const Inputs& inputs) {
     const std::size_t num_queue_pairs = inputs.flow.size() / inputs.flow_bytes;
     senders.resize(num_queue_pairs);
+    if (settings.cnp_delay_ps > 0) pending_notifications.resize(num_queue_pairs);
     receivers.resize(num_queue_pairs);
     flows.resize(num_queue_pairs * flow_stride);
     for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,19 +37,20 @@ struct Inputs {
     std::span<const std::uint32_t> path;           // Q x 2 x H, each path ended by NONE
     std::uint32_t path_stride;                     // H
     NextHopColumns next_hops;
-    std::span<const std::byte> flow;                   // Q records, the engine's header filled in
-    std::size_t flow_bytes;                            // of a record
-    std::span<const std::int64_t> transfer_medium;     // N
-    std::span<const std::int64_t> transfer_qp;         // N
-    std::span<const std::int64_t> nvlink_source;       // N: GPU, of transfers over NVLink
-    std::span<const std::int64_t> nvlink_destination;  // N
-    std::span<const std::int64_t> transfer_bytes;      // N
-    std::span<const std::int64_t> transfer_start;      // N
-    std::span<const std::int64_t> transfer_delay;      // N
-    std::span<const std::int64_t> num_dependencies;    // N
-    std::span<const std::int64_t> dependent_offset;    // N + 1
-    std::span<const std::int64_t> dependent_row;       // D
-    std::span<const std::int64_t> probed_port;         // S
+    std::span<const std::int64_t> retransmission_wait;  // one or more; the last ends in failure
+    std::span<const std::byte> flow;                    // Q records, the engine's header filled in
+    std::size_t flow_bytes;                             // of a record
+    std::span<const std::int64_t> transfer_medium;      // N
+    std::span<const std::int64_t> transfer_qp;          // N
+    std::span<const std::int64_t> nvlink_source;        // N: GPU, of transfers over NVLink
+    std::span<const std::int64_t> nvlink_destination;   // N
+    std::span<const std::int64_t> transfer_bytes;       // N
+    std::span<const std::int64_t> transfer_start;       // N
+    std::span<const std::int64_t> transfer_delay;       // N
+    std::span<const std::int64_t> num_dependencies;     // N
+    std::span<const std::int64_t> dependent_offset;     // N + 1
+    std::span<const std::int64_t> dependent_row;        // D
+    std::span<const std::int64_t> probed_port;          // S
 };
 
 struct alignas(64) CacheLine {
@@ -92,6 +94,8 @@ class Simulation {
     std::vector<Sender> senders;
     std::vector<Receiver> receivers;
     std::vector<Transfer> transfers;
+    std::vector<Picoseconds> retransmission_waits;               // by the number of timeouts since the last progress
+    std::vector<std::deque<Picoseconds>> pending_notifications;  // by queue pair; empty if they take no time
     std::vector<std::uint32_t> dependent_offset, dependent_row;
     std::vector<std::uint32_t> nvlink_source, nvlink_destination;      // by transfer; empty if none takes NVLink
     std::vector<Picoseconds> nvlink_out_until_ps, nvlink_in_until_ps;  // by GPU: when its link is free

@@ -22,7 +22,7 @@ from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
 from netsim.lowering.probes import probed_ports
-from netsim.lowering.settings import settings
+from netsim.lowering.settings import retransmission_waits, settings
 from netsim.lowering.transfers import check_traffic, dependents, nvlink_ends
 from topology.fabric import NO_NIC
 from topology.network import NO_PORT, Network
@@ -47,6 +47,7 @@ class EngineInputs:
     path: NDArray[np.uint32]  # Q x 2 x H, flat
     path_stride: int  # H
     next_hops: Mapping[str, NDArray[np.uint32]]  # to choose among: netsim/lowering/path_choice.py
+    retransmission_wait: IntArray  # how long until the first sending again, the second, ..., and failure
     flow: np.ndarray  # Q records of the law, the engine's header filled in
     transfer_medium: IntArray  # N
     transfer_qp: IntArray  # N
@@ -92,6 +93,7 @@ def lower(
         path=np.where(path_QDH == NO_PORT, PATH_END, path_QDH).astype(np.uint32).ravel(),
         path_stride=path_QDH.shape[2],
         next_hops=path_choice(network, config.path_choice, path_QDH),
+        retransmission_wait=retransmission_waits(config.transport),
         flow=flows(fabric, path_QDH, law, config),
         transfer_medium=traffic.medium_N,
         transfer_qp=traffic.qp_N,

@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cc.interface import NEVER
+from foundation.retransmission import NEVER_PS
 from foundation.seeds import stream_key
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
+from netsim.config.transport import TransportConfig
 from netsim.headroom import PAUSE_FRAME_BYTES
 from netsim.lowering.path_choice import path_choice_settings
 from netsim.lowering.probes import MAX_SAMPLES
@@ -25,9 +30,8 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "ecn_max_bytes": config.ecn.kmax_bytes,
         "ecn_max_fraction": config.ecn.pmax_fraction,
         "is_pfc_enabled": config.pfc.enabled,
-        "cnp_interval_ps": config.cnp_interval_ns * 1000,
-        "retransmission_timeout_ps": config.retransmission_timeout_ns * 1000,
-        "retry_limit": config.retry_limit,
+        "cnp_interval_ps": config.cnp.interval_ns * 1000,
+        "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * 1000,
         "endpoint_delay_ps": config.endpoint_delay_ns * 1000,
         "nvlink_rate_bps": config.nvlink_rate_bps,
         "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * 1000,
@@ -36,3 +40,8 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         **path_choice_settings(config.path_choice, seed),
     }
+
+
+def retransmission_waits(transport: TransportConfig) -> NDArray[np.int64]:
+    """Return the waits in picoseconds, the engine's NEVER for one that does not end."""
+    return np.array([NEVER if wait_ps >= NEVER_PS else wait_ps for wait_ps in transport.waits_ps], np.int64)

@@ -225,7 +225,7 @@ class ReferenceEngine(Forwarding):
         self.num_live += 1
         self._transmit(pair.port, packet)
         if pair.timeout_ps == NEVER:
-            pair.timeout_ps = self.now_ps + self.settings["retransmission_timeout_ps"]
+            pair.timeout_ps = self._next_timeout_ps(pair)
             self._arm_timer(number, pair.timeout_ps)
         self._call_law(number, "on_send", self.now_ps, payload_bytes)
         if pair.next == pair.end or not self._is_window_open(pair):
@@ -249,9 +249,13 @@ class ReferenceEngine(Forwarding):
         pair.in_flight_bytes = pair.in_flight_bytes - acked_bytes if pair.next >= up_to else 0
         pair.next = max(pair.next, up_to)
         is_idle = pair.next == pair.oldest
-        pair.timeout_ps = NEVER if is_idle else self.now_ps + self.settings["retransmission_timeout_ps"]
+        pair.timeout_ps = NEVER if is_idle else self._next_timeout_ps(pair)
         self._arm_timer(number, pair.timeout_ps)
         return acked_bytes
+
+    def _next_timeout_ps(self, pair: Pair) -> int:
+        wait_ps = int(self.inputs.retransmission_wait[pair.timeouts])
+        return NEVER if wait_ps == NEVER else self.now_ps + wait_ps
 
     def _rewind(self, pair: Pair) -> None:
         pair.next, pair.in_flight_bytes = pair.oldest, 0
@@ -274,10 +278,17 @@ class ReferenceEngine(Forwarding):
             if packet.sequence == pair.oldest:
                 self._rewind(pair)
             self._call_law(packet.pair, "on_nack", self.now_ps)
+        elif self.settings["cnp_delay_ps"] > 0:
+            pair.notifications.append(self.now_ps + self.settings["cnp_delay_ps"])
+            self._arm_timer(packet.pair, pair.notifications[-1])
+            return
         else:
-            pair.message_of(pair.oldest).cnps += 1
-            self._call_law(packet.pair, "on_cnp", self.now_ps)
+            self._notify(packet.pair, pair)
         self._resume(packet.pair)
+
+    def _notify(self, number: int, pair: Pair) -> None:
+        pair.message_of(pair.oldest).cnps += 1
+        self._call_law(number, "on_cnp", self.now_ps)
 
     def _on_acknowledgement(self, packet: Packet, pair: Pair) -> None:
         pair.rtt_ps = self.now_ps - packet.sent_ps
@@ -364,6 +375,13 @@ class ReferenceEngine(Forwarding):
         if pair.timer_event_ps != self.now_ps:
             return
         pair.timer_event_ps = NEVER
+        while pair.notifications and pair.notifications[0] <= self.now_ps:
+            pair.notifications.popleft()
+            if pair.remaining > 0 and not pair.has_failed:
+                self._notify(number, pair)
+                self._resume(number)
+        if pair.notifications:
+            self._arm_timer(number, pair.notifications[0])
         if pair.remaining == 0 or pair.has_failed:
             return
         if "on_timer" in self.law_events:
@@ -375,10 +393,10 @@ class ReferenceEngine(Forwarding):
             self._arm_timer(number, int(pair.flow["deadline_ps"].min()))
         if pair.timeout_ps == self.now_ps:
             pair.timeout_ps = NEVER
-            if pair.timeouts == self.settings["retry_limit"]:
+            pair.timeouts += 1
+            if pair.timeouts == len(self.inputs.retransmission_wait):
                 pair.has_failed = True
             else:
-                pair.timeouts += 1
                 self._rewind(pair)
                 self._call_law(number, "on_timeout", self.now_ps)
         self._arm_timer(number, pair.timeout_ps)

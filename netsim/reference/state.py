@@ -107,6 +107,7 @@ class Pair:
     timer_event_ps: int = NEVER
     timeout_ps: int = NEVER
     timeouts: int = 0
+    notifications: deque[int] = field(default_factory=deque)  # when those still being handled reach the law
     # the receiver
     expected: int = 0
     unanswered: int = 0

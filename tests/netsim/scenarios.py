@@ -12,6 +12,7 @@ from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.switch import EcnConfig, PfcConfig
+from netsim.config.transport import CnpConfig, TransportConfig
 from tests.netsim import windowed_law
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from topology.fabric import Fabric
@@ -107,9 +108,8 @@ def random_config(dice: np.random.Generator) -> PacketConfig:
             headroom_bytes=int(dice.choice([1_000, 400_000])),
             response_ns=int(dice.choice([0, 100])),
         ),
-        cnp_interval_ns=int(dice.choice([0, 500])),
-        retransmission_timeout_ns=int(dice.choice([30_000, 200_000])),
-        retry_limit=3,
+        cnp=CnpConfig(interval_ns=int(dice.choice([0, 500])), handling_delay_ns=int(dice.choice([0, 0, 700, 5_000]))),
+        transport=TransportConfig(timeout_ns=int(dice.choice([30_000, 200_000])), retries=3),
         endpoint_delay_ns=int(dice.choice([0, 0, 300])),
         loss_fraction=float(dice.choice([0.0, 0.0, 0.0, 0.0, 0.02, 0.3])),
         time_limit_ns=int(dice.choice([20_000, 10**8])),

@@ -8,6 +8,7 @@ from foundation.errors import InputError
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
+from netsim.config.transport import CnpConfig, TransportConfig
 
 
 @pytest.mark.parametrize(
@@ -19,8 +20,8 @@ from netsim.config.switch import EcnConfig, PfcConfig
         (lambda: PacketConfig(ack_bytes=0), "ack: 0 B\n  allowed: 1 B or more"),
         (lambda: PacketConfig(ack_every_packets=0), "ack_every: 0 packets\n  allowed: 1 or more"),
         (lambda: PacketConfig(time_limit_ns=0), "time_limit: 0 ns\n  allowed: 1 to 100000000000000 ns"),
-        (lambda: PacketConfig(cnp_interval_ns=-1), "cnp_interval: -1 ns\n  allowed: 0 to 100000000000000 ns"),
-        (lambda: PacketConfig(retry_limit=-1), "retry_limit: -1\n  allowed: 0 or more"),
+        (lambda: CnpConfig(interval_ns=-1), "cnp.interval: -1 ns\n  allowed: 0 to 100000000000000 ns"),
+        (lambda: TransportConfig(retries=-1), "transport.retries: -1\n  allowed: 0 to 7"),
         (lambda: PacketConfig(nvlink_rate_bps=0), "nvlink_rate: 0 bps\n  allowed: above 0"),
         (lambda: PacketConfig(loss_fraction=1.5), "loss: 1.5\n  allowed: 0 to 1"),
         (lambda: PacketConfig(loss_fraction=float("nan")), "loss: nan\n  allowed: 0 to 1"),

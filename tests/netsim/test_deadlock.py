@@ -5,6 +5,7 @@ import pytest
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import PfcConfig
+from netsim.config.transport import TransportConfig
 from netsim.conformance.deadlock import ring_network, ring_record
 from netsim.deadlock import find_deadlock, stuck_ports
 from netsim.lowering.inputs import lower
@@ -49,7 +50,9 @@ def test_a_deadlock_ends_the_run_whether_or_not_it_is_probed(probe: ProbeConfig 
     network = ring_network()
     pairs = network.queue_pairs
     _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 2_000_000)
-    config = PacketConfig(pfc=PfcConfig(xoff_bytes=80_000, xon_bytes=40_000), retransmission_timeout_ns=1_000_000)
+    config = PacketConfig(
+        pfc=PfcConfig(xoff_bytes=80_000, xon_bytes=40_000), transport=TransportConfig(timeout_ns=1_000_000)
+    )
     record = run(network, traffic, compiled("none"), config, probe=probe)
     assert record.run["outcome"] == "stalled"
     assert record.run["end_ps"] < 20 * 10**9

@@ -17,6 +17,7 @@ from netsim import packet
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
+from netsim.config.transport import CnpConfig, TransportConfig
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 
 Simulate = Callable[..., RunRecord]
@@ -175,7 +176,7 @@ def test_half_of_the_packets_are_marked_where_the_curve_says_so(simulate: Simula
 def test_notifications_keep_their_distance(simulate: Simulate) -> None:
     """Every packet behind the first is marked for 8 us or so: notifications 4 us apart are two or three, not 100."""
     marking = EcnConfig(kmin_bytes=0, kmax_bytes=1)
-    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ecn=marking, cnp_interval_ns=4_000)
+    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ecn=marking, cnp=CnpConfig(interval_ns=4_000))
     rows = [{"bytes": 100_000, "qp": qp} for qp in range(2)]
     record = simulate([(0, 2), (1, 2)], rows, config, law=compiled("dcqcn"))
     marked = int(record.tables["ports"]["ecn_marked_packets"].sum())
@@ -187,7 +188,7 @@ def test_notifications_keep_their_distance(simulate: Simulate) -> None:
 
 def test_losses_are_repaired_and_counted(simulate: Simulate) -> None:
     """One packet in fifty is lost; go-back-N delivers all the same, and what was sent again is on the record."""
-    config = PacketConfig(mtu_bytes=1000, loss_fraction=0.02, retransmission_timeout_ns=50_000)
+    config = PacketConfig(mtu_bytes=1000, loss_fraction=0.02, transport=TransportConfig(timeout_ns=50_000))
     record = simulate([(0, 1)], [{"bytes": 200_000}], config)
     assert record.run["outcome"] == "finished"
     resent = transfers(record, "packets_retransmitted")[0]
@@ -319,7 +320,7 @@ def test_an_acknowledgement_after_the_last_wakes_no_law(simulate: Simulate, writ
         on_ack="if acked_bytes > 0: flow.deadline_ps[0] = now_ps + 1_000",
         on_timer="pass",
     )
-    record = simulate([(0, 1)], [{"bytes": 1000}], replace(BARE, retransmission_timeout_ns=150), law=law)
+    record = simulate([(0, 1)], [{"bytes": 1000}], replace(BARE, transport=TransportConfig(timeout_ns=150)), law=law)
     assert record.run["outcome"] == "finished"
     assert record.run["packets"]["data_delivered"] == 2
 
@@ -367,3 +368,23 @@ def test_the_hosts_answer_after_the_endpoint_delay(simulate: Simulate) -> None:
     config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100, endpoint_delay_ns=300)
     record = simulate([(0, 1)], [{"bytes": 1000}], config)
     assert transfers(record, "acknowledged_ps") == [2 * (FRAME_PS + CABLE_PS) + 300_000 + 2 * (ACK_PS + CABLE_PS)]
+
+
+def test_a_law_hears_of_congestion_when_the_adapter_has_handled_it(simulate: Simulate) -> None:
+    """Eight senders into one: with 55 us from mark to reaction the queue grows further before anyone slows down."""
+    rows = [{"bytes": 4_000_000, "qp": qp} for qp in range(8)]
+    pairs = [(sender, 8) for sender in range(8)]
+    slow = CnpConfig(generation_delay_ns=25_000, handling_delay_ns=30_000)
+    prompt, late = (
+        simulate(pairs, rows, PacketConfig(cnp=cnp, pfc=PfcConfig(enabled=False, buffer_bytes=10**8)), law="dcqcn")
+        for cnp in (CnpConfig(), slow)
+    )
+    deepest = [int(record.tables["ports"]["max_queue_bytes"].max()) for record in (prompt, late)]
+    assert deepest[1] > 1.1 * deepest[0]
+    assert min(int(record.tables["transfers"]["cnps"].sum()) for record in (prompt, late)) > 0
+
+
+def test_a_timer_that_never_ends_leaves_a_run_stalled(simulate: Simulate) -> None:
+    """Exponent 0 turns the local-ack timeout off: a packet lost is lost."""
+    config = PacketConfig(loss_fraction=1.0, transport=TransportConfig(timeout_exponent=0))
+    assert simulate([(0, 1)], [{"bytes": 1000}], config).run["outcome"] == "stalled"

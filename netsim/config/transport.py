@@ -1,0 +1,79 @@
+"""How hosts make a lossy network reliable, and how they tell of congestion.
+
+Defaults are the standard's timer 14 with seven retries, and the notification interval of NVIDIA's adapters, whose own
+timers are `floor_exponent: 16`, `multiplier: 2` and `adaptive: true` (ConnectX-6 as measured).
+
+Source: InfiniBand Architecture Specification 1.4, section 9.7; foundation/retransmission.py for what adapters do.
+"""
+
+from dataclasses import dataclass
+
+from foundation.retransmission import CONNECTX_6_EARLY_MS, MAX_EXPONENT, NEVER_PS, retransmission_waits_ps
+from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+
+MAX_RETRIES = 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransportConfig:
+    """Go-back-N with a local-ack timeout: when a queue pair sends again, and when it fails."""
+
+    timeout_exponent: int = setting(14, "local-ack timeout T: 4.096 us * 2**T (NCCL_IB_TIMEOUT); 0 waits for ever")
+    retries: int = setting(7, "sendings without progress before a queue pair fails on the next timeout")
+    floor_exponent: int = setting(0, "the adapter's lowest T; 16 on ConnectX")
+    multiplier: int = setting(1, "a wait in nominal timeouts, 1 to 4; 2 on ConnectX")
+    adaptive: bool = setting(False, "early retransmissions in place of the first retry, on ConnectX's schedule")
+    timeout_ns: int | None = setting(
+        None, "a wait of its own length instead of all these, once and `retries` times more"
+    )
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "timeout_exponent": (0, MAX_EXPONENT),
+            "retries": (0, MAX_RETRIES),
+            "floor_exponent": (0, MAX_EXPONENT),
+        }
+        for name, (least, most) in {**ranges, "multiplier": (1, 4)}.items():
+            value = getattr(self, name)
+            require(least <= value <= most, f"transport.{name}", f"{value}", f"{least} to {most}")
+        is_right = self.timeout_ns is None or 1 <= self.timeout_ns <= LONGEST_WAIT_NS
+        require(is_right, "transport.timeout", f"{self.timeout_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
+        require(
+            not self.adaptive or self.retries >= 1, "transport.retries", "0 with adaptive retransmission", "1 or more"
+        )
+
+    @property
+    def waits_ps(self) -> tuple[int, ...]:
+        """The waits one after another, the last ending in failure; NEVER_PS where none ends."""
+        if self.timeout_ns is not None:
+            return (self.timeout_ns * 1000,) * (self.retries + 1)
+        return retransmission_waits_ps(
+            self.timeout_exponent,
+            self.retries,
+            floor_exponent=self.floor_exponent,
+            interval_multiplier=self.multiplier,
+            early_ms=CONNECTX_6_EARLY_MS if self.adaptive else (),
+        )
+
+    @property
+    def budget_ps(self) -> int:
+        """How long a queue pair goes on without an answer; NEVER_PS where it does not end."""
+        return min(NEVER_PS, sum(self.waits_ps))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CnpConfig:
+    """Congestion notifications: how often a receiver sends one, and how long it takes until the sender acts.
+
+    Adapters take their time: about 55 us in all on one real deployment, which is why real fabrics pause where
+    simulators without this delay do not.
+    """
+
+    interval_ns: int = setting(4_000, "least time between two congestion notifications of a queue pair")
+    generation_delay_ns: int = setting(0, "from a marked packet's arrival to its notification")
+    handling_delay_ns: int = setting(0, "from a notification's arrival to the law's reaction")
+
+    def __post_init__(self) -> None:
+        for name in ("interval", "generation_delay", "handling_delay"):
+            value = getattr(self, f"{name}_ns")
+            require(0 <= value <= LONGEST_WAIT_NS, f"cnp.{name}", f"{value} ns", f"0 to {LONGEST_WAIT_NS} ns")
