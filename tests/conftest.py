@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,15 @@ from hypothesis import settings
 # The same examples on every run, and no verdict that depends on how busy the machine is.
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
+
+
+@pytest.fixture(scope="session")
+def has_redis() -> None:
+    """Skip where there is no Redis server to start, or nothing to speak to it with."""
+    pytest.importorskip("torch")
+    pytest.importorskip("redis")
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 Ranks are forked from this process after torch has been imported once, and meet through a store that this process serves
 on a port the system chose (`collectives.startup`). They talk over gloo on the loopback device, a thread each. The first
-rank to fail ends the job: the others are killed, and its traceback is the error's text.
+rank to fail ends the job: the others are killed, and what it says is the error's text.
 """
 
 import multiprocessing
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from collectives.startup.addresses import StoreAddress
 from collectives.startup.groups import GroupPlan
 from collectives.startup.stores import connect_store, listen, serve_tcp_store
-from foundation.errors import Mistake, UnavailableError
+from foundation.errors import FabrictuneError, Mistake, UnavailableError
+from foundation.extras import require_extra
 from foundation.layout import ParallelLayout
-from trainer_probe.availability import require_torch
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member, Method
@@ -41,22 +41,23 @@ def launch(
     target: Target,
     *,
     timeout_s: float = 120.0,
+    startup_timeout_s: float = 60.0,
     store: StoreAddress | None = None,
     method: "Method" = "ordered",
 ) -> list[dict[str, NDArray[Any]]]:
     """Call `target(member)` in a process for each rank of a layout, its groups made; returns their arrays by rank.
 
-    The ranks meet in `store`, or in one that is served here for as long as it takes.
+    The ranks meet in `store`, or in one that is served here for as long as it takes, within `startup_timeout_s`.
 
     Raises UnavailableError where torch is missing, a rank fails, or not all have finished after `timeout_s`.
     """
-    require_torch()
+    require_extra("torch", extra="train", where="trainer")
     import torch.distributed  # noqa: F401  # imported here once, not in each rank
 
     with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name, listen() as listener:
         folder = Path(name)
         own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
-        start = partial(_start, layout, store or own, folder.name, timeout_s, method)
+        start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method)
         context = multiprocessing.get_context("fork")
         ranks = [
             context.Process(target=_run_rank, args=(rank, start, target, folder), daemon=True)
@@ -99,8 +100,11 @@ def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folde
         arrays: dict[str, Any] = dict(target(start(rank)))
         np.savez(folder / f"{rank}.npz", **arrays)
         dist.destroy_process_group()
+    except FabrictuneError as error:
+        (folder / f"{rank}.failure").write_text(str(error))
+        sys.exit(1)
     except BaseException:
-        (folder / f"{rank}.traceback").write_text(traceback.format_exc())
+        (folder / f"{rank}.failure").write_text(traceback.format_exc())
         sys.exit(1)
 
 
@@ -129,7 +133,7 @@ def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None
 
 
 def _describe_failure(rank: int, process: BaseProcess, folder: Path) -> Mistake:
-    path = folder / f"{rank}.traceback"
+    path = folder / f"{rank}.failure"
     text = path.read_text() if path.exists() else f"ended with exit code {process.exitcode}"
     return Mistake(where=f"rank {rank}", found=f"failed\n{text.rstrip()}")
 

@@ -32,7 +32,7 @@ class StoreAddress:
     @classmethod
     def parse(cls, text: str, *, where: str = "store") -> Self:
         """Return the store of an address; raises InputError."""
-        parts = urlsplit(text)
+        parts = _split(text, where)
         choose(parts.scheme, SCHEMES, where=where, what="kind of store", error=InputError)
         if parts.password is not None:
             raise InputError(
@@ -44,17 +44,19 @@ class StoreAddress:
             )
         port, database = _port(parts), parts.path.strip("/") or "0"
         if not parts.hostname or port is None or not database.isdecimal():
-            raise InputError(
-                Mistake(
-                    where=where,
-                    found=quote(text),
-                    allowed="tcp://host:port, redis://host:port/database, rediss://host:port/database",
-                )
-            )
+            raise InputError(_no_address(text, where))
         return cls(scheme=parts.scheme, host=parts.hostname, port=port, username=parts.username, database=int(database))
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def _split(text: str, where: str) -> SplitResult:
+    try:
+        return urlsplit(text)
+    except ValueError as error:  # brackets that do not match
+        raise InputError(_no_address(text, where)) from error
 
 
 def _port(parts: SplitResult) -> int | None:
@@ -62,3 +64,8 @@ def _port(parts: SplitResult) -> int | None:
         return parts.port or (REDIS_PORT if parts.scheme != "tcp" else None)
     except ValueError:  # no number, or out of range
         return None
+
+
+def _no_address(text: str, where: str) -> Mistake:
+    allowed = "tcp://host:port, redis://host:port/database, rediss://host:port/database"
+    return Mistake(where=where, found=quote(text), allowed=allowed)

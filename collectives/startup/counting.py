@@ -11,7 +11,7 @@ from collectives.startup.meeting import Tree
 from collectives.startup.steps import Add, Check, CompareSet, Get, Operation, Pause, Set, Steps, Wait
 from foundation.errors import Mistake, StartupError
 
-OperationCount = Counter[str]  # by name of the operation: "Set", "Wait", ...
+OperationCount = Counter[str]  # by name of the operation, "Set", "Wait", ...; and "awaited keys", of all waits
 
 
 def count_operations(protocols: Iterable[Steps[None]]) -> OperationCount:
@@ -32,12 +32,19 @@ def count_operations(protocols: Iterable[Steps[None]]) -> OperationCount:
             continue
         num_idle = 0
         count[type(operation).__name__] += 1
+        if isinstance(operation, Wait):
+            count["awaited keys"] += len(operation.keys)
         reply = _carry_out(operation, held)
         try:
             ready.append((protocol, protocol.send(reply)))
         except StopIteration:
             continue
     return count
+
+
+def num_operations(count: OperationCount) -> int:
+    """Return the number of operations in a count."""
+    return count.total() - count["awaited keys"] - count["Pause"]
 
 
 def ordered_operations(plan: GroupPlan) -> OperationCount:
@@ -56,7 +63,13 @@ def _meeting_operations(group: Group) -> OperationCount:
     num_members, num_inner = len(group.members), Tree(group).num_inner
     if num_members == 1:
         return Counter({"Set": 1})
-    return Counter({"Set": num_members + 2 * num_inner - 1, "Wait": num_inner + num_members - 1})
+    return Counter(
+        {
+            "Set": num_members + 2 * num_inner - 1,
+            "Wait": num_inner + num_members - 1,
+            "awaited keys": 2 * (num_members - 1),
+        }
+    )
 
 
 def _awaited(operation: Get | Wait) -> tuple[str, ...]:

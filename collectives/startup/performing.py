@@ -82,8 +82,7 @@ def _carry_out(store: dist.Store, operation: Operation, left_s: float) -> str | 
         case Add(key, amount):
             return store.add(key, amount)
         case Get(key):
-            store.wait([key], timedelta(seconds=left_s))
-            return store.get(key).decode()
+            return _get(store, key, left_s)
         case Wait(keys):
             store.wait(list(keys), timedelta(seconds=left_s))
         case Check(key):
@@ -91,6 +90,16 @@ def _carry_out(store: dist.Store, operation: Operation, left_s: float) -> str | 
         case Pause(seconds):
             time.sleep(min(seconds, left_s))
     return None
+
+
+def _get(store: dist.Store, key: str, timeout_s: float) -> str:
+    """Return a value; torch's `get` waits as long as the store's own timeout, so that is what is set."""
+    usual = store.timeout  # type: ignore[attr-defined]  # torch's stubs lack it
+    store.set_timeout(timedelta(seconds=timeout_s))
+    try:
+        return store.get(key).decode()
+    finally:
+        store.set_timeout(usual)
 
 
 def _lost(error: Exception) -> Mistake:

@@ -36,6 +36,7 @@ class Member:
     rank: int
     plan: GroupPlan
     process_groups: Mapping[str, dist.ProcessGroup]
+    elapsed_s: float  # from the store's being there to the last group's
 
 
 def start_process_groups(
@@ -52,7 +53,8 @@ def start_process_groups(
     All has happened, or StartupError is raised, when `timeout_s` and a grace of a few seconds have passed.
     """
     forming = _Forming(store, plan, rank, backend, timedelta(seconds=timeout_s))
-    deadline_s = time.monotonic() + timeout_s
+    started_s = time.monotonic()
+    deadline_s = started_s + timeout_s
 
     def begin() -> None:
         if method == "ordered":
@@ -61,7 +63,8 @@ def start_process_groups(
             forming.form_all_with_barriers()
 
     within(timeout_s, begin)
-    return Member(rank=rank, plan=plan, process_groups=forming.made)
+    elapsed_s = time.monotonic() - started_s
+    return Member(rank=rank, plan=plan, process_groups=forming.made, elapsed_s=elapsed_s)
 
 
 class _Forming:

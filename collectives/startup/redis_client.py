@@ -10,7 +10,6 @@ Only an addition whose reply was lost, on a server that has kept its memory, can
 Left out: Redis Cluster and Sentinel.
 """
 
-import ssl
 import time
 import uuid
 from collections.abc import Callable
@@ -18,16 +17,14 @@ from threading import Lock
 from typing import Any
 
 import redis
-from redis.backoff import NoBackoff
-from redis.connection import Connection, SSLConnection
-from redis.retry import Retry
+from redis.connection import Connection
 
-from collectives.startup.addresses import PASSWORD_VARIABLE, StoreAddress
+from collectives.startup.addresses import StoreAddress
 from collectives.startup.redis_commands import (
     ADD,
     APPEND,
     COMPARE_SET,
-    SCRIPTS,
+    EPOCH,
     WRITE,
     WRITE_IF_ABSENT,
     Command,
@@ -35,10 +32,9 @@ from collectives.startup.redis_commands import (
     await_value,
     awaited_value,
 )
+from collectives.startup.redis_connection import LOST, exchange, not_let_in, open_connection
+from collectives.startup.retrying import retry
 from foundation.errors import Mistake, StartupError
-
-FIRST_RETRY_S = 0.05
-LAST_RETRY_S = 1.0
 
 
 class RedisClient:
@@ -58,6 +54,11 @@ class RedisClient:
         self._epoch = ""
         self._written: dict[str, bytes] = {}
         self._added: dict[str, int] = {}
+
+    def connect(self) -> None:
+        """Reach the server now, so that one that cannot be used is known at once."""
+        with self._lock:
+            self._connect(time.monotonic() + self.timeout_s)
 
     def write(self, key: str, value: bytes) -> None:
         """Write a value."""
@@ -103,7 +104,7 @@ class RedisClient:
         pattern, cursor, found = f"{_escape(self.attempt)}/*", b"0", 0
         while True:
             cursor, names = self._order(("SCAN", cursor, "MATCH", pattern, "COUNT", 1000))
-            found += sum(1 for name in names if name != self._name("epoch").encode())
+            found += sum(1 for name in names if name != self._name(EPOCH).encode())
             if cursor == b"0":
                 return found
 
@@ -137,7 +138,7 @@ class RedisClient:
                 connection, epoch = self._connect(deadline_s), self._epoch
                 left_s = max(0.0, deadline_s - time.monotonic())
                 try:
-                    return _exchange(connection, command(left_s), left_s)
+                    return exchange(connection, command(left_s), left_s)
                 except redis.TimeoutError as error:
                     self.close()
                     if is_wait:
@@ -145,7 +146,7 @@ class RedisClient:
                     raise StartupError(self._mistake(f"has not answered for {self.timeout_s:g} s")) from error
                 except redis.ResponseError as error:
                     raise StartupError(self._mistake(f"refuses ({error})")) from error
-                except (redis.ConnectionError, OSError) as error:
+                except LOST as error:
                     self.close()
                     if not is_repeatable:
                         self._connect(deadline_s)
@@ -156,62 +157,35 @@ class RedisClient:
 
     def _connect(self, deadline_s: float) -> Connection:
         """Return the connection, made anew until the deadline if it is gone."""
-        pause_s = FIRST_RETRY_S
-        while self._connection is None:
+        if self._connection is None:
             try:
-                self._connection = self._open(max(0.001, deadline_s - time.monotonic()))
-                self._greet(self._connection)
-            except (redis.AuthenticationError, redis.ResponseError) as error:
-                self.close()
-                raise StartupError(self._refusal(error)) from error
-            except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
-                self.close()
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0 or _is_about_certificates(error):
-                    is_silent = isinstance(error, redis.TimeoutError)
-                    found = "does not answer" if is_silent else f"cannot be reached ({error})"
-                    raise StartupError(self._mistake(found)) from error
-                time.sleep(min(pause_s, left_s))
-                pause_s = min(2 * pause_s, LAST_RETRY_S)
+                self._connection = retry(self._open, deadline_s=deadline_s, after=LOST)
+            except redis.ResponseError as error:
+                raise StartupError(self._mistake(f"refuses ({error})")) from error
+            except redis.TimeoutError as error:
+                raise StartupError(self._mistake("does not answer")) from error
+            except LOST as error:
+                raise StartupError(self._mistake(f"cannot be reached ({error})")) from error
         return self._connection
 
-    def _open(self, timeout_s: float) -> Connection:
-        address = self.address
-        settings: dict[str, Any] = {
-            "host": address.host,
-            "port": address.port,
-            "db": address.database,
-            "username": address.username,
-            "password": address.password,
-            "socket_timeout": self.timeout_s,
-            "socket_connect_timeout": min(timeout_s, self.timeout_s),
-            "retry": Retry(NoBackoff(), 0),
-            "protocol": 2,
-        }
-        if address.scheme == "redis":
-            connection = Connection(**settings)
-        else:
-            connection = SSLConnection(
-                ssl_ca_certs=address.ca_file,
-                ssl_certfile=address.certificate_file,
-                ssl_keyfile=address.key_file,
-                **settings,
-            )
-        connection.connect()
+    def _open(self, left_s: float) -> Connection:
+        connection = open_connection(self.address, min(left_s, self.timeout_s))
+        try:
+            self._greet(connection)
+        except redis.RedisError as error:
+            connection.disconnect()
+            if isinstance(error, redis.AuthenticationError):  # no password was asked for until now
+                raise StartupError(not_let_in(self.address, error)) from error
+            raise
         return connection
 
     def _greet(self, connection: Connection) -> None:
-        """Make the scripts known, and write this client's part again if the server has lost it."""
+        """Write this client's part again if the server has lost it."""
 
         def call(script: Script, key: str, value: bytes | int) -> Any:
-            return _exchange(connection, script.call(self._name(key), self._expiry_ms, value), self.timeout_s)
+            return exchange(connection, script.call(self._name(key), self._expiry_ms, value), self.timeout_s)
 
-        for script in SCRIPTS:
-            _exchange(connection, script.introduce(), self.timeout_s)
-        ours = uuid.uuid4().hex.encode()
-        call(WRITE_IF_ABSENT, "epoch", ours)
-        reply = _exchange(connection, await_value(self._name("epoch"), self.timeout_s), self.timeout_s)
-        epoch = (awaited_value(reply) or b"").decode()
+        epoch = call(WRITE_IF_ABSENT, EPOCH, uuid.uuid4().hex.encode()).decode()
         if self._epoch not in ("", epoch):
             for key, value in self._written.items():
                 call(WRITE_IF_ABSENT, key, value)
@@ -223,31 +197,6 @@ class RedisClient:
         return Mistake(
             where=str(self.address), found=found, next_step="start the server, or correct its address; then try again"
         )
-
-    def _refusal(self, error: Exception) -> Mistake:
-        """Describe a server that does not let this client in."""
-        given = "the password given" if self.address.password else "a client without password"
-        return Mistake(
-            where=str(self.address),
-            found=f"refuses {given} ({error})",
-            next_step=f"set {PASSWORD_VARIABLE} to the server's password (requirepass, or the user's in its ACL)",
-        )
-
-
-def _exchange(connection: Connection, command: Command, timeout_s: float) -> Any:
-    """Send one command and return its reply; raises redis.TimeoutError if none has begun in time."""
-    connection.send_command(*command)
-    if not connection.can_read(timeout=timeout_s):
-        raise redis.TimeoutError
-    return connection.read_response()
-
-
-def _is_about_certificates(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _escape(text: str) -> str:

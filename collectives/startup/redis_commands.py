@@ -10,6 +10,8 @@ Source: redis.io, commands XADD, XREAD, EVALSHA. Streams need Redis 5.0; nothing
 import hashlib
 from dataclasses import dataclass, field
 
+EPOCH = "epoch"  # the key that tells one life of the server from the next
+
 Word = str | bytes | int
 Command = tuple[Word, ...]
 
@@ -29,7 +31,7 @@ class Script:
         return ("EVALSHA", self.digest, 1, key, *arguments)
 
     def introduce(self) -> Command:
-        """Return the command that makes the server know the script."""
+        """Return the command that makes the server know the script, until it is restarted."""
         return ("SCRIPT", "LOAD", self.text)
 
 
@@ -45,7 +47,7 @@ local function held()
 end
 """
 WRITE = Script(_PUT + "put(ARGV[2])")
-WRITE_IF_ABSENT = Script(_PUT + "if not held() then put(ARGV[2]) end")
+WRITE_IF_ABSENT = Script(_PUT + "if not held() then put(ARGV[2]) end return held()")
 APPEND = Script(_PUT + "put((held() or '') .. ARGV[2])")
 ADD = Script(_PUT + "local sum = string.format('%d', (held() or 0) + ARGV[2]) put(sum) return sum")
 COMPARE_SET = Script(

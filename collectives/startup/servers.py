@@ -46,8 +46,8 @@ class Server:
 
     def cpu_s(self) -> float:
         """Return the processor time that the server has taken, all its threads together."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime of proc(5)
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/schedstat")
+        return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9  # Linux, Documentation/scheduler
 
     def kill(self) -> None:
         """End the server as a power cut would."""
@@ -72,7 +72,7 @@ def start_redis(*, port: int = 0, password: str = "", settings: Mapping[str, str
     `settings` are further lines of its configuration. Raises UnavailableError where it is missing or does not start.
     """
     program = require_redis_server()
-    port, password = port or _free_port(), password or secrets.token_hex(16)
+    port, password = port or free_port(), password or secrets.token_hex(16)
     lines = {
         "bind": "127.0.0.1",
         "port": str(port),
@@ -105,6 +105,13 @@ def start_tcp_store(*, use_libuv: bool = True) -> Server:
     return Server(process, StoreAddress(scheme="tcp", host="127.0.0.1", port=int(line.split()[1])))
 
 
+def free_port() -> int:
+    """Return a port of the loopback device that nobody uses now."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
 def _await_line(process: subprocess.Popen[str], text: str, name: str) -> str:
     """Return the first line of output that contains a text; raises UnavailableError if the process ends before."""
     assert process.stdout is not None
@@ -114,12 +121,6 @@ def _await_line(process: subprocess.Popen[str], text: str, name: str) -> str:
             return line
         last = line
     raise UnavailableError(Mistake(where=name, found=f"ended with exit code {process.wait()}: {last.strip()}"))
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 def main(server: str) -> None:

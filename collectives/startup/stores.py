@@ -1,11 +1,14 @@
 """Stores of torch's by their addresses: its own TCPStore, which needs no server, and Redis."""
 
 import socket
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from collectives.startup.addresses import StoreAddress
+from collectives.startup.retrying import retry
 from foundation.errors import Mistake, StartupError
+from foundation.extras import require_extra
 
 if TYPE_CHECKING:
     import torch.distributed as dist
@@ -22,17 +25,19 @@ def connect_store(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     expiry_s: float = DEFAULT_EXPIRY_S,
 ) -> "dist.Store":
-    """Return the store of one attempt, whose keys no other attempt sees; raises StartupError if it cannot be used.
+    """Return the store of one attempt, whose keys no other attempt sees; raises UnavailableError if it cannot be used.
 
     Keys in Redis expire `expiry_s` after they were written; those of a TCPStore end with its server.
     """
+    require_extra("torch", extra="train", where=f"store {address}")
     if address.scheme == "tcp":
         return _connect_tcp(address, attempt, timeout_s)
+    require_extra("redis", extra="redis", where=f"store {address}")
     from collectives.startup.redis_client import RedisClient
     from collectives.startup.redis_store import RedisStore
 
     client = RedisClient(address, attempt=attempt, timeout_s=timeout_s, expiry_s=expiry_s)
-    client.has(["epoch"])  # connects, so that a store that cannot be used is known now
+    client.connect()
     return RedisStore(client)
 
 
@@ -59,20 +64,39 @@ def serve_tcp_store(listener: socket.socket, *, use_libuv: bool = True) -> "dist
 def _connect_tcp(address: StoreAddress, attempt: str, timeout_s: float) -> "dist.Store":
     import torch.distributed as dist
 
+    from collectives.startup.performing import within
+
+    _await_listener(address, timeout_s)
     try:
-        store = dist.TCPStore(
-            address.host,
-            address.port,
-            is_master=False,
-            wait_for_workers=False,
-            timeout=timedelta(seconds=timeout_s),
+        store = within(
+            timeout_s,
+            lambda: dist.TCPStore(
+                address.host,
+                address.port,
+                is_master=False,
+                wait_for_workers=False,
+                timeout=timedelta(seconds=timeout_s),
+            ),
         )
     except dist.DistError as error:
-        raise StartupError(
-            Mistake(
-                where=str(address),
-                found=f"cannot be reached ({str(error).splitlines()[0]})",
-                next_step="start the process that serves it, or correct the address",
-            )
-        ) from error
+        raise StartupError(_unreachable(address, error)) from error
     return dist.PrefixStore(attempt, store)
+
+
+def _await_listener(address: StoreAddress, timeout_s: float) -> None:
+    """Return when something listens there; torch's own retrying takes longer than it is told, and fills the screen."""
+    try:
+        retry(
+            lambda left_s: socket.create_connection((address.host, address.port), timeout=left_s).close(),
+            deadline_s=time.monotonic() + timeout_s,
+        )
+    except OSError as error:
+        raise StartupError(_unreachable(address, error)) from error
+
+
+def _unreachable(address: StoreAddress, error: Exception) -> Mistake:
+    return Mistake(
+        where=str(address),
+        found=f"cannot be reached ({str(error).splitlines()[0]})",
+        next_step="start the process that serves it, or correct the address",
+    )

@@ -46,10 +46,16 @@ def test_help_imports_nothing_heavy(cli: Cli) -> None:
 def commands() -> Iterator[list[str]]:
     """Give the words that call each command, groups looked into."""
     context = click.Context(fabrictune)
+
+    def within(command: click.Command | None, words: list[str]) -> Iterator[list[str]]:
+        if not isinstance(command, click.Group):
+            yield words
+            return
+        for name in command.list_commands(context):
+            yield from within(command.get_command(context, name), [*words, name])
+
     for name in COMMANDS:
-        command = fabrictune.get_command(context, name)
-        inner = command.list_commands(context) if isinstance(command, click.Group) else []
-        yield from ([name, one] for one in inner) if inner else [[name]]
+        yield from within(fabrictune.get_command(context, name), [name])
 
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
@@ -74,7 +80,7 @@ def test_a_group_without_a_command_says_what_there_is(
         (
             ["sin"],
             "fabrictune: unknown command 'sin'\n  did you mean 'sim'?\n"
-            "  allowed: scenario, topo, ecmp, sim, trace, report, law, validate, conformance, doctor, demo\n",
+            "  allowed: scenario, topo, ecmp, sim, trace, coll, report, law, validate, conformance, doctor, demo\n",
         ),
         (["sim", "rum"], "fabrictune sim: unknown command 'rum'\n  did you mean 'run'?\n  allowed: run\n"),
         (

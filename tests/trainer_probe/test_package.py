@@ -8,6 +8,7 @@ def test_importing_the_packages_does_not_import_torch() -> None:
     """torch takes seconds to import and may be missing; only the modules that use it may ask for it."""
     program = (
         "import sys, collectives, collectives.conformance, trainer_probe, trainer_probe.launcher, trainer_probe.ledger,"
+        " collectives.startup.stores, collectives.startup.servers, collectives.startup.storm.experiment,"
         " trainer_probe.conformance; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

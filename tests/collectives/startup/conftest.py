@@ -4,20 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from collectives.startup.servers import Server, require_redis_server, start_redis, start_tcp_store
-from foundation.errors import UnavailableError
-
-pytest.importorskip("torch")
-pytest.importorskip("redis")
-
-
-@pytest.fixture(scope="session")
-def has_redis() -> None:
-    """Skip where there is no Redis server to start."""
-    try:
-        require_redis_server()
-    except UnavailableError as error:
-        pytest.skip(str(error.mistakes[0].found))
+from collectives.startup.servers import Server, start_redis, start_tcp_store
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +17,7 @@ def redis_server(has_redis: None) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def tcp_server() -> Iterator[Server]:
     """A server of torch's TCPStore that the tests of a module share."""
+    pytest.importorskip("torch")
     with start_tcp_store() as server:
         yield server
 

@@ -2,16 +2,20 @@
 
 from datetime import timedelta
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import pytest
 
 from collectives.startup.addresses import StoreAddress
-from collectives.startup.redis_client import RedisClient
-from collectives.startup.redis_store import RedisStore
 from collectives.startup.servers import Server
 from collectives.startup.stores import connect_store
 
+if TYPE_CHECKING:
+    from collectives.startup.redis_client import RedisClient
+
 dist = pytest.importorskip("torch.distributed")
+redis_client = pytest.importorskip("collectives.startup.redis_client")
+redis_store = pytest.importorskip("collectives.startup.redis_store")
 
 
 def test_a_store_does_what_torch_expects(any_server: Server) -> None:
@@ -51,7 +55,7 @@ def test_a_wait_that_is_not_answered_is_torchs_own_error(any_server: Server) -> 
 def test_torch_wraps_the_store_as_its_own(redis_server: Server) -> None:
     """A PrefixStore calls through C++, which finds a Python store's methods by other names."""
     inner = connect_store(redis_server.address, attempt="wrapped", timeout_s=10)
-    assert isinstance(inner, RedisStore)
+    assert isinstance(inner, redis_store.RedisStore)
     assert inner.has_extended_api()
     store = dist.PrefixStore("group", inner)
     store.set("key", "value")
@@ -68,8 +72,10 @@ def test_torch_wraps_the_store_as_its_own(redis_server: Server) -> None:
 
 def test_a_wait_is_one_command_however_many_come(redis_server: Server) -> None:
     """Eight readers of one key wait in the server; one write wakes all. Redis itself counts: 8 reads, 1 write."""
-    waiting = [RedisClient(redis_server.address, attempt="bell", timeout_s=30, expiry_s=60) for _ in range(8)]
-    writer = RedisClient(redis_server.address, attempt="bell", timeout_s=30, expiry_s=60)
+    waiting = [
+        redis_client.RedisClient(redis_server.address, attempt="bell", timeout_s=30, expiry_s=60) for _ in range(8)
+    ]
+    writer = redis_client.RedisClient(redis_server.address, attempt="bell", timeout_s=30, expiry_s=60)
     for client in (*waiting, writer):
         client.has(["epoch"])
     before = commands(writer)
@@ -99,7 +105,7 @@ def test_another_attempt_sees_nothing(any_server: Server) -> None:
 
 def test_keys_expire(redis_server: Server) -> None:
     """A key lives an hour here; nothing that an attempt writes stays for ever."""
-    client = RedisClient(redis_server.address, attempt="mortal", timeout_s=10, expiry_s=3600)
+    client = redis_client.RedisClient(redis_server.address, attempt="mortal", timeout_s=10, expiry_s=3600)
     client.write("value", b"x")
     client.add("counter", 1)
     client.append("log", b"x")
@@ -117,7 +123,7 @@ def test_an_address_shows_no_password() -> None:
 def test_the_store_can_be_copied_for_another_thread(redis_server: Server) -> None:
     """One waits while the other writes: with one connection for both, that would never end."""
     store = connect_store(redis_server.address, attempt="clone", timeout_s=30)
-    assert isinstance(store, RedisStore)
+    assert isinstance(store, redis_store.RedisStore)
     other = store.clone()
     found: list[bytes] = []
     thread = Thread(target=lambda: found.append(other.get("late")))
@@ -129,19 +135,19 @@ def test_the_store_can_be_copied_for_another_thread(redis_server: Server) -> Non
     assert found == [b"here"]
 
 
-def order(client: RedisClient, *command: str) -> int:
+def order(client: "RedisClient", *command: str) -> int:
     """Ask the server something that a store never asks."""
     reply: int = client._order(command)
     return reply
 
 
-def information(client: RedisClient, section: str) -> dict[str, str]:
+def information(client: "RedisClient", section: str) -> dict[str, str]:
     """Return what Redis says of itself."""
     text: bytes = client._order(("INFO", section))
     return dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line)
 
 
-def commands(client: RedisClient) -> dict[str, int]:
+def commands(client: "RedisClient") -> dict[str, int]:
     """Return how often Redis has carried out each command; a wait that is still blocked does not count yet."""
     return {
         name.removeprefix("cmdstat_"): int(text.split("calls=")[1].split(",")[0])
@@ -149,6 +155,6 @@ def commands(client: RedisClient) -> dict[str, int]:
     }
 
 
-def blocked_clients(client: RedisClient) -> int:
+def blocked_clients(client: "RedisClient") -> int:
     """Return how many connections wait in the server."""
     return int(information(client, "clients")["blocked_clients"])

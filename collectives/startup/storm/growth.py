@@ -1,0 +1,60 @@
+"""How a cost grows with the number of ranks: its linear and its quadratic part, and what that makes of a larger job.
+
+A cost y at n ranks is fitted as c + a n + b n² by least squares on relative errors, so that small jobs count as much as
+large ones; a and b are not negative. Beside it stands the plain exponent, the slope of log y over log n.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MIN_SIZES = 4  # one more than the parts that are fitted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth:
+    """What was fitted."""
+
+    constant: float
+    linear: float  # for each rank
+    quadratic: float  # for each pair of ranks
+    exponent: float
+    worst_error_fraction: float  # of the fitted points, relative to what was measured
+
+    def at(self, num_ranks: float) -> float:
+        """Return the cost that the fit gives for a number of ranks."""
+        return self.constant + self.linear * num_ranks + self.quadratic * num_ranks**2
+
+    def quadratic_fraction(self, num_ranks: float) -> float:
+        """Return the share of the quadratic part in the cost at a number of ranks."""
+        return self.quadratic * num_ranks**2 / self.at(num_ranks)
+
+
+def fit_growth(num_ranks_N: NDArray[np.int64], cost_N: NDArray[np.float64]) -> Growth:
+    """Fit MIN_SIZES sizes or more; costs must be positive."""
+    assert len(num_ranks_N) >= MIN_SIZES, "as many parts as sizes fit anything"
+    assert (cost_N > 0).all(), "a cost of nothing has no relative error"
+    scale = float(num_ranks_N.max())  # so that no part is lost in another's rounding
+    share_N = num_ranks_N / scale
+    terms_N3 = np.stack([np.ones_like(share_N), share_N, share_N**2], axis=1) / cost_N[:, None]
+    parts_3 = _fit(terms_N3)
+    slope = np.polyfit(np.log(num_ranks_N), np.log(cost_N), 1)[0]
+    return Growth(
+        constant=float(parts_3[0]),
+        linear=float(parts_3[1]) / scale,
+        quadratic=float(parts_3[2]) / scale**2,
+        exponent=float(slope),
+        worst_error_fraction=float(np.abs(terms_N3 @ parts_3 - 1).max()),
+    )
+
+
+def _fit(terms_N3: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the parts whose sums come nearest to 1; a growing part that would be negative is left out."""
+    fits = []
+    for used in ([0, 1, 2], [0, 1], [0, 2], [0]):
+        parts_3 = np.zeros(3)
+        parts_3[used] = np.linalg.lstsq(terms_N3[:, used], np.ones(len(terms_N3)), rcond=None)[0]
+        if (parts_3[1:] >= 0).all():
+            fits.append(parts_3)
+    return min(fits, key=lambda parts_3: float(np.sum((terms_N3 @ parts_3 - 1) ** 2)))

@@ -1,0 +1,7 @@
+"""`fabrictune coll`: collectives, from the start of a job on."""
+
+from fabrictune.cli.coll_init import init
+from fabrictune.cli.groups import Group
+
+coll = Group(name="coll", help="Start the ranks of a job, and measure how that scales.")
+coll.add_command(init)

@@ -1,0 +1,13 @@
+"""Packages that are extras: asked for before they are used, so that whoever lacks one reads how to install it."""
+
+import importlib.util
+
+from foundation.errors import Mistake, UnavailableError
+
+
+def require_extra(module: str, *, extra: str, where: str) -> None:
+    """Raise UnavailableError where a module that comes with an extra is missing; `where` is what needs it."""
+    if importlib.util.find_spec(module) is None:
+        raise UnavailableError(
+            Mistake(where=where, found=f"{module} is not installed", next_step=f'pip install "fabrictune[{extra}]"')
+        )

@@ -1,0 +1,88 @@
+"""Trying a start-up for real: processes of this machine make the groups of a layout and use each of them once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectives.startup.addresses import StoreAddress
+from collectives.startup.groups import GroupPlan
+from collectives.startup.stores import connect_store
+from foundation.errors import Mistake, StartupError
+from foundation.layout import ParallelLayout
+from trainer_probe.launcher import launch
+
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member, Method
+
+
+LAUNCH_S = 30.0  # to fork the ranks and to add up
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartupTrial:
+    """A start-up that worked."""
+
+    num_ranks: int
+    num_groups: int
+    elapsed_s_R: NDArray[np.float64]  # R ranks; from a rank's first word to the store to its last group
+
+
+def try_startup(
+    layout: ParallelLayout,
+    *,
+    store: StoreAddress | None = None,
+    method: "Method" = "ordered",
+    timeout_s: float = 120.0,
+) -> StartupTrial:
+    """Start a gloo process for each rank of a layout, and add up the rank numbers of every group.
+
+    The ranks meet in `store`, or in a TCPStore served here. Raises UnavailableError where a rank fails, and
+    StartupError where a group has other members than it should.
+    """
+    if store is not None:
+        connect_store(
+            store, attempt="trial", timeout_s=timeout_s
+        )  # what is wrong with it is said once, not by each rank
+    plan = GroupPlan.of_layout(layout)
+    found = launch(
+        layout,
+        _add_up_ranks,
+        store=store,
+        method=method,
+        startup_timeout_s=timeout_s,
+        timeout_s=2 * timeout_s + LAUNCH_S,  # the ranks' own words come first
+    )
+    mistakes = [mistake for rank, arrays in enumerate(found) for mistake in _wrong_sums(plan, rank, arrays["sum_G"])]
+    if mistakes:
+        raise StartupError(*mistakes)
+    return StartupTrial(
+        num_ranks=layout.world_size,
+        num_groups=len(plan.groups),
+        elapsed_s_R=np.array([arrays["elapsed_s"].item() for arrays in found]),
+    )
+
+
+def _add_up_ranks(member: "Member") -> dict[str, NDArray[np.float64]]:
+    """Run in the rank's own process; returns the sum of each of its groups, in the plan's order."""
+    import torch
+    import torch.distributed as dist
+
+    sums = []
+    for group in member.plan.of_rank(member.rank):
+        total = torch.tensor([float(member.rank)], dtype=torch.float64)
+        dist.all_reduce(total, group=member.process_groups[group.name])
+        sums.append(total.item())
+    return {"sum_G": np.array(sums), "elapsed_s": np.array(member.elapsed_s)}
+
+
+def _wrong_sums(plan: GroupPlan, rank: int, sum_G: NDArray[np.float64]) -> Iterable[Mistake]:
+    for group, total in zip(plan.of_rank(rank), sum_G.tolist(), strict=True):
+        if total != sum(group.members):
+            yield Mistake(
+                where=f"rank {rank}, group {group.name}",
+                found=f"its members' numbers add up to {total:g}",
+                allowed=f"{sum(group.members)}, of ranks {', '.join(map(str, group.members))}",
+            )
