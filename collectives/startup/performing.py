@@ -57,7 +57,8 @@ def within(timeout_s: float, function: Callable[[], Result]) -> Result:
         except BaseException as error:
             outcome.put((None, error))
 
-    Thread(target=run, name="start-up", daemon=True).start()
+    thread = Thread(target=run, name="start-up", daemon=True)
+    thread.start()
     try:
         result, error = outcome.get(timeout=limit_s)
     except Empty:
@@ -68,6 +69,7 @@ def within(timeout_s: float, function: Callable[[], Result]) -> Result:
                 next_step="look at the process that serves it: it may be stopped, or cut off",
             )
         ) from None
+    thread.join()  # it has nothing left to do; a fork while it ends would copy a lock that it holds
     if error is not None:
         raise error
     return result  # type: ignore[return-value]  # a function without a result returns None
