@@ -15,7 +15,16 @@ from typing import Any
 
 from foundation.records import describe_machine
 
-BENCHMARKS = ("captures", "ecmp", "law_call", "max_min_rates", "packet_engine", "path_choice", "simai_all_reduce", "startup_storm")
+BENCHMARKS = (
+    "captures",
+    "ecmp",
+    "law_call",
+    "max_min_rates",
+    "packet_engine",
+    "path_choice",
+    "simai_all_reduce",
+    "startup_storm",
+)
 RESULTS = Path(__file__).with_name("results.json")
 
 
