@@ -23,7 +23,7 @@ from netsim.config.packet import PacketConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation
-from netsim.workloads import PermutationSpec, make_permutation
+from netsim.workloads.permutation import PermutationSpec, make_permutation
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, Network

@@ -20,7 +20,8 @@ from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation
-from netsim.workloads import PermutationSpec, make_permutation, one_message_each
+from netsim.workloads.permutation import PermutationSpec, make_permutation
+from netsim.workloads.table import one_message_each
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from topology.hashing import HashSpec
 from topology.routing import build_network

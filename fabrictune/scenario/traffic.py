@@ -20,7 +20,8 @@ from fabrictune.scenario.observed import ObservedSpec, make_observed
 from foundation.errors import InputError, Mistake, TraceError, choose
 from foundation.layout import Axis
 from foundation.traces import CommTrace, IntColumn, Medium, Operation, TrafficTrace
-from netsim.workloads import WORKLOADS, Workload
+from netsim.workloads import WORKLOADS
+from netsim.workloads.table import Workload
 from topology.fabric import Fabric
 from topology.network import QueuePairs
 from topology.queue_pairs import make_queue_pairs

@@ -59,7 +59,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _permutation_us(radix: int) -> float:
-    from netsim.workloads import PermutationSpec, make_permutation
+    from netsim.workloads.permutation import PermutationSpec, make_permutation
 
     pairs, _ = make_permutation(PermutationSpec(message_bytes=MESSAGE_BYTES), _fabric(radix), SEED)
     return _finish_us(radix, pairs.source_nic_Q.tolist(), pairs.destination_nic_Q.tolist(), MESSAGE_BYTES)
@@ -70,7 +70,7 @@ def _finish_us(radix: int, source: list[int], destination: list[int], message_by
     from cc.compiling import compile_law
     from cc.loading import load_law
     from netsim.packet import run
-    from netsim.workloads import one_message_each
+    from netsim.workloads.table import one_message_each
     from topology.hashing import HashSpec
     from topology.routing import build_network
 

@@ -78,7 +78,7 @@ def ring_record() -> RunRecord:
     from cc.compiling import compile_law
     from cc.loading import load_law
     from netsim.packet import run
-    from netsim.workloads import one_message_each
+    from netsim.workloads.table import one_message_each
 
     network = ring_network()
     pairs = network.queue_pairs
@@ -95,7 +95,7 @@ def _deadlocks_of_a_fat_tree() -> float:
     from cc.compiling import compile_law
     from cc.loading import load_law
     from netsim.packet import run
-    from netsim.workloads import PermutationSpec, make_permutation
+    from netsim.workloads.permutation import PermutationSpec, make_permutation
     from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
     from topology.hashing import HashSpec
     from topology.routing import build_network

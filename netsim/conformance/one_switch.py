@@ -30,7 +30,7 @@ def run_incast(
     from cc.compiling import compile_law
     from cc.loading import load_law
     from netsim.packet import run
-    from netsim.workloads import IncastSpec, make_incast
+    from netsim.workloads.incast import IncastSpec, make_incast
     from topology.builders.clos import ClosSpec, build_clos
     from topology.hashing import HashSpec
     from topology.routing import build_network

@@ -171,7 +171,7 @@ def _run(network: Any, message_bytes: int, config: PacketConfig) -> Any:
     from cc.compiling import compile_law
     from cc.loading import load_law
     from netsim.packet import run
-    from netsim.workloads import one_message_each
+    from netsim.workloads.table import one_message_each
 
     pairs = network.queue_pairs
     _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, message_bytes)

@@ -10,7 +10,7 @@ from netsim.conformance.deadlock import ring_network, ring_record
 from netsim.deadlock import find_deadlock, stuck_ports
 from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation, run
-from netsim.workloads import one_message_each
+from netsim.workloads.table import one_message_each
 from tests.netsim.conftest import compiled
 
 

@@ -1,0 +1,28 @@
+"""Incast: many NICs send to one at the same time."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from netsim.workloads.table import Made, one_message_each, refuse
+from topology.fabric import Fabric
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncastSpec:
+    """`senders` NICs each send one message to `receiver`."""
+
+    senders: int = field(metadata={"help": "how many NICs send; the first ones that are not the receiver"})
+    message_bytes: int = field(metadata={"help": "size of each message"})
+    receiver: int = field(default=0, metadata={"help": "NIC that receives"})
+
+
+def make_incast(spec: IncastSpec, fabric: Fabric, seed: int) -> Made:
+    """Return the queue pairs and transfers of an incast; raises InputError."""
+    if not 0 <= spec.receiver < fabric.num_nics:
+        refuse("incast.receiver", f"NIC {spec.receiver}", f"0 to {fabric.num_nics - 1}, the fabric's NICs")
+    if not 1 <= spec.senders < fabric.num_nics:
+        refuse("incast.senders", f"{spec.senders} senders", f"1 to {fabric.num_nics - 1}, the fabric's other NICs")
+    others = np.delete(np.arange(fabric.num_nics), spec.receiver)
+    source_N = others[: spec.senders]
+    return one_message_each(source_N, np.full(spec.senders, spec.receiver), spec.message_bytes)

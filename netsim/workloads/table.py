@@ -1,0 +1,57 @@
+"""What a workload is, and how its rows become queue pairs and a TrafficTrace."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from foundation.errors import InputError, Mistake
+from foundation.traces import UNKNOWN, Dependencies, IntColumn, Medium, TrafficTrace
+from topology.fabric import Fabric
+from topology.network import QueuePairs
+from topology.queue_pairs import make_queue_pairs
+
+Made = tuple[QueuePairs, TrafficTrace]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """How to make one kind of workload from its spec."""
+
+    spec: type
+    make: Callable[[Any, Fabric, int], Made]  # spec, fabric, seed
+    make_flows: Callable[[Any, Fabric, int], Made] | None = None  # only how much goes where
+    summary: str
+
+
+def one_message_each(
+    source_N: IntColumn,
+    destination_N: IntColumn,
+    message_bytes: int | IntColumn,
+    *,
+    start_ps_N: IntColumn | None = None,
+) -> Made:
+    """Return a message on a queue pair of its own for each row, by default at time 0; raises InputError."""
+    num_rows = len(source_N)
+    bytes_N = np.broadcast_to(np.asarray(message_bytes, np.int64), num_rows).copy()
+    if (bytes_N < 0).any():
+        refuse("message", f"{int(bytes_N.min())} B", "0 B or more")
+    zero_N = np.zeros(num_rows, np.int64)
+    traffic = TrafficTrace(
+        source_N=np.asarray(source_N, np.int64),
+        destination_N=np.asarray(destination_N, np.int64),
+        medium_N=np.full(num_rows, Medium.FABRIC, np.int64),
+        qp_N=np.arange(num_rows),
+        bytes_N=bytes_N,
+        start_ps_N=zero_N if start_ps_N is None else np.asarray(start_ps_N, np.int64),
+        delay_ps_N=zero_N,
+        operation_N=np.full(num_rows, UNKNOWN, np.int64),
+        dependencies=Dependencies.none(num_rows),
+    )
+    return make_queue_pairs(source_N, destination_N), traffic
+
+
+def refuse(where: str, found: str, allowed: str) -> None:
+    """Raise InputError."""
+    raise InputError(Mistake(where=where, found=found, allowed=allowed))
