@@ -1,0 +1,114 @@
+#include "columns.hpp"
+
+#include "../waiting.hpp"
+
+namespace nb = nanobind;
+
+namespace netsim {
+namespace {
+
+template <typename Rows, typename Value>
+Column column(const Rows& rows, Value value) {
+    auto* numbers = new std::int64_t[rows.size() ? rows.size() : 1];
+    nb::capsule owner(numbers, [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
+    for (std::size_t i = 0; i < rows.size(); i++) numbers[i] = static_cast<std::int64_t>(value(rows[i]));
+    return Column(numbers, {rows.size()}, owner);
+}
+
+// Packets of a transfer that left at least once, and those that left again.
+std::int64_t packets_sent(const Simulation& simulation, const Transfer& transfer) {
+    if (transfer.start_ps == NOT_YET || transfer.medium != Medium::Fabric) return 0;
+    const std::uint32_t highest = simulation.senders[transfer.queue_pair].highest_sequence;
+    return std::int64_t{std::min(highest, transfer.end_sequence)} - transfer.first_sequence +
+           transfer.num_retransmitted;
+}
+
+}  // namespace
+
+Columns transfer_columns(const Simulation& simulation) {
+    const auto& rows = simulation.transfers;
+    return {
+        {"ready_ps", column(rows, [](const Transfer& row) { return row.ready_ps; })},
+        {"start_ps", column(rows, [](const Transfer& row) { return row.start_ps; })},
+        {"finish_ps", column(rows, [](const Transfer& row) { return row.finish_ps; })},
+        {"acknowledged_ps", column(rows, [](const Transfer& row) { return row.acknowledged_ps; })},
+        {"packets_sent", column(rows, [&](const Transfer& row) { return packets_sent(simulation, row); })},
+        {"packets_retransmitted", column(rows, [](const Transfer& row) { return row.num_retransmitted; })},
+        {"cnps", column(rows, [](const Transfer& row) { return row.num_cnps; })},
+    };
+}
+
+Columns port_columns(const Simulation& simulation) {
+    const auto& ports = simulation.ports;
+    const auto& ledgers = simulation.ledgers;
+    const auto index_of = [&](const Port& port) { return static_cast<std::uint32_t>(&port - ports.data()); };
+    return {
+        {"tx_bytes", column(ports, [](const Port& port) { return port.tx_bytes; })},
+        {"tx_packets",
+         column(ports,
+                [](const Port& port) { return std::int64_t{port.tx_packets[DATA]} + port.tx_packets[CONTROL]; })},
+        {"data_packets", column(ports, [](const Port& port) { return port.tx_packets[DATA]; })},
+        {"dropped_packets", column(ledgers, [](const PortLedger& ledger) { return ledger.dropped_packets; })},
+        {"ecn_marked_packets", column(ledgers, [](const PortLedger& ledger) { return ledger.marked_packets; })},
+        {"pauses", column(ledgers, [](const PortLedger& ledger) { return ledger.num_pauses; })},
+        {"paused_ps", column(ports, [&](const Port& port) { return simulation.paused_ps(index_of(port)); })},
+        {"max_queue_bytes", column(ports, [](const Port& port) { return port.max_queue_bytes; })},
+    };
+}
+
+Columns sample_columns(const Simulation& simulation) {
+    const auto& rows = simulation.samples;
+    return {
+        {"time_ps", column(rows, [](const Sample& row) { return row.time_ps; })},
+        {"port", column(rows, [](const Sample& row) { return row.port; })},
+        {"queue_bytes", column(rows, [](const Sample& row) { return row.queue_bytes; })},
+        {"tx_bytes", column(rows, [](const Sample& row) { return row.tx_bytes; })},
+        {"paused", column(rows, [](const Sample& row) { return row.is_paused; })},
+    };
+}
+
+Columns waiting_columns(Simulation& simulation) {
+    const auto bytes = waiting_bytes(simulation);
+    const std::vector rows(bytes.begin(), bytes.end());
+    return {
+        {"ingress", column(rows, [](const auto& row) { return row.first.first; })},
+        {"port", column(rows, [](const auto& row) { return row.first.second; })},
+        {"bytes", column(rows, [](const auto& row) { return row.second; })},
+    };
+}
+
+Columns hold_columns(const Simulation& simulation) {
+    std::vector<std::uint32_t> rows;
+    for (std::uint32_t port = 0; port < simulation.ports.size(); port++) {
+        if (is_held(simulation.ports[port])) rows.push_back(port);
+    }
+    return {
+        {"port", column(rows, [](std::uint32_t port) { return port; })},
+        {"resume_below_bytes",
+         column(rows, [&](std::uint32_t port) { return simulation.ledgers[port].resume_below_bytes; })},
+    };
+}
+
+std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation) {
+    const PacketCounts &data = simulation.data_packets, &control = simulation.control_packets;
+    return {
+        {"sent", data.sent + control.sent},
+        {"delivered", data.delivered + control.delivered},
+        {"dropped", data.dropped + control.dropped},
+        {"in_flight", simulation.packets.num_live()},
+        {"data_sent", data.sent},
+        {"data_delivered", data.delivered},
+        {"data_dropped", data.dropped},
+        {"data_out_of_order", simulation.num_out_of_order},
+    };
+}
+
+nb::bytes flow_records(const Simulation& simulation, std::size_t flow_bytes) {
+    std::string records;
+    for (std::size_t qp = 0; qp < simulation.senders.size(); qp++) {
+        records.append(reinterpret_cast<const char*>(&simulation.flows[qp * simulation.flow_stride]), flow_bytes);
+    }
+    return nb::bytes(records.data(), records.size());
+}
+
+}  // namespace netsim

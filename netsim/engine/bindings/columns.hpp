@@ -1,0 +1,29 @@
+// The results of a run, from the engine's rows to columns of numbers for Python.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "../simulation.hpp"
+
+namespace netsim {
+
+using Column = nanobind::ndarray<nanobind::numpy, std::int64_t, nanobind::ndim<1>>;
+using Columns = std::map<std::string, Column>;
+
+Columns transfer_columns(const Simulation& simulation);
+Columns port_columns(const Simulation& simulation);
+Columns sample_columns(const Simulation& simulation);
+// Bytes that came in by one port and wait for another, a row a pair with any.
+Columns waiting_columns(Simulation& simulation);
+// The ports held by a pause, and where the switch behind them would let go.
+Columns hold_columns(const Simulation& simulation);
+std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation);
+// The laws' records of all queue pairs, one behind the other.
+nanobind::bytes flow_records(const Simulation& simulation, std::size_t flow_bytes);
+
+}  // namespace netsim

@@ -1,0 +1,83 @@
+#include "inputs.hpp"
+
+#include <nanobind/ndarray.h>
+
+namespace nb = nanobind;
+
+namespace netsim {
+namespace {
+
+template <typename T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+std::span<const T> span_of(const Array<T>& array) {
+    return {array.data(), array.size()};
+}
+
+// The arrays of a run by name. They must live, in Python, as long as the spans are used.
+class Arrays {
+  public:
+    explicit Arrays(const nb::dict& arrays) : arrays_(arrays) {}
+
+    // Throws KeyError if it is missing and TypeError if it is not a contiguous column of T.
+    template <typename T>
+    std::span<const T> get(const char* name) const {
+        Array<T> array;
+        if (!nb::try_cast(arrays_[name], array, false)) throw nb::type_error(name);
+        return span_of(array);
+    }
+
+    std::span<const std::int64_t> integers(const char* name) const { return get<std::int64_t>(name); }
+
+  private:
+    const nb::dict& arrays_;
+};
+
+}  // namespace
+
+std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law& law, const nb::dict& named_arrays,
+                                            std::uint32_t path_stride, std::size_t flow_bytes) {
+    const Arrays arrays(named_arrays);
+    return Simulation::create({
+        .settings = settings,
+        .law = law,
+        .port_rate_bps = arrays.integers("port_rate_bps"),
+        .port_delay_ps = arrays.integers("port_delay_ps"),
+        .port_peer = arrays.integers("port_peer"),
+        .port_is_host = arrays.integers("port_is_host"),
+        .pause_above = arrays.integers("pause_above"),
+        .resume_below = arrays.integers("resume_below"),
+        .ingress_limit = arrays.integers("ingress_limit"),
+        .pause_response = arrays.integers("pause_response"),
+        .loss_fraction = arrays.get<double>("loss_fraction"),
+        .path = arrays.get<std::uint32_t>("path"),
+        .path_stride = path_stride,
+        .next_hops =
+            {
+                .switch_behind = arrays.get<std::uint32_t>("next_hop_switch"),
+                .row = arrays.get<std::uint32_t>("next_hop_row"),
+                .exit = arrays.get<std::uint32_t>("next_hop_exit"),
+                .set = arrays.get<std::uint32_t>("next_hop_set"),
+                .offset = arrays.get<std::uint32_t>("next_hop_offset"),
+                .port = arrays.get<std::uint32_t>("next_hop_port"),
+                .weight = arrays.get<std::uint32_t>("next_hop_weight"),
+            },
+        .retransmission_wait = arrays.integers("retransmission_wait"),
+        .flow = std::as_bytes(arrays.get<std::uint8_t>("flow")),
+        .flow_bytes = flow_bytes,
+        .transfer_medium = arrays.integers("transfer_medium"),
+        .transfer_qp = arrays.integers("transfer_qp"),
+        .nvlink_source = arrays.integers("nvlink_source"),
+        .nvlink_destination = arrays.integers("nvlink_destination"),
+        .transfer_bytes = arrays.integers("transfer_bytes"),
+        .transfer_start = arrays.integers("transfer_start"),
+        .transfer_delay = arrays.integers("transfer_delay"),
+        .num_dependencies = arrays.integers("num_dependencies"),
+        .dependent_offset = arrays.integers("dependent_offset"),
+        .dependent_row = arrays.integers("dependent_row"),
+        .probed_port = arrays.integers("probed_port"),
+    });
+}
+
+}  // namespace netsim

@@ -1,0 +1,52 @@
+// The Python module `netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock, columns
+// out.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include "../simulation.hpp"
+#include "columns.hpp"
+#include "inputs.hpp"
+#include "law.hpp"
+#include "settings.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+NB_MODULE(_engine, module) {
+    using namespace netsim;
+    module.doc() = "The packet engine, compiled; netsim.packet is its face.";
+    module.attr("MAX_IDS") = MAX_IDS;
+    module.attr("MAX_PACKETS") = MAX_PACKETS;
+    module.attr("BYTES_PER_PACKET") = sizeof(Packet);
+    module.attr("BYTES_PER_PORT") = sizeof(Port) + sizeof(PortLedger);
+    module.attr("BYTES_PER_QUEUE_PAIR") = sizeof(Sender) + sizeof(Receiver);
+    module.attr("BYTES_PER_TRANSFER") = sizeof(Transfer);
+    module.attr("BYTES_PER_RANDOM_STREAM") = sizeof(RandomStream);
+    module.attr("BYTES_PER_FLOWLET") = sizeof(Flowlet);
+    module.attr("BYTES_PER_TELEMETRY") = sizeof(TelemetryRecord) * MAX_TELEMETRY_HOPS;
+    bind_law(module);
+    bind_settings(module);
+
+    nb::enum_<Outcome>(module, "Outcome")
+        .value("RUNNING", Outcome::Running)
+        .value("FINISHED", Outcome::Finished)
+        .value("STALLED", Outcome::Stalled)
+        .value("TIME_LIMIT", Outcome::TimeLimit);
+    nb::class_<Simulation>(module, "Simulation")
+        .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a, "path_stride"_a,
+             "flow_bytes"_a)
+        .def("advance", &Simulation::advance, "num_events"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def_ro("now_ps", &Simulation::now_ps)
+        .def_ro("acknowledged_bytes", &Simulation::acknowledged_bytes)
+        .def_prop_ro("num_events", [](const Simulation& simulation) { return simulation.queue.num_events(); })
+        .def_prop_ro("peak_packets", [](const Simulation& simulation) { return simulation.packets.peak_live(); })
+        .def("packet_counts", &packet_counts)
+        .def("transfer_columns", &transfer_columns)
+        .def("port_columns", &port_columns)
+        .def("sample_columns", &sample_columns)
+        .def("waiting_columns", &waiting_columns)
+        .def("hold_columns", &hold_columns)
+        .def("flow_records", &flow_records, "flow_bytes"_a);
+}

@@ -1,0 +1,40 @@
+#include "../settings.hpp"
+
+#include "settings.hpp"
+
+namespace nb = nanobind;
+
+namespace netsim {
+
+void bind_settings(nb::module_& module) {
+    nb::class_<Settings>(module, "Settings")
+        .def(nb::init<>())
+        .def_rw("mtu_bytes", &Settings::mtu_bytes)
+        .def_rw("wire_overhead_bytes", &Settings::wire_overhead_bytes)
+        .def_rw("ack_bytes", &Settings::ack_bytes)
+        .def_rw("pause_frame_bytes", &Settings::pause_frame_bytes)
+        .def_rw("ack_every_packets", &Settings::ack_every_packets)
+        .def_rw("ecn_min_bytes", &Settings::ecn_min_bytes)
+        .def_rw("ecn_max_bytes", &Settings::ecn_max_bytes)
+        .def_rw("ecn_max_fraction", &Settings::ecn_max_fraction)
+        .def_rw("is_pfc_enabled", &Settings::is_pfc_enabled)
+        .def_rw("cnp_interval_ps", &Settings::cnp_interval_ps)
+        .def_rw("cnp_delay_ps", &Settings::cnp_delay_ps)
+        .def_rw("endpoint_delay_ps", &Settings::endpoint_delay_ps)
+        .def_rw("nvlink_rate_bps", &Settings::nvlink_rate_bps)
+        .def_rw("time_limit_ps", &Settings::time_limit_ps)
+        .def_rw("probe_interval_ps", &Settings::probe_interval_ps)
+        .def_rw("max_samples", &Settings::max_samples)
+        .def_rw("random_key", &Settings::random_key)
+        .def_prop_rw(
+            "path_rule", [](const Settings& settings) { return static_cast<std::uint32_t>(settings.path_rule); },
+            [](Settings& settings, std::uint32_t rule) { settings.path_rule = static_cast<PathRule>(rule); })
+        .def_rw("flowlet_gap_ps", &Settings::flowlet_gap_ps)
+        .def_rw("queue_step_bytes", &Settings::queue_step_bytes)
+        .def_rw("queue_levels", &Settings::queue_levels)
+        .def_rw("is_tie_random", &Settings::is_tie_random)
+        .def_rw("control_has_choice", &Settings::control_has_choice)
+        .def_rw("path_choice_key", &Settings::path_choice_key);
+}
+
+}  // namespace netsim

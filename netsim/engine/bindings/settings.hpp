@@ -1,0 +1,10 @@
+// The numbers of a run.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace netsim {
+
+void bind_settings(nanobind::module_& module);
+
+}  // namespace netsim
