@@ -1,0 +1,68 @@
+"""Receiving in the reference engine: what a host answers to a packet."""
+
+from netsim.reference.scheduling import Scheduling
+from netsim.reference.state import Kind, Packet
+
+
+class Receiving(Scheduling):
+    """Acknowledges packets in order, answers a gap once, turns marks into notifications."""
+
+    def _deliver(self, packet: Packet) -> None:
+        if packet.kind == "data":
+            self._receive_data(packet)
+            return
+        self.num_live -= 1
+        pair = self.pairs[packet.pair]
+        if packet.kind == "ack":
+            self._on_acknowledgement(packet, pair)
+        elif packet.kind == "nak":
+            self._on_nak(packet.pair, pair, packet.sequence)
+        else:
+            self._take_notification(packet.pair, pair)
+
+    def _receive_data(self, packet: Packet) -> None:
+        pair = self.pairs[packet.pair]
+        if packet.is_marked:
+            pair.has_mark = True
+            if "on_cnp" in self.law_events and self.now_ps >= pair.cnp_allowed_ps:
+                pair.cnp_allowed_ps = self.now_ps + self.settings["cnp_interval_ps"]
+                self.num_live += 1
+                self._reply(packet.pair, "cnp", 0, self.now_ps)
+        if self.settings["endpoint_delay_ps"] > 0:
+            delay_ps = self.settings["endpoint_delay_ps"]
+            self._push_packet(self.now_ps + delay_ps, Kind.REPLY, packet.pair, packet)
+        else:
+            self._answer(packet)
+
+    def _on_reply(self, _pair: int, number: int) -> None:
+        self._answer(self.packets.pop(number))
+
+    def _answer(self, packet: Packet) -> None:
+        pair = self.pairs[packet.pair]
+        if packet.sequence == pair.expected:
+            pair.expected += 1
+            pair.unanswered += 1
+            pair.has_sent_nak = False
+            message = pair.message_of(packet.sequence)
+            is_message_end = pair.expected == message.end
+            if is_message_end:
+                self._finish(message)
+            if is_message_end or pair.unanswered >= self.settings["ack_every_packets"]:
+                self._reply(packet.pair, "ack", packet.sequence, packet.sent_ps)
+            else:
+                self.num_live -= 1
+        elif packet.sequence < pair.expected:
+            self._reply(packet.pair, "ack", pair.expected - 1, packet.sent_ps)
+        elif pair.has_sent_nak:
+            self.num_live -= 1
+        else:
+            pair.has_sent_nak = True
+            self._reply(packet.pair, "nak", pair.expected, packet.sent_ps)
+
+    def _reply(self, number: int, kind: str, sequence: int, sent_ps: int) -> None:
+        pair = self.pairs[number]
+        path = self._path(number, 1)
+        reply = Packet(kind, number, sequence, self.settings["ack_bytes"], sent_ps, path[1:])
+        if kind == "ack":
+            reply.is_marked, pair.has_mark, pair.unanswered = pair.has_mark, False, 0
+        self._enqueue(path[0], reply)

@@ -1,0 +1,67 @@
+"""Reliability in the reference engine: acknowledgements, gaps and timeouts, and what is sent again."""
+
+from cc.interface import NEVER
+from netsim.reference.sending import Sending
+from netsim.reference.state import Packet, Pair
+
+
+class Retransmission(Sending):
+    """Go-back-N: what a sender makes of answers, and of none."""
+
+    def _on_acknowledgement(self, packet: Packet, pair: Pair) -> None:
+        if pair.has_failed or pair.remaining == 0:
+            return
+        pair.rtt_ps = self.now_ps - packet.sent_ps
+        acked_bytes = 0
+        if packet.sequence >= pair.oldest:
+            acked_bytes = self._acknowledge(packet.pair, pair, packet.sequence + 1)
+        self._call_law(
+            packet.pair,
+            "on_ack",
+            self.now_ps,
+            acked_bytes,
+            pair.rtt_ps,
+            self.settings["endpoint_delay_ps"],
+            int(pair.flow["num_hops"][0]),
+            int(packet.is_marked),
+            None,
+        )
+        self._resume(packet.pair)
+
+    def _on_nak(self, number: int, pair: Pair, expected: int) -> None:
+        if pair.has_failed or pair.remaining == 0:
+            return
+        if expected > pair.oldest:
+            self._acknowledge(number, pair, expected)
+        if expected == pair.oldest:
+            self._rewind(pair)
+        self._call_law(number, "on_nack", self.now_ps)
+        self._resume(number)
+
+    def _on_retransmission_timeout(self, number: int, pair: Pair) -> None:
+        pair.timeout_ps = NEVER
+        pair.timeouts += 1
+        if pair.timeouts == len(self.inputs.retransmission_wait):
+            pair.has_failed = True
+            return
+        self._rewind(pair)
+        self._call_law(number, "on_timeout", self.now_ps)
+
+    def _acknowledge(self, number: int, pair: Pair, up_to: int) -> int:
+        mtu_bytes = self.settings["mtu_bytes"]
+        acked_bytes = sum(pair.payload_bytes(sequence, mtu_bytes) for sequence in range(pair.oldest, up_to))
+        for message in pair.messages:
+            if pair.oldest < message.end <= up_to:
+                message.times["acknowledged_ps"] = self.now_ps
+                pair.remaining -= 1
+        pair.oldest = up_to
+        pair.timeouts = 0
+        pair.in_flight_bytes = pair.in_flight_bytes - acked_bytes if pair.next >= up_to else 0
+        pair.next = max(pair.next, up_to)
+        is_idle = pair.next == pair.oldest
+        pair.timeout_ps = NEVER if is_idle else self._next_timeout_ps(pair)
+        self._arm_timer(number, pair.timeout_ps)
+        return acked_bytes
+
+    def _rewind(self, pair: Pair) -> None:
+        pair.next, pair.in_flight_bytes = pair.oldest, 0

@@ -1,0 +1,101 @@
+"""Sending in the reference engine: queue pairs take turns at their NIC, each within its window and pace."""
+
+import math
+
+from cc.interface import NEVER
+from netsim.reference.forwarding import PS_BITS_PER_BYTE
+from netsim.reference.laws import Laws
+from netsim.reference.state import Kind, Packet, Pair
+
+LONGEST_GAP_PS = 1e17
+
+
+class Sending(Laws):
+    """Sends data packets; what happens when they get lost is left to a subclass."""
+
+    def _is_window_open(self, pair: Pair) -> bool:
+        if pair.next == pair.oldest:
+            return True
+        payload_bytes = pair.payload_bytes(pair.next, self.settings["mtu_bytes"])
+        return bool(pair.in_flight_bytes + payload_bytes <= pair.flow["cwnd_bytes"][0])
+
+    def _earliest_send_ps(self, pair: Pair) -> int:
+        rate_bps, cwnd_bytes = float(pair.flow["rate_bps"][0]), float(pair.flow["cwnd_bytes"][0])
+        gap_ps = int(min(pair.last_wire_bytes * PS_BITS_PER_BYTE / rate_bps, LONGEST_GAP_PS))
+        if cwnd_bytes < self.settings["mtu_bytes"]:
+            round_trips = self.settings["mtu_bytes"] / cwnd_bytes
+            gap_ps = max(gap_ps, int(min(math.ceil(pair.rtt_ps * round_trips), LONGEST_GAP_PS)))
+        return pair.last_send_ps + gap_ps
+
+    def _resume(self, number: int) -> None:
+        pair = self.pairs[number]
+        if pair.in_ring or pair.has_failed or pair.next == pair.end or not self._is_window_open(pair):
+            return
+        earliest_ps = self._earliest_send_ps(pair)
+        if pair.pace_event_ps <= earliest_ps:
+            return
+        port = self.ports[pair.port]
+        if earliest_ps > max(self.now_ps, port.busy_until_ps):
+            self._schedule_pace(number, earliest_ps)
+            return
+        pair.in_ring = True
+        port.ring.append(number)
+        self._kick(pair.port)
+
+    def _schedule_pace(self, number: int, time_ps: int) -> None:
+        if time_ps < self.pairs[number].pace_event_ps:
+            self.pairs[number].pace_event_ps = time_ps
+            self._push(time_ps, Kind.PACE, number)
+
+    def _on_pace(self, number: int, _payload: int) -> None:
+        if self.pairs[number].pace_event_ps == self.now_ps:
+            self.pairs[number].pace_event_ps = NEVER
+            self._resume(number)
+
+    def _send_from_ring(self, number: int) -> bool:
+        ring = self.ports[number].ring
+        while ring:
+            row = ring.popleft()
+            pair = self.pairs[row]
+            pair.in_ring = False
+            if pair.has_failed or pair.next == pair.end or not self._is_window_open(pair):
+                continue
+            earliest_ps = self._earliest_send_ps(pair)
+            if earliest_ps > self.now_ps:
+                self._schedule_pace(row, earliest_ps)
+                continue
+            self._send_data(row, pair)
+            return True
+        return False
+
+    def _send_data(self, number: int, pair: Pair) -> None:
+        sequence, message = pair.next, pair.message_of(pair.next)
+        payload_bytes = pair.payload_bytes(sequence, self.settings["mtu_bytes"])
+        wire_bytes = max(payload_bytes + self.settings["wire_overhead_bytes"], self.settings["ack_bytes"])
+        if sequence < pair.highest:
+            message.resent += 1
+        elif sequence == message.first:
+            message.times["start_ps"] = self.now_ps
+        pair.highest = max(pair.highest, sequence + 1)
+        pair.next += 1
+        pair.in_flight_bytes += payload_bytes
+        pair.last_send_ps, pair.last_wire_bytes = self.now_ps, wire_bytes
+        packet = Packet("data", number, sequence, wire_bytes, self.now_ps, self._path(number, 0)[1:])
+        self.num_live += 1
+        self._transmit(pair.port, packet)
+        if pair.timeout_ps == NEVER:
+            pair.timeout_ps = self._next_timeout_ps(pair)
+            self._arm_timer(number, pair.timeout_ps)
+        self._call_law(number, "on_send", self.now_ps, payload_bytes)
+        if pair.next == pair.end or not self._is_window_open(pair):
+            return
+        earliest_ps = self._earliest_send_ps(pair)
+        if earliest_ps <= self.ports[pair.port].busy_until_ps:
+            pair.in_ring = True
+            self.ports[pair.port].ring.append(number)
+        else:
+            self._schedule_pace(number, earliest_ps)
+
+    def _next_timeout_ps(self, pair: Pair) -> int:
+        wait_ps = int(self.inputs.retransmission_wait[pair.timeouts])
+        return NEVER if wait_ps == NEVER else self.now_ps + wait_ps
