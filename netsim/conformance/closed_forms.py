@@ -63,16 +63,6 @@ def cases() -> tuple[Case, ...]:
             **around(fair, 0.01),
             run=partial(_finish_us, 8, 1_000_000, 400 * GBPS, np.max),
         ),
-        Case(
-            name="netsim.incast-8-to-1-dcqcn",
-            source="the closed form as lower bound; DCQCN with its paper's parameters may take half as long again",
-            unit="us",
-            expected=163.0,
-            low=incast_finish_ps(8, 1_000_000, 400 * GBPS) / 1e6,
-            high=245.0,
-            run=partial(last_finish_us, 8, 1_000_000, 400 * GBPS, law="dcqcn"),
-            trust="B",
-        ),
     )
 
 

