@@ -4,6 +4,7 @@
 #include "forwarding.hpp"
 #include "laws.hpp"
 #include "receiving.hpp"
+#include "retransmission.hpp"
 #include "scheduling.hpp"
 #include "sending.hpp"
 

@@ -1,9 +1,9 @@
 // The engine: takes events in order and does what each asks for.
 //
-// Its member functions stand in five files, one idea each: forwarding (ports, queues, PFC, ECN), sending (NIC, window,
-// pace, go-back-N), receiving (order, acknowledgements, congestion notifications), laws (handlers and timers) and
-// scheduling (transfers and their dependencies). They are templates so that what is rarely wanted (losses, telemetry,
-// endpoint delay) costs nothing where it is not.
+// Its member functions stand in six files, one idea each: forwarding (ports, queues, PFC, ECN), sending (NIC, window,
+// pace), retransmission (acknowledgements, gaps, timeouts), receiving (order, answers), laws (handlers, timers,
+// congestion notifications) and scheduling (transfers and their dependencies). They are templates so that what is
+// rarely wanted (losses, telemetry, endpoint delay) costs nothing where it is not.
 #pragma once
 
 #include "simulation.hpp"
@@ -57,13 +57,12 @@ class Engine final : public Simulation {
     void enter_transfer(Sender& sender, std::uint32_t transfer);
     void find_transfer_to_send(Sender& sender);
     Picoseconds next_timeout_ps(const Sender& sender) const;
-    void rewind(Sender& sender);
-    void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
     void on_pace(std::uint32_t qp);
+
+    // retransmission.hpp
     void on_acknowledgement(std::uint32_t packet);
-    void take_notification(std::uint32_t qp);
-    void call_due_notifications(std::uint32_t qp);
-    void on_congestion_notification(std::uint32_t qp);
+    void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
+    void rewind(Sender& sender);
     void on_nak(std::uint32_t qp, std::uint32_t expected_sequence);
     void on_retransmission_timeout(std::uint32_t qp, Sender& sender);
     void fail(Sender& sender);
@@ -85,6 +84,9 @@ class Engine final : public Simulation {
     void on_timer(std::uint32_t qp);
     void call_due_timers(std::uint32_t qp);
     void notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp);
+    void take_notification(std::uint32_t qp);
+    void call_due_notifications(std::uint32_t qp);
+    void on_congestion_notification(std::uint32_t qp);
 
     // scheduling.hpp
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);

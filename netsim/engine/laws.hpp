@@ -1,4 +1,5 @@
-// Laws: handlers are called, what they wrote is checked and obeyed, and their deadlines are kept.
+// Laws: handlers are called, what they wrote is checked and obeyed, and their deadlines are kept; congestion
+// notifications reach them once the adapter has handled them.
 //
 // A queue pair has one pending timer event at most that matters, for the earliest of its retransmission timeout, the
 // law's deadlines and the notifications still being handled. A deadline that moves later leaves the event alone (it
@@ -74,6 +75,33 @@ void Engine<is_full>::call_due_timers(std::uint32_t qp) {
     for (std::int32_t timer = 0; timer < NUM_TIMERS; timer++) {
         if (is_due[timer]) obey(ON_TIMER, qp, law.on_timer(law.params, &flow(qp), now_ps, timer));
     }
+}
+
+// A notification has arrived; the law hears of it at once, or when the adapter has handled it.
+template <bool is_full>
+void Engine<is_full>::take_notification(std::uint32_t qp) {
+    if (settings.cnp_delay_ps == 0) return on_congestion_notification(qp);
+    pending_notifications[qp].push_back(now_ps + settings.cnp_delay_ps);
+    arm_timer(qp, senders[qp], now_ps + settings.cnp_delay_ps);
+}
+
+template <bool is_full>
+void Engine<is_full>::call_due_notifications(std::uint32_t qp) {
+    std::deque<Picoseconds>& pending = pending_notifications[qp];
+    while (!pending.empty() && pending.front() <= now_ps) {
+        pending.pop_front();
+        on_congestion_notification(qp);
+    }
+    if (!pending.empty()) arm_timer(qp, senders[qp], pending.front());
+}
+
+template <bool is_full>
+void Engine<is_full>::on_congestion_notification(std::uint32_t qp) {
+    const Sender& sender = senders[qp];
+    if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
+    transfers[sender.oldest].num_cnps++;
+    notify_law(ON_CNP, law.on_cnp, qp);
+    resume(qp);
 }
 
 }  // namespace netsim

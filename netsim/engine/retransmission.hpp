@@ -1,0 +1,97 @@
+// Retransmission: what a sender makes of acknowledgements, of gaps, and of silence.
+//
+// Reliability is go-back-N: a negative acknowledgement or a timeout sends everything again from the oldest packet not
+// yet acknowledged. Each timeout without progress has its own wait; the last one ends the queue pair.
+// Source: InfiniBand Architecture Specification 1.4, section 9.7 (reliable service), as RoCEv2 adapters implement it.
+#pragma once
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool is_full>
+inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
+    const Packet packet = packets[packet_id];
+    const std::uint32_t qp = packet.queue_pair;
+    Sender& sender = senders[qp];
+    if (sender.state == SenderState::Failed) return packets.release(packet_id);
+    const bool is_progress = packet.sequence >= sender.oldest_sequence;
+    if (!is_progress && sender.num_unacknowledged == 0) return packets.release(packet_id);  // all timers are at rest
+    const std::uint64_t before_bytes = acknowledged_bytes;
+    sender.rtt_ps = now_ps - packet.sent_ps;
+    if (is_progress) acknowledge(qp, sender, packet.sequence + 1);
+    if (law.on_ack) {
+        static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
+        const TelemetryRecord* records = NO_TELEMETRY;
+        if constexpr (is_full) {
+            if (law.uses_telemetry) records = &telemetry[std::size_t{packet_id} * MAX_TELEMETRY_HOPS];
+        }
+        obey(ON_ACK, qp,
+             law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),
+                        sender.rtt_ps, settings.endpoint_delay_ps, flow(qp).num_hops, packet.is_marked, records));
+    }
+    packets.release(packet_id);
+    resume(qp);
+}
+
+// Packets below `up_to_sequence` have arrived.
+template <bool is_full>
+inline void Engine<is_full>::acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence) {
+    std::int64_t acked_bytes = std::int64_t{up_to_sequence - sender.oldest_sequence} * settings.mtu_bytes;
+    sender.oldest_sequence = up_to_sequence;
+    sender.num_timeouts = 0;
+    while (sender.oldest_sequence >= sender.oldest_end) {
+        Transfer& transfer = transfers[sender.oldest];
+        acked_bytes -= settings.mtu_bytes - transfer.last_payload_bytes;
+        transfer.acknowledged_ps = now_ps;
+        sender.num_unacknowledged--;
+        num_unfinished--;
+        num_open--;
+        if (transfer.next == NONE) break;
+        sender.oldest = transfer.next;
+        sender.oldest_end = transfers[transfer.next].end_sequence;
+    }
+    acknowledged_bytes += static_cast<std::uint64_t>(acked_bytes);
+    if (sender.next_sequence < sender.oldest_sequence) [[unlikely]] {
+        rewind(sender);  // forward, past packets that need not be sent again after all
+    } else {
+        sender.in_flight_bytes -= acked_bytes;
+    }
+    const bool is_idle = sender.next_sequence == sender.oldest_sequence;
+    sender.timeout_ps = is_idle ? NEVER : next_timeout_ps(sender);
+    arm_timer(qp, sender, sender.timeout_ps);
+}
+
+// Go back to the oldest packet not yet acknowledged.
+template <bool is_full>
+void Engine<is_full>::rewind(Sender& sender) {
+    sender.next_sequence = sender.oldest_sequence;
+    sender.in_flight_bytes = 0;
+    find_transfer_to_send(sender);
+}
+
+template <bool is_full>
+void Engine<is_full>::on_nak(std::uint32_t qp, std::uint32_t expected_sequence) {
+    Sender& sender = senders[qp];
+    if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
+    if (expected_sequence > sender.oldest_sequence) acknowledge(qp, sender, expected_sequence);
+    if (expected_sequence == sender.oldest_sequence) rewind(sender);
+    notify_law(ON_NACK, law.on_nack, qp);
+    resume(qp);
+}
+
+template <bool is_full>
+void Engine<is_full>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
+    sender.timeout_ps = NEVER;
+    if (++sender.num_timeouts == retransmission_waits.size()) return fail(sender);
+    rewind(sender);
+    notify_law(ON_TIMEOUT, law.on_timeout, qp);
+}
+
+template <bool is_full>
+void Engine<is_full>::fail(Sender& sender) {
+    for (std::uint32_t row = sender.oldest; row != NONE; row = transfers[row].next) num_open--;
+    sender.state = SenderState::Failed;
+}
+
+}  // namespace netsim
