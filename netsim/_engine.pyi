@@ -45,6 +45,7 @@ class Settings:
     probe_interval_ps: int
     max_samples: int
     random_key: int
+    force_full: bool
     path_rule: int
     flowlet_gap_ps: int
     queue_step_bytes: int

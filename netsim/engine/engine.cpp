@@ -104,8 +104,9 @@ void Engine<is_full>::take_samples() {
 }
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
-    bool is_full = inputs.law.uses_telemetry || inputs.settings.endpoint_delay_ps > 0;
-    is_full |= inputs.settings.path_rule != PathRule::Hash;
+    const Settings& settings = inputs.settings;
+    bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.endpoint_delay_ps > 0;
+    is_full |= settings.path_rule != PathRule::Hash;
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
     if (is_full) return std::make_unique<Engine<true>>(inputs);
     return std::make_unique<Engine<false>>(inputs);

@@ -26,6 +26,7 @@ struct Settings {
     Picoseconds probe_interval_ps = NEVER;
     std::uint64_t max_samples = 0;
     std::uint64_t random_key = 0;
+    bool force_full = false;  // run in the full engine even where the lean one would do; the results are the same
 
     PathRule path_rule = PathRule::Hash;
     Picoseconds flowlet_gap_ps = 0;  // 0: the rule is asked for every packet

@@ -26,6 +26,7 @@ void bind_settings(nb::module_& module) {
         .def_rw("probe_interval_ps", &Settings::probe_interval_ps)
         .def_rw("max_samples", &Settings::max_samples)
         .def_rw("random_key", &Settings::random_key)
+        .def_rw("force_full", &Settings::force_full)
         .def_prop_rw(
             "path_rule", [](const Settings& settings) { return static_cast<std::uint32_t>(settings.path_rule); },
             [](Settings& settings, std::uint32_t rule) { settings.path_rule = static_cast<PathRule>(rule); })
