@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp')
 
-.PHONY: help demo test lint check bench wheel clean
+.PHONY: help demo test lint sanitize check bench wheel clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -30,7 +30,10 @@ lint: $(VENV)/installed-for-tests  ## Format, style, types, import contracts
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-check: lint test  ## Everything a change must pass
+sanitize: $(VENV)/installed-for-tests  ## Run the engines under AddressSanitizer and UBSan
+	setup/sanitize.sh
+
+check: lint test sanitize  ## Everything a change must pass
 
 bench: $(VENV)/installed-for-tests  ## Time the benchmarks into benchmarks/results.json
 	$(BIN)/python -m benchmarks.run

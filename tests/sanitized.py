@@ -1,0 +1,87 @@
+"""What `make sanitize` runs, in the release build and in one with AddressSanitizer and UBSan: a line for each result.
+
+`python -m tests.sanitized [FOLDER]` takes the engines built in FOLDER in place of the installed ones. Random scenarios
+and random flows give a digest of their results, conformance cases whose names hold one of `CASES` their value.
+"""
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NUM_SCENARIOS = 300
+CASES = ("incast-8", "incast-15", "equal-flows", "permutation-16", "pfc", "conserved", "go-back-n", "failure", "spray")
+NUM_SHARINGS = 100
+
+
+def take_engines(folder: Path) -> None:
+    """Let the engines built in a folder be those that are imported from now on."""
+    for name in ("netsim._engine", "topology._fairness"):
+        (file,) = folder.glob(f"{name.rpartition('.')[2]}.*.so")
+        spec = spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+def digest(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
+    """Return a digest of every column, in the order of their names."""
+    total = hashlib.sha256()
+    for name, columns in sorted(tables.items()):
+        for column, values in sorted(columns.items()):
+            total.update(f"{name}.{column} {len(values)} ".encode() + np.ascontiguousarray(values).tobytes())
+    return total.hexdigest()[:16]
+
+
+def lines() -> Iterator[str]:
+    """Yield the results."""
+    yield from _scenarios()
+    yield from _cases()
+    yield from _sharings()
+
+
+def _scenarios() -> Iterator[str]:
+    from netsim.lowering.inputs import lower
+    from netsim.packet import make_simulation
+    from tests.netsim.scenarios import COMPILED, random_scenario
+
+    for seed in range(NUM_SCENARIOS):
+        scenario = random_scenario(seed)
+        law = COMPILED[scenario.law]
+        inputs = lower(scenario.network, scenario.traffic, law, scenario.config, seed=seed, probe=None)
+        simulation = make_simulation(inputs, law)
+        outcome = simulation.advance(2**62).name
+        tables = {"transfers": simulation.transfer_columns(), "ports": simulation.port_columns()}
+        yield f"scenario {seed} {outcome} {simulation.now_ps} {digest(tables)}"
+
+
+def _cases() -> Iterator[str]:
+    from netsim.conformance import cases
+
+    for case in cases():
+        if any(part in case.name for part in CASES):
+            yield f"{case.name} {case.run()}"
+
+
+def _sharings() -> Iterator[str]:
+    from topology.fairness import max_min_rates
+
+    for seed in range(NUM_SHARINGS):
+        dice = np.random.default_rng(seed)
+        num_flows, num_ports = dice.integers(1, 60, 2)
+        port_QH = dice.integers(-1, num_ports, (num_flows, dice.integers(1, 6)))
+        rates = max_min_rates(port_QH, dice.integers(0, 400, num_ports), dice.integers(0, 100, num_flows))
+        yield f"sharing {seed} {digest({'rates': {'bps': rates}})}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        take_engines(Path(sys.argv[1]))
+    for line in lines():
+        print(line)
