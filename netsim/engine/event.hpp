@@ -18,9 +18,10 @@ enum class EventKind : std::uint32_t {
     Pace,        // a queue pair's rate or window lets it send again; id: queue pair
     Timer,       // a queue pair's earliest deadline; id: queue pair
     Transfer,    // a transfer becomes ready, or one that crosses no fabric ends; id and payload together: row and phase
-    Clock,       // the simulation's own: probe and time limit; id: ClockEvent
+    Clock,       // whatever is rare, last of an instant; id: which ClockEvent, payload: what it is about
 };
 
+// Three bits of kind are full, and stay so: a kind of its own is for what happens with every packet or pause.
 enum ClockEvent : std::uint32_t { TIME_LIMIT, PROBE };
 
 inline constexpr int OFFSET_BITS = 12, ID_BITS = 24, PAYLOAD_BITS = 25;
