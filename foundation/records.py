@@ -11,7 +11,9 @@ Columns of the tables every simulator run writes (times in ps; -1 where it did n
   packets_retransmitted, cnps
 - `ports`: port, tx_bytes, tx_packets, data_packets, dropped_packets, ecn_marked_packets, pauses, paused_ps,
   max_queue_bytes
-- `samples`: time_ps, port, queue_bytes, tx_bytes, paused (a row per sampled port and instant)
+- `samples`: time_ps, port, queue_bytes, tx_bytes, paused, paused_ps so far (a row per sampled port and instant)
+- `flow_samples`: time_ps, qp, rate_bps, cwnd_bytes, rtt_ps (the last), in_flight_bytes, acknowledged_packets (a row per
+  sampled queue pair and instant)
 """
 
 import json

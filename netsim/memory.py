@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from cc.interface import NEVER
 from foundation.errors import InputError, Mistake
 from foundation.units import format_bytes
 from netsim import _engine
@@ -27,6 +28,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + _path_choice_bytes(inputs)
         + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + len(inputs.dependent_row) * 4
+        + _sample_bytes(inputs) * GROWTH
     )
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
     return fixed + _most_packets(inputs) * packet_bytes * GROWTH
@@ -56,6 +58,18 @@ def _path_choice_bytes(inputs: EngineInputs) -> int:
     random_bytes = len(inputs.port_rate_bps) * _engine.BYTES_PER_RANDOM_STREAM
     flowlets = len(inputs.path) if inputs.settings["flowlet_gap_ps"] else 0
     return tables_bytes + random_bytes + flowlets * _engine.BYTES_PER_FLOWLET * 2 * GROWTH
+
+
+def _sample_bytes(inputs: EngineInputs) -> int:
+    """Return the room of all samples until the time limit; without one there is no telling how many there will be."""
+    limit_ps: int = inputs.settings["time_limit_ps"]
+    interval_ps: int = inputs.settings["probe_interval_ps"]
+    if NEVER in (limit_ps, interval_ps):
+        return 0
+    num_instants, most = limit_ps // interval_ps + 1, int(inputs.settings["max_samples"])
+    num_port_samples = min(num_instants * len(inputs.probed_port), most)
+    num_flow_samples = min(num_instants * len(inputs.probed_flow), most)
+    return num_port_samples * _engine.BYTES_PER_PORT_SAMPLE + num_flow_samples * _engine.BYTES_PER_FLOW_SAMPLE
 
 
 def _most_packets(inputs: EngineInputs) -> int:

@@ -20,7 +20,6 @@ from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.deadlock import find_deadlock
 from netsim.lowering.inputs import EngineInputs, lower
-from netsim.lowering.probes import MAX_SAMPLES
 from netsim.memory import require_memory
 from netsim.results import findings, tables
 from topology.network import Network
@@ -128,7 +127,7 @@ def _record(
         end_ps=simulation.now_ps,
         events=simulation.num_events,
         packets=simulation.packet_counts(),
-        samples_are_complete=len(all_tables["samples"]["port"]) <= MAX_SAMPLES - network.fabric.num_ports,
+        samples_are_complete=simulation.has_all_samples,
         law={
             "name": law.name,
             "source": law.source,

@@ -36,7 +36,8 @@ def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulati
             **simulation.transfer_columns(),
         },
         "ports": ports,
-        "samples": dict(simulation.sample_columns()),
+        "samples": dict(simulation.port_sample_columns()),
+        "flow_samples": dict(simulation.flow_sample_columns()),
     }
 
 

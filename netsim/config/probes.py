@@ -1,4 +1,4 @@
-"""What is sampled over time."""
+"""What is sampled over time. A run's results are the same with and without."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,13 +8,16 @@ from netsim.config.checking import LONGEST_WAIT_NS, require, setting
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeConfig:
-    """Samples of queues over time; taking them changes no result."""
+    """Samples of ports (queue, pauses, bytes sent) and of queue pairs (rate, window, round trip) over time."""
 
     interval_ns: int | None = setting(None, "time between samples; none are taken without it")
     ports: Literal["all", "busiest"] = setting("busiest", "which ports: all, or those on most paths")
     num_busiest: int = setting(32, "how many ports count as the busiest")
+    all_flows: bool = setting(False, "whether all queue pairs are sampled")
+    flows: tuple[int, ...] = setting((), "queue pairs that are sampled, by row")
 
     def __post_init__(self) -> None:
         is_right = self.interval_ns is None or 1 <= self.interval_ns <= LONGEST_WAIT_NS
         require(is_right, "probe.interval", f"{self.interval_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
         require(self.num_busiest >= 1, "probe.num_busiest", f"{self.num_busiest}", "1 or more")
+        require(min(self.flows, default=0) >= 0, "probe.flows", f"{self.flows}", "rows, 0 or more")

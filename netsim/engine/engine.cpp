@@ -3,6 +3,7 @@
 
 #include "forwarding.hpp"
 #include "laws.hpp"
+#include "probing.hpp"
 #include "receiving.hpp"
 #include "retransmission.hpp"
 #include "scheduling.hpp"
@@ -88,19 +89,7 @@ void Engine<is_full>::on_clock(ClockEvent event) {
         outcome = Outcome::TimeLimit;
         return;
     }
-    take_samples();
-    if (samples.size() + probed_ports.size() > settings.max_samples) return;
-    if (queue.size() == 0) return;  // nothing is left that a sample could tell of
-    queue.push(now_ps + settings.probe_interval_ps, identify(EventKind::Clock, PROBE));
-}
-
-template <bool is_full>
-void Engine<is_full>::take_samples() {
-    for (const std::uint32_t port : probed_ports) {
-        const Port& probed = ports[port];
-        samples.push_back(
-            {now_ps, port, probed.queued_bytes, static_cast<std::int64_t>(probed.tx_bytes), probed.is_paused});
-    }
+    on_probe();
 }
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {

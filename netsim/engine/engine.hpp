@@ -23,7 +23,6 @@ class Engine final : public Simulation {
     [[gnu::always_inline]] void prefetch_next_port();
     void end_if_nothing_is_left();
     void on_clock(ClockEvent event);
-    void take_samples();
 
     // forwarding.hpp
     void arrive(std::uint32_t port, std::uint32_t packet);
@@ -87,6 +86,11 @@ class Engine final : public Simulation {
     void take_notification(std::uint32_t qp);
     void call_due_notifications(std::uint32_t qp);
     void on_congestion_notification(std::uint32_t qp);
+
+    // probing.hpp
+    void on_probe();
+    void sample_port(std::uint32_t port);
+    void sample_flow(std::uint32_t qp);
 
     // scheduling.hpp
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);

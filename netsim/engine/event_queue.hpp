@@ -56,9 +56,12 @@ class EventQueue {
         return base_ps_ + static_cast<Picoseconds>(key >> (64 - OFFSET_BITS));
     }
 
+    // When the event happened that was taken before the last one.
+    Picoseconds previous_ps() const { return next_ > 1 ? time_of(open_[next_ - 2]) : last_of_closed_slot_ps_; }
+
     const std::uint64_t* open_begin() const { return open_.data(); }
     const std::uint64_t* open_end() const { return open_.data() + num_open_; }
-    std::uint64_t num_events() const { return num_events_; }
+    std::uint64_t num_events() const { return num_events_ - (num_open_ - next_); }  // taken so far
 
   private:
     static constexpr std::int64_t NUM_SLOTS = 1 << 13;
@@ -89,6 +92,7 @@ class EventQueue {
     int width_log2_ = (MIN_WIDTH_LOG2 + MAX_WIDTH_LOG2) / 2;
     std::int64_t current_slot_ = -1;
     Picoseconds base_ps_ = 0;  // start of the open slot
+    Picoseconds last_of_closed_slot_ps_ = 0;
     std::size_t num_near_ = 0;
     FarEvents far_;
     std::uint64_t num_events_ = 0, num_slots_opened_ = 0;
@@ -162,6 +166,7 @@ inline void EventQueue::drain_slot(std::int64_t slot, std::vector<std::uint64_t>
 }
 
 inline bool EventQueue::open_next_slot() {
+    if (num_open_ > 0) last_of_closed_slot_ps_ = time_of(open_[num_open_ - 1]);
     if (num_slots_opened_ - slots_at_adaptation_ >= SLOTS_BETWEEN_ADAPTATIONS) [[unlikely]]
         adapt_width();
     const std::int64_t slot = next_slot();

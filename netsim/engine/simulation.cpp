@@ -16,13 +16,14 @@ Simulation::Simulation(const Inputs& inputs)
       path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer),
       path_stride(inputs.path_stride),
       flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
-      probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()) {
+      probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()),
+      probed_flows(inputs.probed_flow.begin(), inputs.probed_flow.end()) {
     path.push_back(NONE);  // the main loop looks one entry ahead
     add_ports(inputs);
     add_queue_pairs(inputs);
     add_transfers(inputs);
     if (settings.time_limit_ps != NEVER) queue.push(settings.time_limit_ps, identify(EventKind::Clock, TIME_LIMIT));
-    if (!probed_ports.empty()) queue.push(0, identify(EventKind::Clock, PROBE));
+    if (settings.probe_interval_ps != NEVER) queue.push(0, identify(EventKind::Clock, PROBE));
 }
 
 void Simulation::add_ports(const Inputs& inputs) {

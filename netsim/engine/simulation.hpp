@@ -21,7 +21,7 @@ namespace netsim {
 enum class Outcome { Running, Finished, Stalled, TimeLimit };
 
 // The arrays a run is made from. Shapes: P ports, Q queue pairs, H hops + 1, N transfers, D dependencies, S probed
-// ports.
+// ports, F probed queue pairs.
 struct Inputs {
     Settings settings;
     Law law;
@@ -51,6 +51,7 @@ struct Inputs {
     std::span<const std::int64_t> dependent_offset;     // N + 1
     std::span<const std::int64_t> dependent_row;        // D
     std::span<const std::int64_t> probed_port;          // S
+    std::span<const std::int64_t> probed_flow;          // F
 };
 
 struct alignas(64) CacheLine {
@@ -61,9 +62,17 @@ struct PacketCounts {
     std::uint64_t sent = 0, delivered = 0, dropped = 0;
 };
 
-struct Sample {
+struct PortSample {
     Picoseconds time_ps;
     std::int64_t port, queue_bytes, tx_bytes, is_paused;
+    Picoseconds paused_ps;  // so far
+};
+
+struct FlowSample {
+    Picoseconds time_ps;
+    std::int64_t queue_pair, rate_bps, cwnd_bytes;
+    Picoseconds rtt_ps;
+    std::int64_t in_flight_bytes, acknowledged_packets;
 };
 
 class Simulation {
@@ -105,7 +114,11 @@ class Simulation {
     std::vector<CacheLine> flows;     // the law's records
     const std::size_t flow_stride;    // cache lines of a record
     std::vector<std::uint32_t> probed_ports;
-    std::vector<Sample> samples;
+    std::vector<std::uint32_t> probed_flows;  // queue pairs
+    std::vector<PortSample> port_samples;
+    std::vector<FlowSample> flow_samples;
+    std::uint64_t num_probes = 0;
+    bool has_all_samples = true;
     std::vector<TelemetryRecord> telemetry;  // MAX_TELEMETRY_HOPS for each packet, if the law reads it
 
     PacketCounts data_packets, control_packets;

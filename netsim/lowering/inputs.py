@@ -2,7 +2,8 @@
 
 Everything is checked here, once, so that the compiled engine and its Python reference may trust what they get.
 
-Shapes: P ports, Q queue pairs, H entries of a path (its hops and an end mark), N transfers, D dependencies, S probes.
+Shapes: P ports, Q queue pairs, H entries of a path (its hops and an end mark), N transfers, D dependencies, S probed
+ports, F probed queue pairs.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from netsim.lowering.limits import PATH_END
 from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
-from netsim.lowering.probes import probed_ports
+from netsim.lowering.probes import probed_flows, probed_ports
 from netsim.lowering.settings import retransmission_waits, settings
 from netsim.lowering.transfers import check_traffic, dependents, nvlink_ends
 from topology.fabric import NO_NIC
@@ -60,6 +61,7 @@ class EngineInputs:
     dependent_offset: IntArray  # N + 1
     dependent_row: IntArray  # D
     probed_port: IntArray  # S
+    probed_flow: IntArray  # F
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name."""
@@ -105,4 +107,5 @@ def lower(
         dependent_offset=dependent_offset,
         dependent_row=dependent_row,
         probed_port=probed_ports(path_QDH, fabric.num_ports, probe),
+        probed_flow=probed_flows(len(network.queue_pairs), probe),
     )

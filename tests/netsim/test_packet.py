@@ -10,7 +10,7 @@ import pytest
 
 from cc.compiling import compile_law
 from cc.loading import load_law
-from foundation.errors import LawError
+from foundation.errors import InputError, LawError
 from foundation.records import RunRecord
 from foundation.traces import Medium
 from netsim import packet
@@ -388,3 +388,38 @@ def test_a_timer_that_never_ends_leaves_a_run_stalled(simulate: Simulate) -> Non
     """Exponent 0 turns the local-ack timeout off: a packet lost is lost."""
     config = PacketConfig(loss_fraction=1.0, transport=TransportConfig(timeout_exponent=0))
     assert simulate([(0, 1)], [{"bytes": 1000}], config).run["outcome"] == "stalled"
+
+
+def test_samples_of_a_queue_pair_follow_its_law(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """Half of line rate and a window that never binds: packet k leaves at 160k ns and is acknowledged at 160k + 216.
+
+    At 1 us packets 0 to 4 are acknowledged and 5 and 6 in flight; at 2 us 0 to 11, and 12; at 3 us 0 to 17, and 18.
+    """
+    law = write_law(rate="flow.line_rate_bps / 2", cwnd="5000.0")
+    rows = [{"bytes": 20_000}, {"bytes": 20_000, "qp": 1}]
+    probe = ProbeConfig(interval_ns=1_000, flows=(0,))
+    samples = simulate([(0, 1), (2, 3)], rows, BARE, law=law, probe=probe).tables["flow_samples"]
+    assert set(samples["qp"]) == {0}
+    assert samples["time_ps"].tolist() == [0, 1_000_000, 2_000_000, 3_000_000]
+    assert samples["rate_bps"].tolist()[1:] == [50 * 10**9] * 3
+    assert samples["cwnd_bytes"].tolist()[1:] == [5000] * 3
+    assert samples["rtt_ps"].tolist() == [216_000] * 4
+    assert samples["acknowledged_packets"].tolist() == [0, 5, 12, 18]
+    assert samples["in_flight_bytes"].tolist() == [1000, 2000, 1000, 1000]
+
+
+def test_a_queue_pair_that_is_not_there_cannot_be_probed(simulate: Simulate) -> None:
+    """The mistake says how many there are."""
+    with pytest.raises(InputError, match=r"probe.flows: 1\n  allowed: a row of the network's 1 queue pairs"):
+        simulate([(0, 1)], [{"bytes": 1}], BARE, probe=ProbeConfig(interval_ns=1_000, flows=(1,)))
+
+
+def test_samples_count_the_time_paused(simulate: Simulate) -> None:
+    """Eight senders into one fill the switch; what the last sample of a port says is what its row says at the end."""
+    rows = [{"bytes": 2_000_000, "qp": qp} for qp in range(8)]
+    record = simulate([(i, 8) for i in range(8)], rows, probe=ProbeConfig(interval_ns=1_000, ports="all"))
+    samples, ports = record.tables["samples"], record.tables["ports"]
+    last = samples["time_ps"] == samples["time_ps"].max()
+    assert ports["paused_ps"].any()
+    for port, paused_ps in zip(samples["port"][last], samples["paused_ps"][last], strict=True):
+        assert 0 <= ports["paused_ps"][port] - paused_ps <= 1_000_000

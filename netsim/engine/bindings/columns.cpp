@@ -56,14 +56,28 @@ Columns port_columns(const Simulation& simulation) {
     };
 }
 
-Columns sample_columns(const Simulation& simulation) {
-    const auto& rows = simulation.samples;
+Columns port_sample_columns(const Simulation& simulation) {
+    const auto& rows = simulation.port_samples;
     return {
-        {"time_ps", column(rows, [](const Sample& row) { return row.time_ps; })},
-        {"port", column(rows, [](const Sample& row) { return row.port; })},
-        {"queue_bytes", column(rows, [](const Sample& row) { return row.queue_bytes; })},
-        {"tx_bytes", column(rows, [](const Sample& row) { return row.tx_bytes; })},
-        {"paused", column(rows, [](const Sample& row) { return row.is_paused; })},
+        {"time_ps", column(rows, [](const PortSample& row) { return row.time_ps; })},
+        {"port", column(rows, [](const PortSample& row) { return row.port; })},
+        {"queue_bytes", column(rows, [](const PortSample& row) { return row.queue_bytes; })},
+        {"tx_bytes", column(rows, [](const PortSample& row) { return row.tx_bytes; })},
+        {"paused", column(rows, [](const PortSample& row) { return row.is_paused; })},
+        {"paused_ps", column(rows, [](const PortSample& row) { return row.paused_ps; })},
+    };
+}
+
+Columns flow_sample_columns(const Simulation& simulation) {
+    const auto& rows = simulation.flow_samples;
+    return {
+        {"time_ps", column(rows, [](const FlowSample& row) { return row.time_ps; })},
+        {"qp", column(rows, [](const FlowSample& row) { return row.queue_pair; })},
+        {"rate_bps", column(rows, [](const FlowSample& row) { return row.rate_bps; })},
+        {"cwnd_bytes", column(rows, [](const FlowSample& row) { return row.cwnd_bytes; })},
+        {"rtt_ps", column(rows, [](const FlowSample& row) { return row.rtt_ps; })},
+        {"in_flight_bytes", column(rows, [](const FlowSample& row) { return row.in_flight_bytes; })},
+        {"acknowledged_packets", column(rows, [](const FlowSample& row) { return row.acknowledged_packets; })},
     };
 }
 

@@ -17,7 +17,8 @@ using Columns = std::map<std::string, Column>;
 
 Columns transfer_columns(const Simulation& simulation);
 Columns port_columns(const Simulation& simulation);
-Columns sample_columns(const Simulation& simulation);
+Columns port_sample_columns(const Simulation& simulation);
+Columns flow_sample_columns(const Simulation& simulation);
 // Bytes that came in by one port and wait for another, a row a pair with any.
 Columns waiting_columns(Simulation& simulation);
 // The ports held by a pause, and where the switch behind them would let go.

@@ -77,6 +77,7 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
         .dependent_offset = arrays.integers("dependent_offset"),
         .dependent_row = arrays.integers("dependent_row"),
         .probed_port = arrays.integers("probed_port"),
+        .probed_flow = arrays.integers("probed_flow"),
     });
 }
 

@@ -1,0 +1,45 @@
+// Probing: what ports and queue pairs look like, at even intervals.
+//
+// A probe is the last event of its instant and changes nothing. It is not part of the run either: it does not count as
+// an event, and a run that has nothing left but a probe has stalled at the event before it.
+#pragma once
+
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool is_full>
+void Engine<is_full>::on_probe() {
+    num_probes++;
+    if (queue.size() == 0) {
+        now_ps = queue.previous_ps();
+        outcome = Outcome::Stalled;
+        return;
+    }
+    has_all_samples = port_samples.size() + probed_ports.size() <= settings.max_samples &&
+                      flow_samples.size() + probed_flows.size() <= settings.max_samples;
+    if (!has_all_samples) return;
+    for (const std::uint32_t port : probed_ports) sample_port(port);
+    for (const std::uint32_t qp : probed_flows) sample_flow(qp);
+    queue.push(now_ps + settings.probe_interval_ps, identify(EventKind::Clock, PROBE));
+}
+
+template <bool is_full>
+void Engine<is_full>::sample_port(std::uint32_t port) {
+    const Port& probed = ports[port];
+    port_samples.push_back({now_ps, port, probed.queued_bytes, static_cast<std::int64_t>(probed.tx_bytes),
+                            probed.is_paused, paused_ps(port)});
+}
+
+template <bool is_full>
+void Engine<is_full>::sample_flow(std::uint32_t qp) {
+    constexpr double MOST = 1e18;  // a law may set any number
+    const Sender& sender = senders[qp];
+    flow_samples.push_back({now_ps, qp, static_cast<std::int64_t>(std::min(flow(qp).rate_bps, MOST)),
+                            static_cast<std::int64_t>(std::min(flow(qp).cwnd_bytes, MOST)), sender.rtt_ps,
+                            sender.in_flight_bytes, sender.oldest_sequence});
+}
+
+}  // namespace netsim
