@@ -24,7 +24,7 @@ COMMANDS = {
     "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
     "sim": LazyCommand("Run a scenario in the packet engine.", "fabrictune.cli.sim:sim"),
     "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
-    "coll": LazyCommand("Start the ranks of a job, and measure how that scales.", "fabrictune.cli.coll:coll"),
+    "coll": LazyCommand("Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll:coll"),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
     "law": LazyCommand("List congestion-control laws and show their parameters.", "fabrictune.cli.law:law"),
     "validate": LazyCommand("Put predictions beside measurements.", "fabrictune.cli.validate:validate"),

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from foundation.units import parse_bytes
+
 INTERRUPTED = 130  # exit code after Ctrl-C
 MAX_SEEDS = 100_000
 FAIL_ON = ("info", "warning", "error", "critical", "never")
@@ -34,3 +36,8 @@ seeds_option = click.option(
     show_default=True,
     help="Hash seeds of the fabric to try.",
 )
+
+
+def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Return the bytes of an option's text, None where it was not given; raises UnitError."""
+    return None if text is None else parse_bytes(text, where=f"{context.command_path}: {option.opts[0]}")

@@ -1,6 +1,10 @@
-"""`fabrictune coll init`, from the command line to the record."""
+"""`fabrictune coll`, from the command line to the record."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,8 @@ from fabrictune.cli.main import run
 from foundation.records import RunRecord
 
 pytest.importorskip("torch")
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_storm_is_printed_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,3 +67,63 @@ def test_a_layout_starts_over_a_redis_with_a_password(
         monkeypatch.delenv("FABRICTUNE_STORE_PASSWORD")
         assert run(words) == 3
         assert capfd.readouterr().err.startswith(f"{server.address}: refuses a client without password (")
+
+
+def test_a_bench_is_printed_recorded_and_right(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two processes, every operation at one size; what gloo does otherwise is said."""
+    words = ["coll", "bench", "all", "--ranks", "2", "-b", "4 KiB", "-e", "4 KiB", "-n", "2"]
+    assert run([*words, "--out", str(tmp_path / "bench")]) == 0
+    printed = capfd.readouterr().out
+    assert "2 ranks on 1 host over gloo" in printed
+    assert "gloo's own is an all-reduce, of twice the bytes" in printed
+    record = RunRecord.read(tmp_path / "bench")
+    assert record.kind == "coll bench"
+    assert record.tables["measurements"]["num_wrong"].tolist() == [0] * 7
+
+
+def test_a_bench_of_ranks_that_others_started(tmp_path: Path) -> None:
+    """Two processes with torchrun's variables: one record, by rank 0, and not a word from rank 1."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    words = ["coll", "bench", "all_reduce", "-b", "1 KiB", "-e", "1 KiB", "-n", "2", "--json", "--out", "bench"]
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", "fabrictune", *words],
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "GLOO_SOCKET_IFNAME": "lo",
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "RANK": str(rank),
+                "WORLD_SIZE": "2",
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    first, second = (process.communicate(timeout=120)[0] for process in ranks)
+    assert [process.returncode for process in ranks] == [0, 0]
+    assert second == ""
+    printed = json.loads(first)
+    assert [(row["num_ranks"], row["num_wrong"]) for row in printed["measurements"]] == [(2, 0)]
+    assert RunRecord.read(tmp_path / "bench").kind == "coll bench"
+
+
+def test_mistakes_of_a_bench_name_their_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An operation that there is none of, a size without unit, NCCL without GPUs, and half of torchrun's variables."""
+    assert run(["coll", "bench", "all_reduc"]) == 2
+    assert "OPERATION: unknown operation 'all_reduc'\n  did you mean 'all_reduce'?" in capsys.readouterr().err
+    assert run(["coll", "bench", "all", "-e", "64"]) == 2
+    assert "coll bench: -e: '64': a size needs its unit" in capsys.readouterr().err
+    assert run(["coll", "bench", "all", "-f", "1"]) == 2
+    assert "coll bench: --step-factor: 1\n  allowed: 2 to 1024" in capsys.readouterr().err
+    assert run(["coll", "bench", "all", "--backend", "nccl"]) == 3
+    assert "NCCL wants a GPU for each" in capsys.readouterr().err
+    monkeypatch.setenv("RANK", "0")
+    assert run(["coll", "bench", "all"]) == 2
+    assert "environment: RANK is set, and WORLD_SIZE, MASTER_ADDR, MASTER_PORT not" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Collectives as they were measured: by our own bench, or by nccl-tests."""

@@ -1,0 +1,155 @@
+"""`fabrictune coll bench`: measure collectives between real processes."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.options import fail_on_option, json_option, quiet_option, read_bytes
+from fabrictune.cli.outcomes import rows_of
+from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.progress import progress_bar
+from foundation.errors import InputError, Mistake, UnavailableError
+
+if TYPE_CHECKING:
+    from collectives.measuring.spec import BenchSpec
+    from foundation.records import RunRecord
+
+ALL = "all"
+SPREAD = ("p10", "median", "p99", "skew")
+BPS_PER_GB_PER_S = 8e9
+PS_PER_NS = 1000
+
+
+@click.command()
+@click.argument("operations", metavar="OPERATION...", nargs=-1, required=True)
+@click.option("--ranks", type=click.IntRange(2, 256), default=4, show_default=True, help="Processes to start here.")
+@click.option(
+    "-b", "--min-bytes", callback=read_bytes, metavar="SIZE", default="8 B", show_default=True, help="Least size."
+)
+@click.option(
+    "-e", "--max-bytes", callback=read_bytes, metavar="SIZE", default="32 MiB", show_default=True, help="Largest size."
+)
+@click.option("-f", "--step-factor", type=int, default=2, show_default=True, help="From one size to the next.")
+@click.option("-i", "--step-bytes", callback=read_bytes, metavar="SIZE", help="Steps of so many bytes instead.")
+@click.option("-w", "--warmups", "num_warmups", type=int, default=5, show_default=True, help="Not counted.")
+@click.option("-n", "--iterations", "num_iterations", type=int, default=20, show_default=True, help="Of each size.")
+@click.option(
+    "--backend", type=click.Choice(["gloo", "nccl"]), default="gloo", show_default=True, help="nccl needs torchrun."
+)
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds for all."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/bench"), show_default=True)
+@fail_on_option
+@quiet_option
+@json_option
+@click.pass_context
+def bench(
+    context: click.Context,
+    /,
+    operations: tuple[str, ...],
+    ranks: int,
+    backend: str,
+    timeout_s: float,
+    out: Path,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Measure collectives as nccl-tests does, each checked: how long they take, how they spread, and who is late.
+
+    An OPERATION is all_reduce, all_gather, reduce_scatter, broadcast, all_to_all or send_recv, or `all` of them. Starts
+    processes on this machine that talk over gloo on the loopback. Under torchrun it is one rank of many, on any hosts,
+    and rank 0 reports. Needs torch.
+
+    \b
+    Example:
+      fabrictune coll bench all_reduce --ranks 4 -e "64 MiB"
+      torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune coll bench all --backend nccl -e "1 GiB"
+    """
+    from collectives.measuring.record import make_record
+    from collectives.measuring.torchrun import bench_as_rank, rank_in
+    from foundation.extras import require_extra
+    from trainer_probe.benching import bench_here
+
+    require_extra("torch", extra="train", where=context.command_path)
+    started, spec, rank = time.perf_counter(), _spec(context, operations, settings), rank_in(os.environ)
+    with progress_bar("measuring", is_quiet=quiet or as_json or bool(rank)) as progress:
+        if rank is None:
+            _refuse_nccl(backend)
+            notes = bench_here(spec, num_ranks=ranks, timeout_s=timeout_s, progress=progress)
+        else:
+            notes = bench_as_rank(spec, backend=backend, timeout_s=timeout_s, progress=progress)
+    if rank:
+        return 0
+    record = make_record(spec, notes, backend=backend, started=started)
+    directory = record.write(out)
+    if as_json:
+        rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
+        head = {"record": str(directory), "configuration": record.run["configuration"]}
+        print_json({**head, **rows, "findings": findings_json(record.findings)})
+        return exit_code(record.findings, fail_on)
+    if not quiet:
+        _print(record)
+    print_findings(record.findings)
+    print_lines([f"record: {directory}"])
+    return exit_code(record.findings, fail_on)
+
+
+def _spec(context: click.Context, operations: tuple[str, ...], settings: dict[str, Any]) -> "BenchSpec":
+    """Return what is to be measured; a mistake names its option."""
+    from collectives.measuring.spec import BENCHED, BenchSpec
+
+    names = tuple(BENCHED) if ALL in operations else operations
+    try:
+        return BenchSpec(names=names, **settings)
+    except InputError as error:
+        option = {one.name: f"{context.command_path}: {one.opts[-1]}" for one in context.command.params}
+        option["names"] = f"{context.command_path}: OPERATION"
+        raise InputError(*(replace(one, where=option.get(one.where, one.where)) for one in error.mistakes)) from None
+
+
+def _refuse_nccl(backend: str) -> None:
+    if backend == "nccl":
+        raise UnavailableError(
+            Mistake(
+                where="--backend nccl",
+                found="processes started here share this machine's processors, and NCCL wants a GPU for each",
+                next_step="torchrun --nproc-per-node GPUS -m fabrictune coll bench ... --backend nccl",
+            )
+        )
+
+
+def _print(record: "RunRecord") -> None:
+    configuration = record.run["configuration"]
+    num_ranks, num_hosts = configuration["num_ranks"], configuration["num_hosts"]
+    hosts = f"{num_hosts} host{'s' if num_hosts > 1 else ''}"
+    print_lines([f"{num_ranks} ranks on {hosts} over {configuration['backend']}", *configuration["conventions"], ""])
+    print_table(
+        ("operation", "in place", "size (B)", "time", "algbw GB/s", "busbw GB/s", "#wrong", *SPREAD),
+        [_cells(row) for row in rows_of(record.tables["measurements"])],
+    )
+    print_lines(
+        ["", "time: nccl-tests', of a rank's whole loop. p10 to p99: of iterations, from the last rank's begin."]
+    )
+    print_lines(["skew: from the first rank's begin to the last's, on average."])
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    from foundation.units import format_duration
+
+    return (
+        row["operation"],
+        "yes" if row["is_in_place"] else "no",
+        str(row["size_bytes"]),
+        format_duration(row["mean_ns"] * PS_PER_NS),
+        *(f"{row[f'{which}_bandwidth_bps'] / BPS_PER_GB_PER_S:.3g}" for which in ("algorithm", "bus")),
+        str(row["num_wrong"]),
+        *(format_duration(row[f"{name}_ns"] * PS_PER_NS) for name in SPREAD),
+    )

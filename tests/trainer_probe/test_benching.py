@@ -1,0 +1,66 @@
+"""Benches between real processes: every operation right, on any number of ranks, and wrong results found."""
+
+import numpy as np
+import pytest
+
+from collectives.measuring.record import make_record
+from collectives.measuring.spec import BENCHED, BenchSpec
+from foundation.records import RunRecord
+from foundation.traces import Operation
+from trainer_probe.benching import bench_here
+
+pytest.importorskip("torch")
+
+SPEC = BenchSpec(names=tuple(BENCHED), min_bytes=4, max_bytes=70_000, step_factor=70, num_warmups=1, num_iterations=3)
+
+
+def bench(num_ranks: int) -> RunRecord:
+    notes = bench_here(SPEC, num_ranks=num_ranks, timeout_s=120.0)
+    return make_record(SPEC, notes, backend="gloo", started=0.0)
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_every_operation_is_right(num_ranks: int) -> None:
+    """Three sizes of six operations, of which an all-gather runs twice; three ranks have uneven parts."""
+    record = bench(num_ranks)
+    table = record.tables["measurements"]
+    assert len(table["operation"]) == 3 * (len(BENCHED) + 1)
+    assert not table["num_wrong"].any()
+    assert (table["num_ranks"] == num_ranks).all()
+    assert (table["mean_ns"] > 0).all()
+    assert (table["p10_ns"] <= table["median_ns"]).all()
+    assert (table["median_ns"] <= table["p99_ns"]).all()
+    ratio = table["bus_bandwidth_bps"] / table["algorithm_bandwidth_bps"]
+    assert ratio[table["operation"] == "all_reduce"] == pytest.approx(2 * (num_ranks - 1) / num_ranks)
+    assert ratio[table["operation"] == "send_recv"] == pytest.approx(1)
+    assert record.run["configuration"]["num_hosts"] == 1
+
+
+def test_a_wrong_result_is_counted_and_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An all-reduce that takes the greatest instead of the sum: forked ranks inherit it."""
+    import torch.distributed as dist
+
+    true_all_reduce = dist.all_reduce
+    monkeypatch.setattr(dist, "all_reduce", lambda tensor: true_all_reduce(tensor, op=dist.ReduceOp.MAX))
+    spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=1)
+    record = make_record(spec, bench_here(spec, num_ranks=2, timeout_s=60.0), backend="gloo", started=0.0)
+    wrong = record.tables["measurements"]["num_wrong"].tolist()
+    assert wrong[0] > 1000  # of 2 x 1,024 elements; where one rank has 0, sum and greatest are the same
+    (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
+    assert finding.actual == f"{wrong[0]} elements wrong"
+
+
+def test_tables_agree_with_one_another() -> None:
+    """As many rows as cases, iterations and ranks make, and every iteration has one who came last."""
+    record = bench(2)
+    cases = len(record.tables["measurements"]["operation"])
+    assert len(record.tables["iterations"]["case"]) == cases * SPEC.num_iterations
+    ranks = record.tables["ranks"]
+    assert len(ranks["case"]) == cases * 2
+    last = np.bincount(ranks["case"], weights=ranks["times_last"])
+    assert (last == SPEC.num_iterations).all()
+
+
+def test_only_what_has_a_bus_bandwidth_is_benched() -> None:
+    """A barrier moves nothing."""
+    assert Operation.BARRIER not in BENCHED.values()
