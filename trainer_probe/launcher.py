@@ -1,8 +1,9 @@
 """Start the ranks of a small job as processes of this machine, and bring back what they found.
 
-Ranks are forked from this process after torch has been imported once, and meet through a store that this process serves
-on a port the system chose (`collectives.startup`). They talk over gloo on the loopback device, a thread each. The first
-rank to fail ends the job: the others are killed, and what it says is the error's text.
+Ranks are forked from a process that does nothing else, after it has imported torch once: a fork of this process would
+copy locks that threads of its libraries hold, without those threads. The ranks meet through a store that this process
+serves on a port the system chose (`collectives.startup`), and talk over gloo on the loopback device, a thread each. The
+first rank to fail ends the job: the others say where they stand and are killed, and what it says is the error's text.
 """
 
 import multiprocessing
@@ -11,8 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -28,12 +28,15 @@ from collectives.startup.stores import connect_store, listen, serve_tcp_store
 from foundation.errors import FabrictuneError, Mistake, UnavailableError
 from foundation.extras import require_extra
 from foundation.layout import ParallelLayout
+from trainer_probe import whereabouts
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member, Method
 
 Arrays = Mapping[str, NDArray[Any]]
-Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found
+Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found; of a module, or a partial of such
+
+_PRELOADED = ["__main__", "torch.distributed", "collectives.startup.process_groups", "trainer_probe.comm"]
 
 
 def launch(
@@ -47,29 +50,26 @@ def launch(
 ) -> list[dict[str, NDArray[Any]]]:
     """Call `target(member)` in a process for each rank of a layout, its groups made; returns their arrays by rank.
 
-    The ranks meet in `store`, or in one that is served here for as long as it takes, within `startup_timeout_s`.
+    The ranks meet in `store`, or in one that is served here for as long as it takes, within `startup_timeout_s`. A
+    program that calls this guards its own start by `if __name__ == "__main__"`, since ranks import it.
 
     Raises UnavailableError where torch is missing, a rank fails, or not all have finished after `timeout_s`.
     """
     require_extra("torch", extra="train", where="trainer")
-    import torch.distributed  # noqa: F401  # imported here once, not in each rank
-
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
     with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name, listen() as listener:
         folder = Path(name)
         own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
         start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method)
-        context = multiprocessing.get_context("fork")
+        served = serve_tcp_store(listener)
         ranks = [
             context.Process(target=_run_rank, args=(rank, start, target, folder), daemon=True)
             for rank in range(layout.world_size)
         ]
         try:
-            with warnings.catch_warnings():
-                # Threads of numerical libraries are idle here, and a rank never calls on them.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                for process in ranks:
-                    process.start()
-            served = serve_tcp_store(listener)  # after the forks, which would copy its locks without its threads
+            for process in ranks:
+                process.start()
             _await(ranks, folder, timeout_s)
             del served
         finally:
@@ -94,9 +94,10 @@ def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folde
     import torch
     import torch.distributed as dist
 
+    whereabouts.answer(folder / f"{rank}.stacks")
     try:
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-        torch.set_num_threads(1)  # the parent's thread pool does not outlive the fork
+        torch.set_num_threads(1)
         arrays: dict[str, Any] = dict(target(start(rank)))
         np.savez(folder / f"{rank}.npz", **arrays)
         dist.destroy_process_group()
@@ -118,7 +119,7 @@ def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None
             raise UnavailableError(
                 Mistake(
                     where=", ".join(f"rank {rank}" for rank in running.values()),
-                    found=f"not finished after {timeout_s:g} s",
+                    found="\n".join([f"not finished after {timeout_s:g} s", *_places(ranks, running.values(), folder)]),
                     next_step="give it longer, or look for ranks that wait for one another",
                 )
             )
@@ -129,7 +130,17 @@ def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None
             if ranks[rank].exitcode:
                 failed.append(rank)
         if failed:
-            raise UnavailableError(*(_describe_failure(rank, ranks[rank], folder) for rank in failed))
+            places = _places(ranks, running.values(), folder)
+            raise UnavailableError(
+                *(_describe_failure(rank, ranks[rank], folder) for rank in failed),
+                *([Mistake(where="the other ranks", found="\n".join(["were ended", *places]))] if places else []),
+            )
+
+
+def _places(ranks: Sequence[BaseProcess], running: Iterable[int], folder: Path) -> list[str]:
+    """Return where those ranks stand that still run."""
+    asked = {rank: (ranks[rank].pid, folder / f"{rank}.stacks") for rank in sorted(running)}
+    return whereabouts.ask({rank: (pid, path) for rank, (pid, path) in asked.items() if pid is not None})
 
 
 def _describe_failure(rank: int, process: BaseProcess, folder: Path) -> Mistake:

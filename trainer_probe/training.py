@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,23 +31,10 @@ class Training:
 
 def train(spec: TrainingSpec, dp: int, num_steps: int, *, timeout_s: float = 120.0) -> Training:
     """Train on `dp` processes of this machine; raises UnavailableError where torch is missing or a rank fails."""
+    layout = ParallelLayout(dp=dp)
     with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
         folder = Path(name)
-
-        layout = ParallelLayout(dp=dp)
-
-        def target(member: "Member") -> dict[str, NDArray[Any]]:
-            from trainer_probe.comm import Comm
-            from trainer_probe.step import DataParallelTrainer
-
-            comm = Comm(layout, member)
-            trainer = DataParallelTrainer(spec, comm)
-            comm.restart_ledger()
-            for step in range(num_steps):
-                trainer.run_step(step)
-            comm.ledger().write(folder / f"{member.rank}.parquet")
-            return trainer.state()
-
+        target = partial(_train_rank, layout, spec, num_steps, folder)
         found = launch(layout, target, timeout_s=timeout_s)
         trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(dp)])
     return Training(
@@ -54,6 +42,22 @@ def train(spec: TrainingSpec, dp: int, num_steps: int, *, timeout_s: float = 120
         gradients=tuple(_select(arrays, "gradient.") for arrays in found),
         parameters=tuple(_select(arrays, "parameter.") for arrays in found),
     )
+
+
+def _train_rank(
+    layout: ParallelLayout, spec: TrainingSpec, num_steps: int, folder: Path, member: "Member"
+) -> dict[str, NDArray[Any]]:
+    """Run in the rank's own process; leaves its ledger in `folder`."""
+    from trainer_probe.comm import Comm
+    from trainer_probe.step import DataParallelTrainer
+
+    comm = Comm(layout, member)
+    trainer = DataParallelTrainer(spec, comm)
+    comm.restart_ledger()
+    for step in range(num_steps):
+        trainer.run_step(step)
+    comm.ledger().write(folder / f"{member.rank}.parquet")
+    return trainer.state()
 
 
 def _select(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[np.float64]]:

@@ -11,6 +11,7 @@ Shapes: E sizes of exchanges, K repetitions.
 import tempfile
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ def measure(spec: LocalSpec) -> Measurement:
     """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
     with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
         folder = Path(name)
-        found = launch(LAYOUT, lambda member: _run_rank(member, spec, folder), timeout_s=spec.timeout_s)
+        found = launch(LAYOUT, partial(_run_rank, spec, folder), timeout_s=spec.timeout_s)
         trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(NUM_RANKS)])
     last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in found], axis=0)
     last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in found], axis=0)
@@ -87,7 +88,7 @@ def measure(spec: LocalSpec) -> Measurement:
     )
 
 
-def _run_rank(member: "Member", spec: LocalSpec, folder: Path) -> dict[str, NDArray[Any]]:
+def _run_rank(spec: LocalSpec, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
     """Run in the rank's own process; leaves its ledger in `folder`."""
     from trainer_probe.comm import Comm
     from trainer_probe.step import DataParallelTrainer

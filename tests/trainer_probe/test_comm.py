@@ -1,5 +1,6 @@
 """Every operation of the door on three gloo processes: what it leaves in memory and what it enters in the ledger."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +18,34 @@ if TYPE_CHECKING:
 torch = pytest.importorskip("torch")
 
 NUM_RANKS = 3
+LAYOUT = ParallelLayout(dp=NUM_RANKS)
 
 
 def run_every_operation(folder: Path) -> list[dict[str, NDArray[Any]]]:
     """Each rank r starts from r + (0, 1, ..., 5)."""
+    return launch(LAYOUT, partial(use_every_operation, folder))
 
-    layout = ParallelLayout(dp=NUM_RANKS)
 
-    def target(member: "Member") -> dict[str, NDArray[Any]]:
-        from trainer_probe.comm import Comm
+def use_every_operation(folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
+    from trainer_probe.comm import Comm
 
-        comm, rank = Comm(layout, member), member.rank
-        comm.restart_ledger()
-        start = torch.arange(6, dtype=torch.float64) + rank
-        found = {name: start.clone() for name in ("all_reduce", "broadcast")}
-        comm.all_reduce(found["all_reduce"], axis="dp", tag="sum", policy="test").wait()
-        comm.broadcast(found["broadcast"], root=1, axis="dp", tag="copy").wait()
-        found["reduce_scatter"] = torch.empty(2, dtype=torch.float64)
-        comm.reduce_scatter(found["reduce_scatter"], start, axis="dp", tag="sum").wait()
-        found["all_gather"] = torch.empty(18, dtype=torch.float64)
-        comm.all_gather(found["all_gather"], start, axis="dp", tag="all").wait()
-        found["receive"] = torch.empty(6, dtype=torch.float64)
-        incoming = comm.receive(found["receive"], peer=(rank - 1) % NUM_RANKS, axis="dp", tag="left")
-        comm.send(start, peer=(rank + 1) % NUM_RANKS, axis="dp", tag="right").wait()
-        incoming.wait()
-        comm.barrier(axis="dp", tag="end").wait()
-        comm.ledger().write(folder / f"{rank}.parquet")
-        return {name: tensor.numpy() for name, tensor in found.items()}
-
-    return launch(layout, target)
+    comm, rank = Comm(LAYOUT, member), member.rank
+    comm.restart_ledger()
+    start = torch.arange(6, dtype=torch.float64) + rank
+    found = {name: start.clone() for name in ("all_reduce", "broadcast")}
+    comm.all_reduce(found["all_reduce"], axis="dp", tag="sum", policy="test").wait()
+    comm.broadcast(found["broadcast"], root=1, axis="dp", tag="copy").wait()
+    found["reduce_scatter"] = torch.empty(2, dtype=torch.float64)
+    comm.reduce_scatter(found["reduce_scatter"], start, axis="dp", tag="sum").wait()
+    found["all_gather"] = torch.empty(18, dtype=torch.float64)
+    comm.all_gather(found["all_gather"], start, axis="dp", tag="all").wait()
+    found["receive"] = torch.empty(6, dtype=torch.float64)
+    incoming = comm.receive(found["receive"], peer=(rank - 1) % NUM_RANKS, axis="dp", tag="left")
+    comm.send(start, peer=(rank + 1) % NUM_RANKS, axis="dp", tag="right").wait()
+    incoming.wait()
+    comm.barrier(axis="dp", tag="end").wait()
+    comm.ledger().write(folder / f"{rank}.parquet")
+    return {name: tensor.numpy() for name, tensor in found.items()}
 
 
 def test_every_operation_does_what_it_is_called(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The launcher: results by rank, and an end to every job that goes wrong."""
 
 import os
+import re
 from collections.abc import Mapping
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,54 +18,57 @@ if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
 
 
+def return_who_it_is(member: "Member") -> Mapping[str, NDArray[Any]]:
+    import torch.distributed as dist
+
+    return {"rank": np.array([member.rank, dist.get_world_size(), os.getpid()])}
+
+
+def fail_as_rank_1(member: "Member") -> Mapping[str, NDArray[Any]]:
+    if member.rank == 1:
+        raise ValueError("the seventh seal")
+    return wait_for_ever()
+
+
+def end_unless_rank_1(member: "Member") -> Mapping[str, NDArray[Any]]:
+    return wait_for_ever() if member.rank == 1 else {}
+
+
+def wait_for_ever() -> Mapping[str, NDArray[Any]]:
+    Event().wait()
+    return {}
+
+
 def test_results_come_back_by_rank() -> None:
     """Three processes, each of its own, joined in one group."""
     pytest.importorskip("torch")
-
-    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
-        import torch.distributed as dist
-
-        return {"rank": np.array([member.rank, dist.get_world_size(), os.getpid()])}
-
-    found = [result["rank"].tolist() for result in launch(ParallelLayout(dp=3), target)]
+    found = [result["rank"].tolist() for result in launch(ParallelLayout(dp=3), return_who_it_is)]
     assert [row[:2] for row in found] == [[0, 3], [1, 3], [2, 3]]
     assert len({row[2] for row in found} | {os.getpid()}) == 4
 
 
 def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
-    """Rank 0 would wait for ever for a rank that is gone; it is killed, and rank 1's own words are shown."""
+    """Rank 0 would wait for ever for a rank that is gone; it is ended, where it stood is said, and rank 1's words."""
     pytest.importorskip("torch")
-
-    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
-        if member.rank == 1:
-            raise ValueError("the seventh seal")
-        import threading
-
-        threading.Event().wait()
-        return {}
-
     with pytest.raises(UnavailableError, match="the seventh seal") as error:
-        launch(ParallelLayout(dp=2), target)
-    assert [mistake.where for mistake in error.value.mistakes] == ["rank 1"]
-    assert "Traceback" in error.value.mistakes[0].found
+        launch(ParallelLayout(dp=2), fail_as_rank_1)
+    failed, others = error.value.mistakes
+    assert failed.where == "rank 1"
+    assert "Traceback" in failed.found
+    assert others.found.startswith("were ended\nrank 0: ")
+    assert re.search(r"< test_launcher\.py:\d+ wait_for_ever", others.found)
 
 
 def test_a_job_that_does_not_end_names_who_is_missing() -> None:
-    """Rank 1 never ends: the message says so, rather than hanging."""
+    """Rank 1 never ends: the message says so, and where it waits, rather than hanging."""
     pytest.importorskip("torch")
-
-    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
-        import threading
-
-        if member.rank == 1:
-            threading.Event().wait()
-        return {}
-
     with pytest.raises(UnavailableError) as error:
-        launch(ParallelLayout(dp=2), target, timeout_s=3)
+        launch(ParallelLayout(dp=2), end_unless_rank_1, timeout_s=5)
     (mistake,) = error.value.mistakes
     assert "rank 1" in mistake.where
-    assert mistake.found == "not finished after 3 s"
+    first, *places = mistake.found.splitlines()
+    assert first == "not finished after 5 s"
+    assert any(re.search(r"^rank .*1: .* wait_for_ever", place) for place in places)
     assert mistake.next_step == "give it longer, or look for ranks that wait for one another"
 
 

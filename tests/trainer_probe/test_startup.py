@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from collectives.startup.servers import start_redis, start_tcp_store
 from foundation.errors import UnavailableError
@@ -10,7 +12,7 @@ from foundation.layout import ParallelLayout
 from trainer_probe.startup import try_startup
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Method
+    from collectives.startup.process_groups import Member, Method
 
 pytest.importorskip("torch")
 
@@ -36,14 +38,12 @@ def test_without_a_store_one_is_served_here() -> None:
     assert try_startup(ParallelLayout(dp=2)).num_groups == 1
 
 
+def add_up_alone(member: "Member") -> dict[str, NDArray[np.float64]]:
+    return {"sum_G": np.array([0.0]), "elapsed_s": np.array(0.1)}
+
+
 def test_a_group_with_other_members_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank that added itself up alone: the sum it should have had is said."""
-
-    def add_up_alone(member: object) -> dict[str, object]:
-        import numpy as np
-
-        return {"sum_G": np.array([0.0]), "elapsed_s": np.array(0.1)}
-
     monkeypatch.setattr("trainer_probe.startup._add_up_ranks", add_up_alone)
     with pytest.raises(UnavailableError) as error:
         try_startup(ParallelLayout(dp=2))
