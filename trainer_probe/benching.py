@@ -1,14 +1,16 @@
 """A bench of collectives between processes of this machine."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+import multiprocessing
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
+from multiprocessing.connection import Connection
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from collectives.measuring.spec import BenchSpec
 from collectives.measuring.timing import Notes
-from collectives.startup.servers import QUICK_RESOLVER
 from foundation.layout import ParallelLayout
 from trainer_probe.launcher import Arrays, launch
 
@@ -19,29 +21,39 @@ if TYPE_CHECKING:
 def bench_here(
     spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress: Callable[[float], None] | None = None
 ) -> Notes:
-    """Run a bench with that many processes over gloo on the loopback; rank 0's process tells `progress` the share done.
+    """Run a bench with that many processes over gloo on the loopback; `progress` is told the share done.
 
     Raises UnavailableError where torch is missing, a rank fails, or not all have ended after `timeout_s`.
     """
-
-    def target(member: "Member") -> Arrays:
-        from collectives.measuring.ranks import run_bench
-
-        notes = run_bench(spec, progress if member.rank == 0 else None)
-        return asdict(notes) if member.rank == 0 else {}
-
-    with set_where_unset(QUICK_RESOLVER):
-        found = launch(ParallelLayout(dp=num_ranks), target, timeout_s=timeout_s)
+    with _relaying(progress or (lambda share: None)) as sender:
+        found = launch(ParallelLayout(dp=num_ranks), partial(_bench, spec, sender), timeout_s=timeout_s)
     return Notes(**found[0])
 
 
+def _bench(spec: BenchSpec, sender: "Connection[float, float]", member: "Member") -> Arrays:
+    """Run in the rank's own process; rank 0 speaks for all."""
+    from collectives.measuring.ranks import run_bench
+
+    notes = run_bench(spec, sender.send if member.rank == 0 else None)
+    return asdict(notes) if member.rank == 0 else {}
+
+
 @contextmanager
-def set_where_unset(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set those variables of the environment that are not set, for as long as the block runs."""
-    added = {name: value for name, value in variables.items() if name not in os.environ}
-    os.environ.update(added)
+def _relaying(progress: Callable[[float], None]) -> Iterator["Connection[float, float]"]:
+    """Give a connection on which another process says the share done, for as long as the block runs."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+
+    def relay() -> None:
+        try:
+            while True:
+                progress(receiver.recv())
+        except EOFError:
+            receiver.close()
+
+    thread = Thread(target=relay, name="progress", daemon=True)
+    thread.start()
     try:
-        yield
+        yield sender
     finally:
-        for name in added:
-            del os.environ[name]
+        sender.close()
+        thread.join()

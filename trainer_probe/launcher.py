@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from collectives.startup.addresses import StoreAddress
 from collectives.startup.groups import GroupPlan
+from collectives.startup.servers import QUICK_RESOLVER
 from collectives.startup.stores import connect_store, listen, serve_tcp_store
 from foundation.errors import FabrictuneError, Mistake, UnavailableError
 from foundation.extras import require_extra
@@ -96,7 +97,7 @@ def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folde
 
     whereabouts.answer(folder / f"{rank}.stacks")
     try:
-        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+        os.environ.update({"GLOO_SOCKET_IFNAME": "lo", **QUICK_RESOLVER})
         torch.set_num_threads(1)
         arrays: dict[str, Any] = dict(target(start(rank)))
         np.savez(folder / f"{rank}.npz", **arrays)

@@ -1,13 +1,25 @@
 """Benches between real processes: every operation right, on any number of ranks, and wrong results found."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from collectives.measuring.record import make_record
 from collectives.measuring.spec import BENCHED, BenchSpec
+from collectives.measuring.timing import Notes
+from foundation.layout import ParallelLayout
 from foundation.records import RunRecord
 from foundation.traces import Operation
 from trainer_probe.benching import bench_here
+from trainer_probe.launcher import launch
+
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member
 
 pytest.importorskip("torch")
 
@@ -36,16 +48,23 @@ def test_every_operation_is_right(num_ranks: int) -> None:
     assert record.run["configuration"]["num_hosts"] == 1
 
 
-def test_a_wrong_result_is_counted_and_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An all-reduce that takes the greatest instead of the sum: forked ranks inherit it."""
+def bench_greatest_for_sum(spec: BenchSpec, member: "Member") -> Mapping[str, NDArray[Any]]:
+    """Take the greatest instead of the sum."""
     import torch.distributed as dist
 
-    true_all_reduce = dist.all_reduce
-    monkeypatch.setattr(dist, "all_reduce", lambda tensor: true_all_reduce(tensor, op=dist.ReduceOp.MAX))
+    from collectives.measuring.ranks import run_bench
+
+    dist.all_reduce = partial(dist.all_reduce, op=dist.ReduceOp.MAX)
+    return asdict(run_bench(spec, None))
+
+
+def test_a_wrong_result_is_counted_and_found() -> None:
+    """Where one rank has 0, sum and greatest are the same; elsewhere they are not."""
     spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=1)
-    record = make_record(spec, bench_here(spec, num_ranks=2, timeout_s=60.0), backend="gloo", started=0.0)
+    found = launch(ParallelLayout(dp=2), partial(bench_greatest_for_sum, spec))
+    record = make_record(spec, Notes(**found[0]), backend="gloo", started=0.0)
     wrong = record.tables["measurements"]["num_wrong"].tolist()
-    assert wrong[0] > 1000  # of 2 x 1,024 elements; where one rank has 0, sum and greatest are the same
+    assert wrong[0] > 1000  # of 2 x 1,024 elements
     (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
     assert finding.actual == f"{wrong[0]} elements wrong"
 

@@ -35,14 +35,14 @@ def test_the_true_offset_is_within_the_error(true_ns: int, ways: list[tuple[int,
     assert abs(found.offset_ns - true_ns) <= found.error_ns
 
 
+def measure_as_two_hosts(member: "Member") -> Mapping[str, NDArray[Any]]:
+    offset = measure_offset([0, 1], torch.device("cpu"))
+    return {"found": np.array([offset.offset_ns, offset.error_ns, host_number()])}
+
+
 def test_one_clock_has_no_offset() -> None:
     """Two real processes that are told they are on two hosts: what they find is zero to within its error."""
-
-    def target(member: "Member") -> Mapping[str, NDArray[Any]]:
-        offset = measure_offset([0, 1], torch.device("cpu"))
-        return {"found": np.array([offset.offset_ns, offset.error_ns, host_number()])}
-
-    first, second = (row["found"].tolist() for row in launch(ParallelLayout(dp=2), target))
+    first, second = (row["found"].tolist() for row in launch(ParallelLayout(dp=2), measure_as_two_hosts))
     assert first[:2] == [0, 0]
     assert second[1] > 0
     assert abs(second[0]) <= second[1]
