@@ -25,3 +25,19 @@ def small_clos() -> Fabric:
 def fat_tree() -> Fabric:
     """Return the fat tree of 4-port switches: 16 hosts."""
     return build_fat_tree(FatTreeSpec(radix=4))
+
+
+@pytest.fixture(scope="session")
+def two_tors() -> Fabric:
+    """Return two ToRs of 8 NICs each that share 8 aggregation switches, all links of one rate."""
+    return build_clos(
+        ClosSpec(
+            num_hosts=16,
+            hosts_per_tor_set=8,
+            nics_per_host=1,
+            tiers=2,
+            switch_radix=16,
+            uplink_rate_bps=200_000_000_000,
+            downlink_split=1,
+        )
+    )

@@ -7,28 +7,14 @@ import numpy as np
 import pytest
 
 from foundation.records import Severity
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from topology.conformance.polarization import four_then
 from topology.fabric import UNKNOWN_TIER, Fabric
 from topology.hashing import HASHES, HashSpec, TierHash
 from topology.polarization import ChoosingTier, check_polarization, choosing_tiers, reachable_next_hops
 from topology.queue_pairs import make_queue_pairs
 from topology.routing import route
 
-K8 = build_fat_tree(FatTreeSpec(radix=8))  # 4 uplinks in both tiers
-SIX = build_clos(  # four uplinks a ToR, six an aggregation switch
-    ClosSpec(
-        num_hosts=48,
-        hosts_per_tor_set=4,
-        nics_per_host=1,
-        switch_radix=12,
-        nic_rate_bps=100_000_000_000,
-        uplink_rate_bps=100_000_000_000,
-        downlink_split=1,
-        tor_sets_per_pod=6,
-        num_cores=24,
-    )
-)
+K8, SIX = four_then(4), four_then(6)  # four uplinks a ToR, four or six an aggregation switch
 ONE_SEED = HashSpec(seed_per_switch=False)
 LINEAR = sorted(name for name, function in HASHES.items() if function.is_shifted_by_seed)
 

@@ -5,28 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from topology.builders.clos import ClosSpec, build_clos
 from topology.fabric import Fabric
 from topology.hashing import HashSpec, TierHash
 from topology.network import QueuePairs
 from topology.queue_pairs import make_queue_pairs
 from topology.single_choice import find_single_choice
-
-
-@pytest.fixture(scope="module")
-def two_tors() -> Fabric:
-    """Return two ToRs of 8 NICs each that share 8 aggregation switches, all links of one rate."""
-    return build_clos(
-        ClosSpec(
-            num_hosts=16,
-            hosts_per_tor_set=8,
-            nics_per_host=1,
-            tiers=2,
-            switch_radix=16,
-            uplink_rate_bps=200_000_000_000,
-            downlink_split=1,
-        )
-    )
 
 
 def across(num_flows: int) -> QueuePairs:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foundation.errors import InputError, RouteError
-from topology.builders.clos import ClosSpec, build_clos
 from topology.draft import FabricDraft
 from topology.fabric import Fabric
 from topology.hashing import HASHES, HashSpec, TierHash
@@ -18,22 +17,6 @@ from topology.routing import EqualCost, data_headers, route
 from topology.walking import Routes
 
 RESILIENT = HashSpec(resilient_buckets=128)
-
-
-@pytest.fixture(scope="module")
-def leaf_spine() -> Fabric:
-    """Return two ToRs of 8 NICs each that share 8 aggregation switches."""
-    return build_clos(
-        ClosSpec(
-            num_hosts=16,
-            hosts_per_tor_set=8,
-            nics_per_host=1,
-            tiers=2,
-            switch_radix=16,
-            uplink_rate_bps=200_000_000_000,
-            downlink_split=1,
-        )
-    )
 
 
 @pytest.fixture(scope="module")
@@ -53,43 +36,43 @@ def uplinks(fabric: Fabric, queue_pairs: QueuePairs, spec: HashSpec, is_failed_P
     return [fabric.port_label(int(port)) for port in port_Q]
 
 
-def test_a_modulo_group_moves_most_flows_when_a_member_fails(leaf_spine: Fabric, queue_pairs: QueuePairs) -> None:
+def test_a_modulo_group_moves_most_flows_when_a_member_fails(two_tors: Fabric, queue_pairs: QueuePairs) -> None:
     """From 8 to 7 ports h mod 8 and h mod 7 agree by chance alone, for one flow in 8; the failed port's move too."""
-    before = uplinks(leaf_spine, queue_pairs, HashSpec(), None)
-    after = uplinks(leaf_spine, queue_pairs, HashSpec(), fail(leaf_spine, "tor0:up3"))
+    before = uplinks(two_tors, queue_pairs, HashSpec(), None)
+    after = uplinks(two_tors, queue_pairs, HashSpec(), fail(two_tors, "tor0:up3"))
     assert "tor0:up3" not in after
     moved = np.mean([one != other for one, other in zip(before, after, strict=True)])
     assert moved == pytest.approx(7 / 8, abs=0.03)
 
 
-def test_a_resilient_group_moves_only_the_failed_members_flows(leaf_spine: Fabric, queue_pairs: QueuePairs) -> None:
+def test_a_resilient_group_moves_only_the_failed_members_flows(two_tors: Fabric, queue_pairs: QueuePairs) -> None:
     """128 buckets, 16 a member; those of the failed one are dealt over the seven that are left."""
-    before = uplinks(leaf_spine, queue_pairs, RESILIENT, None)
-    after = uplinks(leaf_spine, queue_pairs, RESILIENT, fail(leaf_spine, "tor0:up3"))
+    before = uplinks(two_tors, queue_pairs, RESILIENT, None)
+    after = uplinks(two_tors, queue_pairs, RESILIENT, fail(two_tors, "tor0:up3"))
     moved = [new for old, new in zip(before, after, strict=True) if old != new]
     assert len(moved) == before.count("tor0:up3") > 100
     assert set(moved) == {f"tor0:up{number}" for number in range(8) if number != 3}
 
 
-def test_a_failure_further_on_moves_flows_of_the_switch_before(leaf_spine: Fabric, queue_pairs: QueuePairs) -> None:
+def test_a_failure_further_on_moves_flows_of_the_switch_before(two_tors: Fabric, queue_pairs: QueuePairs) -> None:
     """An aggregation switch that has lost its link to the second ToR is no nearer to it, so no choice either."""
-    after = uplinks(leaf_spine, queue_pairs, RESILIENT, fail(leaf_spine, "tor1:up3"))
-    before = uplinks(leaf_spine, queue_pairs, RESILIENT, None)
+    after = uplinks(two_tors, queue_pairs, RESILIENT, fail(two_tors, "tor1:up3"))
+    before = uplinks(two_tors, queue_pairs, RESILIENT, None)
     assert "tor0:up3" not in after
     assert all(old == new for old, new in zip(before, after, strict=True) if old != "tor0:up3")
 
 
-def test_resilient_shares_are_whole_buckets(leaf_spine: Fabric, queue_pairs: QueuePairs) -> None:
+def test_resilient_shares_are_whole_buckets(two_tors: Fabric, queue_pairs: QueuePairs) -> None:
     """Twelve buckets over eight members: four members have two each, and twice the flows of the others."""
-    shares = uplinks(leaf_spine, queue_pairs, HashSpec(resilient_buckets=12), None)
+    shares = uplinks(two_tors, queue_pairs, HashSpec(resilient_buckets=12), None)
     counts = np.array([shares.count(f"tor0:up{number}") for number in range(8)])
     assert counts[:4].mean() == pytest.approx(2 * counts[4:].mean(), rel=0.15)
 
 
-def test_what_a_failure_cuts_off_is_named(leaf_spine: Fabric) -> None:
+def test_what_a_failure_cuts_off_is_named(two_tors: Fabric) -> None:
     """A NIC whose only link is down has no path."""
     with pytest.raises(RouteError, match="no path from host0:nic0 to host9:nic0"):
-        route(leaf_spine, make_queue_pairs([0], [9]), HashSpec(), is_failed_P=fail(leaf_spine, "host9:nic0"))
+        route(two_tors, make_queue_pairs([0], [9]), HashSpec(), is_failed_P=fail(two_tors, "host9:nic0"))
 
 
 def test_a_nic_with_two_ports_uses_the_one_that_is_left() -> None:
