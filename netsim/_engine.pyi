@@ -12,6 +12,8 @@ MAX_PACKETS: int
 BYTES_PER_PACKET: int
 BYTES_PER_PORT: int
 BYTES_PER_QUEUE_PAIR: int
+BYTES_PER_SELECTIVE_PAIR: int
+BYTES_PER_TRACKED_PACKET: int
 BYTES_PER_TRANSFER: int
 BYTES_PER_RANDOM_STREAM: int
 BYTES_PER_FLOWLET: int
@@ -42,6 +44,7 @@ class Settings:
     cnp_interval_ps: int
     cnp_delay_ps: int
     endpoint_delay_ps: int
+    window_packets: int
     nvlink_rate_bps: int
     time_limit_ps: int
     probe_interval_ps: int

@@ -31,7 +31,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + _sample_bytes(inputs) * GROWTH
     )
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
-    return fixed + _most_packets(inputs) * packet_bytes * GROWTH
+    return fixed + _selective_repeat_bytes(inputs) + _most_packets(inputs) * packet_bytes * GROWTH
 
 
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
@@ -70,6 +70,18 @@ def _sample_bytes(inputs: EngineInputs) -> int:
     num_port_samples = min(num_instants * len(inputs.probed_port), most)
     num_flow_samples = min(num_instants * len(inputs.probed_flow), most)
     return num_port_samples * _engine.BYTES_PER_PORT_SAMPLE + num_flow_samples * _engine.BYTES_PER_FLOW_SAMPLE
+
+
+def _selective_repeat_bytes(inputs: EngineInputs) -> int:
+    """Return the room of what both ends know of the packets of a full window, or of all a queue pair has."""
+    num_selective = len(inputs.reorder_window)
+    if not num_selective:
+        return 0
+    packets_N = inputs.transfer_bytes // inputs.settings["mtu_bytes"] + 1
+    on_fabric_N = inputs.transfer_qp >= 0
+    packets_Q = np.bincount(inputs.transfer_qp[on_fabric_N], packets_N[on_fabric_N], minlength=num_selective)
+    tracked = float(np.minimum(packets_Q, inputs.settings["window_packets"]).sum())
+    return num_selective * _engine.BYTES_PER_SELECTIVE_PAIR + int(tracked) * _engine.BYTES_PER_TRACKED_PACKET
 
 
 def _most_packets(inputs: EngineInputs) -> int:

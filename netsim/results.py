@@ -56,7 +56,7 @@ def findings(
         _deadlocked(network, deadlock),
         _unfinished(all_tables["transfers"], run["outcome"]),
         _dropped(network, all_tables["ports"]),
-        _reordered(all_tables["transfers"], run["packets"]["data_out_of_order"], config),
+        _reordered(all_tables["transfers"], run["packets"], config),
     ]
     return tuple(finding for finding in found if finding)
 
@@ -116,17 +116,29 @@ def _dropped(network: Network, ports: Columns) -> Finding | None:
     )
 
 
-def _reordered(transfers: Columns, num_out_of_order: int, config: PacketConfig) -> Finding | None:
-    if config.path_choice.mode not in REORDERING_MODES or not num_out_of_order:
+def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketConfig) -> Finding | None:
+    """Tell of packets sent again because they were overtaken, not lost."""
+    num_resent, num_early = int(transfers["packets_retransmitted"].sum()), packets["data_out_of_order"]
+    if config.path_choice.mode not in REORDERING_MODES or not num_early:
         return None
-    num_resent = int(transfers["packets_retransmitted"].sum())
+    is_selective = config.transport.reliability == "selective-repeat"
+    if is_selective and num_resent <= packets["dropped"]:
+        return None
     return Finding(
         id="netsim.reordered-packets",
         severity=Severity.WARNING,
         entity=f"path choice {config.path_choice.mode}",
-        expected="packets of a queue pair in order, which go-back-N takes for granted",
-        actual=f"{num_out_of_order} arrived before one sent earlier; {num_resent} were sent again",
-        next_step="take selective repeat, or paths that keep order: flowlets with a longer gap, weighted, hash",
+        expected=(
+            "packets that overtake one another within the reorder window"
+            if is_selective
+            else "packets of a queue pair in order, which go-back-N takes for granted"
+        ),
+        actual=f"{num_early} arrived before one sent earlier; {num_resent} were sent again",
+        next_step=(
+            "raise transport.reorder_window above the difference in delay between paths"
+            if is_selective
+            else "take selective repeat, or paths that keep order: flowlets with a longer gap, weighted, hash"
+        ),
         confidence=Confidence.PREDICTED,
     )
 

@@ -7,16 +7,30 @@ Source: InfiniBand Architecture Specification 1.4, section 9.7; foundation/retra
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from foundation.retransmission import CONNECTX_6_EARLY_MS, MAX_EXPONENT, NEVER_PS, retransmission_waits_ps
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
 
 MAX_RETRIES = 7
+MAX_WINDOW = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
 class TransportConfig:
-    """Go-back-N with a local-ack timeout: when a queue pair sends again, and when it fails."""
+    """What a queue pair sends again, and when, and when it fails.
+
+    Go-back-N sends everything again from the first packet that did not arrive in its turn. Selective repeat sends again
+    only what is lost: a packet that another one, sent later, has overtaken by more than the reorder window.
+    """
+
+    reliability: Literal["go-back-n", "selective-repeat"] = setting("go-back-n", "go-back-n or selective-repeat")
+    window_packets: int = setting(
+        1024, "selective repeat: packets from the oldest not acknowledged on that both ends keep track of"
+    )
+    reorder_window_ns: int | None = setting(
+        None, "selective repeat: how far packets may overtake one another; by default the unloaded round trip"
+    )
 
     timeout_exponent: int = setting(14, "local-ack timeout T: 4.096 us * 2**T (NCCL_IB_TIMEOUT); 0 waits for ever")
     retries: int = setting(7, "sendings without progress before a queue pair fails on the next timeout")
@@ -36,6 +50,12 @@ class TransportConfig:
         for name, (least, most) in {**ranges, "multiplier": (1, 4)}.items():
             value = getattr(self, name)
             require(least <= value <= most, f"transport.{name}", f"{value}", f"{least} to {most}")
+        require(
+            1 <= self.window_packets <= MAX_WINDOW, "transport.window", f"{self.window_packets}", f"1 to {MAX_WINDOW}"
+        )
+        is_right = 0 <= (self.reorder_window_ns or 0) <= LONGEST_WAIT_NS
+        allowed = f"0 to {LONGEST_WAIT_NS} ns"
+        require(is_right, "transport.reorder_window", f"{self.reorder_window_ns} ns", allowed)
         is_right = self.timeout_ns is None or 1 <= self.timeout_ns <= LONGEST_WAIT_NS
         require(is_right, "transport.timeout", f"{self.timeout_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
         require(

@@ -25,6 +25,7 @@ def run_incast(
     *,
     law: str = "none",
     cable_mm: int = HOST_CABLE_MM,
+    seed: int = 0,
 ) -> RunRecord:
     """Return the record of `senders` NICs sending one message each to NIC 0, all under one switch."""
     from cc.compiling import compile_law
@@ -48,7 +49,7 @@ def run_incast(
     )
     fabric = build_clos(one_switch)
     queue_pairs, traffic = make_incast(IncastSpec(senders=senders, message_bytes=message_bytes), fabric, 0)
-    return run(build_network(fabric, queue_pairs, HashSpec()), traffic, compile_law(load_law(law)), config)
+    return run(build_network(fabric, queue_pairs, HashSpec()), traffic, compile_law(load_law(law)), config, seed=seed)
 
 
 def wire_bytes(message_bytes: int) -> int:

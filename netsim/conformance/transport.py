@@ -5,36 +5,86 @@ On two hosts under one switch, with losses drawn for every wire or the receiver'
 
 import math
 from functools import partial
+from itertools import count
+from typing import Literal, get_args
 
-from foundation.cases import Case, around
+from foundation.cases import Case, around, exactly
 from foundation.records import RunRecord
 from netsim.config.packet import PacketConfig
 from netsim.config.transport import TransportConfig
 from netsim.conformance.one_switch import FULL_FRAME_BYTES, GBPS, HOST_DELAY_PS, MTU_BYTES, run_incast
 
+Reliability = Literal["go-back-n", "selective-repeat"]
+RELIABILITIES: tuple[Reliability, ...] = get_args(Reliability)
+
 _RATE_BPS = 100 * GBPS
 _FRAME_PS = FULL_FRAME_BYTES * 8 * 10**12 // _RATE_BPS
 _NUM_PACKETS = 40_000
 _TIMEOUT_NS = 100_000
+_FULL_SHARE = MTU_BYTES / FULL_FRAME_BYTES
+_ACK_PS = 84 * 8 * 10**12 // _RATE_BPS
+_ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS  # two links there, two back
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (*_goodput(), *_budgets())
+    return (*_goodput(), *_single_losses(), *_budgets())
 
 
 def _goodput() -> tuple[Case, ...]:
     """Go-back-N: a loss costs the packets of a round trip, and a timeout where its answer or its repetition is lost."""
-    source = "renewal: a loss repeats a round trip of packets; one whose answer or repetition is lost waits the timeout"
-    return tuple(
-        Case(
-            name=f"netsim.go-back-n-goodput-loss-{loss:g}",
+
+    def goodput(reliability: Reliability, loss: float, source: str, share: float, margin: float) -> Case:
+        return Case(
+            name=f"netsim.{reliability}-goodput-loss-{loss:g}",
             source=source,
             unit="share of the rate",
-            **around(_goodput_share(loss), 0.05),
-            run=partial(_measured_share, loss),
+            **around(share, margin),
+            run=partial(_measured_share, reliability, loss),
         )
-        for loss in (1e-4, 1e-3, 1e-2)
+
+    renewal = (
+        "renewal: a loss repeats a round trip of packets; one whose answer or repetition is lost waits the timeout"
+    )
+    repeats = "closed form: every packet is sent until it crosses both wires, and nothing else is"
+    losses = (1e-4, 1e-3, 1e-2)
+    return (
+        *(goodput("go-back-n", loss, renewal, _go_back_n_share(loss), 0.05) for loss in losses),
+        *(goodput("selective-repeat", loss, repeats, _FULL_SHARE * (1 - loss) ** 2, 0.01) for loss in losses),
+    )
+
+
+def _single_losses() -> tuple[Case, ...]:
+    """One data packet lost among a hundred, and the one packet of a message."""
+    gap = "closed form: the gap shows with the next packet, its answer goes back, and all sent meanwhile goes again"
+    tail = "InfiniBand 9.7.6: nothing tells of the loss of a last packet but the timeout"
+    return (
+        Case(
+            name="netsim.gap-costs-a-round-trip",
+            source=gap,
+            unit="ns",
+            expected=_ROUND_TRIP_PS / 1e3,
+            low=_ROUND_TRIP_PS / 1e3,
+            high=(_ROUND_TRIP_PS + 2 * _FRAME_PS) / 1e3,
+            run=partial(_cost_of_one_loss_ns, "go-back-n", 100),
+        ),
+        Case(
+            name="netsim.gap-costs-a-packet-with-selective-repeat",
+            source="closed form: while a packet is missed and sent again, the others go on",
+            unit="ns",
+            **around(_FRAME_PS / 1e3, 1e-6),
+            run=partial(_cost_of_one_loss_ns, "selective-repeat", 100),
+        ),
+        *(
+            Case(
+                name=f"netsim.tail-loss-costs-the-timeout-{reliability}",
+                source=tail,
+                unit="ns",
+                **exactly(float(_TIMEOUT_NS)),
+                run=partial(_cost_of_one_loss_ns, reliability, 1),
+            )
+            for reliability in RELIABILITIES
+        ),
     )
 
 
@@ -65,25 +115,42 @@ def _budgets() -> tuple[Case, ...]:
     )
 
 
-def _round_trip_packets() -> float:
-    """Return the packets that leave between a lost one and the answer to the one behind it."""
-    ack_ps = 84 * 8 * 10**12 // _RATE_BPS
-    round_trip_ps = 2 * _FRAME_PS + 2 * ack_ps + 4 * HOST_DELAY_PS
-    return round_trip_ps / _FRAME_PS
-
-
-def _goodput_share(loss: float) -> float:
+def _go_back_n_share(loss: float) -> float:
     """Return the share of the rate with two wires each way; a gap is answered once."""
     lost = 1 - (1 - loss) ** 2
-    repeated = math.ceil(_round_trip_packets()) + 1
+    repeated = math.ceil(_ROUND_TRIP_PS / _FRAME_PS) + 1
     waited = 2 * lost * _TIMEOUT_NS * 1000 / _FRAME_PS
-    return MTU_BYTES / FULL_FRAME_BYTES / (1 + lost / (1 - lost) * (repeated + waited))
+    return _FULL_SHARE / (1 + lost / (1 - lost) * (repeated + waited))
 
 
-def _measured_share(loss: float) -> float:
-    config = PacketConfig(loss_fraction=loss, transport=TransportConfig(timeout_ns=_TIMEOUT_NS, retries=7))
+def _measured_share(reliability: Reliability, loss: float) -> float:
+    config = PacketConfig(loss_fraction=loss, transport=_transport(reliability))
     record = run_incast(1, _NUM_PACKETS * MTU_BYTES, _RATE_BPS, config)
     return _NUM_PACKETS * MTU_BYTES * 8e12 / _RATE_BPS / float(record.tables["transfers"]["acknowledged_ps"][0])
+
+
+def _cost_of_one_loss_ns(reliability: Reliability, num_packets: int) -> float:
+    """Return by how much the loss of one data packet delays a message, in the first run where it is all that is lost.
+
+    In a message of many packets the timeout tells a lost tail from a gap.
+    """
+    message_bytes, transport = num_packets * MTU_BYTES, _transport(reliability)
+    whole = run_incast(1, message_bytes, _RATE_BPS, PacketConfig(transport=transport))
+    lossy = PacketConfig(loss_fraction=0.2 / num_packets, transport=transport)
+    records = (run_incast(1, message_bytes, _RATE_BPS, lossy, seed=seed) for seed in count())
+    alone = (
+        record for record in records if record.run["packets"]["data_dropped"] == record.run["packets"]["dropped"] == 1
+    )
+    costs_ns = (float(_finish_ps(record) - _finish_ps(whole)) / 1e3 for record in alone)
+    return next(cost_ns for cost_ns in costs_ns if num_packets == 1 or cost_ns < _TIMEOUT_NS / 2)
+
+
+def _finish_ps(record: RunRecord) -> int:
+    return int(record.tables["transfers"]["finish_ps"][0])
+
+
+def _transport(reliability: Reliability) -> TransportConfig:
+    return TransportConfig(reliability=reliability, timeout_ns=_TIMEOUT_NS, retries=7)
 
 
 def _failed_after_ms(transport: TransportConfig) -> float:

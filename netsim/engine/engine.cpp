@@ -7,6 +7,7 @@
 #include "receiving.hpp"
 #include "retransmission.hpp"
 #include "scheduling.hpp"
+#include "selective_repeat.hpp"
 #include "sending.hpp"
 
 namespace netsim {
@@ -96,6 +97,7 @@ std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
     bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.endpoint_delay_ps > 0;
     is_full |= settings.path_rule != PathRule::Hash;
+    is_full |= !inputs.reorder_window.empty();
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
     if (is_full) return std::make_unique<Engine<true>>(inputs);
     return std::make_unique<Engine<false>>(inputs);

@@ -1,9 +1,9 @@
 // The engine: takes events in order and does what each asks for.
 //
-// Its member functions stand in six files, one idea each: forwarding (ports, queues, PFC, ECN), sending (NIC, window,
-// pace), retransmission (acknowledgements, gaps, timeouts), receiving (order, answers), laws (handlers, timers,
-// congestion notifications) and scheduling (transfers and their dependencies). They are templates so that what is
-// rarely wanted (losses, telemetry, endpoint delay) costs nothing where it is not.
+// Its member functions stand in seven files, one idea each: forwarding (ports, queues, PFC, ECN), sending (NIC, window,
+// pace), retransmission (acknowledgements, gaps, timeouts; go-back-N), selective_repeat, receiving (order, answers),
+// laws (handlers, timers, congestion notifications) and scheduling (transfers and their dependencies). They are
+// templates so that what is rarely wanted (losses, telemetry, endpoint delay) costs nothing where it is not.
 #pragma once
 
 #include "simulation.hpp"
@@ -47,24 +47,46 @@ class Engine final : public Simulation {
     // sending.hpp
     std::uint32_t next_payload_bytes(const Sender& sender) const;
     bool is_window_open(std::uint32_t qp, const Sender& sender) const;
+    bool may_send(std::uint32_t qp, const Sender& sender) const;
     Picoseconds earliest_send_ps(std::uint32_t qp, const Sender& sender) const;
     void resume(std::uint32_t qp);
     void schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps);
     void join_ring(std::uint32_t qp, Sender& sender);
     bool send_from_ring(std::uint32_t port, Port& out);
     void send_data(std::uint32_t qp, Sender& sender, Port& out);
+    void emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence, std::uint32_t payload_bytes);
+    void finish_sending(std::uint32_t qp, Sender& sender, const Port& out, std::uint32_t payload_bytes);
     void enter_transfer(Sender& sender, std::uint32_t transfer);
-    void find_transfer_to_send(Sender& sender);
+    std::uint32_t transfer_of_sequence(const Sender& sender, std::uint32_t sequence) const;
     Picoseconds next_timeout_ps(const Sender& sender) const;
     void on_pace(std::uint32_t qp);
 
     // retransmission.hpp
     void on_acknowledgement(std::uint32_t packet);
     void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
+    std::int64_t advance_oldest(Sender& sender, std::uint32_t up_to_sequence);
+    void restart_timeout(std::uint32_t qp, Sender& sender);
     void rewind(Sender& sender);
+    void send_all_again(std::uint32_t qp, Sender& sender);
     void on_nak(std::uint32_t qp, std::uint32_t expected_sequence);
     void on_retransmission_timeout(std::uint32_t qp, Sender& sender);
     void fail(Sender& sender);
+
+    // selective_repeat.hpp
+    bool is_selective() const { return is_full && !selective_senders.empty(); }
+    std::uint32_t payload_bytes_of(const Sender& sender, std::uint32_t sequence) const;
+    bool may_send_selectively(std::uint32_t qp, const Sender& sender) const;
+    void note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence);
+    void repeat_lost(std::uint32_t qp, Sender& sender, Port& out);
+    void acknowledge_selectively(std::uint32_t qp, Sender& sender, const Packet& packet,
+                                 std::uint32_t expected_sequence);
+    bool take_arrival(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
+    bool detect_losses(std::uint32_t qp, Sender& sender);
+    bool is_flying(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) const;
+    void give_up(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
+    void give_up_all(std::uint32_t qp, Sender& sender);
+    void on_reorder_deadline(std::uint32_t qp, Sender& sender);
+    void answer_selectively(std::uint32_t packet);
 
     // receiving.hpp
     void deliver(std::uint32_t packet);
@@ -72,6 +94,7 @@ class Engine final : public Simulation {
     void answer(std::uint32_t packet);
     void note_mark(std::uint32_t qp, Receiver& receiver);
     void deliver_transfer(Receiver& receiver);
+    AnswerNote& note_of(std::uint32_t packet);
     void reply(std::uint32_t packet, PacketType type);
 
     // laws.hpp

@@ -60,8 +60,14 @@ void Engine<is_full>::on_timer(std::uint32_t qp) {
         call_due_timers(qp);
         arm_timer(qp, sender, *std::min_element(flow(qp).deadline_ps, flow(qp).deadline_ps + NUM_TIMERS));
     }
+    if constexpr (is_full) {
+        if (is_selective()) on_reorder_deadline(qp, sender);
+    }
     if (sender.timeout_ps == now_ps) on_retransmission_timeout(qp, sender);
     arm_timer(qp, sender, sender.timeout_ps);
+    if constexpr (is_full) {
+        if (is_selective()) arm_timer(qp, sender, selective_senders[qp].deadline_ps);
+    }
     resume(qp);
 }
 

@@ -17,7 +17,8 @@ enum class PacketType : std::uint8_t { Data, Ack, Nak, Cnp };
 struct alignas(32) Packet {
     std::uint32_t next;           // behind it in a queue, or in the pool's free list
     std::uint32_t queue_pair;     // row
-    std::uint32_t sequence;       // packet sequence number within its queue pair; of an Ack the last one it confirms
+    std::uint32_t sequence;       // packet sequence number within its queue pair; of an Ack the last one it confirms,
+                                  // under selective repeat the one that caused it
     std::uint32_t ingress_port;   // port it came through into the node it is in; NONE at its source
     Picoseconds sent_ps;          // when the data packet left its NIC, kept by the answer to it
     std::uint32_t path_position;  // index into the table of paths
@@ -26,6 +27,11 @@ struct alignas(32) Packet {
     bool is_marked;  // congestion experienced
 };
 static_assert(sizeof(Packet) == 32);
+
+// What an answer carries besides, where anything does.
+struct AnswerNote {
+    std::uint32_t expected_sequence;  // everything below has arrived
+};
 
 class PacketPool {
   public:

@@ -38,6 +38,9 @@ inline void Engine<is_full>::receive_data(std::uint32_t packet_id) {
 template <bool is_full>
 inline void Engine<is_full>::answer(std::uint32_t packet_id) {
     data_packets.delivered++;
+    if constexpr (is_full) {
+        if (is_selective()) return answer_selectively(packet_id);
+    }
     Packet& packet = packets[packet_id];
     Receiver& receiver = receivers[packet.queue_pair];
     if (packet.sequence == receiver.expected_sequence) [[likely]] {
@@ -82,6 +85,12 @@ void Engine<is_full>::note_mark(std::uint32_t qp, Receiver& receiver) {
     reply(packet_id, PacketType::Cnp);
 }
 
+template <bool is_full>
+AnswerNote& Engine<is_full>::note_of(std::uint32_t packet_id) {
+    if (packet_id >= answer_notes.size()) answer_notes.resize(packets.size() * 2);
+    return answer_notes[packet_id];
+}
+
 // Send a packet back along its queue pair's path of acknowledgements.
 template <bool is_full>
 inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
@@ -96,6 +105,9 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
         packet.is_marked = receiver.has_mark;
         receiver.has_mark = false;
         receiver.num_unanswered = 0;
+    }
+    if constexpr (is_full) {
+        if (is_selective()) note_of(packet_id).expected_sequence = receiver.expected_sequence;
     }
     control_packets.sent++;
     enqueue(path[packet.path_position], packet_id);

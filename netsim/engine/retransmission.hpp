@@ -1,7 +1,8 @@
 // Retransmission: what a sender makes of acknowledgements, of gaps, and of silence.
 //
-// Reliability is go-back-N: a negative acknowledgement or a timeout sends everything again from the oldest packet not
-// yet acknowledged. Each timeout without progress has its own wait; the last one ends the queue pair.
+// Go-back-N: a negative acknowledgement or a timeout sends everything again from the oldest packet not yet
+// acknowledged; selective_repeat.hpp has the alternative. Each timeout without progress has its own wait; the last one
+// ends the queue pair.
 // Source: InfiniBand Architecture Specification 1.4, section 9.7 (reliable service), as RoCEv2 adapters implement it.
 #pragma once
 
@@ -19,7 +20,10 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if (!is_progress && sender.num_unacknowledged == 0) return packets.release(packet_id);  // all timers are at rest
     const std::uint64_t before_bytes = acknowledged_bytes;
     sender.rtt_ps = now_ps - packet.sent_ps;
-    if (is_progress) acknowledge(qp, sender, packet.sequence + 1);
+    if constexpr (is_full) {
+        if (is_selective()) acknowledge_selectively(qp, sender, packet, answer_notes[packet_id].expected_sequence);
+    }
+    if (is_progress && !is_selective()) acknowledge(qp, sender, packet.sequence + 1);
     if (law.on_ack) {
         static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
         const TelemetryRecord* records = NO_TELEMETRY;
@@ -31,18 +35,33 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
                         sender.rtt_ps, settings.endpoint_delay_ps, flow(qp).num_hops, packet.is_marked, records));
     }
     packets.release(packet_id);
+    if constexpr (is_full) {
+        if (is_selective() && detect_losses(qp, sender)) notify_law(ON_NACK, law.on_nack, qp);
+    }
     resume(qp);
 }
 
 // Packets below `up_to_sequence` have arrived.
 template <bool is_full>
 inline void Engine<is_full>::acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence) {
-    std::int64_t acked_bytes = std::int64_t{up_to_sequence - sender.oldest_sequence} * settings.mtu_bytes;
+    const std::int64_t acked_bytes = advance_oldest(sender, up_to_sequence);
+    acknowledged_bytes += static_cast<std::uint64_t>(acked_bytes);
+    if (sender.next_sequence < sender.oldest_sequence) [[unlikely]] {
+        rewind(sender);  // forward, past packets that need not be sent again after all
+    } else {
+        sender.in_flight_bytes -= acked_bytes;
+    }
+    restart_timeout(qp, sender);
+}
+
+// Returns the payload of the packets passed.
+template <bool is_full>
+inline std::int64_t Engine<is_full>::advance_oldest(Sender& sender, std::uint32_t up_to_sequence) {
+    std::int64_t passed_bytes = std::int64_t{up_to_sequence - sender.oldest_sequence} * settings.mtu_bytes;
     sender.oldest_sequence = up_to_sequence;
-    sender.num_timeouts = 0;
     while (sender.oldest_sequence >= sender.oldest_end) {
         Transfer& transfer = transfers[sender.oldest];
-        acked_bytes -= settings.mtu_bytes - transfer.last_payload_bytes;
+        passed_bytes -= settings.mtu_bytes - transfer.last_payload_bytes;
         transfer.acknowledged_ps = now_ps;
         sender.num_unacknowledged--;
         num_unfinished--;
@@ -51,12 +70,13 @@ inline void Engine<is_full>::acknowledge(std::uint32_t qp, Sender& sender, std::
         sender.oldest = transfer.next;
         sender.oldest_end = transfers[transfer.next].end_sequence;
     }
-    acknowledged_bytes += static_cast<std::uint64_t>(acked_bytes);
-    if (sender.next_sequence < sender.oldest_sequence) [[unlikely]] {
-        rewind(sender);  // forward, past packets that need not be sent again after all
-    } else {
-        sender.in_flight_bytes -= acked_bytes;
-    }
+    return passed_bytes;
+}
+
+// There was progress: the list of waits begins anew.
+template <bool is_full>
+inline void Engine<is_full>::restart_timeout(std::uint32_t qp, Sender& sender) {
+    sender.num_timeouts = 0;
     const bool is_idle = sender.next_sequence == sender.oldest_sequence;
     sender.timeout_ps = is_idle ? NEVER : next_timeout_ps(sender);
     arm_timer(qp, sender, sender.timeout_ps);
@@ -67,7 +87,16 @@ template <bool is_full>
 void Engine<is_full>::rewind(Sender& sender) {
     sender.next_sequence = sender.oldest_sequence;
     sender.in_flight_bytes = 0;
-    find_transfer_to_send(sender);
+    enter_transfer(sender, transfer_of_sequence(sender, sender.next_sequence));
+}
+
+// Send again whatever is not known to have arrived.
+template <bool is_full>
+void Engine<is_full>::send_all_again(std::uint32_t qp, Sender& sender) {
+    if constexpr (is_full) {
+        if (is_selective()) return give_up_all(qp, sender);
+    }
+    rewind(sender);
 }
 
 template <bool is_full>
@@ -84,7 +113,7 @@ template <bool is_full>
 void Engine<is_full>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
     sender.timeout_ps = NEVER;
     if (++sender.num_timeouts == retransmission_waits.size()) return fail(sender);
-    rewind(sender);
+    send_all_again(qp, sender);
     notify_law(ON_TIMEOUT, law.on_timeout, qp);
 }
 

@@ -22,6 +22,14 @@ inline bool Engine<is_full>::is_window_open(std::uint32_t qp, const Sender& send
 }
 
 template <bool is_full>
+inline bool Engine<is_full>::may_send(std::uint32_t qp, const Sender& sender) const {
+    if constexpr (is_full) {
+        if (is_selective()) return may_send_selectively(qp, sender);
+    }
+    return sender.next_sequence != sender.end_sequence && is_window_open(qp, sender);
+}
+
+template <bool is_full>
 inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sender& sender) const {
     Picoseconds gap_ps = sender.gap_ps;
     const double cwnd_bytes = flow(qp).cwnd_bytes;
@@ -38,8 +46,7 @@ inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sen
 template <bool is_full>
 inline void Engine<is_full>::resume(std::uint32_t qp) {
     Sender& sender = senders[qp];
-    if (sender.state != SenderState::Waiting || sender.next_sequence == sender.end_sequence) return;
-    if (!is_window_open(qp, sender)) return;
+    if (sender.state != SenderState::Waiting || !may_send(qp, sender)) return;
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
     if (sender.pace_event_ps <= earliest_ps) return;  // that event will look again
     if (earliest_ps > std::max(now_ps, ports[sender.port].busy_until_ps)) {
@@ -86,7 +93,7 @@ inline bool Engine<is_full>::send_from_ring(std::uint32_t port, Port& out) {
         ledgers[port].ring_head = sender.ring_next;
         if (sender.state == SenderState::Failed) continue;
         sender.state = SenderState::Waiting;
-        if (sender.next_sequence == sender.end_sequence || !is_window_open(qp, sender)) continue;
+        if (!may_send(qp, sender)) continue;
         const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
         if (earliest_ps > now_ps) {
             schedule_pace(qp, sender, earliest_ps);
@@ -106,11 +113,32 @@ inline Picoseconds Engine<is_full>::next_timeout_ps(const Sender& sender) const 
 
 template <bool is_full>
 inline void Engine<is_full>::send_data(std::uint32_t qp, Sender& sender, Port& out) {
+    if constexpr (is_full) {
+        if (is_selective() && !selective_senders[qp].lost.empty()) return repeat_lost(qp, sender, out);
+    }
     const std::uint32_t payload_bytes = next_payload_bytes(sender);
+    if (sender.next_sequence < sender.highest_sequence) [[unlikely]] {
+        transfers[sender.sending].num_retransmitted++;
+    } else {
+        if (sender.next_sequence == sender.message_begin) transfers[sender.sending].start_ps = now_ps;
+        sender.highest_sequence = sender.next_sequence + 1;
+    }
+    emit_data(qp, sender, out, sender.next_sequence, payload_bytes);
+    sender.next_sequence++;
+    if (sender.next_sequence == sender.message_end && sender.next_sequence != sender.end_sequence) {
+        enter_transfer(sender, transfers[sender.sending].next);
+    }
+    finish_sending(qp, sender, out, payload_bytes);
+}
+
+// Put a packet on the wire.
+template <bool is_full>
+inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence,
+                                       std::uint32_t payload_bytes) {
     const std::uint32_t packet_id = packets.allocate();
     Packet& packet = packets[packet_id];
     packet.queue_pair = qp;
-    packet.sequence = sender.next_sequence;
+    packet.sequence = sequence;
     packet.ingress_port = NONE;
     packet.sent_ps = now_ps;
     packet.path_position = qp * 2 * path_stride;
@@ -125,23 +153,22 @@ inline void Engine<is_full>::send_data(std::uint32_t qp, Sender& sender, Port& o
         sender.last_wire_bytes = packet.wire_bytes;
         set_pace(sender, sender.rate_bps);
     }
-    if (sender.next_sequence < sender.highest_sequence) [[unlikely]] {
-        transfers[sender.sending].num_retransmitted++;
-    } else {
-        if (sender.next_sequence == sender.message_begin) transfers[sender.sending].start_ps = now_ps;
-        sender.highest_sequence = sender.next_sequence + 1;
+    if constexpr (is_full) {
+        if (is_selective()) note_transmission(qp, sender, sequence);
     }
     transmit(sender.port, out, packet_id);
     if (sender.timeout_ps == NEVER) {
         sender.timeout_ps = next_timeout_ps(sender);
         arm_timer(qp, sender, sender.timeout_ps);
     }
-    sender.next_sequence++;
-    if (sender.next_sequence == sender.message_end && sender.next_sequence != sender.end_sequence) {
-        enter_transfer(sender, transfers[sender.sending].next);
-    }
+}
+
+// A packet has left: tell the law, and let the queue pair wait for its next turn.
+template <bool is_full>
+inline void Engine<is_full>::finish_sending(std::uint32_t qp, Sender& sender, const Port& out,
+                                            std::uint32_t payload_bytes) {
     if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), now_ps, payload_bytes));
-    if (sender.next_sequence == sender.end_sequence || !is_window_open(qp, sender)) return;
+    if (!may_send(qp, sender)) return;
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
     if (earliest_ps <= out.busy_until_ps) return join_ring(qp, sender);
     schedule_pace(qp, sender, earliest_ps);
@@ -157,12 +184,10 @@ void Engine<is_full>::enter_transfer(Sender& sender, std::uint32_t row) {
 }
 
 template <bool is_full>
-void Engine<is_full>::find_transfer_to_send(Sender& sender) {
+std::uint32_t Engine<is_full>::transfer_of_sequence(const Sender& sender, std::uint32_t sequence) const {
     std::uint32_t row = sender.oldest;
-    while (sender.next_sequence >= transfers[row].end_sequence && transfers[row].next != NONE) {
-        row = transfers[row].next;
-    }
-    enter_transfer(sender, row);
+    while (sequence >= transfers[row].end_sequence && transfers[row].next != NONE) row = transfers[row].next;
+    return row;
 }
 
 }  // namespace netsim

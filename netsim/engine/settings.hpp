@@ -21,6 +21,8 @@ struct Settings {
     Picoseconds cnp_interval_ps = 0;
     Picoseconds cnp_delay_ps = 0;  // from a notification's arrival to the law's reaction
     Picoseconds endpoint_delay_ps = 0;
+    std::uint32_t window_packets =
+        1;  // selective repeat: most packets between the oldest not acknowledged and the next
     std::int64_t nvlink_rate_bps = 1;
     Picoseconds time_limit_ps = NEVER;
     Picoseconds probe_interval_ps = NEVER;

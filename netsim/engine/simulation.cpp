@@ -54,6 +54,11 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     senders.resize(num_queue_pairs);
     if (settings.cnp_delay_ps > 0) pending_notifications.resize(num_queue_pairs);
     receivers.resize(num_queue_pairs);
+    selective_senders.resize(inputs.reorder_window.size());
+    selective_receivers.resize(inputs.reorder_window.size());
+    for (std::size_t qp = 0; qp < selective_senders.size(); qp++) {
+        selective_senders[qp].reorder_window_ps = inputs.reorder_window[qp];
+    }
     flows.resize(num_queue_pairs * flow_stride);
     for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {
         std::memcpy(&flows[qp * flow_stride], &inputs.flow[qp * inputs.flow_bytes], inputs.flow_bytes);

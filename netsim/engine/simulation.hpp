@@ -13,6 +13,7 @@
 #include "path_choice.hpp"
 #include "port.hpp"
 #include "queue_pair.hpp"
+#include "selective_sender.hpp"
 #include "settings.hpp"
 #include "transfer.hpp"
 
@@ -38,6 +39,7 @@ struct Inputs {
     std::uint32_t path_stride;                     // H
     NextHopColumns next_hops;
     std::span<const std::int64_t> retransmission_wait;  // one or more; the last ends in failure
+    std::span<const std::int64_t> reorder_window;       // Q: picoseconds; empty under go-back-N
     std::span<const std::byte> flow;                    // Q records, the engine's header filled in
     std::size_t flow_bytes;                             // of a record
     std::span<const std::int64_t> transfer_medium;      // N
@@ -102,6 +104,9 @@ class Simulation {
     std::vector<PortLedger> ledgers;
     std::vector<Sender> senders;
     std::vector<Receiver> receivers;
+    std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
+    std::vector<SelectiveReceiver> selective_receivers;
+    std::vector<AnswerNote> answer_notes;  // by packet, where answers carry any
     std::vector<Transfer> transfers;
     std::vector<Picoseconds> retransmission_waits;               // by the number of timeouts since the last progress
     std::vector<std::deque<Picoseconds>> pending_notifications;  // by queue pair; empty if they take no time

@@ -23,7 +23,7 @@ from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
 from netsim.lowering.probes import probed_flows, probed_ports
-from netsim.lowering.settings import retransmission_waits, settings
+from netsim.lowering.settings import reorder_windows, retransmission_waits, settings
 from netsim.lowering.transfers import check_traffic, dependents, nvlink_ends
 from topology.fabric import NO_NIC
 from topology.network import NO_PORT, Network
@@ -49,6 +49,7 @@ class EngineInputs:
     path_stride: int  # H
     next_hops: Mapping[str, NDArray[np.uint32]]  # to choose among: netsim/lowering/path_choice.py
     retransmission_wait: IntArray  # how long until the first sending again, the second, ..., and failure
+    reorder_window: IntArray  # Q, picoseconds; empty under go-back-N
     flow: np.ndarray  # Q records of the law, the engine's header filled in
     transfer_medium: IntArray  # N
     transfer_qp: IntArray  # N
@@ -84,6 +85,7 @@ def lower(
     check_ports(fabric)
     check_traffic(traffic, len(network.queue_pairs), config)
     dependent_offset, dependent_row = dependents(traffic)
+    flow = flows(fabric, path_QDH, law, config)
     return EngineInputs(
         settings=settings(config, seed, probe),
         port_rate_bps=fabric.port_rate_bps_P,
@@ -96,7 +98,8 @@ def lower(
         path_stride=path_QDH.shape[2],
         next_hops=path_choice(network, config.path_choice, path_QDH),
         retransmission_wait=retransmission_waits(config.transport),
-        flow=flows(fabric, path_QDH, law, config),
+        reorder_window=reorder_windows(flow["base_rtt_ps"], config.transport),
+        flow=flow,
         transfer_medium=traffic.medium_N,
         transfer_qp=traffic.qp_N,
         **nvlink_ends(traffic),

@@ -33,6 +33,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "cnp_interval_ps": config.cnp.interval_ns * 1000,
         "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * 1000,
         "endpoint_delay_ps": config.endpoint_delay_ns * 1000,
+        "window_packets": config.transport.window_packets,
         "nvlink_rate_bps": config.nvlink_rate_bps,
         "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * 1000,
         "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * 1000,
@@ -45,3 +46,12 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
 def retransmission_waits(transport: TransportConfig) -> NDArray[np.int64]:
     """Return the waits in picoseconds, the engine's NEVER for one that does not end."""
     return np.array([NEVER if wait_ps >= NEVER_PS else wait_ps for wait_ps in transport.waits_ps], np.int64)
+
+
+def reorder_windows(base_rtt_ps_Q: NDArray[np.int64], transport: TransportConfig) -> NDArray[np.int64]:
+    """Return how far each queue pair's packets may overtake one another, in picoseconds; none under go-back-N."""
+    if transport.reliability == "go-back-n":
+        return np.empty(0, np.int64)
+    if transport.reorder_window_ns is None:
+        return base_rtt_ps_Q.copy()
+    return np.full(len(base_rtt_ps_Q), transport.reorder_window_ns * 1000)

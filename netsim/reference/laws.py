@@ -23,6 +23,8 @@ class Laws(Forwarding):
             Pair(self._path(pair, 0)[0], inputs.flow[pair : pair + 1].copy(), int(inputs.flow["base_rtt_ps"][pair]))
             for pair in range(len(inputs.flow))
         ]
+        for pair, window_ps in zip(self.pairs, inputs.reorder_window, strict=False):
+            pair.reorder_window_ps = int(window_ps)
 
     @abstractmethod
     def _resume(self, number: int) -> None:
@@ -31,6 +33,10 @@ class Laws(Forwarding):
     @abstractmethod
     def _on_retransmission_timeout(self, number: int, pair: Pair) -> None:
         """Nothing was acknowledged for as long as a queue pair waits."""
+
+    @abstractmethod
+    def _on_reorder_deadline(self, number: int, pair: Pair) -> None:
+        """The reorder window of a packet may have passed."""
 
     def _call_law(self, number: int, event: str, *arguments: object) -> None:
         if event not in self.law_events:
@@ -56,9 +62,10 @@ class Laws(Forwarding):
             return
         if "on_timer" in self.law_events:
             self._call_due_timers(number, pair)
+        self._on_reorder_deadline(number, pair)
         if pair.timeout_ps == self.now_ps:
             self._on_retransmission_timeout(number, pair)
-        self._arm_timer(number, pair.timeout_ps)
+        self._arm_timer(number, min(pair.timeout_ps, pair.reorder_deadline_ps))
         self._resume(number)
 
     def _call_due_timers(self, number: int, pair: Pair) -> None:

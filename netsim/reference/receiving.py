@@ -38,6 +38,9 @@ class Receiving(Scheduling):
         self._answer(self.packets.pop(number))
 
     def _answer(self, packet: Packet) -> None:
+        if self._is_selective:
+            self._answer_selectively(packet)
+            return
         pair = self.pairs[packet.pair]
         if packet.sequence == pair.expected:
             pair.expected += 1
@@ -59,10 +62,31 @@ class Receiving(Scheduling):
             pair.has_sent_nak = True
             self._reply(packet.pair, "nak", pair.expected, packet.sent_ps)
 
+    def _answer_selectively(self, packet: Packet) -> None:
+        """Acknowledge a packet and all that has arrived; at once unless packets come in order."""
+        pair, sequence = self.pairs[packet.pair], packet.sequence
+        is_orderly = sequence == pair.expected and not pair.early
+        if sequence >= pair.expected:
+            pair.early.add(sequence)
+        is_message_end = False
+        while pair.expected in pair.early:
+            pair.early.remove(pair.expected)
+            pair.expected += 1
+            message = pair.message_of(pair.expected - 1)
+            if pair.expected == message.end:
+                self._finish(message)
+                is_message_end = True
+        pair.unanswered += 1
+        if is_orderly and not is_message_end and pair.unanswered < self.settings["ack_every_packets"]:
+            self.num_live -= 1
+        else:
+            self._reply(packet.pair, "ack", sequence, packet.sent_ps)
+
     def _reply(self, number: int, kind: str, sequence: int, sent_ps: int) -> None:
         pair = self.pairs[number]
         path = self._path(number, 1)
         reply = Packet(kind, number, sequence, self.settings["ack_bytes"], sent_ps, path[1:])
         if kind == "ack":
+            reply.expected = pair.expected
             reply.is_marked, pair.has_mark, pair.unanswered = pair.has_mark, False, 0
         self._enqueue(path[0], reply)

@@ -1,19 +1,21 @@
 """Reliability in the reference engine: acknowledgements, gaps and timeouts, and what is sent again."""
 
 from cc.interface import NEVER
-from netsim.reference.sending import Sending
+from netsim.reference.selective_repeat import SelectiveRepeat
 from netsim.reference.state import Packet, Pair
 
 
-class Retransmission(Sending):
-    """Go-back-N: what a sender makes of answers, and of none."""
+class Retransmission(SelectiveRepeat):
+    """What a sender makes of answers, and of none; under go-back-N all from the oldest packet on is sent again."""
 
     def _on_acknowledgement(self, packet: Packet, pair: Pair) -> None:
         if pair.has_failed or pair.remaining == 0:
             return
         pair.rtt_ps = self.now_ps - packet.sent_ps
         acked_bytes = 0
-        if packet.sequence >= pair.oldest:
+        if self._is_selective:
+            acked_bytes = self._acknowledge_selectively(packet, pair)
+        elif packet.sequence >= pair.oldest:
             acked_bytes = self._acknowledge(packet.pair, pair, packet.sequence + 1)
         self._call_law(
             packet.pair,
@@ -26,6 +28,8 @@ class Retransmission(Sending):
             int(packet.is_marked),
             None,
         )
+        if self._is_selective and self._detect_losses(packet.pair, pair):
+            self._call_law(packet.pair, "on_nack", self.now_ps)
         self._resume(packet.pair)
 
     def _on_nak(self, number: int, pair: Pair, expected: int) -> None:
@@ -47,21 +51,23 @@ class Retransmission(Sending):
         self._rewind(pair)
         self._call_law(number, "on_timeout", self.now_ps)
 
+    def _on_reorder_deadline(self, number: int, pair: Pair) -> None:
+        if pair.reorder_deadline_ps <= self.now_ps and self._detect_losses(number, pair):
+            self._call_law(number, "on_nack", self.now_ps)
+
     def _acknowledge(self, number: int, pair: Pair, up_to: int) -> int:
         mtu_bytes = self.settings["mtu_bytes"]
         acked_bytes = sum(pair.payload_bytes(sequence, mtu_bytes) for sequence in range(pair.oldest, up_to))
-        for message in pair.messages:
-            if pair.oldest < message.end <= up_to:
-                message.times["acknowledged_ps"] = self.now_ps
-                pair.remaining -= 1
-        pair.oldest = up_to
-        pair.timeouts = 0
+        self._advance_oldest(pair, up_to)
         pair.in_flight_bytes = pair.in_flight_bytes - acked_bytes if pair.next >= up_to else 0
         pair.next = max(pair.next, up_to)
-        is_idle = pair.next == pair.oldest
-        pair.timeout_ps = NEVER if is_idle else self._next_timeout_ps(pair)
-        self._arm_timer(number, pair.timeout_ps)
+        self._restart_timeout(number, pair)
         return acked_bytes
 
     def _rewind(self, pair: Pair) -> None:
-        pair.next, pair.in_flight_bytes = pair.oldest, 0
+        """Send everything again that is not known to have arrived."""
+        if self._is_selective:
+            for sequence in list(pair.flying):
+                self._give_up(pair, sequence)
+        else:
+            pair.next, pair.in_flight_bytes = pair.oldest, 0

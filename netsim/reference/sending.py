@@ -13,10 +13,24 @@ LONGEST_GAP_PS = 1e17
 class Sending(Laws):
     """Sends data packets; what happens when they get lost is left to a subclass."""
 
-    def _is_window_open(self, pair: Pair) -> bool:
-        if pair.next == pair.oldest:
+    @property
+    def _is_selective(self) -> bool:
+        return len(self.inputs.reorder_window) > 0
+
+    def _next_sequence(self, pair: Pair) -> int | None:
+        """Return what a queue pair would send next, if anything."""
+        if pair.lost:
+            return min(pair.lost)
+        end = min(pair.end, pair.oldest + self.settings["window_packets"]) if self._is_selective else pair.end
+        return pair.next if pair.next < end else None
+
+    def _may_send(self, pair: Pair) -> bool:
+        sequence = self._next_sequence(pair)
+        if sequence is None:
+            return False
+        if not pair.flying if self._is_selective else pair.next == pair.oldest:
             return True
-        payload_bytes = pair.payload_bytes(pair.next, self.settings["mtu_bytes"])
+        payload_bytes = pair.payload_bytes(sequence, self.settings["mtu_bytes"])
         return bool(pair.in_flight_bytes + payload_bytes <= pair.flow["cwnd_bytes"][0])
 
     def _earliest_send_ps(self, pair: Pair) -> int:
@@ -29,7 +43,7 @@ class Sending(Laws):
 
     def _resume(self, number: int) -> None:
         pair = self.pairs[number]
-        if pair.in_ring or pair.has_failed or pair.next == pair.end or not self._is_window_open(pair):
+        if pair.in_ring or pair.has_failed or not self._may_send(pair):
             return
         earliest_ps = self._earliest_send_ps(pair)
         if pair.pace_event_ps <= earliest_ps:
@@ -58,7 +72,7 @@ class Sending(Laws):
             row = ring.popleft()
             pair = self.pairs[row]
             pair.in_ring = False
-            if pair.has_failed or pair.next == pair.end or not self._is_window_open(pair):
+            if pair.has_failed or not self._may_send(pair):
                 continue
             earliest_ps = self._earliest_send_ps(pair)
             if earliest_ps > self.now_ps:
@@ -69,7 +83,9 @@ class Sending(Laws):
         return False
 
     def _send_data(self, number: int, pair: Pair) -> None:
-        sequence, message = pair.next, pair.message_of(pair.next)
+        sequence = self._next_sequence(pair)
+        assert sequence is not None
+        message = pair.message_of(sequence)
         payload_bytes = pair.payload_bytes(sequence, self.settings["mtu_bytes"])
         wire_bytes = max(payload_bytes + self.settings["wire_overhead_bytes"], self.settings["ack_bytes"])
         if sequence < pair.highest:
@@ -77,7 +93,10 @@ class Sending(Laws):
         elif sequence == message.first:
             message.times["start_ps"] = self.now_ps
         pair.highest = max(pair.highest, sequence + 1)
-        pair.next += 1
+        if self._is_selective:
+            pair.lost.discard(sequence)
+            pair.flying[sequence] = self.now_ps
+        pair.next = max(pair.next, sequence + 1)
         pair.in_flight_bytes += payload_bytes
         pair.last_send_ps, pair.last_wire_bytes = self.now_ps, wire_bytes
         packet = Packet("data", number, sequence, wire_bytes, self.now_ps, self._path(number, 0)[1:])
@@ -87,7 +106,7 @@ class Sending(Laws):
             pair.timeout_ps = self._next_timeout_ps(pair)
             self._arm_timer(number, pair.timeout_ps)
         self._call_law(number, "on_send", self.now_ps, payload_bytes)
-        if pair.next == pair.end or not self._is_window_open(pair):
+        if not self._may_send(pair):
             return
         earliest_ps = self._earliest_send_ps(pair)
         if earliest_ps <= self.ports[pair.port].busy_until_ps:

@@ -43,12 +43,13 @@ class Packet:
 
     kind: str  # data, ack, nak, cnp
     pair: int
-    sequence: int
+    sequence: int  # of its own, of what a cumulative answer is about, or of what a selective one answers
     wire_bytes: int
     sent_ps: int
     path: list[int]  # ports still to leave through, where they are fixed
     ingress: int | None = None
     is_marked: bool = False
+    expected: int = 0  # of a selective acknowledgement: everything below has arrived
 
 
 @dataclass
@@ -108,8 +109,16 @@ class Pair:
     timeout_ps: int = NEVER
     timeouts: int = 0
     notifications: deque[int] = field(default_factory=deque)  # when those still being handled reach the law
+    # the sender under selective repeat
+    reorder_window_ps: int = 0
+    flying: dict[int, int] = field(default_factory=dict)  # sequence -> when it was sent, in this order
+    lost: set[int] = field(default_factory=set)  # taken for lost, and to be sent again
+    newest_sent_ps: int = -1  # when the packet was sent that was sent last of all that have arrived
+    newest_rtt_ps: int = 0  # and its round trip
+    reorder_deadline_ps: int = NEVER
     # the receiver
     expected: int = 0
+    early: set[int] = field(default_factory=set)  # arrived before one sent earlier
     unanswered: int = 0
     has_sent_nak: bool = False
     has_mark: bool = False

@@ -59,7 +59,7 @@ def random_scenario(seed: int) -> Scenario:
     return Scenario(
         network=network,
         traffic=random_traffic(len(network.queue_pairs), dice),
-        config=replace(random_config(dice), path_choice=random_path_choice(np.random.default_rng([seed, 1]))),
+        config=random_config(seed, dice),
         law=str(dice.choice(list(LAWS))),
         seed=seed,
     )
@@ -95,7 +95,7 @@ def _some_before(row: int, dice: np.random.Generator) -> list[int]:
     return sorted(set(dice.integers(0, row, 2).tolist())) if row else []
 
 
-def random_config(dice: np.random.Generator) -> PacketConfig:
+def random_config(seed: int, dice: np.random.Generator) -> PacketConfig:
     """Return a configuration in which queues fill, marks and pauses happen, and sometimes packets are lost."""
     return PacketConfig(
         mtu_bytes=1000,
@@ -109,10 +109,23 @@ def random_config(dice: np.random.Generator) -> PacketConfig:
             response_ns=int(dice.choice([0, 100])),
         ),
         cnp=CnpConfig(interval_ns=int(dice.choice([0, 500])), handling_delay_ns=int(dice.choice([0, 0, 700, 5_000]))),
-        transport=TransportConfig(timeout_ns=int(dice.choice([30_000, 200_000])), retries=3),
+        transport=replace(
+            random_transport(np.random.default_rng([seed, 2])), timeout_ns=int(dice.choice([30_000, 200_000]))
+        ),
         endpoint_delay_ns=int(dice.choice([0, 0, 300])),
         loss_fraction=float(dice.choice([0.0, 0.0, 0.0, 0.0, 0.02, 0.3])),
         time_limit_ns=int(dice.choice([20_000, 10**8])),
+        path_choice=random_path_choice(np.random.default_rng([seed, 1])),
+    )
+
+
+def random_transport(dice: np.random.Generator) -> TransportConfig:
+    """Return go-back-N in half of the cases, and selective repeat with any window in the others."""
+    return TransportConfig(
+        reliability=dice.choice(["go-back-n", "selective-repeat"]),
+        window_packets=int(dice.choice([1, 7, 1024])),
+        reorder_window_ns=dice.choice(np.array([None, 0, 300, 5_000], object)),
+        retries=3,
     )
 
 

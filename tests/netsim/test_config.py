@@ -22,6 +22,11 @@ from netsim.config.transport import CnpConfig, TransportConfig
         (lambda: PacketConfig(time_limit_ns=0), "time_limit: 0 ns\n  allowed: 1 to 100000000000000 ns"),
         (lambda: CnpConfig(interval_ns=-1), "cnp.interval: -1 ns\n  allowed: 0 to 100000000000000 ns"),
         (lambda: TransportConfig(retries=-1), "transport.retries: -1\n  allowed: 0 to 7"),
+        (lambda: TransportConfig(window_packets=0), "transport.window: 0\n  allowed: 1 to 1048576"),
+        (
+            lambda: TransportConfig(reorder_window_ns=-1),
+            "transport.reorder_window: -1 ns\n  allowed: 0 to 100000000000000 ns",
+        ),
         (lambda: PacketConfig(nvlink_rate_bps=0), "nvlink_rate: 0 bps\n  allowed: above 0"),
         (lambda: PacketConfig(loss_fraction=1.5), "loss: 1.5\n  allowed: 0 to 1"),
         (lambda: PacketConfig(loss_fraction=float("nan")), "loss: nan\n  allowed: 0 to 1"),

@@ -64,6 +64,7 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
                 .weight = arrays.get<std::uint32_t>("next_hop_weight"),
             },
         .retransmission_wait = arrays.integers("retransmission_wait"),
+        .reorder_window = arrays.integers("reorder_window"),
         .flow = std::as_bytes(arrays.get<std::uint8_t>("flow")),
         .flow_bytes = flow_bytes,
         .transfer_medium = arrays.integers("transfer_medium"),

@@ -21,6 +21,7 @@ void bind_settings(nb::module_& module) {
         .def_rw("cnp_interval_ps", &Settings::cnp_interval_ps)
         .def_rw("cnp_delay_ps", &Settings::cnp_delay_ps)
         .def_rw("endpoint_delay_ps", &Settings::endpoint_delay_ps)
+        .def_rw("window_packets", &Settings::window_packets)
         .def_rw("nvlink_rate_bps", &Settings::nvlink_rate_bps)
         .def_rw("time_limit_ps", &Settings::time_limit_ps)
         .def_rw("probe_interval_ps", &Settings::probe_interval_ps)

@@ -1,0 +1,185 @@
+// Selective repeat: only what is lost is sent again, and packets may overtake one another.
+//
+// An acknowledgement names the packet that caused it and the first that is still missing. A packet is taken for lost
+// when one sent later has arrived and more time has passed since its own sending than that one's round trip and the
+// reorder window. So repetitions are watched as first sendings are, and only what is sent last needs the timeout.
+//
+// Source: IRN (SIGCOMM'18), 3.1 for acknowledgements, 3.2 for a bound on packets in flight; RFC 8985 (RACK), 6.2 for
+// losses by time.
+// Left out: a reorder window that adapts itself; RACK's probe of the tail.
+#pragma once
+
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool is_full>
+std::uint32_t Engine<is_full>::payload_bytes_of(const Sender& sender, std::uint32_t sequence) const {
+    const Transfer& transfer = transfers[transfer_of_sequence(sender, sequence)];
+    return sequence + 1 == transfer.end_sequence ? transfer.last_payload_bytes
+                                                 : static_cast<std::uint32_t>(settings.mtu_bytes);
+}
+
+template <bool is_full>
+bool Engine<is_full>::may_send_selectively(std::uint32_t qp, const Sender& sender) const {
+    const SelectiveSender& selective = selective_senders[qp];
+    const bool is_repetition = !selective.lost.empty();
+    if (!is_repetition) {
+        if (sender.next_sequence == sender.end_sequence) return false;
+        if (sender.next_sequence - sender.oldest_sequence >= settings.window_packets) return false;
+    }
+    if (selective.num_flying == 0) return true;
+    const std::uint32_t payload_bytes =
+        is_repetition ? payload_bytes_of(sender, *selective.lost.begin()) : next_payload_bytes(sender);
+    return static_cast<double>(sender.in_flight_bytes + payload_bytes) <= flow(qp).cwnd_bytes;
+}
+
+template <bool is_full>
+void Engine<is_full>::note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) {
+    SelectiveSender& selective = selective_senders[qp];
+    const std::uint32_t place = sequence - sender.oldest_sequence;
+    if (place == selective.fates.size()) {
+        selective.fates.push_back(PacketFate::Flying);
+    } else {
+        selective.fates[place] = PacketFate::Flying;
+        selective.lost.erase(sequence);
+    }
+    selective.transmissions.push_back({sequence, now_ps});
+    selective.num_flying++;
+}
+
+template <bool is_full>
+void Engine<is_full>::repeat_lost(std::uint32_t qp, Sender& sender, Port& out) {
+    const std::uint32_t sequence = *selective_senders[qp].lost.begin();
+    const std::uint32_t row = transfer_of_sequence(sender, sequence);
+    const std::uint32_t payload_bytes = payload_bytes_of(sender, sequence);
+    transfers[row].num_retransmitted++;
+    emit_data(qp, sender, out, sequence, payload_bytes);
+    finish_sending(qp, sender, out, payload_bytes);
+}
+
+// A packet has arrived, and all below `expected_sequence`.
+template <bool is_full>
+void Engine<is_full>::acknowledge_selectively(std::uint32_t qp, Sender& sender, const Packet& packet,
+                                              std::uint32_t expected_sequence) {
+    SelectiveSender& selective = selective_senders[qp];
+    if (packet.sent_ps > selective.newest_sent_ps) {
+        selective.newest_sent_ps = packet.sent_ps;
+        selective.newest_rtt_ps = now_ps - packet.sent_ps;
+    }
+    bool is_progress = false;
+    for (std::uint32_t sequence = sender.oldest_sequence; sequence < expected_sequence; sequence++) {
+        is_progress |= take_arrival(qp, sender, sequence);
+    }
+    if (packet.sequence >= std::max(expected_sequence, sender.oldest_sequence))
+        is_progress |= take_arrival(qp, sender, packet.sequence);
+    if (!is_progress) return;
+    if (expected_sequence > sender.oldest_sequence) {
+        const auto num_arrived = static_cast<std::ptrdiff_t>(expected_sequence - sender.oldest_sequence);
+        selective.fates.erase(selective.fates.begin(), selective.fates.begin() + num_arrived);
+        advance_oldest(sender, expected_sequence);
+    }
+    restart_timeout(qp, sender);
+}
+
+// Whether a packet was not known to have arrived.
+template <bool is_full>
+bool Engine<is_full>::take_arrival(std::uint32_t qp, Sender& sender, std::uint32_t sequence) {
+    SelectiveSender& selective = selective_senders[qp];
+    PacketFate& fate = selective.fates[sequence - sender.oldest_sequence];
+    if (fate == PacketFate::Arrived) return false;
+    const std::uint32_t payload_bytes = payload_bytes_of(sender, sequence);
+    if (fate == PacketFate::Flying) {
+        sender.in_flight_bytes -= payload_bytes;
+        selective.num_flying--;
+    } else {
+        selective.lost.erase(sequence);
+    }
+    fate = PacketFate::Arrived;
+    acknowledged_bytes += payload_bytes;
+    return true;
+}
+
+// Take for lost what has been overtaken for too long; whether anything was. What will be sets the timer.
+template <bool is_full>
+bool Engine<is_full>::detect_losses(std::uint32_t qp, Sender& sender) {
+    SelectiveSender& selective = selective_senders[qp];
+    std::deque<Transmission>& transmissions = selective.transmissions;
+    selective.deadline_ps = NEVER;
+    bool has_lost = false;
+    for (; !transmissions.empty(); transmissions.pop_front()) {
+        const Transmission first = transmissions.front();
+        if (!is_flying(qp, sender, first.sequence)) continue;
+        if (first.sent_ps >= selective.newest_sent_ps) break;
+        const Picoseconds due_ps = first.sent_ps + selective.newest_rtt_ps + selective.reorder_window_ps;
+        if (due_ps > now_ps) {
+            selective.deadline_ps = due_ps;
+            arm_timer(qp, sender, due_ps);
+            break;
+        }
+        give_up(qp, sender, first.sequence);
+        has_lost = true;
+    }
+    return has_lost;
+}
+
+template <bool is_full>
+bool Engine<is_full>::is_flying(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) const {
+    if (sequence < sender.oldest_sequence) return false;
+    return selective_senders[qp].fates[sequence - sender.oldest_sequence] == PacketFate::Flying;
+}
+
+template <bool is_full>
+void Engine<is_full>::give_up(std::uint32_t qp, Sender& sender, std::uint32_t sequence) {
+    SelectiveSender& selective = selective_senders[qp];
+    selective.fates[sequence - sender.oldest_sequence] = PacketFate::Lost;
+    selective.lost.insert(sequence);
+    selective.num_flying--;
+    sender.in_flight_bytes -= payload_bytes_of(sender, sequence);
+}
+
+template <bool is_full>
+void Engine<is_full>::give_up_all(std::uint32_t qp, Sender& sender) {
+    for (const Transmission& transmission : selective_senders[qp].transmissions) {
+        if (is_flying(qp, sender, transmission.sequence)) give_up(qp, sender, transmission.sequence);
+    }
+    selective_senders[qp].transmissions.clear();
+}
+
+// A packet whose reorder window may have passed.
+template <bool is_full>
+void Engine<is_full>::on_reorder_deadline(std::uint32_t qp, Sender& sender) {
+    if (selective_senders[qp].deadline_ps <= now_ps && detect_losses(qp, sender)) {
+        notify_law(ON_NACK, law.on_nack, qp);
+    }
+}
+
+// At once, unless packets come in order.
+template <bool is_full>
+void Engine<is_full>::answer_selectively(std::uint32_t packet_id) {
+    Packet& packet = packets[packet_id];
+    Receiver& receiver = receivers[packet.queue_pair];
+    std::deque<bool>& has_arrived = selective_receivers[packet.queue_pair].has_arrived;
+    const bool is_orderly = packet.sequence == receiver.expected_sequence && has_arrived.empty();
+    if (packet.sequence >= receiver.expected_sequence) {
+        const std::uint32_t place = packet.sequence - receiver.expected_sequence;
+        if (place > 0) num_out_of_order++;
+        if (place >= has_arrived.size()) has_arrived.resize(place + 1);
+        has_arrived[place] = true;
+    }
+    bool is_message_end = false;
+    for (; !has_arrived.empty() && has_arrived.front(); has_arrived.pop_front()) {
+        if (++receiver.expected_sequence != receiver.message_end) continue;
+        deliver_transfer(receiver);
+        is_message_end = true;
+    }
+    receiver.num_unanswered++;
+    if (is_orderly && !is_message_end && receiver.num_unanswered < settings.ack_every_packets) {
+        return packets.release(packet_id);
+    }
+    reply(packet_id, PacketType::Ack);
+}
+
+}  // namespace netsim
