@@ -84,6 +84,9 @@ class RunRecord:
     run: Mapping[str, Any]  # JSON values: scenario, seed, configuration, versions, machine, wall_s
     tables: Mapping[str, Columns] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    files: Mapping[str, bytes | bytearray] = field(
+        default_factory=dict
+    )  # written beside the tables for other tools, never read
 
     def write(self, directory: Path) -> Path:
         """Write the record as `directory`, which must not exist or be an earlier record; returns it.
@@ -113,6 +116,8 @@ class RunRecord:
             file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
         for name, columns in self.tables.items():
             write_table(directory / f"{name}.parquet", columns)
+        for name, content in self.files.items():
+            (directory / name).write_bytes(content)
 
     @classmethod
     def read(cls, directory: Path) -> Self:

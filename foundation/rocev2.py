@@ -26,6 +26,7 @@ UDP_BYTES = 8
 BTH_BYTES = 12
 RETH_BYTES = 16
 AETH_BYTES = 4
+CNP_RESERVED_BYTES = 16
 ICRC_BYTES = 4
 FCS_BYTES = 4
 PREAMBLE_AND_GAP_BYTES = 20  # preamble and start delimiter 8, interframe gap 12
@@ -35,6 +36,8 @@ WIRE_OVERHEAD_BYTES = (
     PREAMBLE_AND_GAP_BYTES + ETHERNET_BYTES + IPV4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES + FCS_BYTES
 )
 ACK_FRAME_BYTES = WIRE_OVERHEAD_BYTES - PREAMBLE_AND_GAP_BYTES + AETH_BYTES  # 66 with its FCS; 86 on the wire
+
+NO_ECN, ECN_CAPABLE, CONGESTION_EXPERIENCED = 0b00, 0b10, 0b11  # RFC 3168; ECT(0) of the two capable codes
 
 FIRST_DYNAMIC_PORT = 0xC000  # source ports lie in 49152..65535: 14 bits of entropy
 _LABEL_MASK = 0xFFFFF
@@ -56,6 +59,13 @@ class Opcode(IntEnum):
     READ_REQUEST = 0x0C
     ACKNOWLEDGE = 0x11
     CNP = 0x81
+
+
+class Syndrome(IntEnum):
+    """What an acknowledgement extended header says; credits are not counted."""
+
+    ACK = 0x1F
+    NAK_SEQUENCE_ERROR = 0x60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +112,16 @@ class BaseTransportHeader:
         )
 
 
+def pack_reth(*, num_bytes: int, virtual_address: int = 0, remote_key: int = 0) -> bytes:
+    """Return the RDMA extended header that a write's first packet carries: where to, and how much."""
+    return struct.pack(">QII", virtual_address, remote_key, num_bytes)
+
+
+def pack_aeth(syndrome: int, num_messages: int) -> bytes:
+    """Return the acknowledgement extended header: what became of the packet, and how many messages are complete."""
+    return (syndrome << 24 | num_messages % 2**24).to_bytes(AETH_BYTES)
+
+
 def pack_packet(
     header: BaseTransportHeader,
     *,
@@ -109,7 +129,7 @@ def pack_packet(
     destination_ipv4: int,
     source_port: int,
     dscp: int = 26,
-    ecn: int = 0b10,
+    ecn: int = ECN_CAPABLE,
     time_to_live: int = 64,
     identification: int = 0,
     extended_header: bytes = b"",

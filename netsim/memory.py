@@ -29,6 +29,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + len(inputs.dependent_row) * 4
         + _sample_bytes(inputs) * GROWTH
+        + int(inputs.settings.get("max_captured", 0)) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     )
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
     return fixed + _selective_repeat_bytes(inputs) + _most_packets(inputs) * packet_bytes * GROWTH

@@ -16,6 +16,8 @@ from foundation.records import RunRecord, describe_run
 from foundation.traces import TrafficTrace
 from foundation.units import format_duration
 from netsim import _engine
+from netsim.capture import with_capture
+from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.deadlock import find_deadlock
@@ -35,6 +37,7 @@ def run(
     *,
     seed: int = 0,
     probe: ProbeConfig | None = None,
+    capture: CaptureConfig | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> RunRecord:
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
@@ -43,11 +46,12 @@ def run(
     stalled, time-limit or interrupted. Raises InputError for what cannot be run, LawError when the law misbehaves.
     """
     started = time.perf_counter()
-    inputs = lower(network, traffic, law, config, seed=seed, probe=probe)
+    inputs = lower(network, traffic, law, config, seed=seed, probe=probe, capture=capture)
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
-    return _record(network, traffic, law, config, simulation, outcome=outcome, seed=seed, started=started)
+    record = _record(network, traffic, law, config, simulation, outcome=outcome, seed=seed, started=started)
+    return with_capture(record, network, traffic, simulation, config, capture) if capture else record
 
 
 def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:

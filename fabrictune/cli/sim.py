@@ -55,6 +55,8 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     if not quiet:
         _print(checked.headline, summary)
     print_findings(record.findings)
+    if capture := record.run.get("capture"):
+        print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])
     print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
     return code
 

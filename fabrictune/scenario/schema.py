@@ -15,6 +15,7 @@ from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.traffic import TRAFFIC
 from foundation.documents import Document, key_path
+from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from topology.hashing import HashSpec
@@ -65,6 +66,7 @@ class Scenario:
         default_factory=PacketConfig, metadata={"help": "the wire, queues, ECN, PFC and timers"}
     )
     probe: ProbeConfig | None = field(default=None, metadata={"help": "samples of queues over time"})
+    capture: CaptureConfig | None = field(default=None, metadata={"help": "packets of some flows, as a pcap"})
     expect: tuple[Expectation, ...] = field(default=(), metadata={"help": "bounds of a good answer"})
     whatif: tuple[WhatIf, ...] = field(default=(), metadata={"help": "variants that `ecmp whatif` compares"})
     factors: tuple[Factor, ...] = field(default=(), metadata={"help": "what `ecmp factorial` crosses"})

@@ -24,6 +24,7 @@ def simulate(
         scenario.engine,
         seed=scenario.seed,
         probe=scenario.probe,
+        capture=scenario.capture,
         progress=progress,
     )
     findings = [finding for expectation in scenario.expect if (finding := expectation.finding(record))]

@@ -1,6 +1,7 @@
 // The main loop: open a slot, fetch what its events will touch, handle them in order.
 #include "engine.hpp"
 
+#include "capturing.hpp"
 #include "forwarding.hpp"
 #include "laws.hpp"
 #include "probing.hpp"
@@ -96,6 +97,7 @@ void Engine<is_full>::on_clock(ClockEvent event) {
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
     bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.endpoint_delay_ps > 0;
+    is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;
     is_full |= !inputs.reorder_window.empty();
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;

@@ -115,6 +115,11 @@ class Engine final : public Simulation {
     void sample_port(std::uint32_t port);
     void sample_flow(std::uint32_t qp);
 
+    // capturing.hpp
+    void note(const Packet& packet, bool is_there);
+    void note_leaving(std::uint32_t port, const Packet& packet);
+    void note_arrival(std::uint32_t port, const Packet& packet, bool is_at_its_end);
+
     // scheduling.hpp
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);
     void on_transfer(std::uint32_t row, bool is_end);

@@ -19,6 +19,9 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
         if (is_lost(ledgers[port])) return drop(port, packet);
     }
     const std::uint32_t out = next_port(port, packets[packet]);
+    if constexpr (is_full) {
+        if (!captured_flows.empty()) note_arrival(port, packets[packet], out == NONE);
+    }
     if (out != NONE) {
         enqueue(out, packet);
     } else {
@@ -123,6 +126,9 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         if constexpr (is_full) {
             if (law.uses_telemetry) append_telemetry(port, out, packet_id);
         }
+    }
+    if constexpr (is_full) {
+        if (!captured_flows.empty()) note_leaving(port, packet);
     }
     packet.ingress_port = port;
     queue.push(out.busy_until_ps + out.delay_ps, identify(EventKind::Arrival, port, packet_id));

@@ -9,6 +9,8 @@ namespace netsim {
 
 enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted };  // see path_choice.hpp
 
+enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see capturing.hpp
+
 struct Settings {
     std::int64_t mtu_bytes = 4096;  // payload of a full packet
     std::int64_t wire_overhead_bytes = 0;
@@ -27,6 +29,9 @@ struct Settings {
     Picoseconds time_limit_ps = NEVER;
     Picoseconds probe_interval_ps = NEVER;
     std::uint64_t max_samples = 0;
+    CapturePoint capture_at = CapturePoint::Sender;
+    std::uint32_t capture_port = 0;
+    std::uint64_t max_captured = 0;
     std::uint64_t random_key = 0;
     bool force_full = false;  // run in the full engine even where the lean one would do; the results are the same
 

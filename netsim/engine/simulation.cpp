@@ -17,7 +17,8 @@ Simulation::Simulation(const Inputs& inputs)
       path_stride(inputs.path_stride),
       flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
       probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()),
-      probed_flows(inputs.probed_flow.begin(), inputs.probed_flow.end()) {
+      probed_flows(inputs.probed_flow.begin(), inputs.probed_flow.end()),
+      captured_flows(inputs.captured_flow.begin(), inputs.captured_flow.end()) {
     path.push_back(NONE);  // the main loop looks one entry ahead
     add_ports(inputs);
     add_queue_pairs(inputs);

@@ -54,6 +54,7 @@ struct Inputs {
     std::span<const std::int64_t> dependent_row;        // D
     std::span<const std::int64_t> probed_port;          // S
     std::span<const std::int64_t> probed_flow;          // F
+    std::span<const std::int64_t> captured_flow;        // Q, or none
 };
 
 struct alignas(64) CacheLine {
@@ -75,6 +76,13 @@ struct FlowSample {
     std::int64_t queue_pair, rate_bps, cwnd_bytes;
     Picoseconds rtt_ps;
     std::int64_t in_flight_bytes, acknowledged_packets;
+};
+
+struct CapturedPacket {
+    Picoseconds time_ps;
+    std::uint32_t queue_pair, sequence;
+    PacketType type;
+    bool is_marked;
 };
 
 class Simulation {
@@ -123,6 +131,9 @@ class Simulation {
     std::vector<PortSample> port_samples;
     std::vector<FlowSample> flow_samples;
     std::uint64_t num_probes = 0;
+    std::vector<bool> captured_flows;  // by queue pair; empty if nothing is captured
+    std::vector<CapturedPacket> captured;
+    std::uint64_t num_captured = 0;  // with those that found no room
     bool has_all_samples = true;
     std::vector<TelemetryRecord> telemetry;  // MAX_TELEMETRY_HOPS for each packet, if the law reads it
 

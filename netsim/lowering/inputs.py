@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from cc.interface import CompiledLaw
 from foundation.traces import TrafficTrace
+from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
+from netsim.lowering.capture import capture_settings, captured_flows
 from netsim.lowering.flows import flows
 from netsim.lowering.limits import PATH_END
 from netsim.lowering.path_choice import path_choice
@@ -63,6 +65,7 @@ class EngineInputs:
     dependent_row: IntArray  # D
     probed_port: IntArray  # S
     probed_flow: IntArray  # F
+    captured_flow: IntArray  # Q, or none
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name."""
@@ -78,6 +81,7 @@ def lower(
     *,
     seed: int,
     probe: ProbeConfig | None,
+    capture: CaptureConfig | None = None,
 ) -> EngineInputs:
     """Return the arrays of a run; raises InputError, RouteError or TraceError for what an engine cannot run."""
     fabric = network.fabric
@@ -87,7 +91,7 @@ def lower(
     dependent_offset, dependent_row = dependents(traffic)
     flow = flows(fabric, path_QDH, law, config)
     return EngineInputs(
-        settings=settings(config, seed, probe),
+        settings=settings(config, seed, probe) | capture_settings(fabric, capture),
         port_rate_bps=fabric.port_rate_bps_P,
         port_delay_ps=fabric.port_delay_ps_P,
         port_peer=fabric.port_peer_P,
@@ -111,4 +115,5 @@ def lower(
         dependent_row=dependent_row,
         probed_port=probed_ports(path_QDH, fabric.num_ports, probe),
         probed_flow=probed_flows(len(network.queue_pairs), probe),
+        captured_flow=captured_flows(network, capture),
     )

@@ -9,14 +9,13 @@ Left out: reliable datagrams.
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.rocev2 import AETH_BYTES, RETH_BYTES, Opcode
+from foundation.rocev2 import AETH_BYTES, CNP_RESERVED_BYTES, RETH_BYTES, Opcode
 
 IMMEDIATE_BYTES = 4
 ATOMIC_BYTES = 28
 ATOMIC_ACK_BYTES = 8
 DATAGRAM_BYTES = 8  # DETH
 XRC_BYTES = 4
-CNP_BYTES = 16  # reserved
 
 NUM_OPCODES = 256
 RELIABLE, XRC = 0x00, 0xA0
@@ -69,7 +68,7 @@ def _extended_bytes() -> NDArray[np.int64]:
     table = np.zeros(NUM_OPCODES, np.int64)
     for transport, (_, own_bytes) in TRANSPORTS.items():
         table[transport : transport + len(OPERATIONS)] = [own_bytes + num_bytes for _, num_bytes in OPERATIONS]
-    table[Opcode.CNP] = CNP_BYTES
+    table[Opcode.CNP] = CNP_RESERVED_BYTES
     table.setflags(write=False)
     return table
 

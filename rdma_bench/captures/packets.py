@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.rocev2 import BTH_BYTES, ICRC_BYTES, IPV4_BYTES, UDP_BYTES, UDP_PORT
+from foundation.rocev2 import BTH_BYTES, CONGESTION_EXPERIENCED, ICRC_BYTES, IPV4_BYTES, UDP_BYTES, UDP_PORT
 from rdma_bench.captures.frames import Bytes, Frames, IntColumn, gather
 from rdma_bench.captures.opcodes import EXTENDED_BYTES
 
@@ -25,7 +25,6 @@ VLAN_TYPES = (0x8100, 0x88A8, 0x9100)
 VLAN_BYTES = 4
 IPV4_TYPE = 0x0800
 UDP_PROTOCOL = 17
-CONGESTION_EXPERIENCED = 0b11
 
 NO_TYPE_FIELD = -1
 

@@ -13,11 +13,10 @@ from mmap import mmap
 
 import numpy as np
 
+from foundation.pcap import HEADER_BYTES, MICROSECOND_MAGIC, NANOSECOND_MAGIC, RECORD_BYTES
 from rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
 
-HEADER_BYTES = 24
-RECORD_BYTES = 16
-NS_PER_TICK = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}  # by magic number
+NS_PER_TICK = {MICROSECOND_MAGIC: 1000, NANOSECOND_MAGIC: 1}
 
 _ORDERS = ("<", ">")
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from foundation.records import RunRecord
+from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.transport import TransportConfig
@@ -18,12 +19,17 @@ from tests.netsim.scenarios import COMPILED, random_scenario
 RUNS_PER_TEST = 20
 
 
-def results(seed: int, probe: ProbeConfig | None = None, events_per_slice: int = 10**8) -> dict[str, Any]:
-    """Return everything that a random run comes to, its samples aside."""
+def results(
+    seed: int,
+    probe: ProbeConfig | None = None,
+    capture: CaptureConfig | None = None,
+    events_per_slice: int = 10**8,
+) -> dict[str, Any]:
+    """Return everything that a random run comes to, its samples and captured packets aside."""
     scenario = random_scenario(seed)
     law = COMPILED[scenario.law]
     config = replace(scenario.config, time_limit_ns=scenario.config.time_limit_ns if seed % 2 else None)
-    inputs = lower(scenario.network, scenario.traffic, law, config, seed=seed, probe=probe)
+    inputs = lower(scenario.network, scenario.traffic, law, config, seed=seed, probe=probe, capture=capture)
     simulation = make_simulation(inputs, law)
     while (outcome := simulation.advance(events_per_slice)).name == "RUNNING":
         pass
@@ -49,6 +55,15 @@ def test_probes_change_nothing(first_seed: int) -> None:
         for interval_ns in (1 if plain["end_ps"] < 10**8 else 10_000, 777, 50_000):
             probe = ProbeConfig(interval_ns=interval_ns, ports="all", all_flows=True)
             assert results(seed, probe) == plain, f"seed {seed}, a probe every {interval_ns} ns"
+
+
+@pytest.mark.parametrize("at", ["sender", "receiver"])
+def test_captures_change_nothing(at: str) -> None:
+    """Full or not."""
+    for seed in range(40):
+        for max_packets in (3, 10_000):
+            capture = CaptureConfig(at=at, max_packets=max_packets)
+            assert results(seed, capture=capture) == results(seed), f"seed {seed}"
 
 
 def test_a_run_that_stalls_under_probes_ends_where_it_stalls(simulate: Callable[..., RunRecord]) -> None:

@@ -81,6 +81,25 @@ Columns flow_sample_columns(const Simulation& simulation) {
     };
 }
 
+Columns capture_columns(const Simulation& simulation) {
+    const auto& rows = simulation.captured;
+    return {
+        {"time_ps", column(rows, [](const CapturedPacket& row) { return row.time_ps; })},
+        {"qp", column(rows, [](const CapturedPacket& row) { return row.queue_pair; })},
+        {"sequence", column(rows, [](const CapturedPacket& row) { return row.sequence; })},
+        {"type", column(rows, [](const CapturedPacket& row) { return static_cast<std::int64_t>(row.type); })},
+        {"is_marked", column(rows, [](const CapturedPacket& row) { return row.is_marked; })},
+    };
+}
+
+Columns message_columns(const Simulation& simulation) {
+    const auto& rows = simulation.transfers;
+    return {
+        {"first_sequence", column(rows, [](const Transfer& row) { return row.first_sequence; })},
+        {"end_sequence", column(rows, [](const Transfer& row) { return row.end_sequence; })},
+    };
+}
+
 Columns waiting_columns(Simulation& simulation) {
     const auto bytes = waiting_bytes(simulation);
     const std::vector rows(bytes.begin(), bytes.end());

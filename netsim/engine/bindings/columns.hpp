@@ -19,6 +19,9 @@ Columns transfer_columns(const Simulation& simulation);
 Columns port_columns(const Simulation& simulation);
 Columns port_sample_columns(const Simulation& simulation);
 Columns flow_sample_columns(const Simulation& simulation);
+Columns capture_columns(const Simulation& simulation);
+// Where the packets of each transfer stand in the sequence of its queue pair; both 0 before it is ready.
+Columns message_columns(const Simulation& simulation);
 // Bytes that came in by one port and wait for another, a row a pair with any.
 Columns waiting_columns(Simulation& simulation);
 // The ports held by a pause, and where the switch behind them would let go.

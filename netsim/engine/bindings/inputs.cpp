@@ -79,6 +79,7 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
         .dependent_row = arrays.integers("dependent_row"),
         .probed_port = arrays.integers("probed_port"),
         .probed_flow = arrays.integers("probed_flow"),
+        .captured_flow = arrays.integers("captured_flow"),
     });
 }
 

@@ -30,6 +30,7 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_FLOWLET") = sizeof(Flowlet);
     module.attr("BYTES_PER_PORT_SAMPLE") = sizeof(PortSample);
     module.attr("BYTES_PER_FLOW_SAMPLE") = sizeof(FlowSample);
+    module.attr("BYTES_PER_CAPTURED_PACKET") = sizeof(CapturedPacket);
     module.attr("BYTES_PER_TELEMETRY") = sizeof(TelemetryRecord) * MAX_TELEMETRY_HOPS;
     bind_law(module);
     bind_settings(module);
@@ -45,6 +46,7 @@ NB_MODULE(_engine, module) {
         .def("advance", &Simulation::advance, "num_events"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_ro("now_ps", &Simulation::now_ps)
         .def_ro("acknowledged_bytes", &Simulation::acknowledged_bytes)
+        .def_ro("num_captured", &Simulation::num_captured)
         .def_ro("has_all_samples", &Simulation::has_all_samples)
         .def_prop_ro("num_events",
                      [](const Simulation& simulation) { return simulation.queue.num_events() - simulation.num_probes; })
@@ -54,6 +56,8 @@ NB_MODULE(_engine, module) {
         .def("port_columns", &port_columns)
         .def("port_sample_columns", &port_sample_columns)
         .def("flow_sample_columns", &flow_sample_columns)
+        .def("capture_columns", &capture_columns)
+        .def("message_columns", &message_columns)
         .def("waiting_columns", &waiting_columns)
         .def("hold_columns", &hold_columns)
         .def("flow_records", &flow_records, "flow_bytes"_a);

@@ -26,6 +26,11 @@ void bind_settings(nb::module_& module) {
         .def_rw("time_limit_ps", &Settings::time_limit_ps)
         .def_rw("probe_interval_ps", &Settings::probe_interval_ps)
         .def_rw("max_samples", &Settings::max_samples)
+        .def_prop_rw(
+            "capture_at", [](const Settings& settings) { return static_cast<std::uint32_t>(settings.capture_at); },
+            [](Settings& settings, std::uint32_t point) { settings.capture_at = static_cast<CapturePoint>(point); })
+        .def_rw("capture_port", &Settings::capture_port)
+        .def_rw("max_captured", &Settings::max_captured)
         .def_rw("random_key", &Settings::random_key)
         .def_rw("force_full", &Settings::force_full)
         .def_prop_rw(

@@ -1,0 +1,196 @@
+"""A run's captured packets as the file that a sniffer would have written: RoCEv2 frames in a pcap of nanoseconds.
+
+Transfers are RDMA writes, their payload is zeros. Addresses, queue-pair numbers and source ports are the network's; the
+time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26 for 3, 48 for 6, eight times the
+others), ECN says whether a switch has marked the packet, and the BECN bit of an acknowledgement that it reports a mark.
+
+Source: foundation/rocev2.py for the headers; InfiniBand Architecture Specification vol. 1, 9.7.5 (AETH), A17 (CNP).
+Left out: the time to live stays as sent; a write's RETH is in its frame but takes no time on the simulated wire.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.pcap import pcap_header, pcap_record
+from foundation.records import Confidence, Finding, RunRecord, Severity
+from foundation.rocev2 import (
+    CNP_RESERVED_BYTES,
+    CONGESTION_EXPERIENCED,
+    ECN_CAPABLE,
+    NO_ECN,
+    BaseTransportHeader,
+    Opcode,
+    Syndrome,
+    pack_aeth,
+    pack_packet,
+    pack_reth,
+)
+from foundation.traces import TrafficTrace
+from netsim import _engine
+from netsim.config.capture import CaptureConfig
+from netsim.config.packet import PacketConfig
+from topology.network import Network
+
+CAPTURE_NAME = "capture.pcap"
+PSN_LIMIT = 2**24
+CNP_PRIORITY = 6
+DSCP_OF_PRIORITY = {3: 26, 6: 48}
+
+
+class PacketType(IntEnum):
+    """As netsim/engine/packet.hpp has them."""
+
+    DATA = 0
+    ACK = 1
+    NAK = 2
+    CNP = 3
+
+
+def with_capture(
+    record: RunRecord,
+    network: Network,
+    traffic: TrafficTrace,
+    simulation: _engine.Simulation,
+    config: PacketConfig,
+    capture: CaptureConfig,
+) -> RunRecord:
+    """Return the record with the capture beside its tables, and a finding if not all packets found room in it."""
+    num_kept = len(simulation.capture_columns()["qp"])
+    num_left_out = simulation.num_captured - num_kept
+    truncated = Finding(
+        id="netsim.capture-truncated",
+        severity=Severity.INFO,
+        entity=CAPTURE_NAME,
+        expected=f"the {simulation.num_captured} packets that passed",
+        actual=f"the first {num_kept}",
+        next_step="raise capture.max_packets, or capture fewer flows",
+        confidence=Confidence.PREDICTED,
+    )
+    return replace(
+        record,
+        run={**record.run, "capture": {"file": CAPTURE_NAME, "packets": num_kept, "left_out": num_left_out}},
+        findings=(*record.findings, truncated) if num_left_out else record.findings,
+        files={**record.files, CAPTURE_NAME: capture_file(network, traffic, simulation, config, capture)},
+    )
+
+
+def capture_file(
+    network: Network,
+    traffic: TrafficTrace,
+    simulation: _engine.Simulation,
+    config: PacketConfig,
+    capture: CaptureConfig,
+) -> bytearray:
+    """Return the pcap of what a simulation has captured so far."""
+    rows = simulation.capture_columns()
+    messages = simulation.message_columns()
+    flows = {qp: _flow(network, traffic, messages, qp) for qp in np.unique(rows["qp"]).tolist()}
+    content = bytearray(pcap_header(capture.snap_bytes))
+    for time_ps, qp, sequence, kind, is_marked in zip(
+        *(rows[name].tolist() for name in ("time_ps", "qp", "sequence", "type", "is_marked")), strict=True
+    ):
+        frame = flows[qp].frame(PacketType(kind), sequence, bool(is_marked), config)
+        content += pcap_record(time_ps // 1000, frame, capture.snap_bytes)
+    return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flow:
+    """A queue pair's addresses and messages; number, end and bytes of a message stand at the same place."""
+
+    nics: tuple[int, int]  # of the sender and the receiver
+    addresses: tuple[int, int]
+    queue_pair_numbers: tuple[int, int]
+    source_port: int
+    priority: int
+    first: list[int]  # packet
+    end: list[int]
+    num_bytes: list[int]
+
+    def frame(self, kind: PacketType, sequence: int, is_marked: bool, config: PacketConfig) -> bytes:
+        """Return a packet's whole frame."""
+        if kind == PacketType.DATA:
+            return self._data(sequence, is_marked, config)
+        if kind == PacketType.CNP:
+            header = BaseTransportHeader(
+                opcode=Opcode.CNP, destination_qpn=self.queue_pair_numbers[0], psn=0, becn=True
+            )
+            return self._pack(header, 0, CNP_PRIORITY, NO_ECN, bytes(CNP_RESERVED_BYTES))
+        num_done = bisect_right(self.end, sequence + (kind == PacketType.ACK))
+        header = BaseTransportHeader(
+            opcode=Opcode.ACKNOWLEDGE,
+            destination_qpn=self.queue_pair_numbers[0],
+            psn=sequence % PSN_LIMIT,
+            becn=is_marked,
+        )
+        syndrome = Syndrome.ACK if kind == PacketType.ACK else Syndrome.NAK_SEQUENCE_ERROR
+        return self._pack(header, 0, self.priority, ECN_CAPABLE, pack_aeth(syndrome, num_done))
+
+    def _data(self, sequence: int, is_marked: bool, config: PacketConfig) -> bytes:
+        number = bisect_right(self.end, sequence)
+        is_first, is_last = sequence == self.first[number], sequence + 1 == self.end[number]
+        before_bytes = (sequence - self.first[number]) * config.mtu_bytes
+        payload_bytes = min(self.num_bytes[number] - before_bytes, config.mtu_bytes)
+        header = BaseTransportHeader(
+            opcode=_WRITES[is_first, is_last],
+            destination_qpn=self.queue_pair_numbers[1],
+            psn=sequence % PSN_LIMIT,
+            ack_request=is_last or config.ack_every_packets == 1,
+            pad_count=-payload_bytes % 4,
+        )
+        more = pack_reth(num_bytes=self.num_bytes[number]) if is_first else b""
+        ecn = CONGESTION_EXPERIENCED if is_marked else ECN_CAPABLE
+        return self._pack(header, 1, self.priority, ecn, more, bytes(payload_bytes + header.pad_count))
+
+    def _pack(
+        self, header: BaseTransportHeader, end: int, priority: int, ecn: int, more: bytes, payload: bytes = b""
+    ) -> bytes:
+        """Return a frame to the sender (0) or the receiver (1)."""
+        return pack_packet(
+            header,
+            source_ipv4=self.addresses[1 - end],
+            destination_ipv4=self.addresses[end],
+            source_port=self.source_port,
+            dscp=DSCP_OF_PRIORITY.get(priority, 8 * priority),
+            ecn=ecn,
+            extended_header=more,
+            payload=payload,
+            source_mac=_mac(self.nics[1 - end]),
+            destination_mac=_mac(self.nics[end]),
+        )
+
+
+_WRITES = {
+    (True, True): Opcode.WRITE_ONLY,
+    (True, False): Opcode.WRITE_FIRST,
+    (False, False): Opcode.WRITE_MIDDLE,
+    (False, True): Opcode.WRITE_LAST,
+}
+
+
+def _flow(network: Network, traffic: TrafficTrace, messages: Mapping[str, NDArray[np.int64]], qp: int) -> _Flow:
+    pairs, address_C = network.queue_pairs, network.fabric.nic_ipv4_C
+    first_N, end_N = messages["first_sequence"], messages["end_sequence"]
+    rows = np.nonzero((traffic.qp_N == qp) & (end_N > first_N))[0]
+    rows = rows[np.argsort(first_N[rows])]
+    nics = int(pairs.source_nic_Q[qp]), int(pairs.destination_nic_Q[qp])
+    return _Flow(
+        nics=nics,
+        addresses=(int(address_C[nics[0]]), int(address_C[nics[1]])),
+        queue_pair_numbers=(int(pairs.source_qpn_Q[qp]), int(pairs.destination_qpn_Q[qp])),
+        source_port=int(pairs.source_port_Q[qp]),
+        priority=int(pairs.priority_Q[qp]),
+        first=first_N[rows].tolist(),
+        end=end_N[rows].tolist(),
+        num_bytes=traffic.bytes_N[rows].tolist(),
+    )
+
+
+def _mac(nic: int) -> bytes:
+    """Return a locally administered address."""
+    return b"\x02" + nic.to_bytes(5)

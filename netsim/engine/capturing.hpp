@@ -1,0 +1,34 @@
+// Capturing: a note of each packet of chosen queue pairs that passes a chosen place.
+//
+// At a host, packets are noted as they begin to leave its NIC and when they have arrived; at a port, as they begin to
+// leave through it and when they have arrived over the other direction of its link. Nothing else comes of it.
+#pragma once
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool is_full>
+void Engine<is_full>::note(const Packet& packet, bool is_there) {
+    if (!is_there || !captured_flows[packet.queue_pair]) return;
+    num_captured++;
+    if (captured.size() == settings.max_captured) return;
+    captured.push_back({now_ps, packet.queue_pair, packet.sequence, packet.type, packet.is_marked});
+}
+
+// `packet.ingress_port` is still that of its arrival.
+template <bool is_full>
+void Engine<is_full>::note_leaving(std::uint32_t port, const Packet& packet) {
+    if (settings.capture_at == CapturePoint::Port) return note(packet, port == settings.capture_port);
+    const bool is_data = packet.type == PacketType::Data;
+    note(packet, packet.ingress_port == NONE && is_data == (settings.capture_at == CapturePoint::Sender));
+}
+
+template <bool is_full>
+void Engine<is_full>::note_arrival(std::uint32_t port, const Packet& packet, bool is_at_its_end) {
+    if (settings.capture_at == CapturePoint::Port) return note(packet, ledgers[port].peer == settings.capture_port);
+    const bool is_data = packet.type == PacketType::Data;
+    note(packet, is_at_its_end && is_data == (settings.capture_at == CapturePoint::Receiver));
+}
+
+}  // namespace netsim
