@@ -2,9 +2,8 @@
 
 Tables of a record of kind `coll bench`:
 
-- `measurements`, a row for each case: operation, is_in_place, size_bytes, num_ranks, mean_ns (nccl-tests' time),
-  algorithm_bandwidth_bps and bus_bandwidth_bps (of that time), num_wrong (elements), p10_ns, median_ns, p99_ns (of
-  iterations), skew_ns (mean)
+- `measurements`, a row for each case (see `measurements.py`), and of its iterations p10_ns, median_ns, p99_ns and
+  skew_ns (mean)
 - `iterations`: case (row of `measurements`), iteration, duration_ns, skew_ns, last_rank
 - `ranks`: case, rank, host, late_ns and own_ns (means of how long after the first it came, and of how long it stayed),
   times_last
@@ -16,13 +15,12 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.bounds import BITS_PER_BYTE, bus_factor
+from collectives.measuring.measurements import Measurement, to_table
 from collectives.measuring.spec import BenchCase, BenchSpec
 from collectives.measuring.timing import Notes, find_straggler
 from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from foundation.units import format_bytes, format_duration
 
-NS_PER_S = 10**9
 PS_PER_NS = 1000
 SEED = 0  # nothing here is drawn at random
 WAITED_FOR = "each iteration is waited for and no barrier stands between two, as with nccl-tests -z 2"
@@ -64,19 +62,22 @@ def conventions(spec: BenchSpec, backend: str) -> list[str]:
 
 
 def _measurements(cases: Sequence[BenchCase], notes: Notes) -> Columns:
-    num_ranks, mean_ns_C = len(notes.host_R), notes.mean_ns_C
-    size_C = np.array([case.size_bytes for case in cases])
-    algorithm_bps_C = size_C * BITS_PER_BYTE / (mean_ns_C / NS_PER_S)
+    rows = [
+        Measurement(
+            name=case.name,
+            is_in_place=case.is_in_place,
+            size_bytes=case.size_bytes,
+            num_ranks=len(notes.host_R),
+            mean_ns=mean_ns,
+            num_wrong=num_wrong,
+        )
+        for case, mean_ns, num_wrong in zip(
+            cases, notes.mean_ns_C.tolist(), notes.num_wrong_RC.sum(axis=0).tolist(), strict=True
+        )
+    ]
     p10_ns_C, median_ns_C, p99_ns_C = np.percentile(notes.iteration_ns_CK, (10, 50, 99), axis=1)
     return {
-        "operation": np.array([case.name for case in cases]),
-        "is_in_place": np.array([int(case.is_in_place) for case in cases]),
-        "size_bytes": size_C,
-        "num_ranks": np.full(len(cases), num_ranks),
-        "mean_ns": mean_ns_C,
-        "algorithm_bandwidth_bps": algorithm_bps_C,
-        "bus_bandwidth_bps": algorithm_bps_C * [bus_factor(case.operation, num_ranks) for case in cases],
-        "num_wrong": notes.num_wrong_RC.sum(axis=0),
+        **to_table(rows),
         "p10_ns": p10_ns_C,
         "median_ns": median_ns_C,
         "p99_ns": p99_ns_C,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.measured import PS_PER_NS, bandwidth_cells
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option, read_bytes
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 ALL = "all"
 SPREAD = ("p10", "median", "p99", "skew")
-BPS_PER_GB_PER_S = 8e9
-PS_PER_NS = 1000
 
 
 @click.command()
@@ -144,12 +143,5 @@ def _print(record: "RunRecord") -> None:
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     from foundation.units import format_duration
 
-    return (
-        row["operation"],
-        "yes" if row["is_in_place"] else "no",
-        str(row["size_bytes"]),
-        format_duration(row["mean_ns"] * PS_PER_NS),
-        *(f"{row[f'{which}_bandwidth_bps'] / BPS_PER_GB_PER_S:.3g}" for which in ("algorithm", "bus")),
-        str(row["num_wrong"]),
-        *(format_duration(row[f"{name}_ns"] * PS_PER_NS) for name in SPREAD),
-    )
+    spread = (format_duration(row[f"{name}_ns"] * PS_PER_NS) for name in SPREAD)
+    return (*bandwidth_cells(row), str(row["num_wrong"]), *spread)

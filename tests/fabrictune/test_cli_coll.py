@@ -127,3 +127,23 @@ def test_mistakes_of_a_bench_name_their_option(
     monkeypatch.setenv("RANK", "0")
     assert run(["coll", "bench", "all"]) == 2
     assert "environment: RANK is set, and WORLD_SIZE, MASTER_ADDR, MASTER_PORT not" in capsys.readouterr().err
+
+
+def test_nccl_tests_output_becomes_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two sizes in two places are four rows; what was not checked says N/A."""
+    path = tmp_path / "all_reduce.txt"
+    path.write_text(
+        "# Collective test starting: all_reduce_perf\n"
+        "#  Rank  0 Group  0 Pid 1 on secret-a device  0 [0x00] A100\n"
+        "#  Rank  1 Group  0 Pid 1 on secret-b device  0 [0x00] A100\n"
+        " 1024 256 float sum -1 10.00 0.10 0.10 0 20.00 0.05 0.05 N/A\n"
+        " 2048 512 float sum -1 10.00 0.20 0.20 0 20.00 0.10 0.10 N/A\n"
+    )
+    assert run(["coll", "import", str(path), "--out", str(tmp_path / "record")]) == 0
+    printed = capsys.readouterr().out
+    assert "nccl-tests, text: 4 measurements of 2 ranks on 2 hosts" in printed
+    assert printed.count("N/A") == 2
+    written = [file.read_bytes() for file in (tmp_path / "record").iterdir()]
+    assert not any(b"secret" in content for content in written)
+    assert run(["coll", "import", str(path), "--keep-hosts", "--json", "--out", str(tmp_path / "record")]) == 0
+    assert json.loads(capsys.readouterr().out)["configuration"]["hosts"] == ["secret-a", "secret-b"]

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from collectives.measuring.importing import read_measurements
 from collectives.nccl.flows import nccl_flows
 from collectives.nccl.graph_xml import read_graphs
 from collectives.nccl.log import read_nccl_log
-from collectives.nccl.tests_output import read_test_output
+from collectives.nccl.tests_json import read_test_json
+from collectives.nccl.tests_text import read_test_text
 from collectives.nccl.topology_xml import Distance, read_topology
 from foundation.errors import InputError
 
@@ -61,7 +63,7 @@ def test_outputs_of_nccl_tests(
     real_data: Path, name: Path, num_rows: int, first: tuple[int, float], last: tuple[int, float], average: float
 ) -> None:
     """Sizes, bus bandwidths and the average, in GB/s as printed."""
-    output = read_test_output([real_data / name])
+    (output,) = read_test_text([real_data / name])
     assert len(output.rows) == num_rows
     for row, (size_bytes, bus_bandwidth) in ((output.rows[0], first), (output.rows[-1], last)):
         assert row.out_of_place is not None
@@ -71,9 +73,19 @@ def test_outputs_of_nccl_tests(
     assert output.num_out_of_bounds == 0
 
 
+def test_measurements_of_public_runs(real_data: Path) -> None:
+    """Neither names its program: 8 ranks, a ratio of 1 and 7/4, and no root, so a send and an all-reduce."""
+    send, all_reduce = (read_measurements(real_data / name) for name in (ROCE_LOG, Path("nccl", "nccl_allreduce.log")))
+    assert (send.num_hosts, all_reduce.num_hosts) == (2, 1)
+    assert {(row.name, row.num_ranks) for row in send.rows} == {("send_recv", 8)}
+    assert {(row.name, row.num_ranks) for row in all_reduce.rows} == {("all_reduce", 8)}
+    assert (len(send.rows), len(all_reduce.rows)) == (2 * 13, 2 * 32)  # two sizes of 0 B are left out
+    assert all_reduce.rows[-2].bus_bandwidth_bps / GB_PER_S == pytest.approx(235.26, rel=1e-3)
+
+
 def test_an_unchecked_error_is_not_zero(real_data: Path) -> None:
     """The old run printed N/A for every error."""
-    rows = read_test_output([real_data / "nccl" / "nccl_allreduce.log"]).rows
+    rows = read_test_text([real_data / "nccl" / "nccl_allreduce.log"])[0].rows
     assert {row.out_of_place.num_wrong for row in rows if row.out_of_place} == {None}
     assert rows[-1].in_place is not None
     assert rows[-1].in_place.bus_bandwidth_bps / GB_PER_S == pytest.approx(235.03)
@@ -116,7 +128,9 @@ def test_no_public_file_is_a_traceback(real_data: Path) -> None:
         read_topology,
         read_graphs,
         lambda path: nccl_flows(read_nccl_log([path])),
-        lambda path: read_test_output([path]),
+        lambda path: read_test_text([path]),
+        read_test_json,
+        read_measurements,
     )
     for path in sorted(real_data.rglob("*")):
         for reader in readers if path.is_file() else ():
@@ -129,7 +143,7 @@ def test_no_public_file_is_a_traceback(real_data: Path) -> None:
     ("name", "reader"),
     [
         ("nccl/sendrecv_roce_4gpu.log", lambda path: nccl_flows(read_nccl_log([path]))),
-        ("nccl/nccl_allreduce.log", lambda path: read_test_output([path])),
+        ("nccl/nccl_allreduce.log", read_measurements),
         ("nccl/ncv4-topo.xml", read_topology),
         ("nccl/ncv4-graph.xml", read_graphs),
     ],
