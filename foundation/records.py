@@ -11,9 +11,15 @@ Columns of the tables every simulator run writes (times in ps; -1 where it did n
   packets_retransmitted, cnps
 - `ports`: port, tx_bytes, tx_packets, data_packets, dropped_packets, ecn_marked_packets, pauses, paused_ps,
   max_queue_bytes
+- `aborts`: qp, time_ps (a row per queue pair that ran out of retries)
 - `samples`: time_ps, port, queue_bytes, tx_bytes, paused, paused_ps so far (a row per sampled port and instant)
 - `flow_samples`: time_ps, qp, rate_bps, cwnd_bytes, rtt_ps (the last), in_flight_bytes, acknowledged_packets (a row per
   sampled queue pair and instant)
+
+and in a run with faults (goodput is that of all queue pairs together; -1 where there was no such time):
+
+- `faults`: fault, description, begin_ps, end_ps, times, goodput_before_bps, goodput_during_bps, goodput_after_bps
+- `drops`: port, cause, packets (what faults have cost, of the port's dropped_packets)
 """
 
 import json

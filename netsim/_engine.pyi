@@ -16,6 +16,7 @@ BYTES_PER_SELECTIVE_PAIR: int
 BYTES_PER_TRACKED_PACKET: int
 BYTES_PER_TRANSFER: int
 BYTES_PER_RANDOM_STREAM: int
+BYTES_PER_PORT_HEALTH: int
 BYTES_PER_FLOWLET: int
 BYTES_PER_PORT_SAMPLE: int
 BYTES_PER_FLOW_SAMPLE: int
@@ -54,6 +55,7 @@ class Settings:
     capture_port: int
     max_captured: int
     random_key: int
+    fault_key: int
     force_full: bool
     path_rule: int
     flowlet_gap_ps: int
@@ -99,4 +101,7 @@ class Simulation:
     def message_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def waiting_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def hold_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def fault_drop_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def milestone_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def failure_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def flow_records(self, flow_bytes: int) -> bytes: ...

@@ -26,6 +26,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + num_pairs * (_engine.BYTES_PER_QUEUE_PAIR + flow_bytes)
         + inputs.path.nbytes
         + _path_choice_bytes(inputs)
+        + _fault_bytes(inputs)
         + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + len(inputs.dependent_row) * 4
         + _sample_bytes(inputs) * GROWTH
@@ -83,6 +84,13 @@ def _selective_repeat_bytes(inputs: EngineInputs) -> int:
     packets_Q = np.bincount(inputs.transfer_qp[on_fabric_N], packets_N[on_fabric_N], minlength=num_selective)
     tracked = float(np.minimum(packets_Q, inputs.settings["window_packets"]).sum())
     return num_selective * _engine.BYTES_PER_SELECTIVE_PAIR + int(tracked) * _engine.BYTES_PER_TRACKED_PACKET
+
+
+def _fault_bytes(inputs: EngineInputs) -> int:
+    """Return the room of changes, of paths that are not in force, and of each port's health."""
+    tables_bytes = sum(column.nbytes for column in (*inputs.epochs.values(), *inputs.faults.values()))
+    can_go_wrong = len(inputs.epochs["epoch_time"]) or len(inputs.faults["fault_time"])
+    return tables_bytes + (len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT_HEALTH if can_go_wrong else 0)
 
 
 def _most_packets(inputs: EngineInputs) -> int:

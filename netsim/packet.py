@@ -3,12 +3,13 @@
 The compiled engine advances in slices of events without the interpreter's lock. Between slices Python looks at the
 keyboard and reports progress; neither changes a result. An interrupted run gives the record of what there is.
 
-Left out so far: routing epochs after the first, shared buffers, selective repeat.
+Left out so far: shared buffers, selective repeat.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 from cc.interface import EVENTS, CompiledLaw, Status
 from foundation.errors import InputError, LawError, Mistake
@@ -18,9 +19,12 @@ from foundation.units import format_duration
 from netsim import _engine
 from netsim.capture import with_capture
 from netsim.config.capture import CaptureConfig
+from netsim.config.faults import Fault
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.deadlock import find_deadlock
+from netsim.faults.results import fault_findings, fault_tables
+from netsim.faults.timeline import spells
 from netsim.lowering.inputs import EngineInputs, lower
 from netsim.memory import require_memory
 from netsim.results import findings, tables
@@ -38,19 +42,28 @@ def run(
     seed: int = 0,
     probe: ProbeConfig | None = None,
     capture: CaptureConfig | None = None,
+    faults: Sequence[Fault] = (),
     progress: Callable[[float], None] | None = None,
 ) -> RunRecord:
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
 
+    `faults` happen at their times; the paths around them are the network's own epochs (topology.failures).
     `progress` is called now and then with the share of bytes acknowledged. `run["outcome"]` of the record is finished,
     stalled, time-limit or interrupted. Raises InputError for what cannot be run, LawError when the law misbehaves.
     """
     started = time.perf_counter()
-    inputs = lower(network, traffic, law, config, seed=seed, probe=probe, capture=capture)
+    held = spells(network.fabric, faults, config)
+    inputs = lower(network, traffic, law, config, seed=seed, probe=probe, capture=capture, faults=held)
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
-    record = _record(network, traffic, law, config, simulation, outcome=outcome, seed=seed, started=started)
+    all_tables = {**tables(network, traffic, simulation), **fault_tables(network.fabric, faults, held, simulation)}
+    described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
+    found = (
+        *findings(network, all_tables, described, config, find_deadlock(simulation)),
+        *fault_findings(network, all_tables, faults, held, config, end_ps=simulation.now_ps),
+    )
+    record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=found)
     return with_capture(record, network, traffic, simulation, config, capture) if capture else record
 
 
@@ -110,9 +123,7 @@ def _law_error(law: CompiledLaw, event: int, status: int, queue_pair: int, now_p
     )
 
 
-def _record(
-    network: Network,
-    traffic: TrafficTrace,
+def _describe(
     law: CompiledLaw,
     config: PacketConfig,
     simulation: _engine.Simulation,
@@ -120,9 +131,8 @@ def _record(
     outcome: str,
     seed: int,
     started: float,
-) -> RunRecord:
-    all_tables = tables(network, traffic, simulation)
-    run = describe_run(
+) -> dict[str, Any]:
+    return describe_run(
         seed=seed,
         started=started,
         engine="packet",
@@ -139,5 +149,3 @@ def _record(
         },
         configuration=asdict(config),
     )
-    all_findings = findings(network, all_tables, run, config, find_deadlock(simulation))
-    return RunRecord(kind="sim run", run=run, tables=all_tables, findings=all_findings)

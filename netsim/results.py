@@ -36,6 +36,7 @@ def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulati
             **simulation.transfer_columns(),
         },
         "ports": ports,
+        "aborts": dict(simulation.failure_columns()),
         "samples": dict(simulation.port_sample_columns()),
         "flow_samples": dict(simulation.flow_sample_columns()),
     }
@@ -55,7 +56,7 @@ def findings(
     found = [
         _deadlocked(network, deadlock),
         _unfinished(all_tables["transfers"], run["outcome"]),
-        _dropped(network, all_tables["ports"]),
+        _dropped(network, all_tables),
         _reordered(all_tables["transfers"], run["packets"], config),
     ]
     return tuple(finding for finding in found if finding)
@@ -100,8 +101,10 @@ def _unfinished(transfers: Columns, outcome: str) -> Finding | None:
     )
 
 
-def _dropped(network: Network, ports: Columns) -> Finding | None:
-    dropped_P = ports["dropped_packets"]
+def _dropped(network: Network, all_tables: Mapping[str, Columns]) -> Finding | None:
+    dropped_P = all_tables["ports"]["dropped_packets"].copy()
+    by_fault = all_tables.get("drops", {"port": np.zeros(0, np.int64), "packets": np.zeros(0, np.int64)})
+    np.subtract.at(dropped_P, by_fault["port"], by_fault["packets"])
     if not dropped_P.any():
         return None
     worst = int(np.argmax(dropped_P))

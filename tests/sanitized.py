@@ -48,16 +48,14 @@ def lines() -> Iterator[str]:
 
 def _scenarios() -> Iterator[str]:
     from netsim.config.probes import ProbeConfig
-    from netsim.lowering.inputs import lower
     from netsim.packet import make_simulation
-    from tests.netsim.scenarios import COMPILED, random_scenario
+    from tests.netsim.scenarios import COMPILED, inputs_of, random_scenario
 
     probe = ProbeConfig(interval_ns=2_000, ports="all", all_flows=True)
     for seed in range(NUM_SCENARIOS):
         scenario = random_scenario(seed)
         law = COMPILED[scenario.law]
-        inputs = lower(scenario.network, scenario.traffic, law, scenario.config, seed=seed, probe=probe)
-        simulation = make_simulation(inputs, law)
+        simulation = make_simulation(inputs_of(scenario, probe), law)
         outcome = simulation.advance(2**62).name
         tables = {
             "transfers": simulation.transfer_columns(),

@@ -4,7 +4,7 @@ The fabric stays as it is, so that nodes keep their hash seeds and ports their n
 A network in time is a row of routing epochs, of which each later one begins when routing has converged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from foundation.errors import InputError, Mistake, RouteError
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
 from topology.naming import find_node, find_port
-from topology.network import Network
+from topology.network import Network, RoutingEpoch
 from topology.routing import route
 
 
@@ -50,6 +50,30 @@ def reroute(
     except RouteError as error:
         raise RouteError(*(_with_cause(mistake, failed) for mistake in error.mistakes)) from None
     return replace(network, epochs=(*network.epochs, epoch))
+
+
+def follow_failures(
+    network: Network, hash_spec: HashSpec, states: Iterable[tuple[int, frozenset[int]]], *, delay_ps: int
+) -> Network:
+    """Return the network with an epoch for each state of its ports, `delay_ps` (1 or more) after the state began.
+
+    A state is an instant and the ports that are down from then on; instants ascend. Queue pairs that a state cuts off
+    have no path in its epoch. Epochs of equal states share their paths, so that a link may flap a thousand times.
+    """
+    assert delay_ps >= 1, "the first epoch has begun"
+    epochs, now = [network.epochs[0]], frozenset[int]()
+    paths = {now: network.epochs[0].port_QDH}
+    for time_ps, down in states:
+        if down == now:
+            continue
+        now, start_ps = down, time_ps + delay_ps
+        if down not in paths:
+            is_failed_P = np.zeros(network.fabric.num_ports, bool)
+            is_failed_P[list(down)] = True
+            routed = route(network.fabric, network.queue_pairs, hash_spec, is_failed_P=is_failed_P, may_cut_off=True)
+            paths[down] = routed.port_QDH
+        epochs.append(RoutingEpoch(start_ps=start_ps, port_QDH=paths[down]))
+    return replace(network, epochs=tuple(epochs))
 
 
 def _with_cause(mistake: Mistake, failed: Sequence[str]) -> Mistake:

@@ -35,10 +35,12 @@ def route(
     *,
     start_ps: int = 0,
     is_failed_P: NDArray[np.bool_] | None = None,
+    may_cut_off: bool = False,
 ) -> RoutingEpoch:
     """Return the path of every queue pair in both directions; raises RouteError naming the pairs without one.
 
-    `is_failed_P` marks ports that carry nothing; a link of which one port has failed is down in both directions.
+    `is_failed_P` marks ports that carry nothing; a link of which one port has failed is down in both directions. With
+    `may_cut_off` a queue pair without a path has one of no ports.
     """
     for nic_Q in (queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q):
         assert ((nic_Q >= 0) & (nic_Q < fabric.num_nics)).all(), "a queue pair between NICs of this fabric"
@@ -51,7 +53,8 @@ def route(
         hash_spec,
         is_failed_P=is_failed_P,
     )
-    _refuse_unreached(fabric, queue_pairs, path_FH)
+    if not may_cut_off:
+        _refuse_unreached(fabric, queue_pairs, path_FH)
     return RoutingEpoch(start_ps=start_ps, port_QDH=np.stack(np.split(path_FH, 2), axis=1))
 
 

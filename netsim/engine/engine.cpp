@@ -2,6 +2,7 @@
 #include "engine.hpp"
 
 #include "capturing.hpp"
+#include "faulting.hpp"
 #include "forwarding.hpp"
 #include "laws.hpp"
 #include "probing.hpp"
@@ -45,6 +46,9 @@ inline void Engine<is_full>::handle(std::uint64_t key) {
         case EventKind::Pace:
             return on_pace(id);
         case EventKind::PauseFrame:
+            if constexpr (is_full) {
+                if (faults.are_possible() && faults.is_void(id, payload_of(key))) return;
+            }
             return obey_pause_frame(id, payload_of(key) % 2 == 1);
         case EventKind::Reply:
             return answer(payload_of(key));
@@ -91,6 +95,10 @@ void Engine<is_full>::on_clock(ClockEvent event) {
         outcome = Outcome::TimeLimit;
         return;
     }
+    if constexpr (is_full) {
+        if (event == FAULT) return on_fault();
+        if (event == REROUTE) return on_reroute();
+    }
     on_probe();
 }
 
@@ -100,6 +108,7 @@ std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;
     is_full |= !inputs.reorder_window.empty();
+    is_full |= can_go_wrong(inputs);
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
     if (is_full) return std::make_unique<Engine<true>>(inputs);
     return std::make_unique<Engine<false>>(inputs);

@@ -44,6 +44,22 @@ class Engine final : public Simulation {
     void wake_when_free(std::uint32_t port, Port& out);
     void kick(std::uint32_t port);
 
+    // faulting.hpp
+    void on_fault();
+    void apply(const Change& change);
+    void forget_pauses(std::uint32_t port);
+    void clear(std::uint32_t port);
+    bool is_lost_on_the_way(std::uint32_t port, std::uint32_t packet);
+    bool has_way(std::uint32_t port, std::uint32_t packet);
+    void lose(std::uint32_t port, std::uint32_t packet, DropCause cause);
+    void on_reroute();
+    void follow_path(std::uint32_t qp);
+    void leave_ring(std::uint32_t qp, Sender& sender);
+    std::uint32_t path_begin(std::uint32_t qp, std::uint32_t direction) const {
+        if constexpr (is_full) return epochs.path_of(2 * qp + direction);
+        return (2 * qp + direction) * path_stride;
+    }
+
     // sending.hpp
     std::uint32_t next_payload_bytes(const Sender& sender) const;
     bool is_window_open(std::uint32_t qp, const Sender& sender) const;

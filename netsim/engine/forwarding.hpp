@@ -16,6 +16,7 @@ namespace netsim {
 template <bool is_full>
 inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if constexpr (is_full) {
+        if (faults.are_possible() && is_lost_on_the_way(port, packet)) return;
         if (is_lost(ledgers[port])) return drop(port, packet);
     }
     const std::uint32_t out = next_port(port, packets[packet]);
@@ -53,6 +54,9 @@ void Engine<is_full>::drop(std::uint32_t port, std::uint32_t packet) {
 
 template <bool is_full>
 inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id) {
+    if constexpr (is_full) {
+        if (faults.are_possible() && !has_way(port, packet_id)) return;
+    }
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
     const TrafficClass cls = class_of(packet.type);
@@ -131,6 +135,9 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         if (!captured_flows.empty()) note_leaving(port, packet);
     }
     packet.ingress_port = port;
+    if constexpr (is_full) {
+        if (faults.are_possible()) faults.note_departure(packet_id, port);
+    }
     queue.push(out.busy_until_ps + out.delay_ps, identify(EventKind::Arrival, port, packet_id));
 }
 

@@ -99,7 +99,7 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
     packet.type = type;
     packet.wire_bytes = static_cast<std::uint16_t>(settings.ack_bytes);
     packet.ingress_port = NONE;
-    packet.path_position = (packet.queue_pair * 2 + 1) * path_stride;
+    packet.path_position = path_begin(packet.queue_pair, 1);
     packet.is_marked = false;
     if (type == PacketType::Ack) {
         packet.is_marked = receiver.has_mark;

@@ -141,7 +141,7 @@ inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& o
     packet.sequence = sequence;
     packet.ingress_port = NONE;
     packet.sent_ps = now_ps;
-    packet.path_position = qp * 2 * path_stride;
+    packet.path_position = path_begin(qp, 0);
     packet.wire_bytes =
         static_cast<std::uint16_t>(std::max(payload_bytes + settings.wire_overhead_bytes, settings.ack_bytes));
     packet.type = PacketType::Data;

@@ -33,6 +33,7 @@ struct Settings {
     std::uint32_t capture_port = 0;
     std::uint64_t max_captured = 0;
     std::uint64_t random_key = 0;
+    std::uint64_t fault_key = 0;
     bool force_full = false;  // run in the full engine even where the lean one would do; the results are the same
 
     PathRule path_rule = PathRule::Hash;

@@ -13,6 +13,8 @@ Simulation::Simulation(const Inputs& inputs)
       dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
       dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
       path(inputs.path.begin(), inputs.path.end()),
+      epochs(inputs.epochs, 2 * inputs.flow.size() / inputs.flow_bytes, inputs.path_stride),
+      faults(inputs.faults, can_go_wrong(inputs) ? inputs.port_rate_bps.size() : 0, inputs.settings.fault_key),
       path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer),
       path_stride(inputs.path_stride),
       flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
@@ -24,6 +26,8 @@ Simulation::Simulation(const Inputs& inputs)
     add_queue_pairs(inputs);
     add_transfers(inputs);
     if (settings.time_limit_ps != NEVER) queue.push(settings.time_limit_ps, identify(EventKind::Clock, TIME_LIMIT));
+    if (!faults.changes.empty()) queue.push(faults.changes.front().time_ps, identify(EventKind::Clock, FAULT));
+    if (!epochs.times_ps.empty()) queue.push(epochs.times_ps.front(), identify(EventKind::Clock, REROUTE));
     if (settings.probe_interval_ps != NEVER) queue.push(0, identify(EventKind::Clock, PROBE));
 }
 
@@ -32,15 +36,11 @@ void Simulation::add_ports(const Inputs& inputs) {
     ports.resize(num_ports);
     ledgers.resize(num_ports);
     for (std::size_t port = 0; port < num_ports; port++) {
-        const std::int64_t rate_bps = inputs.port_rate_bps[port];
-        const std::int64_t ps_per_byte = BIT_PS_PER_BYTE / rate_bps;
-        const bool is_whole = BIT_PS_PER_BYTE % rate_bps == 0 && ps_per_byte <= UINT16_MAX;
-        ports[port].ps_per_byte = is_whole ? static_cast<std::uint16_t>(ps_per_byte) : 0;
+        set_rate(static_cast<std::uint32_t>(port), inputs.port_rate_bps[port]);
         ports[port].delay_ps = static_cast<std::uint32_t>(inputs.port_delay_ps[port]);
         ports[port].is_host = inputs.port_is_host[port] != 0;
         ports[port].ingress_threshold_bytes = static_cast<std::int32_t>(inputs.pause_above[port]);
         PortLedger& ledger = ledgers[port];
-        ledger.rate_bps = rate_bps;
         ledger.peer = static_cast<std::uint32_t>(inputs.port_peer[port]);
         ledger.resume_below_bytes = static_cast<std::int32_t>(inputs.resume_below[port]);
         ledger.ingress_limit_bytes = static_cast<std::int32_t>(inputs.ingress_limit[port]);
@@ -48,6 +48,13 @@ void Simulation::add_ports(const Inputs& inputs) {
         ledger.loss_fraction = inputs.loss_fraction[port];
         ledger.random = RandomStream(settings.random_key, port);
     }
+}
+
+void Simulation::set_rate(std::uint32_t port, std::int64_t rate_bps) {
+    const std::int64_t ps_per_byte = BIT_PS_PER_BYTE / rate_bps;
+    const bool is_whole = BIT_PS_PER_BYTE % rate_bps == 0 && ps_per_byte <= UINT16_MAX;
+    ports[port].ps_per_byte = is_whole ? static_cast<std::uint16_t>(ps_per_byte) : 0;
+    ledgers[port].rate_bps = rate_bps;
 }
 
 void Simulation::add_queue_pairs(const Inputs& inputs) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "event_queue.hpp"
+#include "faults.hpp"
 #include "law.hpp"
 #include "packet.hpp"
 #include "path_choice.hpp"
@@ -35,9 +36,11 @@ struct Inputs {
     std::span<const std::int64_t> ingress_limit;   // P
     std::span<const std::int64_t> pause_response;  // P: picoseconds
     std::span<const double> loss_fraction;         // P
-    std::span<const std::uint32_t> path;           // Q x 2 x H, each path ended by NONE
+    std::span<const std::uint32_t> path;           // Q x 2 x H, each path ended by NONE; then those of later epochs
     std::uint32_t path_stride;                     // H
     NextHopColumns next_hops;
+    EpochColumns epochs;
+    FaultColumns faults;
     std::span<const std::int64_t> retransmission_wait;  // one or more; the last ends in failure
     std::span<const std::int64_t> reorder_window;       // Q: picoseconds; empty under go-back-N
     std::span<const std::byte> flow;                    // Q records, the engine's header filled in
@@ -57,12 +60,22 @@ struct Inputs {
     std::span<const std::int64_t> captured_flow;        // Q, or none
 };
 
+inline bool can_go_wrong(const Inputs& inputs) {
+    return !inputs.faults.time.empty() || !inputs.epochs.time.empty();
+}
+
 struct alignas(64) CacheLine {
     std::byte bytes[64];
 };
 
 struct PacketCounts {
     std::uint64_t sent = 0, delivered = 0, dropped = 0;
+};
+
+// A queue pair that ran out of retries.
+struct FailedPair {
+    Picoseconds time_ps;
+    std::uint32_t queue_pair;
 };
 
 struct PortSample {
@@ -122,6 +135,8 @@ class Simulation {
     std::vector<std::uint32_t> nvlink_source, nvlink_destination;      // by transfer; empty if none takes NVLink
     std::vector<Picoseconds> nvlink_out_until_ps, nvlink_in_until_ps;  // by GPU: when its link is free
     std::vector<std::uint32_t> path;
+    Epochs epochs;
+    Faults faults;
     PathChooser path_chooser;
     const std::uint32_t path_stride;  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
     std::vector<CacheLine> flows;     // the law's records
@@ -137,6 +152,8 @@ class Simulation {
     bool has_all_samples = true;
     std::vector<TelemetryRecord> telemetry;  // MAX_TELEMETRY_HOPS for each packet, if the law reads it
 
+    std::vector<FailedPair> failed_pairs;
+
     PacketCounts data_packets, control_packets;
     std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
     std::uint64_t acknowledged_bytes = 0;
@@ -146,6 +163,8 @@ class Simulation {
 
   protected:
     explicit Simulation(const Inputs& inputs);
+
+    void set_rate(std::uint32_t port, std::int64_t rate_bps);
 
   private:
     void add_ports(const Inputs& inputs);

@@ -18,9 +18,11 @@ from foundation.traces import TrafficTrace
 from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
+from netsim.faults.timeline import Spell
 from netsim.lowering.capture import capture_settings, captured_flows
+from netsim.lowering.epochs import with_epochs
+from netsim.lowering.faults import fault_columns
 from netsim.lowering.flows import flows
-from netsim.lowering.limits import PATH_END
 from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
@@ -28,7 +30,7 @@ from netsim.lowering.probes import probed_flows, probed_ports
 from netsim.lowering.settings import reorder_windows, retransmission_waits, settings
 from netsim.lowering.transfers import check_traffic, dependents, nvlink_ends
 from topology.fabric import NO_NIC
-from topology.network import NO_PORT, Network
+from topology.network import Network
 
 IntArray = NDArray[np.int64]
 
@@ -47,9 +49,11 @@ class EngineInputs:
     ingress_limit: IntArray  # P
     pause_response: IntArray  # P, picoseconds
     loss_fraction: NDArray[np.float64]  # P
-    path: NDArray[np.uint32]  # Q x 2 x H, flat
+    path: NDArray[np.uint32]  # Q x 2 x H, flat, and behind them those of later epochs
     path_stride: int  # H
     next_hops: Mapping[str, NDArray[np.uint32]]  # to choose among: netsim/lowering/path_choice.py
+    epochs: Mapping[str, NDArray[Any]]  # which paths from when on: netsim/lowering/epochs.py
+    faults: Mapping[str, NDArray[Any]]  # what changes at ports: netsim/lowering/faults.py
     retransmission_wait: IntArray  # how long until the first sending again, the second, ..., and failure
     reorder_window: IntArray  # Q, picoseconds; empty under go-back-N
     flow: np.ndarray  # Q records of the law, the engine's header filled in
@@ -70,7 +74,7 @@ class EngineInputs:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name."""
         own = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return {**own, **self.next_hops}
+        return {**own, **self.next_hops, **self.epochs, **self.faults}
 
 
 def lower(
@@ -82,12 +86,14 @@ def lower(
     seed: int,
     probe: ProbeConfig | None,
     capture: CaptureConfig | None = None,
+    faults: tuple[Spell, ...] = (),
 ) -> EngineInputs:
     """Return the arrays of a run; raises InputError, RouteError or TraceError for what an engine cannot run."""
     fabric = network.fabric
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
     check_ports(fabric)
     check_traffic(traffic, len(network.queue_pairs), config)
+    path, epochs = with_epochs(network, config, path_QDH)
     dependent_offset, dependent_row = dependents(traffic)
     flow = flows(fabric, path_QDH, law, config)
     return EngineInputs(
@@ -98,9 +104,11 @@ def lower(
         port_is_host=(fabric.port_nic_P != NO_NIC).astype(np.int64),
         **buffers(fabric, config),
         loss_fraction=np.full(fabric.num_ports, config.loss_fraction),
-        path=np.where(path_QDH == NO_PORT, PATH_END, path_QDH).astype(np.uint32).ravel(),
+        path=path,
         path_stride=path_QDH.shape[2],
         next_hops=path_choice(network, config.path_choice, path_QDH),
+        epochs=epochs,
+        faults=fault_columns(fabric, faults),
         retransmission_wait=retransmission_waits(config.transport),
         reorder_window=reorder_windows(flow["base_rtt_ps"], config.transport),
         flow=flow,

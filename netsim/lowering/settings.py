@@ -39,6 +39,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * 1000,
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
+        "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
         **path_choice_settings(config.path_choice, seed),
     }
 

@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 from cc.interface import NEVER
 from foundation.traces import Medium
 from netsim.lowering.inputs import EngineInputs
-from netsim.reference.receiving import Receiving
-from netsim.reference.state import NOT_YET, PORT_COLUMNS, TIME_COLUMNS, Kind, Transfer
+from netsim.reference.faulting import Faulting
+from netsim.reference.faults import CAUSES
+from netsim.reference.state import NOT_YET, PORT_COLUMNS, TIME_COLUMNS, ClockEvent, Kind, Transfer
 
 
-class ReferenceEngine(Receiving):
+class ReferenceEngine(Faulting):
     """One run; `run()` it, then read `outcome`, `transfer_columns()` and `port_columns()`."""
 
     def __init__(self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None = None) -> None:
         super().__init__(inputs, law, law_settings)
         self.outcome = "running"
         if self.settings["time_limit_ps"] != NEVER:
-            self._push(self.settings["time_limit_ps"], Kind.CLOCK, 0)
+            self._push(self.settings["time_limit_ps"], Kind.CLOCK, ClockEvent.TIME_LIMIT)
 
     def run(self) -> None:
         """Handle events in order until everything is done, or nothing can be."""
@@ -37,7 +38,7 @@ class ReferenceEngine(Receiving):
             Kind.PACE: self._on_pace,
             Kind.TIMER: self._on_timer,
             Kind.TRANSFER: self._on_transfer,
-            Kind.CLOCK: self._on_time_limit,
+            Kind.CLOCK: self._on_clock,
         }
         self.outcome = "running" if self.transfers else "finished"
         while self.outcome == "running":
@@ -65,6 +66,10 @@ class ReferenceEngine(Receiving):
                 port.paused_since_ps = self.now_ps
         return {name: np.array([port.counts[name] for port in self.ports], np.int64) for name in PORT_COLUMNS}
 
+    def fault_drop_columns(self) -> dict[str, NDArray[np.int64]]:
+        """Return the columns that the compiled engine returns under the same names, where anything can go wrong."""
+        return {cause: np.array([health.dropped[cause] for health in self.health], np.int64) for cause in CAUSES}
+
     def _packets_sent(self, transfer: Transfer) -> int:
         row = transfer.row
         if transfer.times["start_ps"] == NOT_YET or self.inputs.transfer_medium[row] != Medium.FABRIC:
@@ -79,5 +84,10 @@ class ReferenceEngine(Receiving):
         elif not is_open and self.num_transfer_events == 0:
             self.outcome = "stalled"
 
-    def _on_time_limit(self, _number: int, _payload: int) -> None:
-        self.outcome = "time-limit"
+    def _on_clock(self, event: int, _payload: int) -> None:
+        if event == ClockEvent.TIME_LIMIT:
+            self.outcome = "time-limit"
+        elif event == ClockEvent.FAULT:
+            self._on_fault()
+        else:
+            self._on_reroute()

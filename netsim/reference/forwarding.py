@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from netsim.lowering.inputs import EngineInputs
-from netsim.lowering.limits import PATH_END
+from netsim.lowering.limits import NO_ROUTE, PATH_END
+from netsim.reference.faults import Epochs, Health
 from netsim.reference.path_choice import PathChooser
 from netsim.reference.state import Kind, Packet, Port, RandomStream
 
@@ -25,6 +26,10 @@ class Forwarding(ABC):
         self.num_packets = 0
         self.num_live = 0
         self.path_chooser = PathChooser(inputs)
+        self.epochs = Epochs(inputs)
+        self.health = [
+            Health(RandomStream(self.settings["fault_key"], port)) for port in range(len(inputs.port_rate_bps))
+        ]
         self.ports = [
             Port(int(rate_bps), int(delay_ps), RandomStream(self.settings["random_key"], port))
             for port, (rate_bps, delay_ps) in enumerate(zip(inputs.port_rate_bps, inputs.port_delay_ps, strict=True))
@@ -47,12 +52,16 @@ class Forwarding(ABC):
         self._push(time_ps, kind, number, self.num_packets)
 
     def _path(self, pair: int, direction: int) -> list[int]:
-        start = (2 * pair + direction) * self.inputs.path_stride
+        start = self.epochs.position[2 * pair + direction]
         row = self.inputs.path[start : start + self.inputs.path_stride]
         return [int(port) for port in row if port != PATH_END]
 
     def _on_arrival(self, port: int, number: int) -> None:
         packet = self.packets.pop(number)
+        health = self.health[port]
+        if packet.departure != health.num_downs or health.has_error(packet):
+            self._lose(port, "link_down" if packet.departure != health.num_downs else "bit_error")
+            return
         loss_fraction = self.inputs.loss_fraction[port]
         if loss_fraction > 0 and self.ports[port].random.next_fraction() < loss_fraction:
             self._drop(port)
@@ -67,7 +76,18 @@ class Forwarding(ABC):
         self.ports[port].counts["dropped_packets"] += 1
         self.num_live -= 1
 
+    def _lose(self, port: int, cause: str) -> None:
+        self.health[port].dropped[cause] += 1
+        self._drop(port)
+
     def _enqueue(self, number: int, packet: Packet) -> None:
+        if number == NO_ROUTE:
+            assert packet.ingress is not None, "a path begins with the NIC's port"
+            self._lose(packet.ingress, "no_route")
+            return
+        if self.health[number].is_down:
+            self._lose(number, "link_down")
+            return
         port = self.ports[number]
         is_data = packet.kind == "data"
         if is_data:
@@ -117,13 +137,16 @@ class Forwarding(ABC):
         port.counts["tx_packets"] += 1
         if packet.kind == "data":
             port.counts["data_packets"] += 1
-            if packet.ingress is not None:
-                ingress = self.ports[packet.ingress]
-                ingress.ingress_bytes -= packet.wire_bytes
-                if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs.resume_below[packet.ingress]:
-                    self._send_pause_frame(packet.ingress)
-        packet.ingress = number
+            self._leave_buffer(packet)
+        packet.ingress, packet.departure = number, self.health[number].departure()
         self._push_packet(port.busy_until_ps + port.delay_ps, Kind.ARRIVAL, number, packet)
+
+    def _leave_buffer(self, packet: Packet) -> None:
+        if packet.ingress is not None:
+            ingress = self.ports[packet.ingress]
+            ingress.ingress_bytes -= packet.wire_bytes
+            if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs.resume_below[packet.ingress]:
+                self._send_pause_frame(packet.ingress)
 
     def _send_pause_frame(self, number: int) -> None:
         port, reverse = self.ports[number], self.ports[self.inputs.port_peer[number]]
@@ -135,6 +158,8 @@ class Forwarding(ABC):
         self._push(arrives_ps, Kind.PAUSE_FRAME, number, port.pause_frames)
 
     def _on_pause_frame(self, number: int, frame: int) -> None:
+        if frame <= self.health[number].lost_pause_frames:
+            return
         port = self.ports[number]
         port.is_paused = frame % 2 == 1
         if port.is_paused:

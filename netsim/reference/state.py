@@ -37,6 +37,14 @@ class Kind(IntEnum):
     CLOCK = 7
 
 
+class ClockEvent(IntEnum):
+    """Rare events, in the order in which they happen at the end of an instant."""
+
+    TIME_LIMIT = 0
+    FAULT = 1
+    REROUTE = 2
+
+
 @dataclass
 class Packet:
     """A packet queued or in flight."""
@@ -50,6 +58,7 @@ class Packet:
     ingress: int | None = None
     is_marked: bool = False
     expected: int = 0  # of a selective acknowledgement: everything below has arrived
+    departure: int = 0  # how often the wire it is on had been down
 
 
 @dataclass

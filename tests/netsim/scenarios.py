@@ -9,13 +9,20 @@ from cc.compiling import compile_law
 from cc.interface import CompiledLaw
 from cc.loading import load_law
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from netsim.config.capture import CaptureConfig
+from netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
+from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.config.transport import CnpConfig, TransportConfig
+from netsim.faults.timeline import Spell, changes, down_ports, spells
+from netsim.lowering.inputs import EngineInputs, lower
 from tests.netsim import windowed_law
+from topology.builders.clos import ClosSpec, build_clos
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.fabric import Fabric
+from topology.fabric import Fabric, NodeKind
+from topology.failures import follow_failures
 from topology.hashing import HashSpec
 from topology.network import Network
 from topology.queue_pairs import make_queue_pairs
@@ -43,25 +50,62 @@ class Scenario:
     config: PacketConfig
     law: str
     seed: int
+    faults: tuple[Spell, ...] = ()
 
 
 def random_scenario(seed: int) -> Scenario:
     """Return a small run with whatever features the dice give it."""
     dice = np.random.default_rng(seed)
-    fabric = build_fat_tree(
-        FatTreeSpec(
-            radix=int(dice.choice([2, 4, 4, 4])),
-            link_rate_bps=int(dice.choice([40, 100, 300, 400])) * 10**9,
-            cable_mm=int(dice.choice([0, 2_000, 100_000])),
-        )
-    )
-    network = random_network(fabric, dice)
+    network = random_network(random_fabric(dice, is_dual=seed % 5 == 0), dice)
+    traffic = random_traffic(len(network.queue_pairs), dice)
+    config = random_config(seed, dice)
+    faults, network = random_faults(network, config, np.random.default_rng([seed, 3]))
     return Scenario(
         network=network,
-        traffic=random_traffic(len(network.queue_pairs), dice),
-        config=random_config(seed, dice),
+        traffic=traffic,
+        config=config,
+        faults=faults,
         law=str(dice.choice(list(LAWS))),
         seed=seed,
+    )
+
+
+def random_fabric(dice: np.random.Generator, *, is_dual: bool) -> Fabric:
+    """Return a fat tree of 2 or 16 hosts, or four hosts whose NICs each have a port on two ToRs."""
+    radix, rate_bps = int(dice.choice([2, 4, 4, 4])), int(dice.choice([40, 100, 300, 400])) * 10**9
+    cable_mm = int(dice.choice([0, 2_000, 100_000]))
+    if not is_dual:
+        return build_fat_tree(FatTreeSpec(radix=radix, link_rate_bps=rate_bps, cable_mm=cable_mm))
+    return build_clos(
+        ClosSpec(
+            num_hosts=4,
+            hosts_per_tor_set=2,
+            nics_per_host=1,
+            ports_per_nic=2,
+            tiers=2,
+            nic_rate_bps=rate_bps,
+            uplink_rate_bps=rate_bps,
+            downlink_split=1,
+            uplinks_per_tor=2,
+            host_cable_mm=cable_mm,
+            tor_cable_mm=cable_mm,
+        )
+    )
+
+
+def inputs_of(
+    scenario: Scenario, probe: ProbeConfig | None = None, capture: CaptureConfig | None = None
+) -> EngineInputs:
+    """Return the scenario as an engine reads it."""
+    return lower(
+        scenario.network,
+        scenario.traffic,
+        COMPILED[scenario.law],
+        scenario.config,
+        seed=scenario.seed,
+        probe=probe,
+        capture=capture,
+        faults=scenario.faults,
     )
 
 
@@ -127,6 +171,42 @@ def random_transport(dice: np.random.Generator) -> TransportConfig:
         reorder_window_ns=dice.choice(np.array([None, 0, 300, 5_000], object)),
         retries=3,
     )
+
+
+def random_faults(
+    network: Network, config: PacketConfig, dice: np.random.Generator
+) -> tuple[tuple[Spell, ...], Network]:
+    """Return no faults in half of the cases, else one of each kind; in half of these routing converges on new paths."""
+    if dice.integers(2):
+        return (), network
+    fabric = network.fabric
+    used = np.unique(network.epochs[0].port_QDH)[1:]
+    used_nodes = np.unique(fabric.port_node_P[used])
+    switches = [fabric.node_name_N[node] for node in used_nodes[fabric.node_kind_N[used_nodes] == NodeKind.SWITCH]]
+    names = [fabric.port_label(int(port)) for port in dice.choice(used, 4)]
+    at_ns = dice.integers(0, 12_000, 5).tolist()
+    lengths_ns = dice.integers(1, 30_000, 5).tolist()
+    until_ns = [at + length for at, length in zip(at_ns, lengths_ns, strict=True)]
+    choices: list[Fault] = [
+        LinkDown(link=names[0], at_ns=at_ns[0], until_ns=until_ns[0]),
+        Flap(link=names[1], at_ns=at_ns[1], down_ns=700, period_ns=3_000, count=4),
+        BitErrors(link=names[2], at_ns=at_ns[2], ber_fraction=2e-5, until_ns=until_ns[2]),
+        SlowPort(port=names[3], at_ns=at_ns[3], rate_bps=7 * 10**9, until_ns=until_ns[3]),
+        SwitchDown(switch=str(dice.choice(switches)), at_ns=at_ns[4], until_ns=until_ns[4]),
+    ]
+    faults = spells(
+        fabric, _without_contradiction([choices[row] for row in sorted(set(dice.integers(0, 5, 3)))]), config
+    )
+    if config.path_choice.mode == "hash" and dice.integers(2):
+        states = down_ports(changes(fabric, faults))
+        return faults, follow_failures(network, HashSpec(), states, delay_ps=int(dice.choice([1, 2_000_000])))
+    return faults, network
+
+
+def _without_contradiction(faults: list[Fault]) -> list[Fault]:
+    """Return the faults less a flap beside a link that is down, which may be the same link."""
+    has_link_down = any(isinstance(fault, LinkDown) for fault in faults)
+    return [fault for fault in faults if not (has_link_down and isinstance(fault, Flap))]
 
 
 def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:

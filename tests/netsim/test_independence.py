@@ -12,9 +12,8 @@ from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.transport import TransportConfig
-from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation
-from tests.netsim.scenarios import COMPILED, random_scenario
+from tests.netsim.scenarios import COMPILED, inputs_of, random_scenario
 
 RUNS_PER_TEST = 20
 
@@ -29,8 +28,7 @@ def results(
     scenario = random_scenario(seed)
     law = COMPILED[scenario.law]
     config = replace(scenario.config, time_limit_ns=scenario.config.time_limit_ns if seed % 2 else None)
-    inputs = lower(scenario.network, scenario.traffic, law, config, seed=seed, probe=probe, capture=capture)
-    simulation = make_simulation(inputs, law)
+    simulation = make_simulation(inputs_of(replace(scenario, config=config), probe, capture), law)
     while (outcome := simulation.advance(events_per_slice)).name == "RUNNING":
         pass
     return {

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from netsim.lowering.inputs import lower
 from netsim.packet import make_simulation
 from netsim.reference.engine import ReferenceEngine
-from tests.netsim.scenarios import COMPILED, LAWS, random_scenario
+from tests.netsim.scenarios import COMPILED, LAWS, inputs_of, random_scenario
 
 RUNS_PER_TEST = 10
 
@@ -18,18 +17,19 @@ def test_compiled_engine_equals_the_reference(first_seed: int) -> None:
     """Two engines that share no code agree on every table, so neither hides a slip of the other."""
     for seed in range(first_seed, first_seed + RUNS_PER_TEST):
         scenario = random_scenario(seed)
-        inputs = lower(
-            scenario.network, scenario.traffic, COMPILED[scenario.law], scenario.config, seed=seed, probe=None
-        )
+        inputs = inputs_of(scenario)
         compiled = make_simulation(inputs, COMPILED[scenario.law])
         outcome = compiled.advance(10**8).name.lower().replace("_", "-")
         reference = ReferenceEngine(inputs, *LAWS[scenario.law])
         reference.run()
         assert (outcome, compiled.now_ps) == (reference.outcome, reference.now_ps), f"seed {seed}"
-        for ours, truth in (
+        pairs = [
             (compiled.transfer_columns(), reference.transfer_columns()),
             (compiled.port_columns(), reference.port_columns()),
-        ):
+        ]
+        if scenario.faults:
+            pairs.append((compiled.fault_drop_columns(), reference.fault_drop_columns()))
+        for ours, truth in pairs:
             for name, column in truth.items():
                 np.testing.assert_array_equal(ours[name], column, err_msg=f"seed {seed}, {name}")
 
@@ -40,7 +40,7 @@ def test_the_full_engine_equals_the_lean_one(first_seed: int) -> None:
     for seed in range(first_seed, first_seed + RUNS_PER_TEST):
         scenario = random_scenario(seed)
         law = COMPILED[scenario.law]
-        inputs = lower(scenario.network, scenario.traffic, law, scenario.config, seed=seed, probe=None)
+        inputs = inputs_of(scenario)
         forced = replace(inputs, settings={**inputs.settings, "force_full": True})
         chosen, full = make_simulation(inputs, law), make_simulation(forced, law)
         assert chosen.advance(10**8) == full.advance(10**8), f"seed {seed}"
@@ -61,14 +61,12 @@ def test_random_runs_reach_every_feature() -> None:
     for seed in range(100):
         scenario = random_scenario(seed)
         law = COMPILED[scenario.law]
-        simulation = make_simulation(
-            lower(scenario.network, scenario.traffic, law, scenario.config, seed=seed, probe=None), law
-        )
+        simulation = make_simulation(inputs_of(scenario), law)
         seen.add(simulation.advance(10**8).name)
-        columns = simulation.port_columns() | simulation.transfer_columns()
+        columns = simulation.port_columns() | simulation.transfer_columns() | simulation.fault_drop_columns()
         seen |= {name for name, column in columns.items() if column.any()}
     assert seen >= {"FINISHED", "STALLED", "TIME_LIMIT", "dropped_packets", "pauses", "ecn_marked_packets", "cnps"}
-    assert "packets_retransmitted" in seen
+    assert seen >= {"packets_retransmitted", "link_down", "no_route", "bit_error"}
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -76,9 +74,7 @@ def test_every_packet_is_accounted_for(seed: int) -> None:
     """Sent = delivered + in flight + dropped, wherever a run stops; in flight is counted by the packet pool itself."""
     scenario = random_scenario(seed)
     law = COMPILED[scenario.law]
-    simulation = make_simulation(
-        lower(scenario.network, scenario.traffic, law, scenario.config, seed=seed, probe=None), law
-    )
+    simulation = make_simulation(inputs_of(scenario), law)
     while simulation.advance(50).name == "RUNNING":
         packets = simulation.packet_counts()
         assert packets["sent"] == packets["delivered"] + packets["in_flight"] + packets["dropped"]

@@ -7,7 +7,7 @@ from foundation.errors import InputError, RouteError
 from topology.builders.clos import build_clos
 from topology.builders.hpn import HpnSpec
 from topology.fabric import Fabric
-from topology.failures import failed_ports, reroute
+from topology.failures import failed_ports, follow_failures, reroute
 from topology.hashing import HashSpec
 from topology.network import NO_PORT, Network
 from topology.queue_pairs import make_queue_pairs
@@ -107,3 +107,22 @@ def test_epochs_begin_one_after_another(network: Network) -> None:
     """Two routings cannot be in force at once."""
     with pytest.raises(InputError, match="fail: a start at 0 ps\n  allowed: one after 0 ps"):
         reroute(network, HashSpec(), [], start_ps=0)
+
+
+def test_paths_follow_failures_after_a_delay(network: Network) -> None:
+    """Each state of the ports has its epoch, equal states the same paths, and no change is no epoch."""
+    fabric = network.fabric
+    down = frozenset(np.nonzero(failed_ports(fabric, ["agg0-0"]))[0].tolist())
+    states = [(0, down), (5, down), (10, frozenset[int]()), (20, down)]
+    later = follow_failures(network, HashSpec(), states, delay_ps=MILLISECOND_PS)
+    assert [epoch.start_ps for epoch in later.epochs] == [0, MILLISECOND_PS, MILLISECOND_PS + 10, MILLISECOND_PS + 20]
+    assert "agg0-0" not in used_nodes(later, 1)
+    assert later.epochs[2].port_QDH is network.epochs[0].port_QDH
+    assert later.epochs[3].port_QDH is later.epochs[1].port_QDH
+
+
+def test_who_is_cut_off_for_a_while_has_no_path(network: Network) -> None:
+    """With both aggregation switches gone no queue pair reaches another ToR set."""
+    down = frozenset(np.nonzero(failed_ports(network.fabric, ["agg0-0", "agg0-1"]))[0].tolist())
+    later = follow_failures(network, HashSpec(), [(0, down)], delay_ps=1)
+    assert (later.epochs[1].port_QDH == NO_PORT).all()

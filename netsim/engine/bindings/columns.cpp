@@ -122,6 +122,31 @@ Columns hold_columns(const Simulation& simulation) {
     };
 }
 
+Columns fault_drop_columns(const Simulation& simulation) {
+    const auto& rows = simulation.faults.health;
+    return {
+        {"link_down", column(rows, [](const PortHealth& row) { return row.dropped[LINK_DOWN]; })},
+        {"no_route", column(rows, [](const PortHealth& row) { return row.dropped[NO_WAY]; })},
+        {"bit_error", column(rows, [](const PortHealth& row) { return row.dropped[BIT_ERROR]; })},
+    };
+}
+
+Columns milestone_columns(const Simulation& simulation) {
+    const auto& rows = simulation.faults.milestones;
+    return {
+        {"time_ps", column(rows, [](const Milestone& row) { return row.time_ps; })},
+        {"acknowledged_bytes", column(rows, [](const Milestone& row) { return row.acknowledged_bytes; })},
+    };
+}
+
+Columns failure_columns(const Simulation& simulation) {
+    const auto& rows = simulation.failed_pairs;
+    return {
+        {"time_ps", column(rows, [](const FailedPair& row) { return row.time_ps; })},
+        {"qp", column(rows, [](const FailedPair& row) { return row.queue_pair; })},
+    };
+}
+
 std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation) {
     const PacketCounts &data = simulation.data_packets, &control = simulation.control_packets;
     return {

@@ -26,6 +26,12 @@ Columns message_columns(const Simulation& simulation);
 Columns waiting_columns(Simulation& simulation);
 // The ports held by a pause, and where the switch behind them would let go.
 Columns hold_columns(const Simulation& simulation);
+// Packets that faults have cost behind each port, by cause; no rows where nothing could go wrong.
+Columns fault_drop_columns(const Simulation& simulation);
+// How many bytes were acknowledged when a fault began or ended.
+Columns milestone_columns(const Simulation& simulation);
+// Queue pairs that ran out of retries, and when.
+Columns failure_columns(const Simulation& simulation);
 std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation);
 // The laws' records of all queue pairs, one behind the other.
 nanobind::bytes flow_records(const Simulation& simulation, std::size_t flow_bytes);

@@ -63,6 +63,21 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
                 .port = arrays.get<std::uint32_t>("next_hop_port"),
                 .weight = arrays.get<std::uint32_t>("next_hop_weight"),
             },
+        .epochs =
+            {
+                .time = arrays.integers("epoch_time"),
+                .set = arrays.integers("epoch_set"),
+                .offset = arrays.get<std::uint32_t>("path_set_offset"),
+                .flow = arrays.get<std::uint32_t>("path_set_flow"),
+                .position = arrays.get<std::uint32_t>("path_set_position"),
+            },
+        .faults =
+            {
+                .time = arrays.integers("fault_time"),
+                .effect = arrays.integers("fault_effect"),
+                .port = arrays.integers("fault_port"),
+                .value = arrays.get<double>("fault_value"),
+            },
         .retransmission_wait = arrays.integers("retransmission_wait"),
         .reorder_window = arrays.integers("reorder_window"),
         .flow = std::as_bytes(arrays.get<std::uint8_t>("flow")),

@@ -27,6 +27,7 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_TRACKED_PACKET") = sizeof(Transmission) + sizeof(AnswerNote) + 2;
     module.attr("BYTES_PER_TRANSFER") = sizeof(Transfer);
     module.attr("BYTES_PER_RANDOM_STREAM") = sizeof(RandomStream);
+    module.attr("BYTES_PER_PORT_HEALTH") = sizeof(PortHealth);
     module.attr("BYTES_PER_FLOWLET") = sizeof(Flowlet);
     module.attr("BYTES_PER_PORT_SAMPLE") = sizeof(PortSample);
     module.attr("BYTES_PER_FLOW_SAMPLE") = sizeof(FlowSample);
@@ -60,5 +61,8 @@ NB_MODULE(_engine, module) {
         .def("message_columns", &message_columns)
         .def("waiting_columns", &waiting_columns)
         .def("hold_columns", &hold_columns)
+        .def("fault_drop_columns", &fault_drop_columns)
+        .def("milestone_columns", &milestone_columns)
+        .def("failure_columns", &failure_columns)
         .def("flow_records", &flow_records, "flow_bytes"_a);
 }

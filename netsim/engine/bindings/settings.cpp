@@ -32,6 +32,7 @@ void bind_settings(nb::module_& module) {
         .def_rw("capture_port", &Settings::capture_port)
         .def_rw("max_captured", &Settings::max_captured)
         .def_rw("random_key", &Settings::random_key)
+        .def_rw("fault_key", &Settings::fault_key)
         .def_rw("force_full", &Settings::force_full)
         .def_prop_rw(
             "path_rule", [](const Settings& settings) { return static_cast<std::uint32_t>(settings.path_rule); },

@@ -1,0 +1,155 @@
+// Faults: what ails each port now, what changes when, and which paths are in force.
+//
+// Names, intervals and the routes around a fault are worked out in Python (netsim/faults, topology); here is only a
+// list of changes in the order of time. Nothing of it is allocated in a run without faults.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "clock.hpp"
+#include "packet.hpp"
+#include "random.hpp"
+
+namespace netsim {
+
+inline constexpr std::uint32_t NO_ROUTE = ~0u - 1;  // in a path: from here on the network knows no way
+
+// Shapes: K changes; E epochs after the first, S sets of paths, X flows (2 * queue pair + direction) of all sets.
+struct FaultColumns {
+    std::span<const std::int64_t> time, effect, port;  // K
+    std::span<const double> value;                     // K
+};
+
+struct EpochColumns {
+    std::span<const std::int64_t> time, set;                // E; set 0 are the paths of the first epoch
+    std::span<const std::uint32_t> offset, flow, position;  // S + 1, X, X: which flows differ, and their paths
+};
+
+enum class Effect : std::int64_t { Down, Loss, ByteErrors, Rate };  // as in netsim/faults/timeline.py
+
+enum DropCause : std::uint32_t { LINK_DOWN, NO_WAY, BIT_ERROR, NUM_CAUSES };
+
+struct PortHealth {
+    bool is_down = false;
+    std::uint32_t num_downs = 0;          // so far; what was sent before the last one is lost
+    std::uint32_t lost_pause_frames = 0;  // of those sent to this port, all up to this one are void
+    double loss_fraction = 0;
+    double byte_arrives = 1;  // chance that a byte has no bit in error
+    RandomStream random;
+    std::uint32_t dropped[NUM_CAUSES] = {};
+};
+
+struct Change {
+    Picoseconds time_ps;
+    Effect effect;
+    std::uint32_t port;
+    double value;
+};
+
+// How much was acknowledged by the time something changed.
+struct Milestone {
+    Picoseconds time_ps;
+    std::uint64_t acknowledged_bytes;
+};
+
+class Faults {
+  public:
+    // `num_ports` is 0 where nothing can go wrong: no fault, and no epoch that may leave a flow without a way.
+    Faults(const FaultColumns& columns, std::size_t num_ports, std::uint64_t key) : health(num_ports) {
+        for (std::size_t row = 0; row < columns.time.size(); row++) {
+            changes.push_back({columns.time[row], static_cast<Effect>(columns.effect[row]),
+                               static_cast<std::uint32_t>(columns.port[row]), columns.value[row]});
+        }
+        for (std::size_t port = 0; port < num_ports; port++) health[port].random = RandomStream(key, port);
+    }
+
+    bool are_possible() const { return !health.empty(); }
+
+    // Remember with a packet how often its wire has been down. What is put on a dead one never arrives.
+    void note_departure(std::uint32_t packet, std::uint32_t port) {
+        if (packet >= num_downs_at_departure_.size()) num_downs_at_departure_.resize(2 * std::size_t{packet} + 64);
+        num_downs_at_departure_[packet] = health[port].num_downs - health[port].is_down;
+    }
+
+    bool has_been_cut(std::uint32_t packet, std::uint32_t port) const {
+        return num_downs_at_departure_[packet] != health[port].num_downs;
+    }
+
+    // Draws only where there are errors, from the port's own stream.
+    bool has_error(std::uint32_t port, std::uint32_t wire_bytes) {
+        PortHealth& own = health[port];
+        if (own.loss_fraction > 0 && own.random.next_fraction() < own.loss_fraction) return true;
+        return own.byte_arrives < 1 && own.random.next_fraction() >= power(own.byte_arrives, wire_bytes);
+    }
+
+    // Whether a pause frame, numbered as in EventKind::PauseFrame, was on a wire that went down.
+    bool is_void(std::uint32_t port, std::uint32_t frame) const {
+        return health[port].num_downs > 0 &&
+               (frame - health[port].lost_pause_frames - 1) % MAX_PACKETS >= MAX_PACKETS / 2;
+    }
+
+    std::vector<Change> changes;  // by time
+    std::size_t next_change = 0;
+    std::vector<PortHealth> health;  // by port; empty where nothing can go wrong
+    std::vector<Milestone> milestones;
+
+  private:
+    // By products alone, which are the same on every machine.
+    static double power(double base, std::uint32_t exponent) {
+        double result = 1;
+        for (; exponent > 0; exponent /= 2, base *= base) {
+            if (exponent % 2 == 1) result *= base;
+        }
+        return result;
+    }
+
+    std::vector<std::uint32_t> num_downs_at_departure_;  // by packet
+};
+
+// The paths in force, one of several sets.
+class Epochs {
+  public:
+    Epochs(const EpochColumns& columns, std::size_t num_flows, std::uint32_t path_stride)
+        : times_ps(columns.time.begin(), columns.time.end()),
+          set_(columns.set.begin(), columns.set.end()),
+          offset_(columns.offset.begin(), columns.offset.end()),
+          flow_(columns.flow.begin(), columns.flow.end()),
+          position_(columns.position.begin(), columns.position.end()),
+          path_stride_(path_stride) {
+        if (times_ps.empty()) return;
+        path_of_.resize(num_flows);
+        for (std::uint32_t flow = 0; flow < num_flows; flow++) path_of_[flow] = flow * path_stride;
+    }
+
+    // Where the path of a flow begins.
+    std::uint32_t path_of(std::uint32_t flow) const { return path_of_.empty() ? flow * path_stride_ : path_of_[flow]; }
+
+    // Put the next epoch's paths in force; returns the flows that may have changed theirs.
+    std::vector<std::uint32_t> begin_next() {
+        std::vector<std::uint32_t> changed;
+        for (std::uint32_t row = offset_[current_]; row < offset_[current_ + 1]; row++) {
+            path_of_[flow_[row]] = flow_[row] * path_stride_;
+            changed.push_back(flow_[row]);
+        }
+        current_ = static_cast<std::size_t>(set_[next++]);
+        for (std::uint32_t row = offset_[current_]; row < offset_[current_ + 1]; row++) {
+            path_of_[flow_[row]] = position_[row];
+            changed.push_back(flow_[row]);
+        }
+        return changed;
+    }
+
+    const std::vector<Picoseconds> times_ps;
+    std::size_t next = 0;
+
+  private:
+    std::vector<std::int64_t> set_;
+    std::vector<std::uint32_t> offset_, flow_, position_;
+    std::uint32_t path_stride_;
+    std::size_t current_ = 0;
+    std::vector<std::uint32_t> path_of_;  // by flow; empty with one epoch
+};
+
+}  // namespace netsim

@@ -1,0 +1,168 @@
+"""What faults came to: their table, the packets they cost, the queue pairs that gave up, and findings about these."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.records import Columns, Confidence, Finding, Severity
+from foundation.units import format_duration
+from netsim import _engine
+from netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
+from netsim.config.packet import PacketConfig
+from netsim.faults.timeline import END_OF_TIME_PS, Spell
+from topology.fabric import Fabric
+from topology.naming import find_port
+from topology.network import Network
+
+NEVER_ENDED = -1
+MAX_NAMED = 10
+BIT_PS = 8 * 10**12
+CAUSES = {"link_down": "link down", "no_route": "no route", "bit_error": "bit error"}
+
+_KINDS: Mapping[type, str] = {spec: name for name, spec in FAULTS.items()}
+
+
+def fault_tables(
+    fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], simulation: _engine.Simulation
+) -> dict[str, Columns]:
+    """Return the tables `faults` and `drops` documented in foundation/records.py, none in a run without faults."""
+    if not faults:
+        return {}
+    return {"faults": _fault_table(fabric, faults, held, simulation), "drops": _drop_table(simulation)}
+
+
+def fault_findings(
+    network: Network,
+    all_tables: Mapping[str, Columns],
+    faults: Sequence[Fault],
+    held: Sequence[Spell],
+    config: PacketConfig,
+    *,
+    end_ps: int,
+) -> tuple[Finding, ...]:
+    """Return queue pairs that gave up with the faults behind that, and faults that the run did not live to see."""
+    found = [
+        _aborted(network, all_tables["aborts"], faults, held, config),
+        _never_began(network.fabric, faults, held, end_ps),
+    ]
+    return tuple(finding for finding in found if finding)
+
+
+def describe_fault(fabric: Fabric, fault: Fault) -> str:
+    """Return kind and place of a fault for people."""
+    if isinstance(fault, SwitchDown):
+        return f"switch_down {fault.switch}"
+    name = fault.port if isinstance(fault, SlowPort) else fault.link
+    return f"{_KINDS[type(fault)]} {fabric.link_label(find_port(fabric, name, where='faults'))}"
+
+
+def _fault_table(
+    fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], simulation: _engine.Simulation
+) -> Columns:
+    of_fault = [[spell for spell in held if spell.fault == row] for row in range(len(faults))]
+    begin_ps = np.array([own[0].begin_ps for own in of_fault], np.int64)
+    end_ps = np.array([own[-1].end_ps for own in of_fault], np.int64)
+    goodput = _Goodput(simulation)
+    return {
+        "fault": np.arange(len(faults)),
+        "description": np.array([describe_fault(fabric, fault) for fault in faults], object),
+        "begin_ps": begin_ps,
+        "end_ps": np.where(end_ps == END_OF_TIME_PS, NEVER_ENDED, end_ps),
+        "times": np.array([len(own) for own in of_fault], np.int64),
+        "goodput_before_bps": goodput.between(np.zeros_like(begin_ps), begin_ps),
+        "goodput_during_bps": goodput.between(begin_ps, end_ps),
+        "goodput_after_bps": goodput.between(end_ps, np.full_like(end_ps, END_OF_TIME_PS)),
+    }
+
+
+class _Goodput:
+    """Bytes acknowledged over time, exact where a fault began or ended."""
+
+    def __init__(self, simulation: _engine.Simulation) -> None:
+        milestones = simulation.milestone_columns()
+        self.end_ps = simulation.now_ps
+        self.time_ps = np.array([0, *milestones["time_ps"], self.end_ps], np.float64)
+        self.bytes = np.array([0, *milestones["acknowledged_bytes"], simulation.acknowledged_bytes], np.float64)
+
+    def between(self, begin_ps: NDArray[np.int64], end_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return bits a second of all queue pairs together, -1 where the interval has no part in the run."""
+        begin, end = np.minimum(begin_ps, self.end_ps), np.minimum(end_ps, self.end_ps)
+        gained = np.interp(end, self.time_ps, self.bytes) - np.interp(begin, self.time_ps, self.bytes)
+        rate = np.divide(gained * BIT_PS, end - begin, out=np.full(len(begin), -1.0), where=end > begin)
+        rate_bps: NDArray[np.int64] = np.rint(rate).astype(np.int64)
+        return rate_bps
+
+
+def _drop_table(simulation: _engine.Simulation) -> Columns:
+    columns = simulation.fault_drop_columns()
+    rows = [
+        (port, text, int(columns[name][port]))
+        for name, text in CAUSES.items()
+        for port in np.nonzero(columns[name])[0].tolist()
+    ]
+    return {
+        "port": np.array([port for port, _, _ in rows], np.int64),
+        "cause": np.array([cause for _, cause, _ in rows], object),
+        "packets": np.array([packets for _, _, packets in rows], np.int64),
+    }
+
+
+def _aborted(
+    network: Network, aborts: Columns, faults: Sequence[Fault], held: Sequence[Spell], config: PacketConfig
+) -> Finding | None:
+    if not len(aborts["qp"]):
+        return None
+    qp, time_ps = int(aborts["qp"][0]), int(aborts["time_ps"][0])
+    fabric, pairs = network.fabric, network.queue_pairs
+    budget_ps = config.transport.budget_ps
+    blamed = _faults_behind(network, qp, held, since_ps=time_ps - budget_ps, until_ps=time_ps)
+    causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in blamed]
+    ends = f"{fabric.nic_label(int(pairs.source_nic_Q[qp]))} to {fabric.nic_label(int(pairs.destination_nic_Q[qp]))}"
+    return Finding(
+        id="netsim.aborted-queue-pairs",
+        severity=Severity.ERROR,
+        entity="; ".join(causes) if causes else f"queue pair {qp}",
+        expected=f"an answer within the retransmission budget of {format_duration(budget_ps)}",
+        actual=(
+            f"{len(aborts['qp'])} queue pairs out of retries, the first {qp} ({ends}) at {format_duration(time_ps)}"
+        ),
+        next_step="a longer budget (engine.transport), or new paths within it (convergence_delay)",
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _faults_behind(network: Network, qp: int, held: Sequence[Spell], *, since_ps: int, until_ps: int) -> list[int]:
+    """Return the faults that held a port of the queue pair's paths at a time in which it waited."""
+    starts_ps = [epoch.start_ps for epoch in network.epochs]
+    ends_ps = [*starts_ps[1:], END_OF_TIME_PS]
+    crossed: set[int] = set()
+    for epoch, start_ps, end_ps in zip(network.epochs, starts_ps, ends_ps, strict=True):
+        if start_ps <= until_ps and end_ps >= since_ps:
+            crossed.update(epoch.port_QDH[qp].ravel().tolist())
+    behind = {
+        spell.fault
+        for spell in held
+        if spell.begin_ps <= until_ps and spell.end_ps >= since_ps and crossed & spell.ports
+    }
+    return sorted(behind)[:MAX_NAMED]
+
+
+def _never_began(fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], end_ps: int) -> Finding | None:
+    first: dict[int, Spell] = {}
+    for spell in held:
+        first.setdefault(spell.fault, spell)
+    late = [spell for spell in first.values() if spell.begin_ps >= end_ps]
+    if not late:
+        return None
+    shown = [f"faults[{spell.fault}] {describe_fault(fabric, faults[spell.fault])}" for spell in late]
+    begins = [format_duration(spell.begin_ps) for spell in late]
+    return Finding(
+        id="netsim.fault-never-began",
+        severity=Severity.WARNING,
+        entity="; ".join(shown[:MAX_NAMED]),
+        expected=f"a run that lasts until the fault begins, at {', '.join(begins[:MAX_NAMED])}",
+        actual=f"the run was over at {format_duration(end_ps)}",
+        next_step="let the fault begin earlier, or send more",
+        confidence=Confidence.CONFIGURED,
+    )
