@@ -58,7 +58,7 @@ def test_the_full_engine_equals_the_lean_one(first_seed: int) -> None:
 def test_random_runs_reach_every_feature() -> None:
     """Agreement means little if nothing happened: together the runs lose, pause, mark, notify, resend and stall."""
     seen: set[str] = set()
-    for seed in range(100):
+    for seed in range(200):
         scenario = random_scenario(seed)
         law = COMPILED[scenario.law]
         simulation = make_simulation(inputs_of(scenario), law)
