@@ -1,0 +1,62 @@
+"""Which part of a flat buffer is which parameter, and which of them a shard holds.
+
+A rank keeps the parameters of a pipeline chunk in one flat buffer, padded to a multiple of the data-parallel degree.
+Its data-parallel group cuts the buffer into equal shards wherever the cuts fall. So a shard holds pieces of segments,
+and what is said of a whole parameter (a norm) takes the whole group. The padding belongs to no segment.
+
+Shapes: E elements of a shard.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """One parameter's place in a flat buffer, counted in elements."""
+
+    name: str
+    offset: int
+    size: int
+    is_replicated_over_tp: bool  # whole on each tensor-parallel rank; otherwise each of them has another part
+    decays: bool  # towards nought: weights do, biases and gains don't
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """This rank's part of one flat buffer, from the element `first` on.
+
+    `values_E` is what an optimizer changes: where a model computes in less than single precision, its master copy.
+    `gradients_E` are summed over the data-parallel group, and over the tensor-parallel one where a parameter is
+    replicated.
+    """
+
+    name: str  # the flat buffer's, unique on its rank
+    segments: tuple[Segment, ...]  # of the whole flat buffer, in order
+    first: int
+    values_E: "torch.Tensor"
+    gradients_E: "torch.Tensor"
+
+    def __post_init__(self) -> None:
+        assert self.values_E.shape == self.gradients_E.shape, "a gradient for each value"
+        ends = [segment.offset + segment.size for segment in self.segments]
+        assert all(end <= segment.offset for end, segment in zip(ends, self.segments[1:], strict=False)), (
+            "segments in order, and apart"
+        )
+
+    def pieces(self) -> Iterator[tuple[int, slice]]:
+        """Yield for each segment that is at least partly here its number, and where in the shard its piece lies."""
+        length = len(self.values_E)
+        for number, segment in enumerate(self.segments):
+            start = max(0, segment.offset - self.first)
+            stop = min(length, segment.offset + segment.size - self.first)
+            if start < stop:
+                yield number, slice(start, stop)
+
+    def decaying_pieces(self) -> Iterator[slice]:
+        """Yield where in the shard the pieces lie that take part in weight decay."""
+        return (where for number, where in self.pieces() if self.segments[number].decays)
