@@ -24,7 +24,18 @@ NEVER_PS = 2**62
 CONNECTX_6_EARLY_MS = (12.0, 71.0, 138.0, 239.0, 440.0, 977.0, 1782.0, 3930.0, 8225.0)
 CONNECTX_6_FLOOR = 16
 CONNECTX_6_MULTIPLIER = 2
+# How long a sender waits whose receiver was not ready, by the code in the refusal. Source: ibid., table 45.
+RNR_TIMERS_MS = (
+    *(655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92),
+    *(2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52),
+)
+RNR_RETRIES_FOR_EVER = 7
 _READING = 1e-3  # times are known to the millisecond, of seconds
+
+
+def rnr_wait_ps(timer_code: int) -> int:
+    """Return how long a sender waits that was refused with a timer code of 0 to 31."""
+    return round(RNR_TIMERS_MS[timer_code] * 1e9)
 
 
 def nominal_timeout_ps(exponent: int) -> int:

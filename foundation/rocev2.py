@@ -65,6 +65,7 @@ class Syndrome(IntEnum):
     """What an acknowledgement extended header says; credits are not counted."""
 
     ACK = 0x1F
+    RNR_NAK = 0x20  # plus the timer code
     NAK_SEQUENCE_ERROR = 0x60
 
 

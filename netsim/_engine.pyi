@@ -12,6 +12,7 @@ MAX_PACKETS: int
 BYTES_PER_PACKET: int
 BYTES_PER_PORT: int
 BYTES_PER_QUEUE_PAIR: int
+BYTES_PER_RECEIVE_QUEUE: int
 BYTES_PER_SELECTIVE_PAIR: int
 BYTES_PER_TRACKED_PACKET: int
 BYTES_PER_TRANSFER: int
@@ -47,6 +48,11 @@ class Settings:
     cnp_delay_ps: int
     endpoint_delay_ps: int
     window_packets: int
+    num_receives: int
+    replenish_ps: int
+    rnr_wait_ps: int
+    rnr_retries: int
+    rnr_retries_are_limited: bool
     nvlink_rate_bps: int
     time_limit_ps: int
     probe_interval_ps: int

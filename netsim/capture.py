@@ -5,7 +5,8 @@ time counts from 1970 as 0. DSCP is the customary one of the packet's priority (
 others), ECN says whether a switch has marked the packet, and the BECN bit of an acknowledgement that it reports a mark.
 
 Source: foundation/rocev2.py for the headers; InfiniBand Architecture Specification vol. 1, 9.7.5 (AETH), A17 (CNP).
-Left out: the time to live stays as sent; a write's RETH is in its frame but takes no time on the simulated wire.
+Left out: the time to live stays as sent; a write's RETH is in its frame but takes no time on the simulated wire; under
+selective repeat an acknowledgement has the sequence number of the packet that caused it, and no standard header.
 """
 
 from bisect import bisect_right
@@ -49,6 +50,7 @@ class PacketType(IntEnum):
     ACK = 1
     NAK = 2
     CNP = 3
+    RECEIVER_NOT_READY = 4
 
 
 def with_capture(
@@ -128,7 +130,11 @@ class _Flow:
             psn=sequence % PSN_LIMIT,
             becn=is_marked,
         )
-        syndrome = Syndrome.ACK if kind == PacketType.ACK else Syndrome.NAK_SEQUENCE_ERROR
+        syndrome = {
+            PacketType.ACK: Syndrome.ACK,
+            PacketType.NAK: Syndrome.NAK_SEQUENCE_ERROR,
+            PacketType.RECEIVER_NOT_READY: Syndrome.RNR_NAK + config.transport.rnr.timer_code,
+        }[kind]
         return self._pack(header, 0, self.priority, ECN_CAPABLE, pack_aeth(syndrome, num_done))
 
     def _data(self, sequence: int, is_marked: bool, config: PacketConfig) -> bytes:

@@ -33,7 +33,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + int(inputs.settings.get("max_captured", 0)) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     )
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
-    return fixed + _selective_repeat_bytes(inputs) + _most_packets(inputs) * packet_bytes * GROWTH
+    return fixed + _host_bytes(inputs) + _most_packets(inputs) * packet_bytes * GROWTH
 
 
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
@@ -72,6 +72,13 @@ def _sample_bytes(inputs: EngineInputs) -> int:
     num_port_samples = min(num_instants * len(inputs.probed_port), most)
     num_flow_samples = min(num_instants * len(inputs.probed_flow), most)
     return num_port_samples * _engine.BYTES_PER_PORT_SAMPLE + num_flow_samples * _engine.BYTES_PER_FLOW_SAMPLE
+
+
+def _host_bytes(inputs: EngineInputs) -> int:
+    """Return the room of what queue pairs keep under rare settings."""
+    receives = min(inputs.settings["num_receives"], len(inputs.transfer_bytes))
+    per_pair_bytes = (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8) if receives else 0
+    return len(inputs.flow) * per_pair_bytes + _selective_repeat_bytes(inputs)
 
 
 def _selective_repeat_bytes(inputs: EngineInputs) -> int:

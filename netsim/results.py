@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from foundation.records import Columns, Confidence, Finding, Severity
+from foundation.retransmission import rnr_wait_ps
 from foundation.traces import TrafficTrace
-from foundation.units import format_bytes
+from foundation.units import format_bytes, format_duration
 from netsim import _engine
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import REORDERING_MODES
@@ -58,6 +59,7 @@ def findings(
         _unfinished(all_tables["transfers"], run["outcome"]),
         _dropped(network, all_tables),
         _reordered(all_tables["transfers"], run["packets"], config),
+        _refused(run["packets"]["data_refused"], config),
     ]
     return tuple(finding for finding in found if finding)
 
@@ -142,6 +144,21 @@ def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketCon
             if is_selective
             else "take selective repeat, or paths that keep order: flowlets with a longer gap, weighted, hash"
         ),
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _refused(num_refused: int, config: PacketConfig) -> Finding | None:
+    if not num_refused:
+        return None
+    wait = format_duration(rnr_wait_ps(config.transport.rnr.timer_code))
+    return Finding(
+        id="netsim.receiver-not-ready",
+        severity=Severity.WARNING,
+        entity="receivers",
+        expected="a receive posted for every message that comes",
+        actual=f"{num_refused} refusals, after each of which the sender waited {wait}",
+        next_step="post more receives ahead, or post them sooner",
         confidence=Confidence.PREDICTED,
     )
 

@@ -6,14 +6,42 @@ timers are `floor_exponent: 16`, `multiplier: 2` and `adaptive: true` (ConnectX-
 Source: InfiniBand Architecture Specification 1.4, section 9.7; foundation/retransmission.py for what adapters do.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from foundation.retransmission import CONNECTX_6_EARLY_MS, MAX_EXPONENT, NEVER_PS, retransmission_waits_ps
+from foundation.retransmission import (
+    CONNECTX_6_EARLY_MS,
+    MAX_EXPONENT,
+    NEVER_PS,
+    RNR_RETRIES_FOR_EVER,
+    RNR_TIMERS_MS,
+    retransmission_waits_ps,
+)
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
 
 MAX_RETRIES = 7
-MAX_WINDOW = 2**20
+MAX_WINDOW = MAX_RECEIVES = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RnrConfig:
+    """Receivers that may not be ready: a message that finds no receive posted is refused, and comes again later."""
+
+    receives: int | None = setting(
+        None, "messages of a queue pair for which receives are posted; by default any number"
+    )
+    replenish_ns: int = setting(0, "time an application takes to post a receive anew, one after another")
+    timer_code: int = setting(12, "how long a refused sender waits: InfiniBand's code, 12 for 0.64 ms as NCCL sets it")
+    retries: int = setting(7, "refusals without progress before a queue pair fails on the next; 7 never fails")
+
+    def __post_init__(self) -> None:
+        is_right = self.receives is None or 1 <= self.receives <= MAX_RECEIVES
+        require(is_right, "transport.rnr.receives", f"{self.receives}", f"1 to {MAX_RECEIVES}")
+        is_right = 0 <= self.replenish_ns <= LONGEST_WAIT_NS
+        require(is_right, "transport.rnr.replenish", f"{self.replenish_ns} ns", f"0 to {LONGEST_WAIT_NS} ns")
+        for name, most in (("timer_code", len(RNR_TIMERS_MS) - 1), ("retries", RNR_RETRIES_FOR_EVER)):
+            value = getattr(self, name)
+            require(0 <= value <= most, f"transport.rnr.{name}", f"{value}", f"0 to {most}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +68,7 @@ class TransportConfig:
     timeout_ns: int | None = setting(
         None, "a wait of its own length instead of all these, once and `retries` times more"
     )
+    rnr: RnrConfig = field(default=RnrConfig(), metadata={"help": "receivers that are not ready"})
 
     def __post_init__(self) -> None:
         ranges = {

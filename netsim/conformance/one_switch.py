@@ -3,7 +3,10 @@
 The law compiler is imported only when a case runs, so that listing the cases is quick.
 """
 
+from dataclasses import replace
 from functools import cache
+
+import numpy as np
 
 from foundation.records import RunRecord
 from foundation.rocev2 import WIRE_OVERHEAD_BYTES
@@ -26,12 +29,14 @@ def run_incast(
     law: str = "none",
     cable_mm: int = HOST_CABLE_MM,
     seed: int = 0,
+    messages: int = 1,
 ) -> RunRecord:
-    """Return the record of `senders` NICs sending one message each to NIC 0, all under one switch."""
+    """Return the record of `senders` NICs sending to NIC 0, each so many messages at once, all under one switch."""
     from cc.compiling import compile_law
     from cc.loading import load_law
     from netsim.packet import run
     from netsim.workloads.incast import IncastSpec, make_incast
+    from netsim.workloads.table import one_message_each
     from topology.builders.clos import ClosSpec, build_clos
     from topology.hashing import HashSpec
     from topology.routing import build_network
@@ -48,7 +53,11 @@ def run_incast(
         host_cable_mm=cable_mm,
     )
     fabric = build_clos(one_switch)
-    queue_pairs, traffic = make_incast(IncastSpec(senders=senders, message_bytes=message_bytes), fabric, 0)
+    queue_pairs, once = make_incast(IncastSpec(senders=senders, message_bytes=message_bytes), fabric, 0)
+    _, several = one_message_each(
+        np.tile(once.source_N, messages), np.tile(once.destination_N, messages), message_bytes
+    )
+    traffic = replace(several, qp_N=np.tile(once.qp_N, messages))
     return run(build_network(fabric, queue_pairs, HashSpec()), traffic, compile_law(load_law(law)), config, seed=seed)
 
 

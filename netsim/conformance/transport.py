@@ -10,8 +10,9 @@ from typing import Literal, get_args
 
 from foundation.cases import Case, around, exactly
 from foundation.records import RunRecord
+from foundation.retransmission import rnr_wait_ps
 from netsim.config.packet import PacketConfig
-from netsim.config.transport import TransportConfig
+from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.conformance.one_switch import FULL_FRAME_BYTES, GBPS, HOST_DELAY_PS, MTU_BYTES, run_incast
 
 Reliability = Literal["go-back-n", "selective-repeat"]
@@ -28,7 +29,7 @@ _ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS  # two links th
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (*_goodput(), *_single_losses(), *_budgets())
+    return (*_goodput(), *_single_losses(), *_budgets(), *_refusals())
 
 
 def _goodput() -> tuple[Case, ...]:
@@ -115,6 +116,22 @@ def _budgets() -> tuple[Case, ...]:
     )
 
 
+def _refusals() -> tuple[Case, ...]:
+    """The second of two messages for which one receive is posted, and posted again while its sender waits."""
+
+    def refusal(timer_code: int) -> Case:
+        delay_ns = (rnr_wait_ps(timer_code) + _ROUND_TRIP_PS) / 1e3
+        return Case(
+            name=f"netsim.refusal-costs-the-timer-{timer_code}",
+            source=f"InfiniBand 9.7.5.2.8 and table 45: RNR timer {timer_code}, and the way of the refusal and back",
+            unit="ns",
+            **exactly(delay_ns),
+            run=partial(_cost_of_a_refusal_ns, timer_code),
+        )
+
+    return tuple(refusal(timer_code) for timer_code in (1, 12, 31))
+
+
 def _go_back_n_share(loss: float) -> float:
     """Return the share of the rate with two wires each way; a gap is answered once."""
     lost = 1 - (1 - loss) ** 2
@@ -143,6 +160,18 @@ def _cost_of_one_loss_ns(reliability: Reliability, num_packets: int) -> float:
     )
     costs_ns = (float(_finish_ps(record) - _finish_ps(whole)) / 1e3 for record in alone)
     return next(cost_ns for cost_ns in costs_ns if num_packets == 1 or cost_ns < _TIMEOUT_NS / 2)
+
+
+def _cost_of_a_refusal_ns(timer_code: int) -> float:
+    """Return by how much a refusal delays a second message that comes too soon."""
+
+    def finish_ps(receives: int | None) -> int:
+        rnr = RnrConfig(receives=receives, replenish_ns=1_000, timer_code=timer_code)
+        config = PacketConfig(transport=TransportConfig(rnr=rnr))
+        record = run_incast(1, MTU_BYTES, _RATE_BPS, config, messages=2)
+        return int(record.tables["transfers"]["finish_ps"][1])
+
+    return (finish_ps(1) - finish_ps(None)) / 1e3
 
 
 def _finish_ps(record: RunRecord) -> int:

@@ -6,6 +6,7 @@
 #include "forwarding.hpp"
 #include "laws.hpp"
 #include "probing.hpp"
+#include "receiver_not_ready.hpp"
 #include "receiving.hpp"
 #include "retransmission.hpp"
 #include "scheduling.hpp"
@@ -107,7 +108,7 @@ std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.endpoint_delay_ps > 0;
     is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;
-    is_full |= !inputs.reorder_window.empty();
+    is_full |= !inputs.reorder_window.empty() || settings.num_receives > 0;
     is_full |= can_go_wrong(inputs);
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
     if (is_full) return std::make_unique<Engine<true>>(inputs);

@@ -79,8 +79,10 @@ class Engine final : public Simulation {
 
     // retransmission.hpp
     void on_acknowledgement(std::uint32_t packet);
+    void acknowledge_all_below(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
     std::int64_t advance_oldest(Sender& sender, std::uint32_t up_to_sequence);
+    bool is_idle(std::uint32_t qp, const Sender& sender) const;
     void restart_timeout(std::uint32_t qp, Sender& sender);
     void rewind(Sender& sender);
     void send_all_again(std::uint32_t qp, Sender& sender);
@@ -96,6 +98,7 @@ class Engine final : public Simulation {
     void repeat_lost(std::uint32_t qp, Sender& sender, Port& out);
     void acknowledge_selectively(std::uint32_t qp, Sender& sender, const Packet& packet,
                                  std::uint32_t expected_sequence);
+    bool take_arrivals_below(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     bool take_arrival(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     bool detect_losses(std::uint32_t qp, Sender& sender);
     bool is_flying(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) const;
@@ -103,6 +106,12 @@ class Engine final : public Simulation {
     void give_up_all(std::uint32_t qp, Sender& sender);
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
     void answer_selectively(std::uint32_t packet);
+
+    // receiver_not_ready.hpp
+    bool has_receive_queues() const { return is_full && !receive_queues.empty(); }
+    bool is_receiver_ready(const Packet& packet);
+    void refuse(std::uint32_t packet);
+    void on_refusal(std::uint32_t qp, std::uint32_t expected_sequence);
 
     // receiving.hpp
     void deliver(std::uint32_t packet);

@@ -12,7 +12,7 @@ namespace netsim {
 
 inline constexpr std::uint32_t NONE = ~0u;  // no packet, port, queue pair or transfer
 
-enum class PacketType : std::uint8_t { Data, Ack, Nak, Cnp };
+enum class PacketType : std::uint8_t { Data, Ack, Nak, Cnp, ReceiverNotReady };
 
 struct alignas(32) Packet {
     std::uint32_t next;           // behind it in a queue, or in the pool's free list

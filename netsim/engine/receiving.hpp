@@ -18,6 +18,9 @@ inline void Engine<is_full>::deliver(std::uint32_t packet_id) {
     if (type == PacketType::Ack) return on_acknowledgement(packet_id);
     packets.release(packet_id);
     if (type == PacketType::Nak) return on_nak(qp, sequence);
+    if constexpr (is_full) {
+        if (type == PacketType::ReceiverNotReady) return on_refusal(qp, sequence);
+    }
     take_notification(qp);
 }
 
@@ -39,6 +42,10 @@ template <bool is_full>
 inline void Engine<is_full>::answer(std::uint32_t packet_id) {
     data_packets.delivered++;
     if constexpr (is_full) {
+        if (has_receive_queues() &&
+            packets[packet_id].sequence >= receivers[packets[packet_id].queue_pair].expected_sequence &&
+            !is_receiver_ready(packets[packet_id]))
+            return refuse(packet_id);
         if (is_selective()) return answer_selectively(packet_id);
     }
     Packet& packet = packets[packet_id];
@@ -66,6 +73,9 @@ inline void Engine<is_full>::answer(std::uint32_t packet_id) {
 template <bool is_full>
 void Engine<is_full>::deliver_transfer(Receiver& receiver) {
     const std::uint32_t row = receiver.transfer;
+    if constexpr (is_full) {
+        if (has_receive_queues()) receive_queues[transfers[row].queue_pair].end_message(now_ps);
+    }
     if (transfers[row].next != NONE) {
         receiver.transfer = transfers[row].next;
         receiver.message_end = transfers[receiver.transfer].end_sequence;

@@ -54,6 +54,13 @@ inline void Engine<is_full>::acknowledge(std::uint32_t qp, Sender& sender, std::
     restart_timeout(qp, sender);
 }
 
+template <bool is_full>
+void Engine<is_full>::acknowledge_all_below(std::uint32_t qp, Sender& sender, std::uint32_t sequence) {
+    if (!is_selective()) return acknowledge(qp, sender, sequence);
+    take_arrivals_below(qp, sender, sequence);
+    restart_timeout(qp, sender);
+}
+
 // Returns the payload of the packets passed.
 template <bool is_full>
 inline std::int64_t Engine<is_full>::advance_oldest(Sender& sender, std::uint32_t up_to_sequence) {
@@ -73,12 +80,21 @@ inline std::int64_t Engine<is_full>::advance_oldest(Sender& sender, std::uint32_
     return passed_bytes;
 }
 
+// Nothing is on its way.
+template <bool is_full>
+inline bool Engine<is_full>::is_idle(std::uint32_t qp, const Sender& sender) const {
+    if (is_selective()) return selective_senders[qp].num_flying == 0;
+    return sender.next_sequence == sender.oldest_sequence;
+}
+
 // There was progress: the list of waits begins anew.
 template <bool is_full>
 inline void Engine<is_full>::restart_timeout(std::uint32_t qp, Sender& sender) {
     sender.num_timeouts = 0;
-    const bool is_idle = sender.next_sequence == sender.oldest_sequence;
-    sender.timeout_ps = is_idle ? NEVER : next_timeout_ps(sender);
+    if constexpr (is_full) {
+        if (has_receive_queues()) refused_senders[qp].num_refusals = 0;
+    }
+    sender.timeout_ps = is_idle(qp, sender) ? NEVER : next_timeout_ps(sender);
     arm_timer(qp, sender, sender.timeout_ps);
 }
 

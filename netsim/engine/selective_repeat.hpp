@@ -30,7 +30,7 @@ bool Engine<is_full>::may_send_selectively(std::uint32_t qp, const Sender& sende
         if (sender.next_sequence == sender.end_sequence) return false;
         if (sender.next_sequence - sender.oldest_sequence >= settings.window_packets) return false;
     }
-    if (selective.num_flying == 0) return true;
+    if (is_idle(qp, sender)) return true;
     const std::uint32_t payload_bytes =
         is_repetition ? payload_bytes_of(sender, *selective.lost.begin()) : next_payload_bytes(sender);
     return static_cast<double>(sender.in_flight_bytes + payload_bytes) <= flow(qp).cwnd_bytes;
@@ -69,19 +69,22 @@ void Engine<is_full>::acknowledge_selectively(std::uint32_t qp, Sender& sender, 
         selective.newest_sent_ps = packet.sent_ps;
         selective.newest_rtt_ps = now_ps - packet.sent_ps;
     }
-    bool is_progress = false;
-    for (std::uint32_t sequence = sender.oldest_sequence; sequence < expected_sequence; sequence++) {
-        is_progress |= take_arrival(qp, sender, sequence);
+    bool is_progress = take_arrivals_below(qp, sender, expected_sequence);
+    if (packet.sequence >= sender.oldest_sequence) is_progress |= take_arrival(qp, sender, packet.sequence);
+    if (is_progress) restart_timeout(qp, sender);
+}
+
+// Whether any packet below `up_to_sequence` was not known to have arrived.
+template <bool is_full>
+bool Engine<is_full>::take_arrivals_below(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence) {
+    if (up_to_sequence <= sender.oldest_sequence) return false;
+    for (std::uint32_t sequence = sender.oldest_sequence; sequence < up_to_sequence; sequence++) {
+        take_arrival(qp, sender, sequence);
     }
-    if (packet.sequence >= std::max(expected_sequence, sender.oldest_sequence))
-        is_progress |= take_arrival(qp, sender, packet.sequence);
-    if (!is_progress) return;
-    if (expected_sequence > sender.oldest_sequence) {
-        const auto num_arrived = static_cast<std::ptrdiff_t>(expected_sequence - sender.oldest_sequence);
-        selective.fates.erase(selective.fates.begin(), selective.fates.begin() + num_arrived);
-        advance_oldest(sender, expected_sequence);
-    }
-    restart_timeout(qp, sender);
+    std::deque<PacketFate>& fates = selective_senders[qp].fates;
+    fates.erase(fates.begin(), fates.begin() + static_cast<std::ptrdiff_t>(up_to_sequence - sender.oldest_sequence));
+    advance_oldest(sender, up_to_sequence);
+    return true;  // the oldest packet has never been acknowledged
 }
 
 // Whether a packet was not known to have arrived.

@@ -39,6 +39,9 @@ inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sen
         const double wait_ps = std::min(std::ceil(static_cast<double>(sender.rtt_ps) * round_trips), MAX_GAP_PS);
         gap_ps = std::max(gap_ps, static_cast<Picoseconds>(wait_ps));
     }
+    if constexpr (is_full) {
+        if (has_receive_queues()) return std::max(sender.last_send_ps + gap_ps, refused_senders[qp].until_ps);
+    }
     return sender.last_send_ps + gap_ps;
 }
 

@@ -24,7 +24,12 @@ struct Settings {
     Picoseconds cnp_delay_ps = 0;  // from a notification's arrival to the law's reaction
     Picoseconds endpoint_delay_ps = 0;
     std::uint32_t window_packets =
-        1;  // selective repeat: most packets between the oldest not acknowledged and the next
+        1;                           // selective repeat: most packets between the oldest not acknowledged and the next
+    std::uint32_t num_receives = 0;  // posted by each queue pair at first; 0: any number
+    Picoseconds replenish_ps = 0;
+    Picoseconds rnr_wait_ps = 0;
+    std::uint32_t rnr_retries = 0;
+    bool rnr_retries_are_limited = false;
     std::int64_t nvlink_rate_bps = 1;
     Picoseconds time_limit_ps = NEVER;
     Picoseconds probe_interval_ps = NEVER;

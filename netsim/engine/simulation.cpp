@@ -62,6 +62,10 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     senders.resize(num_queue_pairs);
     if (settings.cnp_delay_ps > 0) pending_notifications.resize(num_queue_pairs);
     receivers.resize(num_queue_pairs);
+    if (settings.num_receives > 0) {
+        refused_senders.resize(num_queue_pairs);
+        receive_queues.assign(num_queue_pairs, ReceiveQueue(settings.num_receives, settings.replenish_ps));
+    }
     selective_senders.resize(inputs.reorder_window.size());
     selective_receivers.resize(inputs.reorder_window.size());
     for (std::size_t qp = 0; qp < selective_senders.size(); qp++) {

@@ -14,6 +14,7 @@
 #include "path_choice.hpp"
 #include "port.hpp"
 #include "queue_pair.hpp"
+#include "receive_queue.hpp"
 #include "selective_sender.hpp"
 #include "settings.hpp"
 #include "transfer.hpp"
@@ -127,6 +128,8 @@ class Simulation {
     std::vector<Receiver> receivers;
     std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
     std::vector<SelectiveReceiver> selective_receivers;
+    std::vector<ReceiveQueue> receive_queues;  // by queue pair, as the next; empty if receivers are always ready
+    std::vector<RefusedSender> refused_senders;
     std::vector<AnswerNote> answer_notes;  // by packet, where answers carry any
     std::vector<Transfer> transfers;
     std::vector<Picoseconds> retransmission_waits;               // by the number of timeouts since the last progress
@@ -155,6 +158,7 @@ class Simulation {
     std::vector<FailedPair> failed_pairs;
 
     PacketCounts data_packets, control_packets;
+    std::uint64_t num_refused = 0;       // data packets for which the receiver was not ready, each time
     std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
     std::uint64_t acknowledged_bytes = 0;
     std::uint32_t num_unfinished = 0;  // transfers

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cc.interface import NEVER
-from foundation.retransmission import NEVER_PS
+from foundation.retransmission import NEVER_PS, RNR_RETRIES_FOR_EVER, rnr_wait_ps
 from foundation.seeds import stream_key
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
-from netsim.config.transport import TransportConfig
+from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.headroom import PAUSE_FRAME_BYTES
 from netsim.lowering.path_choice import path_choice_settings
 from netsim.lowering.probes import MAX_SAMPLES
@@ -34,6 +34,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * 1000,
         "endpoint_delay_ps": config.endpoint_delay_ns * 1000,
         "window_packets": config.transport.window_packets,
+        **_rnr_settings(config.transport.rnr),
         "nvlink_rate_bps": config.nvlink_rate_bps,
         "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * 1000,
         "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * 1000,
@@ -41,6 +42,16 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
         **path_choice_settings(config.path_choice, seed),
+    }
+
+
+def _rnr_settings(rnr: RnrConfig) -> dict[str, Any]:
+    return {
+        "num_receives": rnr.receives or 0,
+        "replenish_ps": rnr.replenish_ns * 1000,
+        "rnr_wait_ps": rnr_wait_ps(rnr.timer_code),
+        "rnr_retries": rnr.retries,
+        "rnr_retries_are_limited": rnr.retries < RNR_RETRIES_FOR_EVER,
     }
 
 

@@ -9,6 +9,7 @@ from cc.interface import NEVER, NUM_TIMERS, Status
 from cc.interpreting import InterpretedLaw
 from netsim.lowering.inputs import EngineInputs
 from netsim.reference.forwarding import Forwarding
+from netsim.reference.receive_queue import ReceiveQueue
 from netsim.reference.state import Kind, Pair
 
 
@@ -23,6 +24,9 @@ class Laws(Forwarding):
             Pair(self._path(pair, 0)[0], inputs.flow[pair : pair + 1].copy(), int(inputs.flow["base_rtt_ps"][pair]))
             for pair in range(len(inputs.flow))
         ]
+        if self.settings["num_receives"]:
+            for pair in self.pairs:
+                pair.receives = ReceiveQueue(self.settings["num_receives"], self.settings["replenish_ps"])
         for pair, window_ps in zip(self.pairs, inputs.reorder_window, strict=False):
             pair.reorder_window_ps = int(window_ps)
 

@@ -1,7 +1,7 @@
 """Receiving in the reference engine: what a host answers to a packet."""
 
 from netsim.reference.scheduling import Scheduling
-from netsim.reference.state import Kind, Packet
+from netsim.reference.state import Kind, Packet, Pair, Transfer
 
 
 class Receiving(Scheduling):
@@ -17,6 +17,8 @@ class Receiving(Scheduling):
             self._on_acknowledgement(packet, pair)
         elif packet.kind == "nak":
             self._on_nak(packet.pair, pair, packet.sequence)
+        elif packet.kind == "rnr":
+            self._on_refusal(packet.pair, pair, packet.sequence)
         else:
             self._take_notification(packet.pair, pair)
 
@@ -38,10 +40,13 @@ class Receiving(Scheduling):
         self._answer(self.packets.pop(number))
 
     def _answer(self, packet: Packet) -> None:
+        pair = self.pairs[packet.pair]
+        if packet.sequence >= pair.expected and not self._is_receiver_ready(pair, packet.sequence):
+            self._refuse(packet, pair)
+            return
         if self._is_selective:
             self._answer_selectively(packet)
             return
-        pair = self.pairs[packet.pair]
         if packet.sequence == pair.expected:
             pair.expected += 1
             pair.unanswered += 1
@@ -49,7 +54,7 @@ class Receiving(Scheduling):
             message = pair.message_of(packet.sequence)
             is_message_end = pair.expected == message.end
             if is_message_end:
-                self._finish(message)
+                self._end_message(pair, message)
             if is_message_end or pair.unanswered >= self.settings["ack_every_packets"]:
                 self._reply(packet.pair, "ack", packet.sequence, packet.sent_ps)
             else:
@@ -74,13 +79,32 @@ class Receiving(Scheduling):
             pair.expected += 1
             message = pair.message_of(pair.expected - 1)
             if pair.expected == message.end:
-                self._finish(message)
+                self._end_message(pair, message)
                 is_message_end = True
         pair.unanswered += 1
         if is_orderly and not is_message_end and pair.unanswered < self.settings["ack_every_packets"]:
             self.num_live -= 1
         else:
             self._reply(packet.pair, "ack", sequence, packet.sent_ps)
+
+    def _is_receiver_ready(self, pair: Pair, sequence: int) -> bool:
+        if pair.receives is None:
+            return True
+        expected, coming = pair.message_of(pair.expected), pair.message_of(sequence)
+        num_between = pair.messages.index(coming) - pair.messages.index(expected)
+        return pair.receives.has_receive(num_between, self.now_ps)
+
+    def _refuse(self, packet: Packet, pair: Pair) -> None:
+        if packet.sequence != pair.expected:
+            self.num_live -= 1
+            return
+        pair.has_sent_nak = True
+        self._reply(packet.pair, "rnr", packet.sequence, packet.sent_ps)
+
+    def _end_message(self, pair: Pair, message: Transfer) -> None:
+        if pair.receives is not None:
+            pair.receives.end_message(self.now_ps)
+        self._finish(message)
 
     def _reply(self, number: int, kind: str, sequence: int, sent_ps: int) -> None:
         pair = self.pairs[number]

@@ -42,6 +42,23 @@ class Retransmission(SelectiveRepeat):
         self._call_law(number, "on_nack", self.now_ps)
         self._resume(number)
 
+    def _on_refusal(self, number: int, pair: Pair, expected: int) -> None:
+        if pair.has_failed or pair.remaining == 0 or expected < pair.oldest:
+            return
+        if expected > pair.oldest:
+            if self._is_selective:
+                self._take_arrivals(number, pair, set(range(pair.oldest, expected)))
+            else:
+                self._acknowledge(number, pair, expected)
+        if self.settings["rnr_retries_are_limited"] and pair.refusals == self.settings["rnr_retries"]:
+            pair.has_failed = True
+            return
+        pair.refusals += 1
+        pair.refused_until_ps = self.now_ps + self.settings["rnr_wait_ps"]
+        self._rewind(pair)
+        pair.timeout_ps = NEVER
+        self._resume(number)
+
     def _on_retransmission_timeout(self, number: int, pair: Pair) -> None:
         pair.timeout_ps = NEVER
         pair.timeouts += 1

@@ -12,7 +12,10 @@ class SelectiveRepeat(Sending):
         """Take an acknowledgement of one packet and of all below `packet.expected`; return payload newly arrived."""
         if packet.sent_ps > pair.newest_sent_ps:
             pair.newest_sent_ps, pair.newest_rtt_ps = packet.sent_ps, self.now_ps - packet.sent_ps
-        acked = (pair.flying.keys() | pair.lost) & {*range(pair.oldest, packet.expected), packet.sequence}
+        return self._take_arrivals(packet.pair, pair, {*range(pair.oldest, packet.expected), packet.sequence})
+
+    def _take_arrivals(self, number: int, pair: Pair, arrived: set[int]) -> int:
+        acked = (pair.flying.keys() | pair.lost) & arrived
         if not acked:
             return 0
         mtu_bytes = self.settings["mtu_bytes"]
@@ -21,8 +24,8 @@ class SelectiveRepeat(Sending):
                 pair.in_flight_bytes -= pair.payload_bytes(sequence, mtu_bytes)
             pair.lost.discard(sequence)
         acked_bytes = sum(pair.payload_bytes(sequence, mtu_bytes) for sequence in acked)
-        self._advance_oldest(pair, max(pair.oldest, packet.expected))
-        self._restart_timeout(packet.pair, pair)
+        self._advance_oldest(pair, min([pair.next, *pair.flying, *pair.lost]))
+        self._restart_timeout(number, pair)
         return acked_bytes
 
     def _advance_oldest(self, pair: Pair, up_to: int) -> None:
@@ -33,9 +36,8 @@ class SelectiveRepeat(Sending):
         pair.oldest = up_to
 
     def _restart_timeout(self, number: int, pair: Pair) -> None:
-        pair.timeouts = 0
-        is_idle = pair.next == pair.oldest
-        pair.timeout_ps = NEVER if is_idle else self._next_timeout_ps(pair)
+        pair.timeouts = pair.refusals = 0
+        pair.timeout_ps = NEVER if self._is_idle(pair) else self._next_timeout_ps(pair)
         self._arm_timer(number, pair.timeout_ps)
 
     def _detect_losses(self, number: int, pair: Pair) -> bool:

@@ -24,11 +24,15 @@ class Sending(Laws):
         end = min(pair.end, pair.oldest + self.settings["window_packets"]) if self._is_selective else pair.end
         return pair.next if pair.next < end else None
 
+    def _is_idle(self, pair: Pair) -> bool:
+        """Return whether nothing is on its way."""
+        return not pair.flying if self._is_selective else pair.next == pair.oldest
+
     def _may_send(self, pair: Pair) -> bool:
         sequence = self._next_sequence(pair)
         if sequence is None:
             return False
-        if not pair.flying if self._is_selective else pair.next == pair.oldest:
+        if self._is_idle(pair):
             return True
         payload_bytes = pair.payload_bytes(sequence, self.settings["mtu_bytes"])
         return bool(pair.in_flight_bytes + payload_bytes <= pair.flow["cwnd_bytes"][0])
@@ -39,7 +43,7 @@ class Sending(Laws):
         if cwnd_bytes < self.settings["mtu_bytes"]:
             round_trips = self.settings["mtu_bytes"] / cwnd_bytes
             gap_ps = max(gap_ps, int(min(math.ceil(pair.rtt_ps * round_trips), LONGEST_GAP_PS)))
-        return pair.last_send_ps + gap_ps
+        return max(pair.last_send_ps + gap_ps, pair.refused_until_ps)
 
     def _resume(self, number: int) -> None:
         pair = self.pairs[number]

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from cc.interface import NEVER
+from netsim.reference.receive_queue import ReceiveQueue
 
 NOT_YET = -1
 TIME_COLUMNS = ("ready_ps", "start_ps", "finish_ps", "acknowledged_ps")
@@ -49,7 +50,7 @@ class ClockEvent(IntEnum):
 class Packet:
     """A packet queued or in flight."""
 
-    kind: str  # data, ack, nak, cnp
+    kind: str  # data, ack, nak, cnp, rnr
     pair: int
     sequence: int  # of its own, of what a cumulative answer is about, or of what a selective one answers
     wire_bytes: int
@@ -125,8 +126,12 @@ class Pair:
     newest_sent_ps: int = -1  # when the packet was sent that was sent last of all that have arrived
     newest_rtt_ps: int = 0  # and its round trip
     reorder_deadline_ps: int = NEVER
+    # the sender of a receiver that may not be ready
+    refused_until_ps: int = 0
+    refusals: int = 0
     # the receiver
     expected: int = 0
+    receives: ReceiveQueue | None = None  # of receivers that may not be ready
     early: set[int] = field(default_factory=set)  # arrived before one sent earlier
     unanswered: int = 0
     has_sent_nak: bool = False

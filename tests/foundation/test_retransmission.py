@@ -9,6 +9,7 @@ from foundation.retransmission import (
     NEVER_PS,
     nominal_timeout_ps,
     retransmission_waits_ps,
+    rnr_wait_ps,
 )
 
 MS = 10**9
@@ -46,3 +47,9 @@ def test_early_retransmissions_end_where_their_steps_outgrow_the_timeout() -> No
     waits_ps = retransmission_waits_ps(14, 7, floor_exponent=16, interval_multiplier=2, early_ms=CONNECTX_6_EARLY_MS)
     assert [wait / MS for wait in waits_ps[:5]] == [12, 59, 67, 101, 201]
     assert waits_ps[5:] == (2 * nominal_timeout_ps(16),) * 6
+
+
+@pytest.mark.parametrize(("timer_code", "wait_us"), [(0, 655_360), (1, 10), (12, 640), (31, 491_520)])
+def test_timer_codes_are_the_standards(timer_code: int, wait_us: int) -> None:
+    """InfiniBand volume 1, table 45; NCCL sets 12."""
+    assert rnr_wait_ps(timer_code) == wait_us * 10**6

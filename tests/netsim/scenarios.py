@@ -15,7 +15,7 @@ from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.config.transport import CnpConfig, TransportConfig
+from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 from netsim.faults.timeline import Spell, changes, down_ports, spells
 from netsim.lowering.inputs import EngineInputs, lower
 from tests.netsim import windowed_law
@@ -170,6 +170,12 @@ def random_transport(dice: np.random.Generator) -> TransportConfig:
         window_packets=int(dice.choice([1, 7, 1024])),
         reorder_window_ns=dice.choice(np.array([None, 0, 300, 5_000], object)),
         retries=3,
+        rnr=RnrConfig(
+            receives=dice.choice(np.array([None, None, 1, 3], object)),
+            replenish_ns=int(dice.choice([0, 3_000, 50_000])),
+            timer_code=int(dice.choice([1, 4])),
+            retries=int(dice.choice([0, 2, 7])),
+        ),
     )
 
 

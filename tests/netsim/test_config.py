@@ -8,7 +8,7 @@ from foundation.errors import InputError
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.config.transport import CnpConfig, TransportConfig
+from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,10 @@ from netsim.config.transport import CnpConfig, TransportConfig
             lambda: TransportConfig(reorder_window_ns=-1),
             "transport.reorder_window: -1 ns\n  allowed: 0 to 100000000000000 ns",
         ),
+        (lambda: RnrConfig(receives=0), "transport.rnr.receives: 0\n  allowed: 1 to 1048576"),
+        (lambda: RnrConfig(replenish_ns=-1), "transport.rnr.replenish: -1 ns\n  allowed: 0 to 100000000000000 ns"),
+        (lambda: RnrConfig(timer_code=32), "transport.rnr.timer_code: 32\n  allowed: 0 to 31"),
+        (lambda: RnrConfig(retries=8), "transport.rnr.retries: 8\n  allowed: 0 to 7"),
         (lambda: PacketConfig(nvlink_rate_bps=0), "nvlink_rate: 0 bps\n  allowed: above 0"),
         (lambda: PacketConfig(loss_fraction=1.5), "loss: 1.5\n  allowed: 0 to 1"),
         (lambda: PacketConfig(loss_fraction=float("nan")), "loss: nan\n  allowed: 0 to 1"),

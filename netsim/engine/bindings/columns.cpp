@@ -158,6 +158,7 @@ std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation)
         {"data_delivered", data.delivered},
         {"data_dropped", data.dropped},
         {"data_out_of_order", simulation.num_out_of_order},
+        {"data_refused", simulation.num_refused},
     };
 }
 
