@@ -23,7 +23,7 @@ _FRAME_PS = FULL_FRAME_BYTES * 8 * 10**12 // _RATE_BPS
 _NUM_PACKETS = 40_000
 _TIMEOUT_NS = 100_000
 _FULL_SHARE = MTU_BYTES / FULL_FRAME_BYTES
-_ACK_PS = 84 * 8 * 10**12 // _RATE_BPS
+_ACK_PS = PacketConfig().ack_bytes * 8 * 10**12 // _RATE_BPS
 _ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS  # two links there, two back
 
 

@@ -1,6 +1,7 @@
 """Messages for which no receive is posted are refused and come again. 100 Gb/s is 80 ps a byte; a cable takes 10 ns."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 
@@ -9,6 +10,7 @@ from netsim.config.packet import PacketConfig
 from netsim.config.transport import RnrConfig, TransportConfig
 
 Simulate = Callable[..., RunRecord]
+Reliability = Literal["go-back-n", "selective-repeat"]
 
 ONE_WAY_PS = 2 * (80_000 + 10_000)  # 1000 B
 REFUSAL_PS = 2 * (8_000 + 10_000)  # 100 B
@@ -16,7 +18,7 @@ FRAME_PS = 80_000
 WAIT_PS = 10_000_000  # timer code 1
 
 
-def config(reliability: str = "go-back-n", **rnr: int) -> PacketConfig:
+def config(reliability: Reliability = "go-back-n", **rnr: int) -> PacketConfig:
     """Return 1000 B packets without overhead and a receive at a time."""
     return PacketConfig(
         mtu_bytes=1000,
@@ -27,7 +29,7 @@ def config(reliability: str = "go-back-n", **rnr: int) -> PacketConfig:
 
 
 @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-def test_a_message_without_a_receive_comes_again_after_the_timer(simulate: Simulate, reliability: str) -> None:
+def test_a_message_without_a_receive_comes_again_after_the_timer(simulate: Simulate, reliability: Reliability) -> None:
     """The second arrives 80 ns after the first, its refusal 36 ns later; it goes again 10 us after that."""
     record = simulate([(0, 1)], [{"bytes": 1000}, {"bytes": 1000}], config(reliability, replenish_ns=1_000))
     second_ps = ONE_WAY_PS + FRAME_PS + REFUSAL_PS + WAIT_PS + ONE_WAY_PS
