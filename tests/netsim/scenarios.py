@@ -171,7 +171,7 @@ def random_transport(dice: np.random.Generator) -> TransportConfig:
         reorder_window_ns=dice.choice(np.array([None, 0, 300, 5_000], object)),
         retries=3,
         rnr=RnrConfig(
-            receives=dice.choice(np.array([None, None, 1, 3], object)),
+            receives=dice.choice(np.array([None, None, None, 1, 3], object)),
             replenish_ns=int(dice.choice([0, 3_000, 50_000])),
             timer_code=int(dice.choice([1, 4])),
             retries=int(dice.choice([0, 2, 7])),

@@ -63,10 +63,11 @@ def test_random_runs_reach_every_feature() -> None:
         law = COMPILED[scenario.law]
         simulation = make_simulation(inputs_of(scenario), law)
         seen.add(simulation.advance(10**8).name)
+        seen |= {name for name, count in simulation.packet_counts().items() if count}
         columns = simulation.port_columns() | simulation.transfer_columns() | simulation.fault_drop_columns()
         seen |= {name for name, column in columns.items() if column.any()}
     assert seen >= {"FINISHED", "STALLED", "TIME_LIMIT", "dropped_packets", "pauses", "ecn_marked_packets", "cnps"}
-    assert seen >= {"packets_retransmitted", "link_down", "no_route", "bit_error"}
+    assert seen >= {"packets_retransmitted", "data_out_of_order", "data_refused", "link_down", "no_route", "bit_error"}
 
 
 @pytest.mark.parametrize("seed", range(60))
