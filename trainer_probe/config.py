@@ -9,7 +9,7 @@ Policy = Literal["none", "overlap"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSpec:
+class PerceptronSpec:
     """A stack of equal square layers."""
 
     width: int = field(default=256, metadata={"help": "inputs and outputs of a layer"})
@@ -29,7 +29,7 @@ class ModelSpec:
 class TrainingSpec:
     """Data-parallel training of a model on seeded data."""
 
-    model: ModelSpec = field(default_factory=ModelSpec)
+    model: PerceptronSpec = field(default_factory=PerceptronSpec)
     batch_size: int = field(default=32, metadata={"help": "rows of the whole batch, over all ranks"})
     learning_rate: float = field(default=0.1, metadata={"help": "step of gradient descent"})
     bucket_bytes: int = field(default=2**20, metadata={"help": "most gradients reduced in one request"})
@@ -40,7 +40,7 @@ class TrainingSpec:
         _check_positive(self, "batch_size", "bucket_bytes")
 
 
-def _check_positive(spec: ModelSpec | TrainingSpec, *names: str) -> None:
+def _check_positive(spec: PerceptronSpec | TrainingSpec, *names: str) -> None:
     mistakes = [
         Mistake(where=name, found=str(getattr(spec, name)), allowed="1 or more")
         for name in names

@@ -13,7 +13,7 @@ from foundation.seeds import stream
 from trainer_probe.buckets import GradientBuckets
 from trainer_probe.comm import Comm
 from trainer_probe.config import TrainingSpec
-from trainer_probe.model import make_model
+from trainer_probe.perceptron import make_perceptron
 
 
 class DataParallelTrainer:
@@ -26,7 +26,7 @@ class DataParallelTrainer:
             )
         self._spec = spec
         self._comm = comm
-        self.model = make_model(spec.model)
+        self.model = make_perceptron(spec.model)
         self._buckets = GradientBuckets(list(self.model.parameters()), comm, spec.bucket_bytes, spec.policy)
 
     def run_step(self, step: int) -> float:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from foundation.errors import InputError, Mistake
 from foundation.layout import ParallelLayout
 from foundation.traces import CommTrace
-from trainer_probe.config import ModelSpec, TrainingSpec
+from trainer_probe.config import PerceptronSpec, TrainingSpec
 from trainer_probe.launcher import launch
 from trainer_probe.ledger import PS_PER_NS, merge
 
@@ -38,7 +38,7 @@ BYTES_PER_ELEMENT = 8  # double precision
 class LocalSpec:
     """What is run on this machine. Sizes of exchanges and of messages predicted from them must differ."""
 
-    training: TrainingSpec = field(default_factory=lambda: TrainingSpec(model=ModelSpec(width=512, depth=4)))
+    training: TrainingSpec = field(default_factory=lambda: TrainingSpec(model=PerceptronSpec(width=512, depth=4)))
     bucket_bytes: tuple[int, ...] = (1, 5 * 2**20, 2**30)  # each parameter alone, two layers, the whole model
     num_steps: int = 20  # with each size of buckets, after one that is not counted
     exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 6 * 2**20)

@@ -15,10 +15,10 @@ from fabrictune.validate.measuring import LocalSpec, Measurement, measure
 from fabrictune.validate.summary import summarize
 from foundation.errors import InputError
 from foundation.records import RunRecord
-from trainer_probe.config import ModelSpec, TrainingSpec
+from trainer_probe.config import PerceptronSpec, TrainingSpec
 
 SPEC = LocalSpec(
-    training=TrainingSpec(model=ModelSpec(width=64, depth=2), batch_size=8),
+    training=TrainingSpec(model=PerceptronSpec(width=64, depth=2), batch_size=8),
     bucket_bytes=(1, 2**30),
     num_steps=3,
     exchange_bytes=(8_000, 1_000_000),

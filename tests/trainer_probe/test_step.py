@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foundation.traces import Operation
-from trainer_probe.config import ModelSpec, Policy, TrainingSpec
+from trainer_probe.config import PerceptronSpec, Policy, TrainingSpec
 from trainer_probe.training import Training, train
 
 pytest.importorskip("torch")
@@ -16,7 +16,7 @@ NUM_STEPS = 2
 
 def train_small(dp: int, policy: Policy) -> Training:
     """Train three layers of 24 in buckets of at most 8,000 B."""
-    spec = TrainingSpec(model=ModelSpec(width=24, depth=3), batch_size=12, bucket_bytes=8_000, policy=policy)
+    spec = TrainingSpec(model=PerceptronSpec(width=24, depth=3), batch_size=12, bucket_bytes=8_000, policy=policy)
     return train(spec, dp, NUM_STEPS)
 
 

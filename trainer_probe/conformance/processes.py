@@ -1,9 +1,9 @@
-"""What the trainer claims, and how it is obtained: real processes on this machine, against one and arithmetic."""
+"""Real processes on this machine, against one process and arithmetic."""
 
 import numpy as np
 
 from foundation.cases import Case, exactly
-from trainer_probe.config import ModelSpec, Policy, TrainingSpec
+from trainer_probe.config import PerceptronSpec, Policy, TrainingSpec
 from trainer_probe.training import train
 
 _NUM_STEPS = 2
@@ -11,12 +11,12 @@ _TOLERANCE = 1e-12  # double precision: only the order of additions differs
 
 
 def cases() -> tuple[Case, ...]:
-    """Return every case of this package; running one raises UnavailableError where torch is missing."""
+    """Return the cases; running one raises UnavailableError where torch is missing."""
     return (_equality("none"), _equality("overlap"), _ledger_bytes())
 
 
 def _spec(policy: Policy) -> TrainingSpec:
-    return TrainingSpec(model=ModelSpec(width=32, depth=3), batch_size=16, bucket_bytes=10_000, policy=policy)
+    return TrainingSpec(model=PerceptronSpec(width=32, depth=3), batch_size=16, bucket_bytes=10_000, policy=policy)
 
 
 def _equality(policy: Policy) -> Case:

@@ -6,10 +6,10 @@ Weights come from a named random stream, so that every layout starts from the sa
 import torch
 
 from foundation.seeds import stream
-from trainer_probe.config import ModelSpec
+from trainer_probe.config import PerceptronSpec
 
 
-def make_model(spec: ModelSpec, dtype: torch.dtype = torch.float64) -> torch.nn.Sequential:
+def make_perceptron(spec: PerceptronSpec, dtype: torch.dtype = torch.float64) -> torch.nn.Sequential:
     """Return the model: a linear layer and tanh, `depth` times."""
     layers: list[torch.nn.Module] = []
     for layer in range(spec.depth):

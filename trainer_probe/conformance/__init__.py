@@ -1,0 +1,11 @@
+"""What the trainer claims, and how it is obtained. One subject a file."""
+
+from foundation.cases import Case
+from trainer_probe.conformance import counts, processes
+
+SUBJECTS = (counts, processes)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the room's cases."""
+    return tuple(case for subject in SUBJECTS for case in subject.cases())

@@ -1,0 +1,58 @@
+"""What a layer needs besides its own arithmetic: the products that tensor parallelism divides.
+
+Layers are written against `Operators`, so that one text serves a single process and a group. Between layers a rank
+holds a part of the sequence (sequence parallelism); a column product sees the whole sequence and gives a rank's share
+of the features, a row product takes that back. In a single process part and whole are the same: `SingleProcess` is
+plain torch and autograd, and what every group is held against.
+
+Shapes: S sequence, P a rank's part of it, B batch, D width, O a rank's share of a product's features, V a rank's share
+of the vocabulary.
+
+Source: Korthikanti et al., "Reducing activation recomputation in large transformer models", section 4.2.2.
+"""
+
+from typing import Protocol
+
+import torch
+from torch.nn import functional
+
+
+class Operators(Protocol):
+    """The divided products. `tag` names the request that an operation may make."""
+
+    def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the rows of the tokens, P B D."""
+
+    def column_linear(
+        self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
+        """Return the whole sequence's product with this rank's columns, S B O."""
+
+    def row_linear(self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return this part of the sequence's product with the rows of all ranks, P B D."""
+
+    def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the sum over all tokens of minus the logarithm of the target's probability."""
+
+
+class SingleProcess:
+    """The operators where one process has everything."""
+
+    def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the rows of the tokens, S B D."""
+        return functional.embedding(tokens_BS.t(), weight_VD)
+
+    def column_linear(
+        self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
+        """Return the product, S B O."""
+        product = x_PBD @ weight_DO
+        return product if bias_O is None else product + bias_O
+
+    def row_linear(self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the product, S B D."""
+        return x_SBO @ weight_OD + bias_D
+
+    def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the sum over all tokens."""
+        return functional.cross_entropy(logits_SBV.flatten(0, 1), targets_BS.t().flatten(), reduction="sum")

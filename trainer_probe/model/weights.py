@@ -1,0 +1,96 @@
+"""The weights of a GPT: names, shapes, how tensor parallelism splits them, and their first values.
+
+A weight's values come from a random stream of its own name, so that every layout starts from the same numbers. Weights
+that belong to heads have a dimension for them, and feed-forward features are dealt to heads too, so that a rank's share
+is always whole heads.
+
+Shapes: D width, H heads, E features of a head, V vocabulary, S sequence.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from foundation.seeds import stream
+from trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+
+Start = Literal["normal", "ones", "zeros"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightSpec:
+    """One weight: its whole shape, and what a rank of a tensor-parallel group holds of it."""
+
+    name: str
+    shape: tuple[int, ...]
+    split: int | None  # dimension of which each rank holds an equal part; None where all hold the whole
+    start: Start
+    scale: float = 0.0  # standard deviation where the start is normal
+
+    def local_shape(self, tp: int) -> tuple[int, ...]:
+        """Return the shape of one rank's part."""
+        return tuple(size // tp if dimension == self.split else size for dimension, size in enumerate(self.shape))
+
+    def local_part(self, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
+        """Return the part of rank `place` of `tp`."""
+        return whole if self.split is None else whole.chunk(tp, self.split)[place]
+
+
+def embedding_weights(spec: ModelSpec) -> Iterator[WeightSpec]:
+    """Return what the first chunk of a model has besides layers."""
+    yield _normal("embedding.weight", (spec.vocabulary, spec.width), split=0, scale=0.02)
+    if spec.positions == "learned":
+        yield _normal("positions.weight", (spec.sequence, spec.width), split=0, scale=0.02)
+
+
+def head_weights(spec: ModelSpec) -> Iterator[WeightSpec]:
+    """Return what the last chunk of a model has besides layers."""
+    yield from _norm("last_norm", spec.width)
+    yield _normal("head.weight", (spec.width, spec.vocabulary), split=1, scale=0.02)
+
+
+def layer_weights(spec: ModelSpec, layer: int) -> Iterator[WeightSpec]:
+    """Return the weights of one layer.
+
+    Each pair of a column and a row matrix reads `parts` of E features a head. The serial block has two pairs (queries,
+    keys, values to attention's output; the feed-forward part); the parallel block has both in one.
+    """
+    name = f"layers.{layer}"
+    if spec.block == "parallel":
+        yield from _norm(f"{name}.norm", spec.width)
+        yield from _pair(spec, name, inputs=3 + FEED_FORWARD, outputs=1 + FEED_FORWARD)
+    else:
+        yield from _norm(f"{name}.attention.norm", spec.width)
+        yield from _pair(spec, f"{name}.attention", inputs=3, outputs=1)
+        yield from _norm(f"{name}.feed_forward.norm", spec.width)
+        yield from _pair(spec, f"{name}.feed_forward", inputs=FEED_FORWARD, outputs=FEED_FORWARD)
+
+
+def make_weight(weight: WeightSpec, seed: int, *, tp: int = 1, place: int = 0) -> torch.Tensor:
+    """Return a rank's part of a weight's first values, in double precision."""
+    if weight.start == "normal":
+        whole = torch.from_numpy(stream(seed, "weights", weight.name).standard_normal(weight.shape) * weight.scale)
+        return weight.local_part(whole, tp, place).contiguous()
+    fill = 1.0 if weight.start == "ones" else 0.0
+    return torch.full(weight.local_shape(tp), fill, dtype=torch.float64)
+
+
+def _pair(spec: ModelSpec, name: str, *, inputs: int, outputs: int) -> Iterator[WeightSpec]:
+    """Return a column matrix with its bias, and a row matrix, whose bias all ranks hold."""
+    heads, features, width = spec.num_heads, spec.head_width, spec.width
+    yield _normal(f"{name}.input.weight", (width, heads, inputs, features), split=1, scale=width**-0.5)
+    yield WeightSpec(name=f"{name}.input.bias", shape=(heads, inputs, features), split=0, start="zeros")
+    scale = (2 * spec.depth * outputs * width) ** -0.5  # the sum over the layers keeps its size: GPT-2, section 2.3
+    yield _normal(f"{name}.output.weight", (heads, outputs, features, width), split=0, scale=scale)
+    yield WeightSpec(name=f"{name}.output.bias", shape=(width,), split=None, start="zeros")
+
+
+def _norm(name: str, width: int) -> Iterator[WeightSpec]:
+    yield WeightSpec(name=f"{name}.gain", shape=(width,), split=None, start="ones")
+    yield WeightSpec(name=f"{name}.shift", shape=(width,), split=None, start="zeros")
+
+
+def _normal(name: str, shape: tuple[int, ...], *, split: int, scale: float) -> WeightSpec:
+    return WeightSpec(name=name, shape=shape, split=split, start="normal", scale=scale)
