@@ -92,6 +92,11 @@ def _direct(shape: GroupShape) -> Cost:
     return Cost(rounds=min(1, n - 1), buffers=(n - 1) / n)
 
 
+def _send_to_next(shape: GroupShape) -> Cost:
+    """Every member sends its whole buffer to the next."""
+    return Cost(rounds=min(1, shape.num_members - 1), buffers=float(min(1, shape.num_members - 1)))
+
+
 COSTS: Mapping[tuple[str, Operation], Callable[[GroupShape], Cost]] = {
     ("ring", Operation.ALL_REDUCE): _ring(2),
     ("ring", Operation.REDUCE_SCATTER): _ring(1),
@@ -106,4 +111,5 @@ COSTS: Mapping[tuple[str, Operation], Callable[[GroupShape], Cost]] = {
     ("hierarchical", Operation.REDUCE_SCATTER): _hierarchical(1),
     ("hierarchical", Operation.ALL_GATHER): _hierarchical(1),
     ("direct", Operation.ALL_TO_ALL): _direct,
+    ("direct", Operation.SEND): _send_to_next,
 }

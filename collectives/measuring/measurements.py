@@ -1,7 +1,8 @@
 """Measured collectives, whoever measured them: one row for each operation, size and place.
 
 Table `measurements` of a run record: operation, is_in_place, size_bytes, num_ranks, mean_ns, algorithm_bandwidth_bps,
-bus_bandwidth_bps, num_wrong (-1 where results were not checked). Our own bench adds columns of its own.
+bus_bandwidth_bps, num_wrong (-1 where results were not checked). Our own bench adds columns of its own, of which
+skew_ns is read here.
 """
 
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ NS_PER_S = 10**9
 TABLE = "measurements"
 COLUMNS = ("operation", "is_in_place", "size_bytes", "num_ranks", "mean_ns", "num_wrong")
 MAX_RANKS = 10_000_000
+_FIELDS = ("name", *COLUMNS[1:], "skew_ns")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +33,7 @@ class Measurement:
     num_ranks: int
     mean_ns: float
     num_wrong: int = UNCHECKED
+    skew_ns: float = 0.0  # mean wait of the first rank for the last; known of our own bench alone
 
     @property
     def algorithm_bandwidth_bps(self) -> float:
@@ -65,11 +68,11 @@ def from_record(record: RunRecord, *, where: str) -> tuple[Measurement, ...]:
     if missing:
         found = f"a record of {record.kind!r} without {', '.join(missing)} in a table {TABLE}"
         raise RecordError(Mistake(where=where, found=found, next_step="give a record of coll bench or coll import"))
-    rows = zip(*(table[name].tolist() for name in COLUMNS), strict=True)
-    return tuple(_checked(Measurement(**dict(zip(_FIELDS, row, strict=True))), where) for row in rows)
-
-
-_FIELDS = ("name", "is_in_place", "size_bytes", "num_ranks", "mean_ns", "num_wrong")
+    columns = [table[name].tolist() for name in COLUMNS]
+    columns.append(table["skew_ns"].tolist() if "skew_ns" in table else [0.0] * len(columns[0]))
+    return tuple(
+        _checked(Measurement(**dict(zip(_FIELDS, row, strict=True))), where) for row in zip(*columns, strict=True)
+    )
 
 
 def _checked(row: Measurement, where: str) -> Measurement:
@@ -79,6 +82,8 @@ def _checked(row: Measurement, where: str) -> Measurement:
         and all(isinstance(number, int) for number in numbers)
         and isinstance(row.mean_ns, float)
         and 0 < row.mean_ns < np.inf
+        and isinstance(row.skew_ns, float)
+        and 0 <= row.skew_ns < np.inf
         and row.size_bytes > 0
         and 0 < row.num_ranks < MAX_RANKS
     )

@@ -2,39 +2,29 @@
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
-from fabrictune.cli.measured import PS_PER_NS, bandwidth_cells
-from fabrictune.cli.options import fail_on_option, json_option, quiet_option, read_bytes
+from fabrictune.cli.measured import PS_PER_NS, bandwidth_cells, operations_argument, read_spec, size_options
+from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
-from foundation.errors import InputError, Mistake, UnavailableError
+from foundation.errors import Mistake, UnavailableError
 
 if TYPE_CHECKING:
-    from collectives.measuring.spec import BenchSpec
     from foundation.records import RunRecord
 
-ALL = "all"
 SPREAD = ("p10", "median", "p99", "skew")
 
 
 @click.command()
-@click.argument("operations", metavar="OPERATION...", nargs=-1, required=True)
+@operations_argument
 @click.option("--ranks", type=click.IntRange(2, 256), default=4, show_default=True, help="Processes to start here.")
-@click.option(
-    "-b", "--min-bytes", callback=read_bytes, metavar="SIZE", default="8 B", show_default=True, help="Least size."
-)
-@click.option(
-    "-e", "--max-bytes", callback=read_bytes, metavar="SIZE", default="32 MiB", show_default=True, help="Largest size."
-)
-@click.option("-f", "--step-factor", type=int, default=2, show_default=True, help="From one size to the next.")
-@click.option("-i", "--step-bytes", callback=read_bytes, metavar="SIZE", help="Steps of so many bytes instead.")
+@size_options
 @click.option("-w", "--warmups", "num_warmups", type=int, default=5, show_default=True, help="Not counted.")
 @click.option("-n", "--iterations", "num_iterations", type=int, default=20, show_default=True, help="Of each size.")
 @click.option(
@@ -78,7 +68,7 @@ def bench(
     from trainer_probe.benching import bench_here
 
     require_extra("torch", extra="train", where=context.command_path)
-    started, spec, rank = time.perf_counter(), _spec(context, operations, settings), rank_in(os.environ)
+    started, spec, rank = time.perf_counter(), read_spec(context, operations, settings), rank_in(os.environ)
     with progress_bar("measuring", is_quiet=quiet or as_json or bool(rank)) as progress:
         if rank is None:
             _refuse_nccl(backend)
@@ -99,19 +89,6 @@ def bench(
     print_findings(record.findings)
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)
-
-
-def _spec(context: click.Context, operations: tuple[str, ...], settings: dict[str, Any]) -> "BenchSpec":
-    """Return what is to be measured; a mistake names its option."""
-    from collectives.measuring.spec import BENCHED, BenchSpec
-
-    names = tuple(BENCHED) if ALL in operations else operations
-    try:
-        return BenchSpec(names=names, **settings)
-    except InputError as error:
-        option = {one.name: f"{context.command_path}: {one.opts[-1]}" for one in context.command.params}
-        option["names"] = f"{context.command_path}: OPERATION"
-        raise InputError(*(replace(one, where=option.get(one.where, one.where)) for one in error.mistakes)) from None
 
 
 def _refuse_nccl(backend: str) -> None:

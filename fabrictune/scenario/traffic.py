@@ -41,9 +41,7 @@ class AllReduceSpec(JobSpec):
 
 
 COLLECTIVES = tuple(
-    operation.name.lower()
-    for operation in Operation
-    if operation not in (Operation.SEND, Operation.RECEIVE, Operation.BARRIER)
+    operation.name.lower() for operation in Operation if operation not in (Operation.RECEIVE, Operation.BARRIER)
 )
 
 

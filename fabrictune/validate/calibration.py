@@ -1,9 +1,6 @@
 """Two numbers that stand for this machine's loopback: the latency of a message, and the rate at which it then flows.
 
-They are all the simulator is told of this machine. They are fitted to exchanges, t(bytes) = latency + bytes/rate, by
-least squares of relative errors, so that small messages count as much as large ones.
-
-Source: Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994), for the model.
+They are all the simulator is told of this machine. They are fitted to exchanges: t(bytes) = latency + bytes/rate.
 
 Shapes: E sizes of exchanges, K repetitions.
 """
@@ -13,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from collectives.measuring.fitting import fit_line
 from foundation.errors import Mistake, UnavailableError
 from foundation.units import format_duration
 from topology.draft import FabricDraft
@@ -38,9 +36,8 @@ class Calibration:
 def calibrate(bytes_E: NDArray[np.int64], duration_ps_EK: NDArray[np.int64]) -> Calibration:
     """Return the line through the medians of two sizes or more; raises UnavailableError where none fits."""
     median_ps_E = np.median(duration_ps_EK, axis=1)
-    design_E2 = np.stack([np.ones(len(bytes_E)), bytes_E], axis=1) / median_ps_E[:, None]
-    (latency_ps, ps_per_byte), *_ = np.linalg.lstsq(design_E2, np.ones(len(bytes_E)), rcond=None)
-    if ps_per_byte <= 0 or latency_ps > MOST_LATENCY_PS:
+    line = fit_line(bytes_E, median_ps_E)
+    if line.beta <= 0 or line.alpha > MOST_LATENCY_PS:
         shown = ", ".join(f"{size} B {time / 1e6:.0f} us" for size, time in zip(bytes_E, median_ps_E, strict=True))
         raise UnavailableError(
             Mistake(
@@ -50,7 +47,7 @@ def calibrate(bytes_E: NDArray[np.int64], duration_ps_EK: NDArray[np.int64]) -> 
                 next_step="run again while the machine does nothing else",
             )
         )
-    return Calibration(latency_ps=max(0, round(latency_ps)), rate_bps=round(BITS_PER_BYTE * PS_PER_S / ps_per_byte))
+    return Calibration(latency_ps=max(0, round(line.alpha)), rate_bps=round(BITS_PER_BYTE * PS_PER_S / line.beta))
 
 
 def loopback_fabric(calibration: Calibration, mtu_bytes: int) -> Fabric:

@@ -1,6 +1,7 @@
 """Jobs written down without running them."""
 
 from collectives.jobs import collective_step
+from collectives.matching import match
 from foundation.layout import ParallelLayout
 from foundation.traces import Operation
 
@@ -13,3 +14,11 @@ def test_every_rank_asks_its_data_parallel_group_once() -> None:
     assert set(trace.operation_N.tolist()) == {Operation.ALL_REDUCE}
     assert set(trace.bytes_N.tolist()) == {1_000}
     assert len(trace.dependencies.row_D) == 0
+
+
+def test_every_rank_sends_to_the_next_of_its_group() -> None:
+    """Three in a ring: 0 to 1, 1 to 2, 2 to 0, and as many receives, which all meet; a rank alone sends nothing."""
+    trace = collective_step(ParallelLayout(dp=3), 1_000, operation=Operation.SEND)
+    (batch,) = match(trace)
+    assert trace.rank_N[batch.request_Cn].tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert len(collective_step(ParallelLayout(tp=3), 1_000, operation=Operation.SEND)) == 0

@@ -147,3 +147,46 @@ def test_nccl_tests_output_becomes_a_record(tmp_path: Path, capsys: pytest.Captu
     assert not any(b"secret" in content for content in written)
     assert run(["coll", "import", str(path), "--keep-hosts", "--json", "--out", str(tmp_path / "record")]) == 0
     assert json.loads(capsys.readouterr().out)["configuration"]["hosts"] == ["secret-a", "secret-b"]
+
+
+def test_a_collective_is_modelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two sizes, in the engine too: what is printed, recorded and given as JSON."""
+    words = ["coll", "model", str(ROOT / "scenarios" / "allreduce.yaml"), "all_reduce", "send_recv", "--engine"]
+    words += ["-b", "100 KB", "-e", "1 MB", "-f", "10", "--out", str(tmp_path / "model")]
+    assert run(words) == 0
+    printed = capsys.readouterr().out
+    assert "8 ranks a group; times, and busbw in GB/s" in printed
+    assert "engine: the packet engine" in printed
+    assert run([*words, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["model"]
+    assert [(row["operation"], row["size_bytes"]) for row in rows] == [
+        (name, size) for name in ("all_reduce", "send_recv") for size in (100_000, 1_000_000)
+    ]
+    assert all(row["line_ps"] < row["bound_ps"] <= row["fair_ps"] < row["engine_ps"] for row in rows)
+    assert RunRecord.read(tmp_path / "model").kind == "coll model"
+
+
+def test_a_measurement_is_compared_with_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Eight ranks at half of the NICs' 200 Gbps: what is left is said not to be the network, and what would test it."""
+    text = tmp_path / "all_reduce.txt"
+    ranks = "".join(f"#  Rank {rank} Group 0 Pid 1 on n{rank} device 0 [0x00] A100\n" for rank in range(8))
+    text.write_text(
+        f"# Collective test starting: all_reduce_perf\n{ranks}"
+        " 8000000 2000000 float sum -1 1200.0 6.67 11.67 0\n 80000000 20000000 float sum -1 11500.0 6.96 12.17 0\n"
+    )
+    words = ["coll", "compare", str(text), "--scenario", str(ROOT / "scenarios" / "allreduce.yaml")]
+    words += ["--out", str(tmp_path / "compare")]
+    assert run(words) == 0
+    printed = capsys.readouterr().out
+    assert "time = alpha + bytes / rate, fitted:" in printed
+    assert [line.split()[2:9] for line in printed.splitlines() if " 80000000 " in line] == [
+        ["80000000", "11.5", "ms", "5.715", "ms", "2.01", "50%"]
+    ]
+    assert "not the network: what grows with the size" in printed
+    assert "    to test: ib_write_bw at line rate" in printed
+    assert run([*words, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["comparison"][-1]
+    assert sum(value for name, value in row.items() if name.endswith("_ps")) == pytest.approx(
+        2 * row["measured_ps"] + row["bound_ps"] + row["fair_ps"]
+    )
+    assert RunRecord.read(tmp_path / "compare").kind == "coll compare"

@@ -1,0 +1,226 @@
+"""Measured collectives beside a model of them, and the gap between the two attributed.
+
+Tables of a record of kind `coll compare` (rows of one operation, place and number of ranks together are a *series*):
+
+- `fits`, a row for each series of two sizes or more: operation, is_in_place, num_ranks, num_sizes, alpha_ns, busbw_bps
+  (what the time of each further byte comes to), worst_error_fraction
+- `comparison`, where there is a scenario, a row for each measurement: operation, is_in_place, num_ranks, size_bytes,
+  measured_ps, bound_ps, fair_ps (see `modelling.py`), ratio (measured over fair), and the parts of the measured time as
+  <cause>_ps (see `attribution.py`)
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from collectives.bounds import BITS_PER_BYTE, bus_factor
+from collectives.measuring.fitting import Line, fit_line
+from collectives.measuring.importing import Imported
+from collectives.measuring.measurements import NS_PER_S, Measurement
+from collectives.measuring.spec import BENCHED
+from fabrictune.scenario.describing import describe_scenario
+from fabrictune.scenario.schema import Scenario
+from fabrictune.validate.attribution import CAUSES, PS_PER_NS, Attribution, attribute
+from fabrictune.validate.modelling import CollectiveModel, Modelled
+from foundation.errors import InputError, Mistake
+from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from foundation.units import format_bytes, format_duration
+
+SEED = 0  # nothing here is drawn at random
+FASTER_FRACTION = 0.97  # of the bound; below it the scenario is not what was measured
+Series = tuple[str, bool, int]  # operation, whether in place, number of ranks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A measurement, its model, and where its time goes."""
+
+    measurement: Measurement
+    modelled: Modelled
+    attribution: Attribution
+
+    @property
+    def ratio(self) -> float:
+        """Return measured over modelled time."""
+        return self.attribution.measured_ps / self.modelled.fair_ps
+
+
+def compare_measured(
+    imported: Imported, scenario: Scenario | None, *, progress: Callable[[float], None] | None = None
+) -> RunRecord:
+    """Return the record of a comparison; without a scenario, of lines through the measurements alone.
+
+    Raises InputError where the scenario's groups have another number of ranks than was measured.
+    """
+    started = time.perf_counter()
+    lines = _fit(imported.rows)
+    compared = _compare(imported.rows, lines, scenario, progress) if scenario else []
+    tables = {"fits": _fits_table(imported.rows, lines), "comparison": _comparison_table(compared)}
+    description = describe_scenario(scenario) if scenario else {}
+    return RunRecord(
+        kind="coll compare",
+        run={
+            **describe_run(seed=scenario.seed if scenario else SEED, started=started),
+            **description,
+            "configuration": {"source": imported.source, "num_hosts": imported.num_hosts},
+        },
+        tables={name: table for name, table in tables.items() if table},
+        findings=(*_wrong(imported.rows), *_too_fast(compared), *_gaps(compared)),
+    )
+
+
+def _series(row: Measurement) -> Series:
+    return row.name, bool(row.is_in_place), row.num_ranks
+
+
+def _fit(rows: Sequence[Measurement]) -> Mapping[Series, Line]:
+    """Return a line in nanoseconds for each series that has two sizes."""
+    series: dict[Series, list[Measurement]] = {}
+    for row in rows:
+        series.setdefault(_series(row), []).append(row)
+    return {
+        key: fit_line([row.size_bytes for row in own], [row.mean_ns for row in own])
+        for key, own in series.items()
+        if len({row.size_bytes for row in own}) > 1
+    }
+
+
+def _compare(
+    rows: Sequence[Measurement],
+    lines: Mapping[Series, Line],
+    scenario: Scenario,
+    progress: Callable[[float], None] | None,
+) -> list[Compared]:
+    models = {name: CollectiveModel(scenario, BENCHED[name]) for name in dict.fromkeys(row.name for row in rows)}
+    modelled: dict[tuple[str, int], Modelled] = {}
+    found = []
+    for number, row in enumerate(rows):
+        model, key = models[row.name], (row.name, row.size_bytes)
+        if row.num_ranks != model.num_ranks:
+            raise InputError(_other_ranks(row, model.num_ranks, scenario))
+        modelled[key] = modelled.get(key) or model.at(row.size_bytes)
+        attribution = attribute(
+            row.mean_ns * PS_PER_NS,
+            modelled[key],
+            alpha_ps=max(0.0, lines[_series(row)].alpha) * PS_PER_NS if _series(row) in lines else 0.0,
+            late_ps=row.skew_ns * PS_PER_NS,
+        )
+        found.append(Compared(measurement=row, modelled=modelled[key], attribution=attribution))
+        if progress:
+            progress((number + 1) / len(rows))
+    return found
+
+
+def _other_ranks(row: Measurement, num_ranks: int, scenario: Scenario) -> Mistake:
+    return Mistake(
+        where=scenario.where("traffic", "layout"),
+        found=f"groups of {num_ranks} ranks, where {row.num_ranks} ranks were measured",
+        next_step="describe the job that was measured, or name the axis of its groups (traffic.axis)",
+    )
+
+
+def _fits_table(rows: Sequence[Measurement], lines: Mapping[Series, Line]) -> Columns:
+    table: list[dict[str, Any]] = []
+    for key, line in lines.items():
+        own = [row for row in rows if _series(row) == key]
+        errors = [abs(line.at(row.size_bytes) / row.mean_ns - 1) for row in own]
+        busbw_bps = (
+            bus_factor(BENCHED[key[0]], key[2]) * BITS_PER_BYTE * NS_PER_S / line.beta if line.beta > 0 else -1.0
+        )
+        table.append(
+            {
+                "operation": key[0],
+                "is_in_place": int(key[1]),
+                "num_ranks": key[2],
+                "num_sizes": len(own),
+                "alpha_ns": line.alpha,
+                "busbw_bps": busbw_bps,
+                "worst_error_fraction": max(errors),
+            }
+        )
+    return _columns(table)
+
+
+def _comparison_table(compared: Sequence[Compared]) -> Columns:
+    return _columns(
+        [
+            {
+                "operation": one.measurement.name,
+                "is_in_place": int(one.measurement.is_in_place),
+                "num_ranks": one.measurement.num_ranks,
+                "size_bytes": one.measurement.size_bytes,
+                "measured_ps": one.attribution.measured_ps,
+                "bound_ps": one.modelled.bound_ps,
+                "fair_ps": one.modelled.fair_ps,
+                "ratio": one.ratio,
+                **{f"{name}_ps": one.attribution.parts_ps[name] for name in CAUSES},
+            }
+            for one in compared
+        ]
+    )
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
+
+
+def _entity(row: Measurement) -> str:
+    return f"{row.name} of {format_bytes(row.size_bytes)}{' in place' if row.is_in_place else ''}"
+
+
+def _wrong(rows: Sequence[Measurement]) -> Iterator[Finding]:
+    for row in rows:
+        if row.num_wrong > 0:
+            yield Finding(
+                id="coll.wrong-result",
+                severity=Severity.CRITICAL,
+                entity=_entity(row),
+                expected="every element right on every rank",
+                actual=f"{row.num_wrong} elements wrong",
+                next_step="trust no time of this run; find the wrong results first",
+                confidence=Confidence.MEASURED,
+            )
+
+
+def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
+    """Yield a finding for the measurement that beats its bound by most, if one does."""
+    if not compared:
+        return
+    worst = min(compared, key=lambda one: one.attribution.measured_ps / one.modelled.bound_ps)
+    fraction = worst.attribution.measured_ps / worst.modelled.bound_ps
+    if fraction < FASTER_FRACTION:
+        yield Finding(
+            id="coll.faster-than-bound",
+            severity=Severity.WARNING,
+            entity=_entity(worst.measurement),
+            expected=f"{format_duration(worst.modelled.bound_ps)} or more, the bound of the scenario's links",
+            actual=f"{format_duration(worst.attribution.measured_ps)}, {fraction:.2f} times the bound",
+            next_step="the scenario is not what was measured: compare NICs a host, their rate, NVLink and channels",
+            confidence=Confidence.MEASURED,
+            evidence=("table comparison",),
+        )
+
+
+def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
+    """Yield a finding for the largest size of each series: what takes most of the time that the NIC does not need."""
+    largest: dict[Series, Compared] = {}
+    for one in compared:
+        key = _series(one.measurement)
+        if key not in largest or one.measurement.size_bytes > largest[key].measurement.size_bytes:
+            largest[key] = one
+    for one in largest.values():
+        name = one.attribution.largest_avoidable
+        measured_ps, part_ps = one.attribution.measured_ps, one.attribution.parts_ps[name]
+        yield Finding(
+            id="coll.gap",
+            severity=Severity.INFO,
+            entity=_entity(one.measurement),
+            expected=f"{format_duration(one.attribution.parts_ps['nic'])} for the NICs alone",
+            actual=f"{format_duration(measured_ps)}, of which {name.replace('_', ' ')} {part_ps / measured_ps:.0%}",
+            next_step=f"{name.replace('_', ' ')}: {CAUSES[name].test}",
+            confidence=Confidence.PREDICTED,
+            evidence=("table comparison",),
+        )

@@ -1,0 +1,60 @@
+"""Modelled collectives as a run record.
+
+Table `model` of a record of kind `coll model`, one row an operation and size: operation, num_ranks, size_bytes, and for
+each of alpha_beta, line, bound, fair and engine (see `modelling.py`) the time `<name>_ps` and nccl-tests' busbw
+`<name>_busbw_bps`, both -1 where there is none.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from collectives.bounds import bus_bandwidth_bps
+from collectives.measuring.spec import BENCHED
+from fabrictune.scenario.describing import describe_scenario
+from fabrictune.scenario.schema import Scenario
+from fabrictune.validate.modelling import CollectiveModel, Modelled
+from foundation.records import RunRecord, describe_run
+from foundation.traces import UNKNOWN
+
+TIMES: Mapping[str, str] = {
+    "alpha_beta": "rounds of latency and bytes over rate, of the algorithm on one channel",
+    "line": "the busiest NIC's bytes, with headers, at its rate",
+    "bound": "the least that any network of such links can take: messages wait for one another and for the cables",
+    "fair": "with flows sharing the links that the scenario's hash puts them on, max-min fairly",
+    "engine": "the packet engine, with the scenario's congestion control",
+}
+
+
+def model_scenario(
+    scenario: Scenario,
+    names: Sequence[str],
+    sizes: Sequence[int],
+    *,
+    with_engine: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> RunRecord:
+    """Return the record of operations, by their names in BENCHED, at all sizes; raises InputError."""
+    started = time.perf_counter()
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        model = CollectiveModel(scenario, BENCHED[name])
+        for size in sizes:
+            rows.append(_row(name, model.num_ranks, model.at(size, with_engine=with_engine)))
+            if progress:
+                progress(len(rows) / (len(names) * len(sizes)))
+    run = {**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario)}
+    table = {column: np.array([row[column] for row in rows]) for column in rows[0]}
+    return RunRecord(kind="coll model", run=run, tables={"model": table})
+
+
+def _row(name: str, num_ranks: int, modelled: Modelled) -> dict[str, Any]:
+    row: dict[str, Any] = {"operation": name, "num_ranks": num_ranks, "size_bytes": modelled.size_bytes}
+    for which in TIMES:
+        time_ps = getattr(modelled, f"{which}_ps")
+        has_rate = time_ps is not None and round(time_ps) > 0
+        busbw_bps = bus_bandwidth_bps(BENCHED[name], num_ranks, modelled.size_bytes, round(time_ps)) if has_rate else -1
+        row |= {f"{which}_ps": UNKNOWN if time_ps is None else round(time_ps), f"{which}_busbw_bps": round(busbw_bps)}
+    return row
