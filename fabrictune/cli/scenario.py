@@ -19,21 +19,23 @@ scenario = Group(name="scenario", help="Check a scenario file, and list the keys
 @scenario_argument
 @json_option
 def check(scenario: Path, as_json: bool) -> None:
-    """Read SCENARIO and build its fabric, traffic and paths, without running it.
+    """Read SCENARIO and build its fabric, traffic, paths and faults, without running it.
 
     \b
     Example:
       fabrictune scenario check scenarios/incast.yaml
     """
     from fabrictune.scenario.composing import compose
+    from fabrictune.scenario.faulting import with_faults
     from fabrictune.scenario.reading import load_scenario
 
     composed = compose(load_scenario(scenario))
-    network = composed.network
+    network = with_faults(composed.scenario, composed.network)
     counts = {
         "nics": network.fabric.num_nics,
         "queue_pairs": len(network.queue_pairs),
         "transfers": len(composed.traffic),
+        **({"faults": len(composed.scenario.faults)} if composed.scenario.faults else {}),
     }
     if as_json:
         print_json({"name": composed.scenario.name, **counts})

@@ -65,3 +65,11 @@ def _print(headline: str, summary: "Summary") -> None:
     print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
     print_table(("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2)
     print_table(("metric", "value", "meaning"), summary.metric_rows)
+    if summary.faults:
+        headings = ("fault", "from", "until", "goodput before", "during", "after")
+        print_table(headings, summary.fault_rows)
+        print_lines([f"packets lost to faults: {_causes(summary)}"])
+
+
+def _causes(summary: "Summary") -> str:
+    return ", ".join(f"{packets} {cause}" for cause, packets in summary.drops.items()) or "none"

@@ -37,7 +37,7 @@ def sections() -> dict[str, type]:
     """Return the mappings of a scenario by name: itself, `engine`, `fabric.clos`, `law.dcqcn` and so on."""
     found: dict[str, type] = {TOP: Scenario}
     for field, hint in settings_of(Scenario):
-        if choice := choice_of(hint):
+        if choice := choice_of(_one_of(hint)):
             found |= {f"{key_of(field.name)}.{name}": spec for name, spec in choice.specs.items()}
         elif spec := _spec_in(hint):
             found[key_of(field.name)] = spec
@@ -86,10 +86,15 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
+def _one_of(hint: Any) -> Any:
+    """Return the type of one entry where the field is a list, else the field's own."""
+    hint = _without_none(hint)
+    return get_args(hint)[0] if get_origin(hint) is tuple else hint
+
+
 def _spec_in(hint: Any) -> type | None:
     """Return the spec that a field holds, one or a list of them, if it does."""
-    hint = _without_none(hint)
-    inner = get_args(hint)[0] if get_origin(hint) is tuple else hint
+    inner = _one_of(hint)
     return inner if isinstance(inner, type) and dataclasses.is_dataclass(inner) else None
 
 

@@ -14,8 +14,10 @@ from fabrictune.scenario.expectations import Expectation
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.traffic import TRAFFIC
-from foundation.documents import Document, key_path
+from foundation.documents import Document, Key, key_path
 from netsim.config.capture import CaptureConfig
+from netsim.config.checking import LONGEST_WAIT_NS, require
+from netsim.config.faults import FAULTS
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from topology.hashing import HashSpec
@@ -25,6 +27,7 @@ FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is call
 
 
 TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.items()})
+FAULT_CHOICE = Choice("fault", FAULTS)
 
 Changes = dict[str, Any]  # key path, as `fabric.num_hosts`, and the value that the file would have there
 
@@ -67,16 +70,28 @@ class Scenario:
     )
     probe: ProbeConfig | None = field(default=None, metadata={"help": "samples of queues over time"})
     capture: CaptureConfig | None = field(default=None, metadata={"help": "packets of some flows, as a pcap"})
+    faults: tuple[Annotated[Chosen, FAULT_CHOICE], ...] = field(
+        default=(), metadata={"help": "what goes wrong in the engine, and when"}
+    )
+    convergence_delay_ns: int | None = field(
+        default=None,
+        metadata={"help": "from a failure or repair until paths take notice of it; without it they never do"},
+    )
     expect: tuple[Expectation, ...] = field(default=(), metadata={"help": "bounds of a good answer"})
     whatif: tuple[WhatIf, ...] = field(default=(), metadata={"help": "variants that `ecmp whatif` compares"})
     factors: tuple[Factor, ...] = field(default=(), metadata={"help": "what `ecmp factorial` crosses"})
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
+
+    def __post_init__(self) -> None:
+        delay_ns = self.convergence_delay_ns
+        is_right = delay_ns is None or 1 <= delay_ns <= LONGEST_WAIT_NS
+        require(is_right, "convergence_delay", f"{delay_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
 
     @property
     def headline(self) -> str:
         """The name, and the question if one is asked, for people."""
         return f"{self.name}: {self.question.strip()}" if self.question else self.name
 
-    def where(self, *keys: str) -> str:
+    def where(self, *keys: Key) -> str:
         """Return the place of a key for a Mistake: with file and line where the scenario came from a file."""
         return self.document.where(*keys) if self.document else key_path(keys)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from fabrictune.scenario.composing import compose, compose_law
 from fabrictune.scenario.describing import describe
+from fabrictune.scenario.faulting import faults_of, with_faults
 from fabrictune.scenario.schema import Scenario
 from foundation.records import RunRecord
 from netsim.packet import run
@@ -18,13 +19,14 @@ def simulate(
     law = compose_law(scenario, trust_code=trust_code)
     composed = compose(scenario)
     record = run(
-        composed.network,
+        with_faults(scenario, composed.network),
         composed.traffic,
         law,
         scenario.engine,
         seed=scenario.seed,
         probe=scenario.probe,
         capture=scenario.capture,
+        faults=faults_of(scenario),
         progress=progress,
     )
     findings = [finding for expectation in scenario.expect if (finding := expectation.finding(record))]

@@ -1,13 +1,13 @@
 """The few numbers of a simulated run that answer a question, as values for programs and as text for people."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from fabrictune.scenario.expectations import METRICS, completion_times_ps, is_flow, throughputs_bps
 from foundation.records import RunRecord
-from foundation.units import format_bytes, format_rate
+from foundation.units import format_bytes, format_duration, format_rate
 
 MAX_LISTED = 16
 
@@ -25,12 +25,26 @@ class TransferResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FaultResult:
+    """One fault, and the goodput of all queue pairs around it; -1 where there was no such time."""
+
+    fault: str
+    begin_ps: int
+    end_ps: int
+    goodput_before_bps: int
+    goodput_during_bps: int
+    goodput_after_bps: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary:
     """What a run came to: every metric that a scenario can set a bound for, and the slowest transfers."""
 
     num_transfers: int
     metrics: Mapping[str, float]  # in base units: ps, bps, bytes, counts
     slowest: Sequence[TransferResult]  # slowest first
+    faults: Sequence[FaultResult] = ()
+    drops: Mapping[str, int] = field(default_factory=dict)  # packets that faults have cost, by cause
 
     def as_json(self) -> dict[str, object]:
         """Return the summary as JSON values."""
@@ -56,6 +70,22 @@ class Summary:
             for one in self.slowest
         ]
 
+    @property
+    def fault_rows(self) -> list[tuple[str, ...]]:
+        """What each fault cost, for people."""
+        return [
+            (
+                one.fault,
+                format_duration(one.begin_ps),
+                "end" if one.end_ps < 0 else format_duration(one.end_ps),
+                *(
+                    "" if rate_bps < 0 else format_rate(rate_bps)
+                    for rate_bps in (one.goodput_before_bps, one.goodput_during_bps, one.goodput_after_bps)
+                ),
+            )
+            for one in self.faults
+        ]
+
 
 def summarize(record: RunRecord) -> Summary:
     """Return the summary of a simulated run."""
@@ -77,7 +107,25 @@ def summarize(record: RunRecord) -> Summary:
             )
             for row in slowest
         ],
+        faults=_faults(record),
+        drops=_drops(record),
     )
+
+
+def _faults(record: RunRecord) -> list[FaultResult]:
+    table = record.tables.get("faults", {})
+    return [
+        FaultResult(
+            fault=str(table["description"][row]),
+            **{name: int(table[name][row]) for name in FaultResult.__dataclass_fields__ if name != "fault"},
+        )
+        for row in range(len(table.get("fault", ())))
+    ]
+
+
+def _drops(record: RunRecord) -> dict[str, int]:
+    table = record.tables.get("drops", {"cause": np.zeros(0, object)})
+    return {str(cause): int(table["packets"][table["cause"] == cause].sum()) for cause in np.unique(table["cause"])}
 
 
 def _nic_labels(record: RunRecord) -> dict[int, str]:

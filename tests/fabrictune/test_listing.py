@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from fabrictune.scenario.binding import bind
 from fabrictune.scenario.listing import KeyLine, list_keys, sections
+from fabrictune.scenario.quantities import key_of
 from fabrictune.scenario.schema import Scenario
 from topology.builders import BUILDERS
 
@@ -47,4 +48,4 @@ def test_the_scenario_itself_points_to_its_sections() -> None:
     assert lines["engine"].takes == "keys, see `engine`"
     assert lines["expect"].takes == "list of keys, see `expect`"
     assert lines["fabric"].takes == f"builder: {' | '.join([*BUILDERS, 'file'])}"
-    assert set(lines) | {"document"} == set(Scenario.__dataclass_fields__)
+    assert set(lines) | {"document"} == {key_of(name) for name in Scenario.__dataclass_fields__}
