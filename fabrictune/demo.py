@@ -19,6 +19,7 @@ from foundation.errors import Mistake, UnavailableError
 from foundation.records import Finding
 from foundation.traces import Operation
 from foundation.units import format_duration
+from netsim.packet import Progress
 from reports.page import write_page
 
 CASES = ("interleaved", "contiguous")  # the bad one first
@@ -84,12 +85,12 @@ def scenario_file(name: str) -> Path:
     return found[0]
 
 
-def _share(progress: Callable[[float], None] | None, number: int) -> Callable[[float], None] | None:
+def _share(progress: Callable[[float], None] | None, number: int) -> Progress | None:
     """Return a progress function for one case of all."""
-    return progress and (lambda fraction: progress((number + fraction) / len(CASES)))
+    return progress and (lambda fraction, now_ps: progress((number + fraction) / len(CASES)))
 
 
-def _run_case(placement: str, directory: Path, progress: Callable[[float], None] | None) -> DemoCase:
+def _run_case(placement: str, directory: Path, progress: Progress | None) -> DemoCase:
     scenario = load_scenario(scenario_file(f"demo-{placement}"))
     analysis = analyze_scenario(scenario)
     record = simulate(scenario, progress=progress)

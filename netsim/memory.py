@@ -4,6 +4,9 @@ Packets dominate. At one instant there are no more than the buffers and wires ho
 """
 
 import os
+import resource
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +16,7 @@ from foundation.units import format_bytes
 from netsim import _engine
 from netsim.lowering.inputs import EngineInputs
 
+CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 GROWTH = 2  # tables double as they grow, and copy themselves while they do
 EVENT_BYTES = 16
 
@@ -37,19 +41,31 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
 
 
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
-    """Raise InputError if the run needs more than the machine has."""
+    """Raise InputError if the run needs more than it may have."""
     if available_bytes is None:
-        available_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        available_bytes = least_limit_bytes()
     needed_bytes = estimated_bytes(inputs, uses_telemetry=uses_telemetry)
     if needed_bytes > available_bytes:
         raise InputError(
             Mistake(
                 where="traffic",
                 found=f"a run that may need {format_bytes(needed_bytes)} of memory",
-                allowed=f"what this machine has: {format_bytes(available_bytes)}",
+                allowed=f"what there is on this machine, or allowed: {format_bytes(available_bytes)}",
                 next_step="simulate fewer transfers, a smaller fabric or smaller buffers",
             )
         )
+
+
+def least_limit_bytes() -> int:
+    """Return the least of the machine's memory, its container's limit and the process's own limit."""
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    own_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if own_limit != resource.RLIM_INFINITY:
+        limits.append(own_limit)
+    for path in CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # not there, or "max"
+            limits.append(int(path.read_text()))
+    return min(limits)
 
 
 def _path_choice_bytes(inputs: EngineInputs) -> int:

@@ -32,6 +32,8 @@ from topology.network import Network
 
 EVENTS_PER_SLICE = 2_000_000  # about a tenth of a second
 
+Progress = Callable[[float, int], None]
+
 
 def run(
     network: Network,
@@ -43,13 +45,14 @@ def run(
     probe: ProbeConfig | None = None,
     capture: CaptureConfig | None = None,
     faults: Sequence[Fault] = (),
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunRecord:
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
 
     `faults` happen at their times; the paths around them are the network's own epochs (topology.failures).
-    `progress` is called now and then with the share of bytes acknowledged. `run["outcome"]` of the record is finished,
-    stalled, time-limit or interrupted. Raises InputError for what cannot be run, LawError when the law misbehaves.
+    `progress` is called now and then with the share of bytes acknowledged and the simulated time in ps.
+    `run["outcome"]` of the record is finished, stalled, time-limit or interrupted. Raises InputError for what cannot be
+    run, LawError when the law misbehaves.
     """
     started = time.perf_counter()
     held = spells(network.fabric, faults, config)
@@ -86,14 +89,15 @@ def _advance(
     law: CompiledLaw,
     *,
     total_bytes: int,
-    progress: Callable[[float], None] | None,
+    progress: Progress | None,
 ) -> str:
     outcome = _engine.Outcome.RUNNING
     try:
         while outcome == _engine.Outcome.RUNNING:
             outcome = simulation.advance(EVENTS_PER_SLICE)
             if progress:
-                progress(simulation.acknowledged_bytes / total_bytes if total_bytes else 1.0)
+                share = simulation.acknowledged_bytes / total_bytes if total_bytes else 1.0
+                progress(share, simulation.now_ps)
     except KeyboardInterrupt:
         return "interrupted"
     except _engine.LawFaultError as fault:

@@ -13,6 +13,7 @@ from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.records import with_command
 from foundation.errors import Mistake, UnavailableError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def bench(
     if rank:
         return 0
     record = make_record(spec, notes, backend=backend, started=started)
-    directory = record.write(out)
+    directory = with_command(record).write(out)
     if as_json:
         rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
         head = {"record": str(directory), "configuration": record.run["configuration"]}

@@ -11,6 +11,7 @@ from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.records import with_command
 
 LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 
@@ -54,7 +55,7 @@ def compare(
     imported = read_measurements(measured, Told(name=operation, num_ranks=num_ranks))
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = compare_measured(imported, scenario, progress=progress)
-    directory = record.write(out)
+    directory = with_command(record).write(out)
     if as_json:
         tables = {name: rows_of(columns) for name, columns in record.tables.items()}
         print_json({"record": str(directory), **tables, "findings": findings_json(record.findings)})

@@ -9,6 +9,7 @@ from fabrictune.cli.measured import bandwidth_cells, operation_option, ranks_opt
 from fabrictune.cli.options import json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.records import with_command
 
 
 @click.command("import")
@@ -45,7 +46,7 @@ def import_measurements(
     started = time.perf_counter()
     imported = read_measurements(file, Told(name=operation, num_ranks=num_ranks, keeps_hosts=keep_hosts))
     record = imported.record(started=started)
-    directory = record.write(out)
+    directory = with_command(record).write(out)
     rows = rows_of(record.tables["measurements"])
     if as_json:
         print_json({"record": str(directory), "configuration": record.run["configuration"], "measurements": rows})

@@ -15,6 +15,7 @@ from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar, say_on_terminal
+from fabrictune.cli.records import with_command
 from foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def storm(
     with progress_bar("storms", is_quiet=quiet or as_json) as progress:
         results = run_storms(spec, progress)
     record = make_record(spec, results, extrapolated_ranks=extrapolated_ranks, started=started)
-    directory = record.write(out)
+    directory = with_command(record).write(out)
     if as_json:
         tables = {name: rows_of(columns) for name, columns in record.tables.items()}
         configuration = record.run["configuration"]

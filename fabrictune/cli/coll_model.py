@@ -10,6 +10,7 @@ from fabrictune.cli.options import json_option, quiet_option, scenario_argument
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.records import with_command
 
 
 @click.command()
@@ -48,7 +49,7 @@ def model(
     spec, checked = read_spec(context, operations, settings), load_scenario(scenario)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)
-    directory = record.write(out)
+    directory = with_command(record).write(out)
     rows = rows_of(record.tables["model"])
     if as_json:
         print_json({"record": str(directory), "model": rows})

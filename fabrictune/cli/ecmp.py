@@ -22,6 +22,7 @@ from fabrictune.cli.options import (
 from fabrictune.cli.outcomes import print_distribution, print_effects, print_outcomes, print_steps, rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.records import with_command
 
 if TYPE_CHECKING:
     from topology.explaining import LinkExplanation
@@ -56,7 +57,7 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = analyze_scenario(checked, progress, num_seeds=seeds)
-    directory = record.write(out or Path("runs") / f"{checked.name}-ecmp")
+    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-ecmp")
     summary = summarize_collisions(record)
     over_seeds = record.tables.get("seeds")
     if as_json:
@@ -133,7 +134,7 @@ def whatif(
     more = variants_from(settings, failures)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = compare(checked, more, num_seeds=seeds, progress=progress)
-    directory = record.write(out or Path("runs") / f"{checked.name}-whatif")
+    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-whatif")
     variants = record.tables["variants"]
     if as_json:
         print_json({"record": str(directory), "variants": rows_of(variants)})
@@ -162,7 +163,7 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
-    directory = record.write(out or Path("runs") / f"{checked.name}-factorial")
+    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-factorial")
     if as_json:
         tables = {name: rows_of(columns) for name, columns in record.tables.items()}
         print_json({"record": str(directory), "seeds": seeds, **tables})
@@ -203,7 +204,7 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)
-    files = write_plan(record, out or Path("runs") / f"{checked.name}-plan")
+    files = write_plan(with_command(record), out or Path("runs") / f"{checked.name}-plan")
     steps = record.tables["steps"]
     if as_json:
         print_json({"files": [str(file) for file in files], "changes": record.run["changes"], "steps": rows_of(steps)})

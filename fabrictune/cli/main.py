@@ -52,7 +52,10 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
-        with printed_warnings(), fabrictune.make_context("fabrictune", list(arguments)) as context:
+        with (
+            printed_warnings(),
+            fabrictune.make_context("fabrictune", list(arguments), obj=tuple(arguments)) as context,
+        ):
             code = fabrictune.invoke(context)
         sys.stdout.flush()
         return int(code or 0)

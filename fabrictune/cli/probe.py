@@ -13,6 +13,7 @@ from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.records import with_command
 from foundation.errors import InputError
 from foundation.units import parse_duration_ps
 
@@ -120,7 +121,7 @@ def probe(
         with progress_bar("probing", is_quiet=quiet or as_json) as progress:
             discovery = discover(plan, wire, progress)
     report = report_probing(discovery, known_names, model)
-    directory = report.record(started=started).write(out) if out else None
+    directory = with_command(report.record(started=started)).write(out) if out else None
     if as_json:
         record = {"record": str(directory)} if directory else {}
         print_json({**record, **report.as_json(), "findings": findings_json(report.findings)})

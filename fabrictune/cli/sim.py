@@ -15,7 +15,8 @@ from fabrictune.cli.options import (
     trust_code_option,
 )
 from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.progress import progress_bar, with_time
+from fabrictune.cli.records import with_command
 
 if TYPE_CHECKING:
     from fabrictune.scenario.summary import Summary
@@ -43,9 +44,9 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     from fabrictune.scenario.summary import summarize
 
     checked = load_scenario(scenario)
-    with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
-        record = simulate(checked, trust_code=trust_code, progress=progress)
-    directory = record.write(out or Path("runs") / checked.name)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
+        record = simulate(checked, trust_code=trust_code, progress=with_time(bar))
+    directory = with_command(record).write(out or Path("runs") / checked.name)
     summary = summarize(record)
     is_partial = record.run["outcome"] == "interrupted"
     code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)

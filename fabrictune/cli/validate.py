@@ -10,7 +10,8 @@ from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar, say_on_terminal
+from fabrictune.cli.progress import progress_bar, say_on_terminal, with_time
+from fabrictune.cli.records import with_command
 
 if TYPE_CHECKING:
     from fabrictune.validate.summary import Row, Summary
@@ -41,9 +42,9 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
     from fabrictune.validate.summary import summarize
 
     say_on_terminal("training and measuring with two processes on this machine ...", is_quiet=quiet or as_json)
-    with progress_bar("simulating", is_quiet=quiet or as_json) as progress:
-        record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=progress)
-    directory = record.write(out)
+    with progress_bar("simulating", is_quiet=quiet or as_json) as bar:
+        record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=with_time(bar))
+    directory = with_command(record).write(out)
     summary = summarize(record)
     if as_json:
         print_json({"record": str(directory), **asdict(summary), "findings": findings_json(record.findings)})

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cc.interface import CompiledLaw
-from fabrictune.scenario.binding import keys_named
+from fabrictune.scenario.binding import keys_named, settings_of
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.schema import Scenario
@@ -67,6 +67,22 @@ def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:
     """Compile the scenario's law; raises LawError, and UntrustedCodeError for one outside the project without leave."""
     with placed(scenario, "law", scenario.law.spec):
         return compile_chosen(scenario.law, document=scenario.document, trust_code=trust_code)
+
+
+@contextmanager
+def located(scenario: Scenario) -> Iterator[None]:
+    """Give mistakes that name a key of the scenario from its top (`traffic`, `capture.at`) their place in its file."""
+    keys = {field.name for field, _ in settings_of(Scenario)}
+    try:
+        yield
+    except InputError as error:
+        paths = [mistake.where.split(".") for mistake in error.mistakes]
+        raise type(error)(
+            *(
+                replace(mistake, where=scenario.where(*path)) if path[0] in keys else mistake
+                for mistake, path in zip(error.mistakes, paths, strict=True)
+            )
+        ) from error
 
 
 @contextmanager

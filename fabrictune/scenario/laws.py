@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cc.compiling import compile_law
 from cc.interface import CompiledLaw
 from cc.loading import LAWS, is_path, load_law
 from fabrictune.scenario.binding import Choice, Chosen, bind
@@ -89,6 +88,8 @@ NO_LAW = Chosen(name="none", spec=SPECS["none"]())
 
 def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) -> CompiledLaw:
     """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
+    from cc.compiling import compile_law  # here, since it imports numba, which takes as long as all the rest
+
     if not isinstance(law.spec, LawFile):
         return compile_law(LAWS[law.name], dataclasses.asdict(law.spec.parameters))
     file = law.spec.file

@@ -10,7 +10,6 @@ faster, the more so the smaller the buffer.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -30,7 +29,7 @@ from foundation.records import RunRecord, describe_run
 from foundation.traces import CommTrace
 from netsim.config.packet import PacketConfig
 from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.packet import run
+from netsim.packet import Progress, run
 from topology.hashing import HashSpec
 from topology.placement import place
 from topology.routing import build_network
@@ -42,9 +41,7 @@ LOOPBACK_CONFIG = PacketConfig(
 )
 
 
-def validate_local(
-    spec: LocalSpec | None = None, *, seed: int = 0, progress: Callable[[float], None] | None = None
-) -> RunRecord:
+def validate_local(spec: LocalSpec | None = None, *, seed: int = 0, progress: Progress | None = None) -> RunRecord:
     """Return a record of kind "validate local": the simulator's tables, `comparison` and `calibration`.
 
     `comparison` has a row for each collective (step, operation, bytes, measured_ps, simulated_ps, ratio), `calibration`
@@ -57,7 +54,7 @@ def validate_local(
     return replace(record, run={**record.run, **describe_run(seed=seed, started=started), "workload": asdict(spec)})
 
 
-def predict(measurement: Measurement, *, seed: int = 0, progress: Callable[[float], None] | None = None) -> RunRecord:
+def predict(measurement: Measurement, *, seed: int = 0, progress: Progress | None = None) -> RunRecord:
     """Return the record of a measurement and its simulation, as `validate_local` describes it."""
     _refuse_calibrated_sizes(measurement)
     calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
@@ -76,7 +73,7 @@ def predict(measurement: Measurement, *, seed: int = 0, progress: Callable[[floa
 
 
 def simulate(
-    trace: CommTrace, calibration: Calibration, *, seed: int = 0, progress: Callable[[float], None] | None = None
+    trace: CommTrace, calibration: Calibration, *, seed: int = 0, progress: Progress | None = None
 ) -> RunRecord:
     """Return the packet-level run of a two-rank trace over a calibrated loopback."""
     fabric = loopback_fabric(calibration, LOOPBACK_CONFIG.mtu_bytes)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ traffic: {workload: permutation, message: 100 GB}
 
 
 def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
-    """The bar appears after a second; Ctrl-C then ends the run with exit code 130 and a record of what there is.
+    """The bar appears after a second, with the simulated time; Ctrl-C ends the run: exit code 130, a partial record.
 
     200 GB a host would take hours, so the run is still on when the bar is first seen.
     """
@@ -33,8 +34,9 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
     )
     os.close(stderr)
     seen = b""
-    while b"long" not in seen:
+    while b" simulated" not in seen:
         seen += os.read(terminal, 1024)
+    assert re.search(rb"long .* 0 % [\d.]+ [num]s simulated", seen)
     process.send_signal(signal.SIGINT)
     printed, _ = process.communicate(timeout=120)
     os.close(terminal)

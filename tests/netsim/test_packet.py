@@ -219,7 +219,7 @@ def test_the_time_limit_ends_a_run_and_marks_it_partial(simulate: Simulate) -> N
 def test_an_interrupt_leaves_a_partial_record(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C arrives between two slices of events, here from the progress callback's place."""
 
-    def interrupt(share: float) -> None:
+    def interrupt(share: float, now_ps: int) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(packet, "EVENTS_PER_SLICE", 10)
@@ -229,14 +229,22 @@ def test_an_interrupt_leaves_a_partial_record(simulate: Simulate, monkeypatch: p
 
 
 def test_progress_rises_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the share of bytes acknowledged."""
+    """It is the share of bytes acknowledged, and the simulated time rises with it."""
     monkeypatch.setattr(packet, "EVENTS_PER_SLICE", 100)
     network = network_of(one_switch(2), [(0, 1)])
-    shares: list[float] = []
-    packet.run(network, traffic_of([{"bytes": 10**6}]), compiled("none"), PacketConfig(), progress=shares.append)
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-    assert len(shares) > 3
+    told: list[tuple[float, int]] = []
+    record = packet.run(
+        network,
+        traffic_of([{"bytes": 10**6}]),
+        compiled("none"),
+        PacketConfig(),
+        progress=lambda share, now_ps: told.append((share, now_ps)),
+    )
+    shares, times_ps = zip(*told, strict=True)
+    assert list(shares) == sorted(shares)
+    assert list(times_ps) == sorted(times_ps)
+    assert (shares[-1], times_ps[-1]) == (1.0, record.run["end_ps"])
+    assert len(told) > 3
 
 
 def test_same_seed_same_bytes_and_another_seed_other_marks(simulate: Simulate) -> None:
