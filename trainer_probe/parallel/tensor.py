@@ -1,0 +1,156 @@
+"""Tensor parallelism with sequence parallelism: the operators of a layer, divided among the ranks of a group.
+
+A column product gathers the sequence and scatters its gradient; a row product scatters its sum and gathers the
+gradient. The gathered sequence is not kept for the backward pass but gathered again, beside the product that does not
+need it: memory for one more request. Weights that all ranks hold see a part of the sequence each, so their gradients
+are to be summed over the group after the backward pass.
+
+Shapes: S sequence, P a rank's part of it, B batch, D width, O this rank's share of a product's features, V its share of
+the vocabulary, T ranks of the group.
+
+Source: Korthikanti et al., "Reducing activation recomputation in large transformer models", section 4.2.2; Shoeybi et
+al., Megatron-LM, 2019, section 3 (vocabulary-parallel embedding and cross entropy).
+"""
+
+from typing import Any
+
+import torch
+from torch.autograd.function import Function
+from torch.nn import functional
+
+from trainer_probe.comm import Comm
+from trainer_probe.model.operators import Operators, SingleProcess
+from trainer_probe.parallel.gathering import SequenceGroup
+from trainer_probe.policies import OverlapPolicy
+
+
+def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int) -> Operators:
+    """Return the operators of this rank's tensor-parallel group, which asks for nothing where it is alone."""
+    return TensorParallel(SequenceGroup(comm, policy, num_chunks)) if comm.layout.tp > 1 else SingleProcess()
+
+
+class TensorParallel:
+    """The operators over a group of ranks. Requests are named by the tag, the pass, and the number of the chunk."""
+
+    def __init__(self, group: SequenceGroup) -> None:
+        self._group = group
+
+    def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the rows of this part of the tokens, P B D; each rank looks up those of its share of the ids."""
+        ids_SB, is_here_SB = self._local_ids(tokens_BS, weight_VD.shape[0])
+        rows_SBD = functional.embedding(ids_SB, weight_VD) * is_here_SB[..., None]
+        return _apply(_ScatterSequence, rows_SBD, self._group, tag)
+
+    def column_linear(
+        self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
+        """Return the whole sequence's product with this rank's columns, S B O."""
+        product_SBO = _apply(_ColumnProduct, x_PBD, weight_DO, self._group, tag)
+        return product_SBO if bias_O is None else product_SBO + bias_O
+
+    def row_linear(self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return this part of the sequence's product with the rows of all ranks, P B D."""
+        return _apply(_RowProduct, x_SBO, weight_OD, self._group, tag) + bias_D
+
+    def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the sum over all tokens, on every rank."""
+        ids_SB, is_here_SB = self._local_ids(targets_BS, logits_SBV.shape[-1])
+        return _apply(_CrossEntropy, logits_SBV, ids_SB, is_here_SB, self._group, tag)
+
+    def _local_ids(self, tokens_BS: torch.Tensor, share: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the ids counted from this rank's first, 0 where they are another's, and whether they are its own."""
+        ids_SB = tokens_BS.t() - self._group.place * share
+        is_here_SB = (ids_SB >= 0) & (ids_SB < share)
+        return ids_SB.masked_fill(~is_here_SB, 0), is_here_SB
+
+
+class _ScatterSequence(Function):
+    """Forward: the sum over ranks, scattered. Backward: the gradient, gathered."""
+
+    @staticmethod
+    def forward(ctx: Any, x_SBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
+        ctx.group, ctx.tag = group, tag
+        return group.scatter(x_SBD, f"{tag}.forward")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        whole_SBD, handle = ctx.group.gather(gradients[0], f"{ctx.tag}.backward")
+        handle.wait()
+        return whole_SBD, None, None
+
+
+class _ColumnProduct(Function):
+    """Forward: gather, then multiply. Backward: multiply and scatter, beside gathering again for the weight."""
+
+    @staticmethod
+    def forward(ctx: Any, x_PBD: torch.Tensor, weight_DO: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
+        ctx.save_for_backward(x_PBD, weight_DO)
+        ctx.group, ctx.tag = group, tag
+        return group.gather_and_multiply(x_PBD, weight_DO, f"{tag}.forward")[1]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        (x_PBD, weight_DO), gradient_SBO = ctx.saved_tensors, gradients[0]
+        x_SBD, again = ctx.group.gather(x_PBD, f"{ctx.tag}.again")
+        gradient_PBD, finish = ctx.group.multiply_and_scatter(gradient_SBO, weight_DO.t(), f"{ctx.tag}.backward")
+        again.wait()
+        gradient_DO = x_SBD.flatten(0, 1).t() @ gradient_SBO.flatten(0, 1)
+        finish()
+        return gradient_PBD, gradient_DO, None, None
+
+
+class _RowProduct(Function):
+    """Forward: multiply, then scatter the sum. Backward: gather, then multiply."""
+
+    @staticmethod
+    def forward(ctx: Any, x_SBO: torch.Tensor, weight_OD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
+        ctx.save_for_backward(x_SBO, weight_OD)
+        ctx.group, ctx.tag = group, tag
+        sum_PBD, finish = group.multiply_and_scatter(x_SBO, weight_OD, f"{tag}.forward")
+        finish()
+        return sum_PBD
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        x_SBO, weight_OD = ctx.saved_tensors
+        gradient_SBD, gradient_SBO = ctx.group.gather_and_multiply(gradients[0], weight_OD.t(), f"{ctx.tag}.backward")
+        return gradient_SBO, x_SBO.flatten(0, 1).t() @ gradient_SBD.flatten(0, 1), None, None
+
+
+class _CrossEntropy(Function):
+    """One request: of each rank the largest logit, the sum of exponentials below it, and the target's logit."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        logits_SBV: torch.Tensor,
+        ids_SB: torch.Tensor,
+        is_here_SB: torch.Tensor,
+        group: SequenceGroup,
+        tag: str,
+    ) -> torch.Tensor:
+        largest_SB = logits_SBV.amax(-1)
+        exponential_SBV = (logits_SBV - largest_SB[..., None]).exp()
+        target_SB = logits_SBV.gather(-1, ids_SB[..., None])[..., 0] * is_here_SB
+        own_13SB = torch.stack([largest_SB, exponential_SBV.sum(-1), target_SB])[None]
+        all_T3SB, handle = group.gather(own_13SB, f"{tag}.forward")
+        handle.wait()
+        largest_TSB, sum_TSB, target_TSB = all_T3SB.unbind(1)
+        overall_SB = largest_TSB.amax(0)
+        total_SB = (sum_TSB * (largest_TSB - overall_SB).exp()).sum(0)
+        share_SB = (largest_SB - overall_SB).exp() / total_SB
+        ctx.save_for_backward(exponential_SBV * share_SB[..., None], ids_SB, is_here_SB)
+        return (total_SB.log() + overall_SB - target_TSB.sum(0)).sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        probability_SBV, ids_SB, is_here_SB = ctx.saved_tensors
+        is_target_SB1 = is_here_SB[..., None].to(probability_SBV.dtype)
+        difference_SBV = probability_SBV.scatter_add(-1, ids_SB[..., None], -is_target_SB1)
+        return difference_SBV * gradients[0], None, None, None, None
+
+
+def _apply(function: type[Function], *arguments: Any) -> torch.Tensor:
+    """Call an autograd function; torch leaves `apply` untyped."""
+    result: torch.Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]
+    return result

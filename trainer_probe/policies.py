@@ -1,0 +1,32 @@
+"""Overlap policies: whose communication runs beside work, and whose is waited for as soon as it is asked for.
+
+A policy moves waits, and nothing else: the same requests carry the same bytes and the same additions are made in the
+same order, so parameters are equal to the last bit whatever the policy.
+
+Source: MegaScale (NSDI'24), section 3.2 and Table 3, which adds the axes in this order.
+"""
+
+from dataclasses import dataclass
+
+from foundation.layout import AXES, Axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapPolicy:
+    """The axes whose communication overlaps with work."""
+
+    name: str
+    axes: frozenset[Axis]
+
+    def overlaps(self, axis: Axis) -> bool:
+        """Return whether the requests of an axis run beside work."""
+        return axis in self.axes
+
+
+POLICIES: dict[str, OverlapPolicy] = {
+    "none": OverlapPolicy(name="none", axes=frozenset()),
+    "tp": OverlapPolicy(name="tp", axes=frozenset({"tp"})),
+    "pp": OverlapPolicy(name="pp", axes=frozenset({"pp"})),
+    "dp": OverlapPolicy(name="dp", axes=frozenset({"dp"})),
+    "all": OverlapPolicy(name="all", axes=frozenset(AXES)),
+}
