@@ -76,13 +76,12 @@ def located(scenario: Scenario) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        paths = [mistake.where.split(".") for mistake in error.mistakes]
-        raise type(error)(
-            *(
-                replace(mistake, where=scenario.where(*path)) if path[0] in keys else mistake
-                for mistake, path in zip(error.mistakes, paths, strict=True)
-            )
-        ) from error
+        moved = []
+        for mistake in error.mistakes:
+            path = mistake.where.split(".")
+            is_key = path[0] in keys and all(part.isidentifier() for part in path)
+            moved.append(replace(mistake, where=scenario.where(*path)) if is_key else mistake)
+        raise type(error)(*moved) from error
 
 
 @contextmanager

@@ -18,9 +18,10 @@ def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress
     """
     law = compose_law(scenario, trust_code=trust_code)
     composed = compose(scenario)
+    network = with_faults(scenario, composed.network)
     with located(scenario):
         record = run(
-            with_faults(scenario, composed.network),
+            network,
             composed.traffic,
             law,
             scenario.engine,
