@@ -1,7 +1,7 @@
 """Trying a start-up for real: processes of this machine make the groups of a layout and use each of them once."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +12,15 @@ from collectives.startup.groups import GroupPlan
 from collectives.startup.stores import connect_store
 from foundation.errors import Mistake, StartupError
 from foundation.layout import ParallelLayout
+from foundation.records import RunRecord, describe_run
 from trainer_probe.launcher import launch
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member, Method
 
 
+NS_PER_S = 10**9
+SEED = 0  # nothing here is drawn at random
 LAUNCH_S = 30.0  # to fork the ranks and to add up
 
 
@@ -28,6 +31,19 @@ class StartupTrial:
     num_ranks: int
     num_groups: int
     elapsed_s_R: NDArray[np.float64]  # R ranks; from a rank's first word to the store to its last group
+
+    def record(self, layout: ParallelLayout, *, store: str, method: "Method", started: float) -> RunRecord:
+        """Return a record of kind `coll init check`; `started` is what `time.perf_counter` said at the start.
+
+        Its table `ranks` has rank and elapsed_ns.
+        """
+        configuration = {**asdict(layout), "store": store, "method": method, "num_groups": self.num_groups}
+        elapsed_ns_R = np.rint(self.elapsed_s_R * NS_PER_S).astype(np.int64)
+        return RunRecord(
+            kind="coll init check",
+            run=describe_run(seed=SEED, started=started, configuration=configuration),
+            tables={"ranks": {"rank": np.arange(self.num_ranks), "elapsed_ns": elapsed_ns_R}},
+        )
 
 
 def try_startup(

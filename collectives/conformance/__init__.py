@@ -1,9 +1,9 @@
 """What the collectives room claims, one subject a file."""
 
-from collectives.conformance import bandwidth, proofs
+from collectives.conformance import bandwidth, measuring, proofs, startup
 from foundation.cases import Case
 
-SUBJECTS = (proofs, bandwidth)
+SUBJECTS = (proofs, bandwidth, measuring, startup)
 
 
 def cases() -> tuple[Case, ...]:

@@ -152,6 +152,7 @@ def storm(
     show_default=True,
     help="Seconds for all of it.",
 )
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/check"), show_default=True)
 @quiet_option
 @json_option
 def check(
@@ -162,6 +163,7 @@ def check(
     ca_file: str | None,
     method: "Method",
     timeout_s: float,
+    out: Path,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -178,21 +180,24 @@ def check(
     from foundation.layout import ParallelLayout
     from trainer_probe.startup import try_startup
 
-    layout = ParallelLayout(tp=tp, dp=dp, pp=pp)
+    started, layout = time.perf_counter(), ParallelLayout(tp=tp, dp=dp, pp=pp)
     store = _store(store_text, ca_file) if store_text else None
     say_on_terminal(f"starting {layout.world_size} processes ...", is_quiet=quiet or as_json)
     trial = try_startup(layout, store=store, method=method, timeout_s=timeout_s)
     slowest_s, median_s = float(trial.elapsed_s_R.max()), statistics.median(trial.elapsed_s_R.tolist())
     where = str(store) if store else "a TCPStore served here"
+    directory = trial.record(layout, store=where, method=method, started=started).write(out)
     if as_json:
         times_s = {"slowest_s": slowest_s, "median_s": median_s}
-        print_json({"store": where, "method": method, "ranks": trial.num_ranks, "groups": trial.num_groups, **times_s})
+        head = {"record": str(directory), "store": where, "method": method}
+        print_json({**head, "ranks": trial.num_ranks, "groups": trial.num_groups, **times_s})
         return 0
     slowest, median = (_duration(time_s * NS_PER_S) for time_s in (slowest_s, median_s))
     print_lines(
         [
             f"{trial.num_ranks} ranks made {trial.num_groups} groups over {where} ({method}), "
-            f"the slowest rank in {slowest}, the median in {median}"
+            f"the slowest rank in {slowest}, the median in {median}",
+            f"record: {directory}",
         ]
     )
     return 0

@@ -56,14 +56,19 @@ def test_misspelt_patterns_and_impossible_sizes_are_told(capsys: pytest.CaptureF
 
 
 def test_a_layout_starts_over_a_redis_with_a_password(
-    has_redis: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    has_redis: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The password comes from the environment; without it the server's refusal is one message, not one a rank."""
     with start_redis() as server:
         words = ["coll", "init", "check", "--tp", "2", "--pp", "1", "--dp", "2", "--store", str(server.address)]
+        words += ["--out", str(tmp_path / "check")]
         monkeypatch.setenv("FABRICTUNE_STORE_PASSWORD", server.address.password or "")
         assert run(words) == 0
         assert f"4 ranks made 4 groups over {server.address} (ordered), the slowest rank in" in capfd.readouterr().out
+        record = RunRecord.read(tmp_path / "check")
+        assert record.run["configuration"]["store"] == str(server.address)
+        assert record.tables["ranks"]["rank"].tolist() == [0, 1, 2, 3]
+        assert (record.tables["ranks"]["elapsed_ns"] > 0).all()
         monkeypatch.delenv("FABRICTUNE_STORE_PASSWORD")
         assert run(words) == 3
         assert capfd.readouterr().err.startswith(f"{server.address}: refuses a client without password (")
