@@ -10,6 +10,7 @@ import numpy as np
 
 from foundation.records import RunRecord
 from foundation.rocev2 import WIRE_OVERHEAD_BYTES
+from netsim.config.faults import Fault
 from netsim.config.packet import PacketConfig
 
 GBPS = 10**9
@@ -30,6 +31,7 @@ def run_incast(
     cable_mm: int = HOST_CABLE_MM,
     seed: int = 0,
     messages: int = 1,
+    faults: tuple[Fault, ...] = (),
 ) -> RunRecord:
     """Return the record of `senders` NICs sending to NIC 0, each so many messages at once, all under one switch."""
     from cc.compiling import compile_law
@@ -58,7 +60,8 @@ def run_incast(
         np.tile(once.source_N, messages), np.tile(once.destination_N, messages), message_bytes
     )
     traffic = replace(several, qp_N=np.tile(once.qp_N, messages))
-    return run(build_network(fabric, queue_pairs, HashSpec()), traffic, compile_law(load_law(law)), config, seed=seed)
+    network = build_network(fabric, queue_pairs, HashSpec())
+    return run(network, traffic, compile_law(load_law(law)), config, seed=seed, faults=faults)
 
 
 def wire_bytes(message_bytes: int) -> int:

@@ -1,12 +1,12 @@
 """Path choice: what hashes, weights, spraying and adaptive routing make of the links they share.
 
-Sixteen hosts under four ToRs with as many uplinks as hosts send round, each to the host of its number under the next
-ToR. So flows that share an uplink share the downlink behind it as well, and no other: one bottleneck each, where FIFO
-queues and pauses share as max-min fairness does. One packet of the thirty that a buffer holds is the band.
+The hosts under four ToRs send round, each to the host of its number under the next ToR. One packet of the thirty that a
+buffer holds is the band.
 
 Sprayed packets are messages of their own, so that go-back-N has nothing to say about their order.
 """
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -16,13 +16,19 @@ from numpy.typing import NDArray
 from foundation.cases import Case, around
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.conformance.one_switch import GBPS, MTU_BYTES
+from netsim.config.switch import EcnConfig
+from netsim.conformance.four_tors import (
+    BUFFERED_PACKETS,
+    HOSTS_PER_TOR,
+    LINK_RATE_BPS,
+    LOSSLESS,
+    NUM_HOSTS,
+    four_tors,
+    ring_of_tors,
+    run_messages,
+)
+from netsim.conformance.one_switch import MTU_BYTES
 
-HOSTS_PER_TOR, NUM_TORS = 4, 4
-NUM_HOSTS = HOSTS_PER_TOR * NUM_TORS
-LINK_RATE_BPS = 100 * GBPS
-BUFFERED_PACKETS = 30
 RUN_NS = 20_000_000
 SEEDS = range(4)
 SPRAYED_PACKETS = 1000  # of each host
@@ -89,25 +95,12 @@ def _ecmp_throughput(name: str) -> float:
 def _rates(hash_seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the rate at which each flow was sent in the engine, and its max-min fair rate."""
     from topology.fairness import max_min_rates
-    from topology.hashing import HashSpec
-    from topology.queue_pairs import make_queue_pairs
-    from topology.routing import build_network
 
-    fabric = _fabric()
-    source_Q = np.arange(NUM_HOSTS)
-    pairs = make_queue_pairs(source_Q, (source_Q + HOSTS_PER_TOR) % NUM_HOSTS)
-    network = build_network(fabric, pairs, HashSpec(seed=hash_seed))
-    config = PacketConfig(
-        wire_overhead_bytes=0,
-        ack_bytes=1,
-        ecn=EcnConfig(enabled=False),
-        pfc=PfcConfig(xoff_bytes=BUFFERED_PACKETS * MTU_BYTES, headroom_bytes=200_000),
-        time_limit_ns=RUN_NS,
-    )
-    ports = _run(network, 10**9, config).tables["ports"]
+    network = ring_of_tors(hash_seed)
+    ports = run_messages(network, 10**9, replace(LOSSLESS, time_limit_ns=RUN_NS)).tables["ports"]
     path_QH = network.epochs[0].port_QDH[:, 0]
     sent_bps_Q = ports["data_packets"][path_QH[:, 0]] * MTU_BYTES * 8 / (RUN_NS * 1e-9)
-    return sent_bps_Q, max_min_rates(path_QH, fabric.port_rate_bps_P)
+    return sent_bps_Q, max_min_rates(path_QH, network.fabric.port_rate_bps_P)
 
 
 def _weighted_share() -> float:
@@ -127,7 +120,7 @@ def _weighted_share() -> float:
     pairs = make_queue_pairs(np.zeros(1200, np.int64), np.ones(1200, np.int64))
     network = build_network(draft.finish(), pairs, HashSpec())
     config = PacketConfig(path_choice=PathChoiceConfig(mode="weighted", weights="rate"))
-    packets_P = _run(network, 1, config).tables["ports"]["data_packets"]
+    packets_P = run_messages(network, 1, config).tables["ports"]["data_packets"]
     slow, fast = 4, 6  # ports come in pairs: two links to hosts, then the two between switches
     return float(packets_P[fast] / (packets_P[slow] + packets_P[fast]))
 
@@ -140,39 +133,11 @@ def _spray_finish_us(mode: Any) -> float:
 
     source_Q = np.tile(np.arange(NUM_HOSTS), SPRAYED_PACKETS)
     pairs = make_queue_pairs(source_Q, (source_Q + HOSTS_PER_TOR) % NUM_HOSTS)
-    network = build_network(_fabric(), pairs, HashSpec())
+    network = build_network(four_tors(), pairs, HashSpec())
     config = PacketConfig(
         wire_overhead_bytes=0,
         ack_bytes=1,
         ecn=EcnConfig(enabled=False),
         path_choice=PathChoiceConfig(mode=mode),
     )
-    return float(_run(network, MTU_BYTES, config).tables["transfers"]["finish_ps"].max()) / 1e6
-
-
-def _fabric() -> Any:
-    from topology.builders.clos import ClosSpec, build_clos
-
-    return build_clos(
-        ClosSpec(
-            num_hosts=NUM_HOSTS,
-            hosts_per_tor_set=HOSTS_PER_TOR,
-            nics_per_host=1,
-            tiers=2,
-            nic_rate_bps=LINK_RATE_BPS,
-            uplink_rate_bps=LINK_RATE_BPS,
-            downlink_split=1,
-            uplinks_per_tor=HOSTS_PER_TOR,
-        )
-    )
-
-
-def _run(network: Any, message_bytes: int, config: PacketConfig) -> Any:
-    from cc.compiling import compile_law
-    from cc.loading import load_law
-    from netsim.packet import run
-    from netsim.workloads.table import one_message_each
-
-    pairs = network.queue_pairs
-    _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, message_bytes)
-    return run(network, traffic, compile_law(load_law("none")), config)
+    return float(run_messages(network, MTU_BYTES, config).tables["transfers"]["finish_ps"].max()) / 1e6
