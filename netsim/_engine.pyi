@@ -12,7 +12,10 @@ MAX_PACKETS: int
 BYTES_PER_PACKET: int
 BYTES_PER_PORT: int
 BYTES_PER_QUEUE_PAIR: int
+BYTES_PER_ENDPOINT: int
+BYTES_PER_NIC_BUFFER: int
 BYTES_PER_RECEIVE_QUEUE: int
+BYTES_PER_ROUND_TRIPS: int
 BYTES_PER_SELECTIVE_PAIR: int
 BYTES_PER_TRACKED_PACKET: int
 BYTES_PER_TRANSFER: int
@@ -46,7 +49,10 @@ class Settings:
     is_pfc_enabled: bool
     cnp_interval_ps: int
     cnp_delay_ps: int
+    drain_rate_bps: int
     endpoint_delay_ps: int
+    endpoint_jitter_ps: int
+    endpoint_key: int
     window_packets: int
     num_receives: int
     replenish_ps: int

@@ -91,10 +91,18 @@ def _sample_bytes(inputs: EngineInputs) -> int:
 
 
 def _host_bytes(inputs: EngineInputs) -> int:
-    """Return the room of what queue pairs keep under rare settings."""
-    receives = min(inputs.settings["num_receives"], len(inputs.transfer_bytes))
-    per_pair_bytes = (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8) if receives else 0
-    return len(inputs.flow) * per_pair_bytes + _selective_repeat_bytes(inputs)
+    """Return the room of what hosts keep under rare settings."""
+    settings, num_pairs = inputs.settings, len(inputs.flow)
+    needed_bytes = _selective_repeat_bytes(inputs)
+    if settings["num_receives"]:
+        receives = min(settings["num_receives"], len(inputs.transfer_bytes))
+        needed_bytes += num_pairs * (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8)
+    if settings["drain_rate_bps"]:
+        needed_bytes += len(inputs.port_rate_bps) * _engine.BYTES_PER_NIC_BUFFER
+    if settings["drain_rate_bps"] or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"]:
+        needed_bytes += num_pairs * _engine.BYTES_PER_ENDPOINT
+        needed_bytes += len(inputs.transfer_bytes) * _engine.BYTES_PER_ROUND_TRIPS
+    return needed_bytes
 
 
 def _selective_repeat_bytes(inputs: EngineInputs) -> int:

@@ -22,7 +22,9 @@ MAX_NAMED = 10  # transfers or ports named in one finding
 def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulation) -> dict[str, Columns]:
     """Return the tables documented in foundation/records.py.
 
-    `transfers` also has acknowledged_ps: when the source knew that the transfer had finished.
+    `transfers` also has acknowledged_ps: when the source knew that the transfer had finished. Where packets take time
+    in their host (`nic`), it has mean_rtt_ps and mean_endpoint_ps: the mean round trip its acknowledgements tell of,
+    and how much of it passed in the receiving host.
     """
     ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
     return {

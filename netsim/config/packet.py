@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 
 from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+from netsim.config.nic import NicConfig
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
-
-_LEAST_NS = {"endpoint_delay": 0, "time_limit": 1}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class PacketConfig:
     )
     transport: TransportConfig = field(default=TransportConfig(), metadata={"help": "timeouts and retries"})
     cnp: CnpConfig = field(default=CnpConfig(), metadata={"help": "congestion notifications"})
-    endpoint_delay_ns: int = setting(0, "time a host takes to answer a packet")
+    nic: NicConfig = field(default=NicConfig(), metadata={"help": "how hosts take and answer what they receive"})
     nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of a GPU's NVLink, each way")
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
@@ -47,10 +46,8 @@ class PacketConfig:
         require(full <= MAX_FRAME_BYTES, "mtu", f"{full} B on the wire", f"up to {MAX_FRAME_BYTES} B with overhead")
         require(self.ack_bytes >= 1, "ack", f"{self.ack_bytes} B", "1 B or more")
         require(self.ack_every_packets >= 1, "ack_every", f"{self.ack_every_packets} packets", "1 or more")
-        for name, least in _LEAST_NS.items():
-            value = getattr(self, f"{name}_ns")
-            is_right = value is None or least <= value <= LONGEST_WAIT_NS
-            require(is_right, name, f"{value} ns", f"{least} to {LONGEST_WAIT_NS} ns")
+        is_right = self.time_limit_ns is None or 1 <= self.time_limit_ns <= LONGEST_WAIT_NS
+        require(is_right, "time_limit", f"{self.time_limit_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
         require(self.nvlink_rate_bps >= 1, "nvlink_rate", f"{self.nvlink_rate_bps} bps", "above 0")
         require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
 

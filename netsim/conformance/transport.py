@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from foundation.cases import Case, around, exactly
 from foundation.records import RunRecord
 from foundation.retransmission import rnr_wait_ps
+from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.conformance.one_switch import FULL_FRAME_BYTES, GBPS, HOST_DELAY_PS, MTU_BYTES, run_incast
@@ -22,6 +23,9 @@ _RATE_BPS = 100 * GBPS
 _FRAME_PS = FULL_FRAME_BYTES * 8 * 10**12 // _RATE_BPS
 _NUM_PACKETS = 40_000
 _TIMEOUT_NS = 100_000
+_SLOW_PACKETS = 10_000
+_DRAIN_RATE_BPS = 40 * GBPS
+_LAST_HOP = 1  # ports come in pairs: host 0 and its switch first
 _FULL_SHARE = MTU_BYTES / FULL_FRAME_BYTES
 _ACK_PS = PacketConfig().ack_bytes * 8 * 10**12 // _RATE_BPS
 _ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS  # two links there, two back
@@ -29,7 +33,7 @@ _ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS  # two links th
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (*_goodput(), *_single_losses(), *_budgets(), *_refusals())
+    return (*_goodput(), *_single_losses(), *_budgets(), *_refusals(), *_slow_receivers())
 
 
 def _goodput() -> tuple[Case, ...]:
@@ -132,6 +136,35 @@ def _refusals() -> tuple[Case, ...]:
     return tuple(refusal(timer_code) for timer_code in (1, 12, 31))
 
 
+def _slow_receivers() -> tuple[Case, ...]:
+    """A host that takes 40 Gb/s of the 100 that come."""
+    drain_us = _SLOW_PACKETS * FULL_FRAME_BYTES * 8e6 / _DRAIN_RATE_BPS
+    first_us = 2 * (_FRAME_PS + HOST_DELAY_PS) / 1e6
+    return (
+        Case(
+            name="netsim.slow-receiver-takes-its-drain-rate",
+            source="closed form: from the first frame's arrival the host never waits for the next",
+            unit="us",
+            **around(first_us + drain_us, 1e-9),
+            run=lambda: _finish_ps(_slow_run()) / 1e6,
+        ),
+        Case(
+            name="netsim.slow-receiver-pauses-and-loses-nothing",
+            source="IEEE 802.1Qbb annex N: the headroom takes all that comes after the pause",
+            unit="packets dropped",
+            **exactly(0.0),
+            run=lambda: float(_slow_run().tables["ports"]["dropped_packets"].sum()),
+        ),
+        Case(
+            name="netsim.slow-receiver-silences-its-switch",
+            source="closed form: the switch's port to the host sends 40 of 100 Gb/s, and is paused for the rest",
+            unit="of the time",
+            **around(1 - _DRAIN_RATE_BPS / _RATE_BPS, 0.05),
+            run=_paused_share,
+        ),
+    )
+
+
 def _go_back_n_share(loss: float) -> float:
     """Return the share of the rate with two wires each way; a gap is answered once."""
     lost = 1 - (1 - loss) ** 2
@@ -172,6 +205,18 @@ def _cost_of_a_refusal_ns(timer_code: int) -> float:
         return int(record.tables["transfers"]["finish_ps"][1])
 
     return (finish_ps(1) - finish_ps(None)) / 1e3
+
+
+def _slow_run() -> RunRecord:
+    config = PacketConfig(nic=NicConfig(drain_rate_bps=_DRAIN_RATE_BPS, receive_buffer_bytes=200_000))
+    return run_incast(1, _SLOW_PACKETS * MTU_BYTES, _RATE_BPS, config)
+
+
+def _paused_share() -> float:
+    """Return how long the port before the receiver was paused; it is the only one that its NIC pauses."""
+    ports = _slow_run().tables["ports"]
+    last_hop = ports["paused_ps"][_LAST_HOP]
+    return float(last_hop) / _finish_ps(_slow_run())
 
 
 def _finish_ps(record: RunRecord) -> int:

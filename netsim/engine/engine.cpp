@@ -5,6 +5,7 @@
 #include "faulting.hpp"
 #include "forwarding.hpp"
 #include "laws.hpp"
+#include "nic.hpp"
 #include "probing.hpp"
 #include "receiver_not_ready.hpp"
 #include "receiving.hpp"
@@ -58,7 +59,7 @@ inline void Engine<is_full>::handle(std::uint64_t key) {
         case EventKind::Transfer:
             return on_transfer(static_cast<std::uint32_t>(transfer_of(key)), is_transfer_end(key));
         case EventKind::Clock:
-            return on_clock(static_cast<ClockEvent>(id));
+            return on_clock(static_cast<ClockEvent>(id), payload_of(key));
     }
 }
 
@@ -91,7 +92,7 @@ void Engine<is_full>::end_if_nothing_is_left() {
 }
 
 template <bool is_full>
-void Engine<is_full>::on_clock(ClockEvent event) {
+void Engine<is_full>::on_clock(ClockEvent event, std::uint32_t about) {
     if (event == TIME_LIMIT) {
         outcome = Outcome::TimeLimit;
         return;
@@ -99,13 +100,15 @@ void Engine<is_full>::on_clock(ClockEvent event) {
     if constexpr (is_full) {
         if (event == FAULT) return on_fault();
         if (event == REROUTE) return on_reroute();
+        if (event == DRAIN) return on_drain(about);
     }
     on_probe();
 }
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
-    bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.endpoint_delay_ps > 0;
+    bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.drain_rate_bps > 0;
+    is_full |= settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
     is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;
     is_full |= !inputs.reorder_window.empty() || settings.num_receives > 0;

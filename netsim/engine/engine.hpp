@@ -22,7 +22,7 @@ class Engine final : public Simulation {
     [[gnu::always_inline]] void prefetch_open_slot();
     [[gnu::always_inline]] void prefetch_next_port();
     void end_if_nothing_is_left();
-    void on_clock(ClockEvent event);
+    void on_clock(ClockEvent event, std::uint32_t about);
 
     // forwarding.hpp
     void arrive(std::uint32_t port, std::uint32_t packet);
@@ -106,6 +106,15 @@ class Engine final : public Simulation {
     void give_up_all(std::uint32_t qp, Sender& sender);
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
     void answer_selectively(std::uint32_t packet);
+
+    // nic.hpp
+    bool takes_time() const { return is_full && !round_trips.empty(); }
+    void receive_slowly(std::uint32_t packet);
+    void hand_on_later(std::uint32_t port, std::uint32_t packet);
+    void on_drain(std::uint32_t port);
+    void see(std::uint32_t packet);
+    Picoseconds endpoint_delay_ps(std::uint32_t acknowledgement) const;
+    void note_round_trip(std::uint32_t transfer, Picoseconds rtt_ps, Picoseconds endpoint_ps);
 
     // receiver_not_ready.hpp
     bool has_receive_queues() const { return is_full && !receive_queues.empty(); }

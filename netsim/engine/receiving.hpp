@@ -26,14 +26,12 @@ inline void Engine<is_full>::deliver(std::uint32_t packet_id) {
 
 template <bool is_full>
 inline void Engine<is_full>::receive_data(std::uint32_t packet_id) {
+    if constexpr (is_full) {
+        if (takes_time()) return receive_slowly(packet_id);
+    }
     const std::uint32_t qp = packets[packet_id].queue_pair;
     if (packets[packet_id].is_marked) [[unlikely]]
         note_mark(qp, receivers[qp]);
-    if constexpr (is_full) {
-        if (settings.endpoint_delay_ps > 0) {
-            return queue.push(now_ps + settings.endpoint_delay_ps, identify(EventKind::Reply, qp, packet_id));
-        }
-    }
     answer(packet_id);
 }
 
@@ -118,6 +116,9 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
     }
     if constexpr (is_full) {
         if (is_selective()) note_of(packet_id).expected_sequence = receiver.expected_sequence;
+        if (takes_time() && type == PacketType::Ack) {
+            note_of(packet_id).since_ps = now_ps - note_of(packet_id).since_ps;
+        }
     }
     control_packets.sent++;
     enqueue(path[packet.path_position], packet_id);

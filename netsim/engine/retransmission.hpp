@@ -20,7 +20,10 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if (!is_progress && sender.num_unacknowledged == 0) return packets.release(packet_id);  // all timers are at rest
     const std::uint64_t before_bytes = acknowledged_bytes;
     sender.rtt_ps = now_ps - packet.sent_ps;
+    Picoseconds endpoint_ps = 0;
     if constexpr (is_full) {
+        endpoint_ps = endpoint_delay_ps(packet_id);
+        if (takes_time()) note_round_trip(sender.oldest, sender.rtt_ps, endpoint_ps);
         if (is_selective()) acknowledge_selectively(qp, sender, packet, answer_notes[packet_id].expected_sequence);
     }
     if (is_progress && !is_selective()) acknowledge(qp, sender, packet.sequence + 1);
@@ -32,7 +35,7 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
         }
         obey(ON_ACK, qp,
              law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),
-                        sender.rtt_ps, settings.endpoint_delay_ps, flow(qp).num_hops, packet.is_marked, records));
+                        sender.rtt_ps, endpoint_ps, flow(qp).num_hops, packet.is_marked, records));
     }
     packets.release(packet_id);
     if constexpr (is_full) {

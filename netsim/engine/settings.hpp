@@ -21,8 +21,11 @@ struct Settings {
     double ecn_max_fraction = 0;
     bool is_pfc_enabled = false;
     Picoseconds cnp_interval_ps = 0;
-    Picoseconds cnp_delay_ps = 0;  // from a notification's arrival to the law's reaction
+    Picoseconds cnp_delay_ps = 0;     // from a notification's arrival to the law's reaction
+    std::int64_t drain_rate_bps = 0;  // at which hosts take what NICs have received; 0: at once
     Picoseconds endpoint_delay_ps = 0;
+    Picoseconds endpoint_jitter_ps = 0;
+    std::uint64_t endpoint_key = 0;
     std::uint32_t window_packets =
         1;                           // selective repeat: most packets between the oldest not acknowledged and the next
     std::uint32_t num_receives = 0;  // posted by each queue pair at first; 0: any number

@@ -62,6 +62,12 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     senders.resize(num_queue_pairs);
     if (settings.cnp_delay_ps > 0) pending_notifications.resize(num_queue_pairs);
     receivers.resize(num_queue_pairs);
+    if (settings.drain_rate_bps > 0) nics.resize(ports.size());
+    const bool is_answer_late = settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
+    for (std::size_t qp = 0; is_answer_late && qp < num_queue_pairs; qp++) {
+        endpoints.push_back({.random = RandomStream(settings.endpoint_key, qp)});
+    }
+    if (!nics.empty() || is_answer_late) round_trips.resize(inputs.transfer_bytes.size());
     if (settings.num_receives > 0) {
         refused_senders.resize(num_queue_pairs);
         receive_queues.assign(num_queue_pairs, ReceiveQueue(settings.num_receives, settings.replenish_ps));

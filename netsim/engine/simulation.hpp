@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "endpoint.hpp"
 #include "event_queue.hpp"
 #include "faults.hpp"
 #include "law.hpp"
@@ -130,6 +131,9 @@ class Simulation {
     std::vector<SelectiveReceiver> selective_receivers;
     std::vector<ReceiveQueue> receive_queues;  // by queue pair, as the next; empty if receivers are always ready
     std::vector<RefusedSender> refused_senders;
+    std::vector<NicBuffer> nics;           // by port; empty if hosts take packets at once
+    std::vector<Endpoint> endpoints;       // by queue pair; empty if answers take no time
+    std::vector<RoundTrips> round_trips;   // by transfer; empty if packets are in no host for any time
     std::vector<AnswerNote> answer_notes;  // by packet, where answers carry any
     std::vector<Transfer> transfers;
     std::vector<Picoseconds> retransmission_waits;               // by the number of timeouts since the last progress

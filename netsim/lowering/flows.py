@@ -19,7 +19,14 @@ def flows(fabric: Fabric, path_QDH: NDArray[np.int64], law: CompiledLaw, config:
     flow["line_rate_bps"] = flow["rate_bps"] = rate_QDH[:, 0, 0]
     flow["cwnd_bytes"] = UNLIMITED_CWND_BYTES
     flow["deadline_ps"] = NEVER
-    flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + config.endpoint_delay_ns * 1000
+    flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + _endpoint_ps(config)
     flow["mtu_bytes"] = config.mtu_bytes
     flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
     return flow
+
+
+def _endpoint_ps(config: PacketConfig) -> int:
+    """Return how long a full packet is in the receiving host at least."""
+    drain_rate_bps = config.nic.drain_rate_bps
+    drain_ps = -(-config.full_frame_bytes * 8 * 10**12 // drain_rate_bps) if drain_rate_bps else 0
+    return drain_ps + config.nic.endpoint_delay_ns * 1000

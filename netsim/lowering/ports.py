@@ -3,14 +3,17 @@
 Shapes: P ports, U kinds of links.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from foundation.errors import InputError, Mistake
 from netsim.config.packet import PacketConfig
+from netsim.config.switch import PfcConfig
 from netsim.headroom import pfc_headroom_bytes, pfc_response_ps
 from netsim.lowering.limits import require_ids
-from topology.fabric import Fabric
+from topology.fabric import NO_NIC, Fabric
 
 MAX_PORT_DELAY_PS = 2**32 - 1
 
@@ -32,18 +35,30 @@ def check_ports(fabric: Fabric) -> None:
 
 
 def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
-    """Return the thresholds of the ingress buffer behind each port, one computation per kind of link."""
-    link_P2 = np.stack([fabric.port_rate_bps_P, fabric.port_delay_ps_P], axis=1)
-    link_U2, kind_P = np.unique(link_P2, axis=0, return_inverse=True)
-    rows = [_buffer(int(rate_bps), int(delay_ps), config) for rate_bps, delay_ps in link_U2]
+    """Return the thresholds of the ingress buffer behind each port, one computation per kind of link.
+
+    Those of a NIC's buffer are of use only where hosts do not take packets at once.
+    """
+    is_before_nic_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
+    if config.nic.drain_rate_bps is None:
+        is_before_nic_P[:] = False
+    link_P3 = np.stack([fabric.port_rate_bps_P, fabric.port_delay_ps_P, is_before_nic_P], axis=1)
+    link_U3, kind_P = np.unique(link_P3, axis=0, return_inverse=True)
+    buffer_bytes, xoff_bytes = config.nic.receive_buffer_bytes, config.nic.xoff_bytes
+    nic_pfc = replace(config.pfc, buffer_bytes=buffer_bytes, xoff_bytes=xoff_bytes, xon_bytes=None)
+    rows = [
+        _buffer(rate_bps, delay_ps, nic_pfc if is_before_nic else config.pfc, config.full_frame_bytes, is_before_nic)
+        for rate_bps, delay_ps, is_before_nic in link_U3.tolist()
+    ]
     table_U4 = np.array(rows, np.int64).reshape(-1, 4)
     names = ("pause_above", "resume_below", "ingress_limit", "pause_response")
     return {name: table_U4[kind_P.ravel(), column].copy() for column, name in enumerate(names)}
 
 
-def _buffer(rate_bps: int, delay_ps: int, config: PacketConfig) -> tuple[int, int, int, int]:
+def _buffer(
+    rate_bps: int, delay_ps: int, pfc: PfcConfig, frame_bytes: int, is_before_nic: bool
+) -> tuple[int, int, int, int]:
     """Return pause_above, resume_below, ingress_limit and pause_response of one kind of link."""
-    pfc, frame_bytes = config.pfc, config.full_frame_bytes
     response_ps = pfc_response_ps(rate_bps) if pfc.response_ns is None else pfc.response_ns * 1000
     if not pfc.enabled:
         return pfc.buffer_bytes, 0, pfc.buffer_bytes, response_ps
@@ -58,13 +73,15 @@ def _buffer(rate_bps: int, delay_ps: int, config: PacketConfig) -> tuple[int, in
     if pause_above < 0 or xon_bytes > xoff_bytes:
         raise InputError(
             Mistake(
-                where="pfc",
+                where="nic" if is_before_nic else "pfc",
                 found=(
                     f"{pfc.buffer_bytes} B of buffer, {headroom_bytes} B of headroom, xoff at {xoff_bytes} B"
                     f" and xon at {xon_bytes} B, on a link of {rate_bps} bps and {delay_ps} ps"
                 ),
                 allowed=f"xoff of a full frame ({frame_bytes} B) or more, and xon not above it",
-                next_step="raise pfc.buffer or set pfc.xoff and pfc.xon",
+                next_step="raise nic.receive_buffer or set nic.xoff"
+                if is_before_nic
+                else "raise pfc.buffer or set pfc.xoff and pfc.xon",
             )
         )
     return pause_above, min(xon_bytes, pause_above), xoff_bytes + headroom_bytes, response_ps

@@ -56,6 +56,11 @@ class ReferenceEngine(Faulting):
         columns["packets_sent"] = [self._packets_sent(transfer) for transfer in self.transfers]
         columns["packets_retransmitted"] = [transfer.resent for transfer in self.transfers]
         columns["cnps"] = [transfer.cnps for transfer in self.transfers]
+        if any(self.settings[name] for name in ("drain_rate_bps", "endpoint_delay_ps", "endpoint_jitter_ps")):
+            for name in ("rtt_ps", "endpoint_ps"):
+                columns[f"mean_{name}"] = [
+                    getattr(row, name) // row.round_trips if row.round_trips else NOT_YET for row in self.transfers
+                ]
         return {name: np.array(values, np.int64) for name, values in columns.items()}
 
     def port_columns(self) -> dict[str, NDArray[np.int64]]:
@@ -84,10 +89,12 @@ class ReferenceEngine(Faulting):
         elif not is_open and self.num_transfer_events == 0:
             self.outcome = "stalled"
 
-    def _on_clock(self, event: int, _payload: int) -> None:
+    def _on_clock(self, event: int, about: int) -> None:
         if event == ClockEvent.TIME_LIMIT:
             self.outcome = "time-limit"
         elif event == ClockEvent.FAULT:
             self._on_fault()
-        else:
+        elif event == ClockEvent.REROUTE:
             self._on_reroute()
+        else:
+            self._on_drain(about)

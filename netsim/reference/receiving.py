@@ -1,10 +1,10 @@
 """Receiving in the reference engine: what a host answers to a packet."""
 
-from netsim.reference.scheduling import Scheduling
-from netsim.reference.state import Kind, Packet, Pair, Transfer
+from netsim.reference.nic import Nic
+from netsim.reference.state import Packet, Pair, Transfer
 
 
-class Receiving(Scheduling):
+class Receiving(Nic):
     """Acknowledges packets in order, answers a gap once, turns marks into notifications."""
 
     def _deliver(self, packet: Packet) -> None:
@@ -22,19 +22,14 @@ class Receiving(Scheduling):
         else:
             self._take_notification(packet.pair, pair)
 
-    def _receive_data(self, packet: Packet) -> None:
+    def _note_mark(self, packet: Packet) -> None:
         pair = self.pairs[packet.pair]
         if packet.is_marked:
             pair.has_mark = True
             if "on_cnp" in self.law_events and self.now_ps >= pair.cnp_allowed_ps:
                 pair.cnp_allowed_ps = self.now_ps + self.settings["cnp_interval_ps"]
                 self.num_live += 1
-                self._reply(packet.pair, "cnp", 0, self.now_ps)
-        if self.settings["endpoint_delay_ps"] > 0:
-            delay_ps = self.settings["endpoint_delay_ps"]
-            self._push_packet(self.now_ps + delay_ps, Kind.REPLY, packet.pair, packet)
-        else:
-            self._answer(packet)
+                self._reply(packet.pair, "cnp", 0, packet)
 
     def _on_reply(self, _pair: int, number: int) -> None:
         self._answer(self.packets.pop(number))
@@ -56,16 +51,16 @@ class Receiving(Scheduling):
             if is_message_end:
                 self._end_message(pair, message)
             if is_message_end or pair.unanswered >= self.settings["ack_every_packets"]:
-                self._reply(packet.pair, "ack", packet.sequence, packet.sent_ps)
+                self._reply(packet.pair, "ack", packet.sequence, packet)
             else:
                 self.num_live -= 1
         elif packet.sequence < pair.expected:
-            self._reply(packet.pair, "ack", pair.expected - 1, packet.sent_ps)
+            self._reply(packet.pair, "ack", pair.expected - 1, packet)
         elif pair.has_sent_nak:
             self.num_live -= 1
         else:
             pair.has_sent_nak = True
-            self._reply(packet.pair, "nak", pair.expected, packet.sent_ps)
+            self._reply(packet.pair, "nak", pair.expected, packet)
 
     def _answer_selectively(self, packet: Packet) -> None:
         """Acknowledge a packet and all that has arrived; at once unless packets come in order."""
@@ -85,7 +80,7 @@ class Receiving(Scheduling):
         if is_orderly and not is_message_end and pair.unanswered < self.settings["ack_every_packets"]:
             self.num_live -= 1
         else:
-            self._reply(packet.pair, "ack", sequence, packet.sent_ps)
+            self._reply(packet.pair, "ack", sequence, packet)
 
     def _is_receiver_ready(self, pair: Pair, sequence: int) -> bool:
         if pair.receives is None:
@@ -99,17 +94,18 @@ class Receiving(Scheduling):
             self.num_live -= 1
             return
         pair.has_sent_nak = True
-        self._reply(packet.pair, "rnr", packet.sequence, packet.sent_ps)
+        self._reply(packet.pair, "rnr", packet.sequence, packet)
 
     def _end_message(self, pair: Pair, message: Transfer) -> None:
         if pair.receives is not None:
             pair.receives.end_message(self.now_ps)
         self._finish(message)
 
-    def _reply(self, number: int, kind: str, sequence: int, sent_ps: int) -> None:
+    def _reply(self, number: int, kind: str, sequence: int, answered: Packet) -> None:
         pair = self.pairs[number]
         path = self._path(number, 1)
-        reply = Packet(kind, number, sequence, self.settings["ack_bytes"], sent_ps, path[1:])
+        reply = Packet(kind, number, sequence, self.settings["ack_bytes"], answered.sent_ps, path[1:])
+        reply.endpoint_ps = self.now_ps - answered.arrived_ps
         if kind == "ack":
             reply.expected = pair.expected
             reply.is_marked, pair.has_mark, pair.unanswered = pair.has_mark, False, 0

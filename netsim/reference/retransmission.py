@@ -12,6 +12,10 @@ class Retransmission(SelectiveRepeat):
         if pair.has_failed or pair.remaining == 0:
             return
         pair.rtt_ps = self.now_ps - packet.sent_ps
+        message = pair.message_of(pair.oldest)
+        message.round_trips += 1
+        message.rtt_ps += pair.rtt_ps
+        message.endpoint_ps += packet.endpoint_ps
         acked_bytes = 0
         if self._is_selective:
             acked_bytes = self._acknowledge_selectively(packet, pair)
@@ -23,7 +27,7 @@ class Retransmission(SelectiveRepeat):
             self.now_ps,
             acked_bytes,
             pair.rtt_ps,
-            self.settings["endpoint_delay_ps"],
+            packet.endpoint_ps,
             int(pair.flow["num_hops"][0]),
             int(packet.is_marked),
             None,

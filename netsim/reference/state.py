@@ -44,6 +44,7 @@ class ClockEvent(IntEnum):
     TIME_LIMIT = 0
     FAULT = 1
     REROUTE = 2
+    DRAIN = 3
 
 
 @dataclass
@@ -59,6 +60,8 @@ class Packet:
     ingress: int | None = None
     is_marked: bool = False
     expected: int = 0  # of a selective acknowledgement: everything below has arrived
+    arrived_ps: int = 0  # of a data packet at its destination
+    endpoint_ps: int = 0  # of an answer: how long the packet answered was in the host
     departure: int = 0  # how often the wire it is on had been down
 
 
@@ -94,6 +97,9 @@ class Transfer:
     waiting: int = 0
     times: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TIME_COLUMNS, NOT_YET))
     resent: int = 0
+    round_trips: int = 0  # and their sums, of which parts in the receiving host
+    rtt_ps: int = 0
+    endpoint_ps: int = 0
     cnps: int = 0
 
 

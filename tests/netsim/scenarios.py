@@ -11,6 +11,7 @@ from cc.loading import load_law
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from netsim.config.capture import CaptureConfig
 from netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
+from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.probes import ProbeConfig
@@ -156,10 +157,23 @@ def random_config(seed: int, dice: np.random.Generator) -> PacketConfig:
         transport=replace(
             random_transport(np.random.default_rng([seed, 2])), timeout_ns=int(dice.choice([30_000, 200_000]))
         ),
-        endpoint_delay_ns=int(dice.choice([0, 0, 300])),
         loss_fraction=float(dice.choice([0.0, 0.0, 0.0, 0.0, 0.02, 0.3])),
         time_limit_ns=int(dice.choice([20_000, 10**8])),
         path_choice=random_path_choice(np.random.default_rng([seed, 1])),
+        nic=random_nic(np.random.default_rng([seed, 3])),
+    )
+
+
+def random_nic(dice: np.random.Generator) -> NicConfig:
+    """Return hosts that take and answer packets at once in half of the cases, and slow ones in the others."""
+    if dice.integers(2):
+        return NicConfig()
+    return NicConfig(
+        drain_rate_bps=dice.choice(np.array([None, 7 * 10**9, 90 * 10**9], object)),
+        receive_buffer_bytes=12_000,
+        xoff_bytes=5_000,
+        endpoint_delay_ns=int(dice.choice([0, 300])),
+        endpoint_jitter_ns=int(dice.choice([0, 900])),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from foundation.errors import InputError
+from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
@@ -31,6 +32,13 @@ from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
         (lambda: RnrConfig(replenish_ns=-1), "transport.rnr.replenish: -1 ns\n  allowed: 0 to 100000000000000 ns"),
         (lambda: RnrConfig(timer_code=32), "transport.rnr.timer_code: 32\n  allowed: 0 to 31"),
         (lambda: RnrConfig(retries=8), "transport.rnr.retries: 8\n  allowed: 0 to 7"),
+        (lambda: NicConfig(drain_rate_bps=-1), "nic.drain_rate: -1 bps\n  allowed: above 0"),
+        (lambda: NicConfig(receive_buffer_bytes=0), "nic.receive_buffer: 0 B\n  allowed: 1 to 1073741824 B"),
+        (lambda: NicConfig(xoff_bytes=-1), "nic.xoff: -1 B\n  allowed: 0 to 1073741824 B"),
+        (
+            lambda: NicConfig(endpoint_jitter_ns=10**10),
+            "nic.endpoint_jitter: 10000000000 ns\n  allowed: 0 to 1000000000 ns",
+        ),
         (lambda: PacketConfig(nvlink_rate_bps=0), "nvlink_rate: 0 bps\n  allowed: above 0"),
         (lambda: PacketConfig(loss_fraction=1.5), "loss: 1.5\n  allowed: 0 to 1"),
         (lambda: PacketConfig(loss_fraction=float("nan")), "loss: nan\n  allowed: 0 to 1"),

@@ -14,6 +14,7 @@ from foundation.errors import InputError, LawError
 from foundation.records import RunRecord
 from foundation.traces import Medium
 from netsim import packet
+from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
@@ -373,7 +374,7 @@ def test_telemetry_tells_of_every_hop(simulate: Simulate, write_law: Callable[..
 
 def test_the_hosts_answer_after_the_endpoint_delay(simulate: Simulate) -> None:
     """300 ns more on the way back, and in the round trip."""
-    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100, endpoint_delay_ns=300)
+    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100, nic=NicConfig(endpoint_delay_ns=300))
     record = simulate([(0, 1)], [{"bytes": 1000}], config)
     assert transfers(record, "acknowledged_ps") == [2 * (FRAME_PS + CABLE_PS) + 300_000 + 2 * (ACK_PS + CABLE_PS)]
 

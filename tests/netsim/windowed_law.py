@@ -25,7 +25,7 @@ def on_ack(
     telemetry: Any,
 ) -> int:
     flow.num_acks += 1
-    if is_ecn_marked or rtt_ps > 3 * flow.base_rtt_ps:
+    if is_ecn_marked or rtt_ps - endpoint_delay_ps > 3 * flow.base_rtt_ps:
         flow.cwnd_bytes = max(flow.cwnd_bytes * 0.6, 0.3 * flow.mtu_bytes)
     else:
         flow.cwnd_bytes += acked_bytes / 4

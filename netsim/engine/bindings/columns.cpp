@@ -27,7 +27,7 @@ std::int64_t packets_sent(const Simulation& simulation, const Transfer& transfer
 
 Columns transfer_columns(const Simulation& simulation) {
     const auto& rows = simulation.transfers;
-    return {
+    Columns columns{
         {"ready_ps", column(rows, [](const Transfer& row) { return row.ready_ps; })},
         {"start_ps", column(rows, [](const Transfer& row) { return row.start_ps; })},
         {"finish_ps", column(rows, [](const Transfer& row) { return row.finish_ps; })},
@@ -36,6 +36,14 @@ Columns transfer_columns(const Simulation& simulation) {
         {"packets_retransmitted", column(rows, [](const Transfer& row) { return row.num_retransmitted; })},
         {"cnps", column(rows, [](const Transfer& row) { return row.num_cnps; })},
     };
+    const auto& sums = simulation.round_trips;
+    if (sums.empty()) return columns;
+    const auto mean = [](Picoseconds sum_ps, std::int64_t num) { return num > 0 ? sum_ps / num : NOT_YET; };
+    columns.insert_or_assign("mean_rtt_ps",
+                             column(sums, [&](const RoundTrips& row) { return mean(row.rtt_ps, row.num); }));
+    columns.insert_or_assign("mean_endpoint_ps",
+                             column(sums, [&](const RoundTrips& row) { return mean(row.endpoint_ps, row.num); }));
+    return columns;
 }
 
 Columns port_columns(const Simulation& simulation) {

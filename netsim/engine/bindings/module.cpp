@@ -25,6 +25,9 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_SELECTIVE_PAIR") =
         sizeof(SelectiveSender) + sizeof(SelectiveReceiver) + 3 * EMPTY_DEQUE_BYTES;
     module.attr("BYTES_PER_TRACKED_PACKET") = sizeof(Transmission) + sizeof(AnswerNote) + 2;
+    module.attr("BYTES_PER_ENDPOINT") = sizeof(Endpoint);
+    module.attr("BYTES_PER_NIC_BUFFER") = sizeof(NicBuffer);
+    module.attr("BYTES_PER_ROUND_TRIPS") = sizeof(RoundTrips);
     module.attr("BYTES_PER_RECEIVE_QUEUE") = sizeof(ReceiveQueue) + sizeof(RefusedSender) + EMPTY_DEQUE_BYTES;
     module.attr("BYTES_PER_TRANSFER") = sizeof(Transfer);
     module.attr("BYTES_PER_RANDOM_STREAM") = sizeof(RandomStream);

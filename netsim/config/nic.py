@@ -1,0 +1,43 @@
+"""How NICs hand on what they receive, and how long hosts take to answer.
+
+Source: Swift (SIGCOMM'20), 3.2, for endpoint delay; "RDMA over Commodity Ethernet at Scale" (SIGCOMM'16), 4.4, for
+receivers so slow that they pause their switch.
+"""
+
+from dataclasses import dataclass
+
+from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+
+MAX_JITTER_NS = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class NicConfig:
+    """The receiving side of NICs. With a drain rate, what waits in a NIC pauses its switch as PFC has it."""
+
+    drain_rate_bps: int | None = setting(
+        None, "rate at which a host takes frames from each port of its NICs; by default as fast as they come"
+    )
+    receive_buffer_bytes: int = setting(
+        1_000_000, "drain rate: room for frames not yet taken, with headroom where there is PFC"
+    )
+    xoff_bytes: int | None = setting(
+        None, "drain rate: fill at which to pause the switch; by default the buffer less the headroom"
+    )
+    endpoint_delay_ns: int = setting(0, "time a host takes to answer a packet it was handed")
+    endpoint_jitter_ns: int = setting(0, "up to so much more, anew for each packet")
+
+    def __post_init__(self) -> None:
+        require((self.drain_rate_bps or 1) >= 1, "nic.drain_rate", f"{self.drain_rate_bps} bps", "above 0")
+        is_right = 1 <= self.receive_buffer_bytes <= MAX_BUFFER_BYTES
+        require(is_right, "nic.receive_buffer", f"{self.receive_buffer_bytes} B", f"1 to {MAX_BUFFER_BYTES} B")
+        is_right = 0 <= (self.xoff_bytes or 0) <= MAX_BUFFER_BYTES
+        require(is_right, "nic.xoff", f"{self.xoff_bytes} B", f"0 to {MAX_BUFFER_BYTES} B")
+        for name, most in (("endpoint_delay", LONGEST_WAIT_NS), ("endpoint_jitter", MAX_JITTER_NS)):
+            value = getattr(self, f"{name}_ns")
+            require(0 <= value <= most, f"nic.{name}", f"{value} ns", f"0 to {most} ns")
+
+    @property
+    def takes_time(self) -> bool:
+        """Whether anything here lies between a packet's arrival and its answer."""
+        return self.drain_rate_bps is not None or self.endpoint_delay_ns > 0 or self.endpoint_jitter_ns > 0

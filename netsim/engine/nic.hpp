@@ -1,0 +1,78 @@
+// The receiving side of a NIC: a buffer that is handed on no faster than the host takes it, and time to answer.
+//
+// What has arrived through a port waits in the NIC's buffer, counted as a switch counts what came through a port: the
+// NIC pauses its switch before the buffer overflows, and drops what finds no room. Each packet handed on is answered
+// after a delay, the answers of a queue pair in the order of its packets; the answer carries the time spent here.
+// Source: Swift (SIGCOMM'20), 3.2, for the split of a round trip into fabric and endpoint.
+// Left out: what a host reads and writes besides; delays of the sender's own host.
+#pragma once
+
+#include <algorithm>
+
+#include "engine.hpp"
+
+namespace netsim {
+
+template <bool is_full>
+void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
+    note_of(packet_id).since_ps = now_ps;
+    if (nics.empty()) return see(packet_id);
+    if (!admit(packet_id)) return;
+    const std::uint32_t port = packets[packet_id].ingress_port;
+    NicBuffer& buffer = nics[port];
+    packets[packet_id].next = NONE;
+    if (buffer.head == NONE) {
+        buffer.head = packet_id;
+        hand_on_later(port, packet_id);
+    } else {
+        packets[buffer.tail].next = packet_id;
+    }
+    buffer.tail = packet_id;
+}
+
+template <bool is_full>
+void Engine<is_full>::hand_on_later(std::uint32_t port, std::uint32_t packet_id) {
+    const Picoseconds done_ps = now_ps + serialization_ps(packets[packet_id].wire_bytes, settings.drain_rate_bps);
+    queue.push(done_ps, identify(EventKind::Clock, DRAIN, port));
+}
+
+// The host has taken the first packet of the buffer behind a port.
+template <bool is_full>
+void Engine<is_full>::on_drain(std::uint32_t port) {
+    const std::uint32_t packet_id = nics[port].head;
+    nics[port].head = packets[packet_id].next;
+    leave_buffer(port, packets[packet_id].wire_bytes);
+    if (nics[port].head != NONE) hand_on_later(port, nics[port].head);
+    see(packet_id);
+}
+
+// Look at a data packet, and answer it in time.
+template <bool is_full>
+void Engine<is_full>::see(std::uint32_t packet_id) {
+    const std::uint32_t qp = packets[packet_id].queue_pair;
+    if (packets[packet_id].is_marked) note_mark(qp, receivers[qp]);
+    if (endpoints.empty()) return answer(packet_id);
+    Endpoint& endpoint = endpoints[qp];
+    Picoseconds delay_ps = settings.endpoint_delay_ps;
+    if (settings.endpoint_jitter_ps > 0) {
+        delay_ps += static_cast<Picoseconds>(
+            endpoint.random.next_below(static_cast<std::uint64_t>(settings.endpoint_jitter_ps)));
+    }
+    endpoint.answer_ps = std::max(now_ps + delay_ps, endpoint.answer_ps + 1);
+    queue.push(endpoint.answer_ps, identify(EventKind::Reply, qp, packet_id));
+}
+
+template <bool is_full>
+Picoseconds Engine<is_full>::endpoint_delay_ps(std::uint32_t acknowledgement) const {
+    return takes_time() ? answer_notes[acknowledgement].since_ps : 0;
+}
+
+template <bool is_full>
+void Engine<is_full>::note_round_trip(std::uint32_t transfer, Picoseconds rtt_ps, Picoseconds endpoint_ps) {
+    RoundTrips& sum = round_trips[transfer];
+    sum.num++;
+    sum.rtt_ps += rtt_ps;
+    sum.endpoint_ps += endpoint_ps;
+}
+
+}  // namespace netsim
