@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
 
 BATCH_SIZE = 2
-CASES: list[tuple[Block, Positions, str, int]] = [
+BLOCKS: list[tuple[Block, Positions]] = [("parallel", "learned"), ("serial", "rotary")]
+CASES = [
     (block, positions, policy, num_chunks)
-    for block, positions in (("parallel", "learned"), ("serial", "rotary"))
+    for block, positions in BLOCKS
     for policy, num_chunks in itertools.product(("none", "tp"), (1, 2))
 ]
 Found = dict[str, NDArray[Any]]

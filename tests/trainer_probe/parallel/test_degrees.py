@@ -1,0 +1,50 @@
+"""What does not divide is refused, all mistakes at once; the published shapes divide."""
+
+import pytest
+
+from foundation.errors import InputError
+from foundation.layout import ParallelLayout
+from trainer_probe.model.presets import MODELS
+from trainer_probe.model.spec import ModelSpec
+from trainer_probe.parallel.degrees import Degrees, check_degrees
+
+
+@pytest.mark.parametrize(("name", "pp", "virtual"), [("175B", 8, 6), ("530B", 35, 3)])
+def test_the_published_degrees_divide_the_published_models(name: str, pp: int, virtual: int) -> None:
+    """MegaScale, Table 1: TP 8 for both; 96 layers over 8 * 6 chunks, 105 over 35 * 3."""
+    layout = ParallelLayout(tp=8, pp=pp, dp=4)
+    check_degrees(MODELS[name], Degrees(layout=layout, virtual=virtual, num_batches=2 * pp, tensor_chunks=4))
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    """Three tensor ranks divide neither 4 heads nor 64 ids nor 2 * 16 places; four chunks divide no 6 layers."""
+    model = ModelSpec(width=16, depth=6, num_heads=4, vocabulary=64, sequence=16)
+    degrees = Degrees(layout=ParallelLayout(tp=3, pp=2), virtual=2, num_batches=3, batch_size=0, tensor_chunks=2)
+    with pytest.raises(InputError) as caught:
+        check_degrees(model, degrees)
+    assert str(caught.value) == (
+        "batch_size: 0\n"
+        "  allowed: 1 or more\n"
+        "model.num_heads: 4\n"
+        "  allowed: a multiple of 3, tp 3\n"
+        "model.vocabulary: 64\n"
+        "  allowed: a multiple of 3, tp 3\n"
+        "model.sequence: 16\n"
+        "  allowed: a multiple of 6, tp 3 times tensor_chunks 2\n"
+        "model.depth: 6\n"
+        "  allowed: a multiple of 4, pp 2 times virtual 2\n"
+        "num_batches: 3\n"
+        "  allowed: a multiple of pp 2 where virtual is above 1"
+    )
+
+
+def test_chunks_without_a_pipeline_are_refused() -> None:
+    """They would only cost memory."""
+    with pytest.raises(InputError, match="allowed: 1 where pp is 1"):
+        check_degrees(MODELS["tiny"], Degrees(virtual=2))
+
+
+def test_a_step_has_the_samples_of_all_ranks() -> None:
+    """175B at batch 768 on 256 GPUs: 4 data-parallel ranks of 192 micro-batches."""
+    layout = ParallelLayout(tp=8, pp=8, dp=4)
+    assert Degrees(layout=layout, virtual=6, num_batches=192).samples_per_step == 768

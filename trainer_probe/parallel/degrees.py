@@ -1,0 +1,80 @@
+"""How a training step is divided: degrees of the axes, chunks, micro-batches; held against the model in one place.
+
+Source: Narayanan et al., SC 2021, section 2.2, for micro-batches as a multiple of the pipeline's ranks.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from foundation.errors import InputError, Mistake
+from foundation.layout import ParallelLayout
+from trainer_probe.model.spec import ModelSpec
+from trainer_probe.parallel.schedule import PipelineShape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Degrees:
+    """How a step's samples and the model are divided over ranks."""
+
+    layout: ParallelLayout = field(default_factory=ParallelLayout)
+    virtual: int = field(default=1, metadata={"help": "model chunks of a pipeline rank (v)"})
+    num_batches: int = field(default=1, metadata={"help": "micro-batches of a step on each data-parallel rank (m)"})
+    batch_size: int = field(default=1, metadata={"help": "samples of a micro-batch (b)"})
+    tensor_chunks: int = field(
+        default=1, metadata={"help": "parts into which a tensor-parallel collective is cut, to run beside its product"}
+    )
+
+    @property
+    def pipeline(self) -> PipelineShape:
+        """The pipeline's part."""
+        return PipelineShape(pp=self.layout.pp, virtual=self.virtual, num_batches=self.num_batches)
+
+    @property
+    def samples_per_step(self) -> int:
+        """Samples of a step, over all ranks."""
+        return self.layout.dp * self.num_batches * self.batch_size
+
+
+def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
+    """Raise InputError with all that does not divide."""
+    mistakes = [
+        *_not_positive(degrees),
+        *_undivided_by_tensor_ranks(model, degrees),
+        *_undivided_by_pipeline_ranks(model, degrees),
+    ]
+    if mistakes:
+        raise InputError(*mistakes)
+
+
+def _not_positive(degrees: Degrees) -> Iterable[Mistake]:
+    for name in ("virtual", "num_batches", "batch_size", "tensor_chunks"):
+        value = getattr(degrees, name)
+        if value < 1:
+            yield Mistake(where=name, found=str(value), allowed="1 or more")
+
+
+def _undivided_by_tensor_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+    tp, chunks = degrees.layout.tp, max(1, degrees.tensor_chunks)
+    for name, parts in (("num_heads", tp), ("vocabulary", tp), ("sequence", tp * chunks if tp > 1 else 1)):
+        value = getattr(model, name)
+        if value % parts:
+            of_what = f"tp {tp}" if parts == tp else f"tp {tp} times tensor_chunks {chunks}"
+            yield Mistake(where=f"model.{name}", found=str(value), allowed=f"a multiple of {parts}, {of_what}")
+
+
+def _undivided_by_pipeline_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+    pp, virtual = degrees.layout.pp, max(1, degrees.virtual)
+    if model.depth % (pp * virtual):
+        yield Mistake(
+            where="model.depth",
+            found=str(model.depth),
+            allowed=f"a multiple of {pp * virtual}, pp {pp} times virtual {virtual}",
+        )
+    if virtual > 1 and pp == 1:
+        yield Mistake(where="virtual", found=str(virtual), allowed="1 where pp is 1", next_step="raise pp")
+    elif virtual > 1 and degrees.num_batches % pp:
+        yield Mistake(
+            where="num_batches",
+            found=str(degrees.num_batches),
+            allowed=f"a multiple of pp {pp} where virtual is above 1",
+        )

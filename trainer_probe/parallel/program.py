@@ -1,0 +1,122 @@
+"""A rank's program of one step: its passes, with the sends and receives between them.
+
+Decoupled, a receive is posted before the passes that run while its bytes come, and a send is waited for when a later
+one needs its place. Coupled, a rank stands still after each pass until its send is done; it posts receives together
+with the send, those of two passes, since with the next one's only two ranks of two chunks come to a standstill.
+Messages from one rank to another arrive in the order in which they are sent, whatever their kind, so receives are
+posted in the sender's order, which every rank can tell from the schedule.
+
+Source: MegaScale (NSDI'24), section 3.2, "overlapping in pipeline parallelism".
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from trainer_probe.parallel.schedule import Pass, PipelineShape, passes_of_rank
+
+POSTED_AHEAD = 2  # passes whose inputs are asked for ahead: one forward, one backward
+SENDS_UNDER_WAY = 2  # likewise
+
+Kind = Literal["run", "post", "await_receive", "send", "await_send"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """What a pass takes from another rank: activations where it is a forward pass, their gradient where backward."""
+
+    sender: int
+    receiver: int
+    taken_by: Pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One thing that a rank does: it runs a pass, or begins or ends its part in a message."""
+
+    kind: Kind
+    subject: Pass | Message
+
+
+Program = tuple[Step, ...]
+
+
+def make_program(shape: PipelineShape, rank: int, *, is_decoupled: bool) -> Program:
+    """Return the program of the pipeline's rank `rank`."""
+    writer = _Writer(shape, rank)
+    steps = writer.decoupled() if is_decoupled else writer.coupled()
+    return tuple(steps)
+
+
+def input_of(shape: PipelineShape, taken_by: Pass) -> Message | None:
+    """Return what a pass takes from another rank, None where it takes the batch or begins at the loss."""
+    source = taken_by.stage + (-1 if taken_by.direction == "forward" else 1)
+    if not 0 <= source < shape.num_stages or shape.pp == 1:
+        return None
+    return Message(sender=source % shape.pp, receiver=taken_by.stage % shape.pp, taken_by=taken_by)
+
+
+def output_of(shape: PipelineShape, given_by: Pass) -> Message | None:
+    """Return what a pass gives to another rank, None where it gives the loss or ends at the batch."""
+    target = given_by.stage + (1 if given_by.direction == "forward" else -1)
+    if not 0 <= target < shape.num_stages:
+        return None
+    return input_of(shape, Pass(direction=given_by.direction, stage=target, batch=given_by.batch))
+
+
+class _Writer:
+    """Writes the program of one rank."""
+
+    def __init__(self, shape: PipelineShape, rank: int) -> None:
+        self._shape = shape
+        self._passes = passes_of_rank(shape, rank)
+        senders = {message.sender for message in map(self._input, self._passes) if message}
+        self._to_post = {sender: list(_messages_between(shape, sender, rank)) for sender in sorted(senders)}
+
+    def decoupled(self) -> Iterator[Step]:
+        under_way: list[Message] = []
+        for number, now in enumerate(self._passes):
+            for ahead in self._passes[number : number + 1 + POSTED_AHEAD]:
+                yield from self._post(self._input(ahead))
+            yield from _steps("await_receive", self._input(now))
+            yield Step(kind="run", subject=now)
+            if output := output_of(self._shape, now):
+                if len(under_way) == SENDS_UNDER_WAY:
+                    yield Step(kind="await_send", subject=under_way.pop(0))
+                yield Step(kind="send", subject=output)
+                under_way.append(output)
+        for message in under_way:
+            yield Step(kind="await_send", subject=message)
+
+    def coupled(self) -> Iterator[Step]:
+        for number, now in enumerate(self._passes):
+            yield from self._post(self._input(now))
+            yield from _steps("await_receive", self._input(now))
+            yield Step(kind="run", subject=now)
+            output = output_of(self._shape, now)
+            yield from _steps("send", output)
+            for ahead in self._passes[number + 1 : number + 1 + POSTED_AHEAD]:
+                yield from self._post(self._input(ahead))
+            yield from _steps("await_send", output)
+
+    def _input(self, taken_by: Pass) -> Message | None:
+        return input_of(self._shape, taken_by)
+
+    def _post(self, wanted: Message | None) -> Iterator[Step]:
+        """Post what the sender sends up to `wanted`, unless that is posted."""
+        waiting = self._to_post[wanted.sender] if wanted else []
+        while wanted in waiting:
+            yield Step(kind="post", subject=waiting.pop(0))
+
+
+def _messages_between(shape: PipelineShape, sender: int, receiver: int) -> Iterator[Message]:
+    """Return what one rank sends to another, in its order."""
+    for given_by in passes_of_rank(shape, sender):
+        message = output_of(shape, given_by)
+        if message and message.receiver == receiver:
+            yield message
+
+
+def _steps(kind: Kind, message: Message | None) -> Iterator[Step]:
+    if message:
+        yield Step(kind=kind, subject=message)
