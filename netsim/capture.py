@@ -1,12 +1,12 @@
 """A run's captured packets as the file that a sniffer would have written: RoCEv2 frames in a pcap of nanoseconds.
 
-Transfers are RDMA writes, their payload is zeros. Addresses, queue-pair numbers and source ports are the network's; the
-time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26 for 3, 48 for 6, eight times the
+Transfers are RDMA writes of zeros, with immediate data where receives are counted. Addresses, queue-pair numbers and
+source ports are the network's; the time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26 for 3, 48 for 6, eight times the
 others), ECN says whether a switch has marked the packet, and the BECN bit of an acknowledgement that it reports a mark.
 
 Source: foundation/rocev2.py for the headers; InfiniBand Architecture Specification vol. 1, 9.7.5 (AETH), A17 (CNP).
-Left out: the time to live stays as sent; a write's RETH is in its frame but takes no time on the simulated wire; under
-selective repeat an acknowledgement has the sequence number of the packet that caused it, and no standard header.
+Left out: the time to live stays as sent; RETH and immediate data take no time on the simulated wire; under selective repeat
+an acknowledgement has the sequence number of the packet that caused it, and no standard header.
 """
 
 from bisect import bisect_right
@@ -23,6 +23,7 @@ from foundation.rocev2 import (
     CNP_RESERVED_BYTES,
     CONGESTION_EXPERIENCED,
     ECN_CAPABLE,
+    IMMEDIATE_BYTES,
     NO_ECN,
     BaseTransportHeader,
     Opcode,
@@ -142,14 +143,16 @@ class _Flow:
         is_first, is_last = sequence == self.first[number], sequence + 1 == self.end[number]
         before_bytes = (sequence - self.first[number]) * config.mtu_bytes
         payload_bytes = min(self.num_bytes[number] - before_bytes, config.mtu_bytes)
+        has_immediate = is_last and config.transport.rnr.receives is not None  # no other write takes a receive
         header = BaseTransportHeader(
-            opcode=_WRITES[is_first, is_last],
+            opcode=_WRITES[is_first, is_last] + has_immediate,
             destination_qpn=self.queue_pair_numbers[1],
             psn=sequence % PSN_LIMIT,
             ack_request=is_last or config.ack_every_packets == 1,
             pad_count=-payload_bytes % 4,
         )
         more = pack_reth(num_bytes=self.num_bytes[number]) if is_first else b""
+        more += bytes(IMMEDIATE_BYTES * has_immediate)
         ecn = CONGESTION_EXPERIENCED if is_marked else ECN_CAPABLE
         return self._pack(header, 1, self.priority, ecn, more, bytes(payload_bytes + header.pad_count))
 
@@ -171,7 +174,7 @@ class _Flow:
         )
 
 
-_WRITES = {
+_WRITES = {  # by whether a packet is the first and the last of its message; with immediate data, one more
     (True, True): Opcode.WRITE_ONLY,
     (True, False): Opcode.WRITE_FIRST,
     (False, False): Opcode.WRITE_MIDDLE,

@@ -47,6 +47,7 @@ def lines() -> Iterator[str]:
 
 
 def _scenarios() -> Iterator[str]:
+    from netsim.config.capture import CaptureConfig
     from netsim.config.probes import ProbeConfig
     from netsim.packet import make_simulation
     from tests.netsim.scenarios import COMPILED, inputs_of, random_scenario
@@ -55,13 +56,15 @@ def _scenarios() -> Iterator[str]:
     for seed in range(NUM_SCENARIOS):
         scenario = random_scenario(seed)
         law = COMPILED[scenario.law]
-        simulation = make_simulation(inputs_of(scenario, probe), law)
+        capture = CaptureConfig(at="receiver") if seed % 2 else None  # without, the lean engine has its share
+        simulation = make_simulation(inputs_of(scenario, probe, capture), law)
         outcome = simulation.advance(2**62).name
         tables = {
             "transfers": simulation.transfer_columns(),
             "ports": simulation.port_columns(),
             "samples": simulation.port_sample_columns(),
             "flow_samples": simulation.flow_sample_columns(),
+            "captured": simulation.capture_columns(),
         }
         yield f"scenario {seed} {outcome} {simulation.now_ps} {digest(tables)}"
 

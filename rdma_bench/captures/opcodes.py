@@ -9,9 +9,8 @@ Left out: reliable datagrams.
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.rocev2 import AETH_BYTES, CNP_RESERVED_BYTES, RETH_BYTES, Opcode
+from foundation.rocev2 import AETH_BYTES, CNP_RESERVED_BYTES, IMMEDIATE_BYTES, RETH_BYTES, Opcode
 
-IMMEDIATE_BYTES = 4
 ATOMIC_BYTES = 28
 ATOMIC_ACK_BYTES = 8
 DATAGRAM_BYTES = 8  # DETH

@@ -14,7 +14,7 @@ from foundation.records import RunRecord
 from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.switch import EcnConfig
-from netsim.config.transport import TransportConfig
+from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.packet import run
 from rdma_bench.captures.reading import Capture, read_capture
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
@@ -127,6 +127,21 @@ def test_messages_are_writes_whose_sizes_add_up(take: Take) -> None:
     assert [int.from_bytes(frame[51:54]) for frame in frames] == list(range(11))  # packet sequence numbers
     answers = [frame for _, frame in records(path) if frame[42] == 0x11]
     assert [int.from_bytes(frame[55:58]) for frame in answers] == [1, 2] + 8 * [2] + [3]  # messages complete
+
+
+def test_a_receiver_that_is_not_ready_says_so(take: Take) -> None:
+    """One receive, posted anew after 10 us: queue pair 3's second message comes too early, and waits 0.64 ms (code 12).
+
+    Only writes with immediate data take a receive.
+    """
+    config = PacketConfig(mtu_bytes=1024, transport=TransportConfig(rnr=RnrConfig(receives=1, replenish_ns=10_000)))
+    _, path = take(CaptureConfig(flows=(3,)), config)
+    frames = [frame for _, frame in records(path)]
+    refusals = [frame for frame in frames if frame[42] == 0x11 and frame[54] >> 5 == 1]
+    assert refusals
+    assert {frame[54] for frame in refusals} == {0x20 + 12}
+    assert {int.from_bytes(frame[51:54]) for frame in refusals} <= {1, 2}  # the first packets of both later messages
+    assert {frame[42] for frame in frames} == {0x0B, 0x06, 0x07, 0x09, 0x11}
 
 
 def test_scapy_decodes_every_packet_and_agrees_on_every_checksum(take: Take) -> None:
