@@ -1,12 +1,13 @@
 """A run's captured packets as the file that a sniffer would have written: RoCEv2 frames in a pcap of nanoseconds.
 
 Transfers are RDMA writes of zeros, with immediate data where receives are counted. Addresses, queue-pair numbers and
-source ports are the network's; the time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26 for 3, 48 for 6, eight times the
-others), ECN says whether a switch has marked the packet, and the BECN bit of an acknowledgement that it reports a mark.
+source ports are the network's; the time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26
+for 3, 48 for 6, eight times the others), ECN says whether a switch has marked the packet, and the BECN bit of an
+acknowledgement that it reports a mark.
 
 Source: foundation/rocev2.py for the headers; InfiniBand Architecture Specification vol. 1, 9.7.5 (AETH), A17 (CNP).
-Left out: the time to live stays as sent; RETH and immediate data take no time on the simulated wire; under selective repeat
-an acknowledgement has the sequence number of the packet that caused it, and no standard header.
+Left out: the time to live stays as sent; RETH and immediate data take no time on the simulated wire; under selective
+repeat an acknowledgement has the sequence number of the packet that caused it, and no standard header.
 """
 
 from bisect import bisect_right
