@@ -74,6 +74,11 @@ def bytes_axis(high_bytes: float, *, start: float, end: float) -> Axis:
     return _with_unit(0, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER)
 
 
+def logarithmic_bytes_axis(low_bytes: float, high_bytes: float, *, start: float, end: float) -> Axis:
+    """Return a logarithmic axis of sizes, which are positive."""
+    return replace(_with_unit(low_bytes, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER), is_logarithmic=True)
+
+
 def draw_bottom(axis: Axis, y: float, top: float, name: str) -> Markup:
     """Return ticks, grid lines up to `top` and the axis's name under a plot whose lower edge is `y`."""
     parts = []

@@ -6,13 +6,13 @@ Shapes: T transfers that finished.
 from collections.abc import Sequence
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from foundation.records import Columns
 from foundation.units import format_bytes, format_duration, format_rate
 from reports import axes, svg
 from reports.blocks import Cell, Figure, Section, Table, left_out, number, words
+from reports.curves import HEIGHT, LEFT, TOP, draw_curves
 from reports.kpis import flow_completion_percentile_ps
 from reports.runs import PS_PER_S, Run
 
@@ -20,7 +20,6 @@ MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10
 WIDE = 10  # a range of times drawn logarithmically
 PERCENTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
-LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 
 
 def completion_section(runs: Sequence[Run]) -> Section | None:
@@ -45,23 +44,14 @@ def draw_distribution(runs: Sequence[Run]) -> Figure:
     completions = {run.label: completion_times_ps(run.finished) for run in runs if run.finished is not None}
     across = _time_axis(list(completions.values()))
     up = axes.Axis(low=0, high=100, start=TOP + HEIGHT, end=TOP, unit="%")
-    parts: list[Markup] = [
-        axes.draw_bottom(across, TOP + HEIGHT, TOP, "flow completion time"),
-        axes.draw_left(up, LEFT, svg.WIDTH - 8, "transfers finished"),
-    ]
-    key_x = LEFT + 150
-    for index, (label, times_T) in enumerate(completions.items()):
-        points = [(across.at(max(time, across.low)), up.at(100 * share)) for time, share in _steps(times_T)]
-        parts.append(svg.polyline(points, f"series series-{index % 4}"))
-        parts.append(svg.line(key_x, TOP - 12, key_x + 26, TOP - 12, f"series series-{index % 4}"))
-        parts.append(svg.text(key_x + 32, TOP - 8, label, class_="tick"))
-        key_x += 60 + 6.6 * len(label)
+    steps = {label: [(time, 100 * share) for time, share in _steps(times_T)] for label, times_T in completions.items()}
     caption = "Share of transfers finished within a time, all runs on one scale."
     table = Table(
         headings=("Run", "Transfers", *(_percentile_name(fraction) for fraction in PERCENTILES)),
         rows=tuple(_percentile_row(label, times_T) for label, times_T in completions.items()),
     )
-    return Figure(drawing=svg.figure(TOP + HEIGHT + 40, caption, *parts), caption=caption, table=table)
+    names = ("flow completion time", "transfers finished")
+    return Figure(drawing=draw_curves(steps, across, up, names=names, caption=caption), caption=caption, table=table)
 
 
 def slowest_queue_pairs(run: Run, finished: Columns) -> Table:

@@ -15,7 +15,9 @@ from markupsafe import Markup
 
 from foundation.errors import InputError, Mistake, RecordError
 from foundation.records import RunRecord
+from reports.attribution import attribution_section
 from reports.blocks import Section
+from reports.collectives import collectives_section
 from reports.collisions import collisions_section
 from reports.comparison import comparison_section
 from reports.completion import completion_section
@@ -26,6 +28,7 @@ from reports.loads import loads_section
 from reports.outcomes import outcomes_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
+from reports.storms import storms_section
 from reports.verdict import judge
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -38,6 +41,9 @@ SECTIONS = (
     kpi_section,
     comparison_section,
     outcomes_section,
+    collectives_section,
+    attribution_section,
+    storms_section,
     fabric_section,
     loads_section,
     collisions_section,

@@ -32,6 +32,17 @@ OUTCOMES: Mapping[str, Kind] = {  # what a row measured over hash seeds says
     "slowest_connection_bps": "number",
 }
 
+# Of a measured collective's time, in the order in which it is shared out.
+PARTS = (
+    "nic_ps",
+    "rounds_ps",
+    "queue_pairs_ps",
+    "collisions_ps",
+    "late_ranks_ps",
+    "call_ps",
+    "not_the_network_ps",
+)
+
 # Columns the page reads; a table may have more.
 COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "fabric": {
@@ -83,6 +94,29 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "simulated_ps": "number",
         "ratio": "number",
     },
+    "measurements": {"operation": "text", "is_in_place": "whole", "size_bytes": "whole", "bus_bandwidth_bps": "number"},
+    "model": {
+        "operation": "text",
+        "size_bytes": "whole",
+        "bound_busbw_bps": "number",
+        "fair_busbw_bps": "number",
+        "engine_busbw_bps": "number",
+    },
+    "attribution": {
+        "operation": "text",
+        "is_in_place": "whole",
+        "size_bytes": "whole",
+        "measured_ps": "number",
+        "ratio": "number",
+        **dict.fromkeys(PARTS, "number"),
+    },
+    "storms": {
+        "pattern": "text",
+        "ranks": "whole",
+        "requests": "whole",
+        "wall_ns": "number",
+        "server_cpu_ns": "number",
+    },
 }
 
 
@@ -100,6 +134,10 @@ class Run:
     collisions: Columns | None
     throughput: Columns | None
     comparison: Columns | None
+    measurements: Columns | None
+    model: Columns | None
+    attribution: Columns | None
+    storms: Columns | None
     variants: Columns | None
     designs: Columns | None
     steps: Columns | None

@@ -62,7 +62,7 @@ def compare(
         return exit_code(record.findings, fail_on)
     if not quiet:
         _print_fits(rows_of(record.tables.get("fits", {})))
-        _print_comparison(rows_of(record.tables.get("comparison", {})))
+        _print_comparison(rows_of(record.tables.get("attribution", {})))
     print_findings(record.findings)
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)

@@ -4,7 +4,7 @@ Tables of a record of kind `coll compare` (rows of one operation, place and numb
 
 - `fits`, a row for each series of two sizes or more: operation, is_in_place, num_ranks, num_sizes, alpha_ns, busbw_bps
   (what the time of each further byte comes to), worst_error_fraction
-- `comparison`, where there is a scenario, a row for each measurement: operation, is_in_place, num_ranks, size_bytes,
+- `attribution`, where there is a scenario, a row for each measurement: operation, is_in_place, num_ranks, size_bytes,
   measured_ps, bound_ps, fair_ps (see `modelling.py`), ratio (measured over fair), and the parts of the measured time as
   <cause>_ps (see `attribution.py`)
 """
@@ -58,7 +58,7 @@ def compare_measured(
     started = time.perf_counter()
     lines = _fit(imported.rows)
     compared = _compare(imported.rows, lines, scenario, progress) if scenario else []
-    tables = {"fits": _fits_table(imported.rows, lines), "comparison": _comparison_table(compared)}
+    tables = {"fits": _fits_table(imported.rows, lines), "attribution": _attribution_table(compared)}
     description = describe_scenario(scenario) if scenario else {}
     return RunRecord(
         kind="coll compare",
@@ -144,7 +144,7 @@ def _fits_table(rows: Sequence[Measurement], lines: Mapping[Series, Line]) -> Co
     return _columns(table)
 
 
-def _comparison_table(compared: Sequence[Compared]) -> Columns:
+def _attribution_table(compared: Sequence[Compared]) -> Columns:
     return _columns(
         [
             {
@@ -200,7 +200,7 @@ def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
             actual=f"{format_duration(worst.attribution.measured_ps)}, {fraction:.2f} times the bound",
             next_step="the scenario is not what was measured: compare NICs a host, their rate, NVLink and channels",
             confidence=Confidence.MEASURED,
-            evidence=("table comparison",),
+            evidence=("table attribution",),
         )
 
 
@@ -222,5 +222,5 @@ def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
             actual=f"{format_duration(measured_ps)}, of which {name.replace('_', ' ')} {part_ps / measured_ps:.0%}",
             next_step=f"{name.replace('_', ' ')}: {CAUSES[name].test}",
             confidence=Confidence.PREDICTED,
-            evidence=("table comparison",),
+            evidence=("table attribution",),
         )

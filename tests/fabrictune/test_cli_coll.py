@@ -190,7 +190,7 @@ def test_a_measurement_is_compared_with_a_scenario(tmp_path: Path, capsys: pytes
     assert "not the network: what grows with the size" in printed
     assert "    to test: ib_write_bw at line rate" in printed
     assert run([*words, "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)["comparison"][-1]
+    row = json.loads(capsys.readouterr().out)["attribution"][-1]
     assert sum(value for name, value in row.items() if name.endswith("_ps")) == pytest.approx(
         2 * row["measured_ps"] + row["bound_ps"] + row["fair_ps"]
     )

@@ -34,19 +34,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_its_commands_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Measured, imported, modelled and compared: a record of each."""
+    """Measured, imported, modelled and compared: a record of each, and a page of them."""
     for block in blocks("sh"):
         program, *words = shlex.split(block)
         assert program == "fabrictune"
         assert run(words) == 0, capfd.readouterr().err
-    kinds = {path.name: RunRecord.read(path).kind for path in (folder / "runs").iterdir()}
+    kinds = {path.name: RunRecord.read(path).kind for path in (folder / "runs").iterdir() if path.is_dir()}
     assert kinds == {"bench": "coll bench", "monday": "coll import", "model": "coll model", "compare": "coll compare"}
+    assert 'id="attribution"' in (folder / "runs" / "page.html").read_text()
 
 
 def test_its_measurement_is_explained(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Made of the model's time and 40 us a call: the comparison finds them, and nothing that is not the network."""
     assert run(["coll", "compare", "monday.txt", "--scenario", "monday.yaml", "--json"]) == 0
-    rows = json.loads(capfd.readouterr().out)["comparison"]
+    rows = json.loads(capfd.readouterr().out)["attribution"]
     assert [row["call_ps"] / 1e6 for row in rows] == pytest.approx([40] * 4, abs=4)
     assert all(row["not_the_network_ps"] < 0.06 * row["measured_ps"] for row in rows)
 

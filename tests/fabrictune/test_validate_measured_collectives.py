@@ -50,7 +50,7 @@ def measured(scenario: Scenario, *, times: float = 1.0, plus_ns: float = 0.0, nu
 def test_what_was_measured_as_modelled_has_a_ratio_of_one(scenario: Scenario) -> None:
     """And nothing is left over; the fit finds the rate of the NIC without its headers, 49.02 GB/s."""
     record = compare_measured(measured(scenario), scenario)
-    table = record.tables["comparison"]
+    table = record.tables["attribution"]
     assert table["ratio"] == pytest.approx(1)
     assert table["not_the_network_ps"] == pytest.approx(0)
     assert record.tables["fits"]["busbw_bps"] == pytest.approx(400e9 * 4096 / 4178, rel=0.01)
@@ -59,7 +59,7 @@ def test_what_was_measured_as_modelled_has_a_ratio_of_one(scenario: Scenario) ->
 def test_a_constant_is_found_as_the_cost_of_a_call(scenario: Scenario) -> None:
     """50 us more at every size: of the smallest nearly all, and nobody blames the fabric."""
     record = compare_measured(measured(scenario, plus_ns=50_000), scenario)
-    table = record.tables["comparison"]
+    table = record.tables["attribution"]
     assert table["call_ps"] == pytest.approx(50e6, rel=0.05)
     assert table["call_ps"][0] / table["measured_ps"][0] > 0.9
     (gap,) = [finding for finding in record.findings if finding.id == "coll.gap"]
@@ -70,7 +70,7 @@ def test_a_constant_is_found_as_the_cost_of_a_call(scenario: Scenario) -> None:
 def test_half_the_rate_is_not_the_network(scenario: Scenario) -> None:
     """Twice the time at every size, on a fabric on which nothing collides."""
     record = compare_measured(measured(scenario, times=2), scenario)
-    table = record.tables["comparison"]
+    table = record.tables["attribution"]
     assert table["ratio"] == pytest.approx(2)
     assert table["not_the_network_ps"][-1] / table["measured_ps"][-1] == pytest.approx(0.5, abs=0.01)
     assert (table["queue_pairs_ps"] == 0).all()
@@ -97,7 +97,7 @@ def test_without_a_scenario_a_line_is_all_there_is(scenario: Scenario) -> None:
     assert set(compare_measured(imported, None).tables) == {"fits"}
     alone = Imported(rows=imported.rows[:1], source="made up", num_hosts=4)
     assert not compare_measured(alone, None).tables
-    assert compare_measured(alone, scenario).tables["comparison"]["call_ps"].tolist() == [0]
+    assert compare_measured(alone, scenario).tables["attribution"]["call_ps"].tolist() == [0]
 
 
 def test_another_number_of_ranks_is_refused(scenario: Scenario) -> None:

@@ -1,0 +1,139 @@
+"""Collectives, where their time goes, and storms on the page: curves and bars as the records have them."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabrictune.validate.attribution import CAUSES
+from fabrictune.validate.model_record import TIMES
+from foundation.errors import RecordError
+from foundation.records import RunRecord
+from reports.attribution import attribution_section
+from reports.axes import Axis
+from reports.collectives import MODELS, collectives_section
+from reports.curves import draw_curves
+from reports.page import build_page
+from reports.runs import PARTS, Run, open_run
+from reports.storms import storms_section
+
+
+def opened(**tables: Any) -> Run:
+    """Return a record of these tables, opened."""
+    return open_run(RunRecord(kind="coll bench", run={"name": "trial"}, tables=tables), "trial")
+
+
+def measurements() -> dict[str, Any]:
+    """Return 1, 2 and 3 GB/s of an all-reduce in place, and one size of a broadcast."""
+    return {
+        "operation": np.array(["all_reduce"] * 3 + ["broadcast"], object),
+        "is_in_place": np.array([1, 1, 1, 0]),
+        "size_bytes": np.array([8, 8000, 8_000_000, 8]),
+        "bus_bandwidth_bps": np.array([8e9, 16e9, 24e9, 8e9]),
+    }
+
+
+def model() -> dict[str, Any]:
+    """Return 5 GB/s of an all-reduce by bound, 4 by fairness, and no engine."""
+    return {
+        "operation": np.array(["all_reduce"], object),
+        "size_bytes": np.array([8000]),
+        "bound_busbw_bps": np.array([40_000_000_000]),
+        "fair_busbw_bps": np.array([32_000_000_000]),
+        "engine_busbw_bps": np.array([-1]),
+    }
+
+
+def test_every_operation_has_a_figure_and_every_source_a_curve() -> None:
+    """At 8 kB: measured 2, bound 5 and max-min 4; where a curve has no such size, a dash."""
+    section = collectives_section([opened(measurements=measurements(), model=model())])
+    assert section is not None
+    all_reduce, broadcast = section.blocks
+    assert all_reduce.table.headings == ("Size", "trial, in place", "trial: bound", "trial: max-min")  # type: ignore[union-attr]
+    rows = [[cell.text for cell in row] for row in all_reduce.table.rows]  # type: ignore[union-attr]
+    assert rows == [["8 B", "1", "\u2013", "\u2013"], ["8 KB", "2", "5", "4"], ["8 MB", "3", "\u2013", "\u2013"]]
+    assert broadcast.table.headings == ("Size", "trial")  # type: ignore[union-attr]
+
+
+def attribution(**parts: float) -> dict[str, Any]:
+    """Return one measurement of 1 ms, its parts in microseconds, the others 0."""
+    values = {name: np.array([parts.get(name.removesuffix("_ps"), 0.0) * 1e6]) for name in PARTS}
+    return {
+        "operation": np.array(["all_to_all"], object),
+        "is_in_place": np.array([0]),
+        "size_bytes": np.array([1_000_000]),
+        "measured_ps": np.array([1e9]),
+        "ratio": np.array([2.0]),
+        **values,
+    }
+
+
+def test_parts_are_bars_one_behind_the_other() -> None:
+    """A quarter for the NIC, three quarters not the network: the second bar begins where the first ends."""
+    section = attribution_section([opened(attribution=attribution(nic=250, not_the_network=750))])
+    assert section is not None
+    (figure,) = section.blocks
+    bars = re.findall(
+        r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="14" class="fill-([06])"',
+        figure.drawing,  # type: ignore[union-attr]
+    )
+    assert bars == [("300", "170", "0"), ("470", "510", "6")]  # of 680
+    (row,) = figure.table.rows  # type: ignore[union-attr]
+    assert [cell.text for cell in row][:4] == ["all to all, 1 MB", "1 ms", "2", "25 %"]
+
+
+def storms() -> dict[str, Any]:
+    """Return two patterns at two sizes."""
+    return {
+        "pattern": np.array(["legacy", "legacy", "ordered", "ordered"], object),
+        "ranks": np.array([64, 128, 64, 128]),
+        "requests": np.array([4096, 16384, 640, 1280]),
+        "wall_ns": np.array([1e9, 4e9, 1e8, 2e8]),
+        "server_cpu_ns": np.array([1e9, 4e9, 0.0, 2e8]),
+    }
+
+
+def test_a_storm_has_a_figure_for_each_cost() -> None:
+    """Requests, wall time and the server's processor time; what a clock did not see is no point at minus infinity."""
+    section = storms_section([opened(storms=storms())])
+    assert section is not None
+    assert [figure.caption.split(" of ")[0] for figure in section.blocks] == [
+        "trial: requests",
+        "trial: wall time",
+        "trial: server's processor time",
+    ]
+    assert all("nan" not in figure.drawing and "inf" not in figure.drawing for figure in section.blocks)  # type: ignore[union-attr]
+
+
+def test_all_stand_on_one_page() -> None:
+    """Each under its heading, and none where no record has its table."""
+    tables = {"measurements": measurements(), "attribution": attribution(nic=1), "storms": storms()}
+    record = RunRecord(kind="coll bench", run={"name": "trial"}, tables=tables)
+    page = build_page([record], title="trial")
+    for anchor in ("collectives", "attribution", "storms"):
+        assert f'id="{anchor}"' in page
+    assert 'id="storms"' not in build_page([RunRecord(kind="coll bench", run={"name": "trial"})], title="trial")
+
+
+def test_a_broken_table_is_refused() -> None:
+    """With its name and column."""
+    with pytest.raises(RecordError, match=r"trial: measurements\.size_bytes: the column is missing"):
+        opened(measurements={name: column for name, column in measurements().items() if name != "size_bytes"})
+
+
+def test_keys_that_find_no_room_stand_below() -> None:
+    """Five labels of fifty letters: the drawing grows, and nothing runs over the page's width."""
+    axis = Axis(low=0, high=1, start=0, end=1)
+    labels = [f"{letter * 50}" for letter in "abcde"]
+    drawing = draw_curves({label: [(0, 0)] for label in labels}, axis, axis, names=("x", "y"), caption="c")
+    places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="tick">([a-e])\3+</text>', drawing)
+    assert len(places) == 5
+    assert max(float(x) for x, _, _ in places) + 330 <= 1040
+    assert float(re.findall(r'viewBox="0 0 1040 ([\d.]+)"', drawing)[0]) >= max(float(y) for _, y, _ in places)
+
+
+def test_the_page_knows_every_part_and_model() -> None:
+    """The page reads records and not the code that wrote them: the names are held together here."""
+    assert tuple(f"{name}_ps" for name in CAUSES) == PARTS
+    assert set(MODELS) <= set(TIMES)
