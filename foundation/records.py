@@ -12,6 +12,9 @@ Columns of the tables every simulator run writes (times in ps; -1 where it did n
 - `ports`: port, tx_bytes, tx_packets, data_packets, dropped_packets, ecn_marked_packets, pauses, paused_ps,
   max_queue_bytes
 - `aborts`: qp, time_ps (a row per queue pair that ran out of retries)
+- `queues`: port, priority, tx_bytes, tx_packets, dropped_packets, ecn_marked_packets, max_queue_bytes, pauses,
+  paused_ps, pause_frames_sent, pause_frames_received, pause_storms, and of what came through the port
+  input_dropped_packets and max_headroom_bytes (where ports have priorities)
 - `samples`: time_ps, port, queue_bytes, tx_bytes, paused, paused_ps so far (a row per sampled port and instant)
 - `flow_samples`: time_ps, qp, rate_bps, cwnd_bytes, rtt_ps (the last), in_flight_bytes, acknowledged_packets (a row per
   sampled queue pair and instant)

@@ -25,6 +25,8 @@ BYTES_PER_FLOWLET: int
 BYTES_PER_PORT_SAMPLE: int
 BYTES_PER_FLOW_SAMPLE: int
 BYTES_PER_CAPTURED_PACKET: int
+BYTES_PER_PRIORITY: int
+BYTES_PER_WATCHDOG: int
 BYTES_PER_TELEMETRY: int
 
 def law_layout() -> dict[str, int]: ...
@@ -43,9 +45,7 @@ class Settings:
     ack_bytes: int
     pause_frame_bytes: int
     ack_every_packets: int
-    ecn_min_bytes: int
-    ecn_max_bytes: int
-    ecn_max_fraction: float
+    marking: tuple[int, int, float]
     is_pfc_enabled: bool
     cnp_interval_ps: int
     cnp_delay_ps: int
@@ -69,6 +69,15 @@ class Settings:
     random_key: int
     fault_key: int
     force_full: bool
+    full_frame_bytes: int
+    acknowledgement_priority: int
+    cnp_priority: int
+    pause_quanta: int
+    is_pause_refreshed: bool
+    pause_patience_ps: int
+    watchdog_detect_ps: int
+    watchdog_restore_ps: int
+    watchdog_drops: bool
     path_rule: int
     flowlet_gap_ps: int
     queue_step_bytes: int
@@ -111,6 +120,7 @@ class Simulation:
     def flow_sample_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def capture_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def message_columns(self) -> dict[str, NDArray[np.int64]]: ...
+    def queue_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def waiting_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def hold_columns(self) -> dict[str, NDArray[np.int64]]: ...
     def fault_drop_columns(self) -> dict[str, NDArray[np.int64]]: ...

@@ -27,8 +27,11 @@ class Deadlock:
     held_bytes: int  # in the buffers behind them, for ports among them
 
 
-def find_deadlock(simulation: _engine.Simulation) -> Deadlock | None:
-    """Return the deadlock that a simulation is in at this instant, if it is in one."""
+def find_deadlock(simulation: _engine.Simulation, num_priorities: int = 1) -> Deadlock | None:
+    """Return the deadlock that a simulation is in at this instant, if it is in one.
+
+    Where ports have several priorities, each of a port's queues waits for itself.
+    """
     holds, waits = simulation.hold_columns(), simulation.waiting_columns()
     resume_below_bytes = {
         int(port): int(resume_below)
@@ -41,8 +44,8 @@ def find_deadlock(simulation: _engine.Simulation) -> Deadlock | None:
     if not stuck:
         return None
     return Deadlock(
-        ring=_ring(stuck, bytes_for),
-        ports=tuple(sorted(stuck)),
+        ring=tuple(queue // num_priorities for queue in _ring(stuck, bytes_for)),
+        ports=tuple(sorted({queue // num_priorities for queue in stuck})),
         held_bytes=sum(_bytes_for(stuck, bytes_for[port]) for port in stuck),
     )
 

@@ -31,6 +31,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + inputs.path.nbytes
         + _path_choice_bytes(inputs)
         + _fault_bytes(inputs)
+        + _priority_bytes(inputs)
         + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + len(inputs.dependent_row) * 4
         + _sample_bytes(inputs) * GROWTH
@@ -124,9 +125,29 @@ def _fault_bytes(inputs: EngineInputs) -> int:
     return tables_bytes + (len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT_HEALTH if can_go_wrong else 0)
 
 
+def _priority_bytes(inputs: EngineInputs) -> int:
+    """Return the room of each priority's queues at each port, and of their watchdogs."""
+    num_queues = len(inputs.priorities["priority_input_reserve"])
+    watchdog_bytes = 0 if inputs.settings["watchdog_detect_ps"] == NEVER else _engine.BYTES_PER_WATCHDOG
+    return num_queues * (_engine.BYTES_PER_PRIORITY + watchdog_bytes)
+
+
 def _most_packets(inputs: EngineInputs) -> int:
     frame_bytes = min(inputs.settings["mtu_bytes"] + inputs.settings["wire_overhead_bytes"], 2**16)
     wire_bytes_P = inputs.port_rate_bps.astype(np.float64) * inputs.port_delay_ps / 8e12
-    held = float((inputs.ingress_limit + wire_bytes_P).sum()) / frame_bytes
+    held = (_buffer_bytes(inputs) + float(wire_bytes_P.sum())) / frame_bytes
     sent = float((inputs.transfer_bytes / inputs.settings["mtu_bytes"] + 1).sum())
     return int(2 * min(held, sent))  # a data packet may have an acknowledgement or notification beside it
+
+
+def _buffer_bytes(inputs: EngineInputs) -> float:
+    """Return what the buffers of all switches hold at most."""
+    columns = inputs.priorities
+    if not len(columns["priority_weight"]):
+        return float(inputs.ingress_limit.sum())
+    num_ports = len(inputs.port_rate_bps)
+    return float(
+        columns["priority_shared_buffer"].sum()
+        + (columns["priority_input_reserve"] + columns["priority_input_headroom"]).sum()
+        + num_ports * columns["priority_output_reserve"].sum()
+    )

@@ -2,8 +2,6 @@
 
 The compiled engine advances in slices of events without the interpreter's lock. Between slices Python looks at the
 keyboard and reports progress; neither changes a result. An interrupted run gives the record of what there is.
-
-Left out so far: shared buffers, selective repeat.
 """
 
 import time
@@ -60,10 +58,14 @@ def run(
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
-    all_tables = {**tables(network, traffic, simulation), **fault_tables(network.fabric, faults, held, simulation)}
+    all_tables = {
+        **tables(network, traffic, simulation, config),
+        **fault_tables(network.fabric, faults, held, simulation),
+    }
+    deadlock = find_deadlock(simulation, max(1, len(config.queues.priorities)))
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
     found = (
-        *findings(network, all_tables, described, config, find_deadlock(simulation)),
+        *findings(network, all_tables, described, config, deadlock),
         *fault_findings(network, all_tables, faults, held, config, end_ps=simulation.now_ps),
     )
     record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=found)

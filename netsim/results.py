@@ -19,13 +19,18 @@ from topology.network import Network
 MAX_NAMED = 10  # transfers or ports named in one finding
 
 
-def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulation) -> dict[str, Columns]:
+def tables(
+    network: Network, traffic: TrafficTrace, simulation: _engine.Simulation, config: PacketConfig
+) -> dict[str, Columns]:
     """Return the tables documented in foundation/records.py.
 
     `transfers` also has acknowledged_ps: when the source knew that the transfer had finished. Where packets take time
     in their host (`nic`), it has mean_rtt_ps and mean_endpoint_ps: the mean round trip its acknowledgements tell of,
     and how much of it passed in the receiving host.
+    `queues` is there only where ports have priorities.
     """
+    queues = simulation.queue_columns()
+    numbers = np.array(config.queues.numbers, np.int64)
     ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
     return {
         "fabric": fabric_table(network.fabric),
@@ -40,6 +45,7 @@ def tables(network: Network, traffic: TrafficTrace, simulation: _engine.Simulati
         },
         "ports": ports,
         "aborts": dict(simulation.failure_columns()),
+        **({"queues": {**queues, "priority": numbers[queues["priority"]]}} if len(numbers) else {}),
         "samples": dict(simulation.port_sample_columns()),
         "flow_samples": dict(simulation.flow_sample_columns()),
     }
@@ -52,7 +58,7 @@ def findings(
     config: PacketConfig,
     deadlock: Deadlock | None,
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with a run: transfers that never finished, a deadlock, packets dropped or out of order.
+    """Return what is wrong with a run: transfers that never finished, a deadlock, storms, packets lost or reordered.
 
     `run` is the record's, with `outcome` and `packets`.
     """
@@ -60,6 +66,7 @@ def findings(
         _deadlocked(network, deadlock),
         _unfinished(all_tables["transfers"], run["outcome"]),
         _dropped(network, all_tables),
+        _stormed(network, all_tables.get("queues")),
         _reordered(all_tables["transfers"], run["packets"], config),
         _refused(run["packets"]["data_refused"], config),
     ]
@@ -119,6 +126,24 @@ def _dropped(network: Network, all_tables: Mapping[str, Columns]) -> Finding | N
         expected="no packet lost",
         actual=f"{int(dropped_P[worst])} lost here, {int(dropped_P.sum())} in all",
         next_step="check buffer, headroom and xoff of the ingress ports",
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _stormed(network: Network, queues: Columns | None) -> Finding | None:
+    if queues is None or not queues["pause_storms"].any():
+        return None
+    worst = int(np.argmax(queues["pause_storms"]))
+    return Finding(
+        id="netsim.pause-storm",
+        severity=Severity.ERROR,
+        entity=f"{network.fabric.link_label(int(queues['port'][worst]))}, priority {int(queues['priority'][worst])}",
+        expected="no queue paused for as long as its watchdog allows",
+        actual=(
+            f"{int(queues['pause_storms'][worst])} times here, {int(queues['pause_storms'].sum())} in all;"
+            f" {int(queues['dropped_packets'][worst])} packets dropped here"
+        ),
+        next_step="look for the port that pauses first, behind this one, and for a ring of paused ports",
         confidence=Confidence.PREDICTED,
     )
 

@@ -11,6 +11,7 @@ from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVER
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
 from netsim.config.nic import NicConfig
 from netsim.config.path_choice import PathChoiceConfig
+from netsim.config.queues import BufferConfig, QueuesConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.config.transport import CnpConfig, TransportConfig
 
@@ -29,6 +30,8 @@ class PacketConfig:
     ack_every_packets: int = setting(1, "packets per acknowledgement; the last of a message always has one")
     ecn: EcnConfig = field(default=EcnConfig(), metadata={"help": "marking"})
     pfc: PfcConfig = field(default=PfcConfig(), metadata={"help": "priority flow control"})
+    queues: QueuesConfig = field(default=QueuesConfig(), metadata={"help": "priorities, and the order of their queues"})
+    buffer: BufferConfig = field(default=BufferConfig(), metadata={"help": "the buffer that a switch's ports share"})
     path_choice: PathChoiceConfig = field(
         default=PathChoiceConfig(), metadata={"help": "how switches choose among ports of equal cost"}
     )
@@ -50,6 +53,18 @@ class PacketConfig:
         require(is_right, "time_limit", f"{self.time_limit_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
         require(self.nvlink_rate_bps >= 1, "nvlink_rate", f"{self.nvlink_rate_bps} bps", "above 0")
         require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
+        self._check_priorities()
+
+    def _check_priorities(self) -> None:
+        """Raise InputError for settings that have no effect without a list of priorities."""
+        needing = {
+            "buffer.size": self.buffer.size_bytes,
+            "pfc.quanta": self.pfc.quanta,
+            "pfc.watchdog": self.pfc.watchdog,
+        }
+        for name, value in needing.items():
+            is_right = value is None or bool(self.queues.priorities)
+            require(is_right, name, "no list of priorities", "with `queues.priorities` only")
 
     @property
     def full_frame_bytes(self) -> int:

@@ -3,9 +3,12 @@
 Source: IEEE 802.1Qbb; HPCC (SIGCOMM'19) public simulator for the marking curve at 100 Gb/s.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
-from netsim.config.checking import MAX_BUFFER_BYTES, require, setting
+from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+
+MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +26,32 @@ class EcnConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchdogConfig:
+    """What a switch does about a queue that is paused for too long: it drops what waits, or sends in spite of pauses.
+
+    It does so until no pause has come for the time of restoration. Defaults are those of SONiC.
+    """
+
+    detect_ns: int = setting(200_000_000, "how long a queue with packets may be paused before it counts as a storm")
+    restore_ns: int = setting(200_000_000, "time without a pause after which a storm is over")
+    action: Literal["drop", "forward"] = setting("drop", "drop what waits and what comes, or send it all the same")
+
+    def __post_init__(self) -> None:
+        for name in ("detect", "restore"):
+            value = getattr(self, f"{name}_ns")
+            is_right = 1 <= value <= LONGEST_WAIT_NS
+            require(is_right, f"pfc.watchdog.{name}", f"{value} ns", f"1 to {LONGEST_WAIT_NS} ns")
+
+
+@dataclass(frozen=True, kw_only=True)
 class PfcConfig:
     """Priority flow control, per ingress port: pause at xoff, resume at xon, room for what is still on its way.
 
     The pause is sent when one more full frame would pass xoff. What comes beyond xoff and headroom is dropped. Without
     PFC the whole buffer is used and the rest dropped.
+
+    `quanta` and `watchdog` need `queues.priorities`. With those all of it holds for each lossless priority of a port,
+    `buffer` is also what each lossy queue may hold, and pause frames take their time on the wire.
     """
 
     enabled: bool = setting(True, "whether switches pause their neighbours")
@@ -38,6 +62,13 @@ class PfcConfig:
     response_ns: int | None = setting(
         None, "from a pause frame to silence; by default the standard's bound for the rate"
     )
+    quanta: int | None = setting(
+        None, "length of a pause in 512 bit times, up to 65535; by default it lasts until it is ended"
+    )
+    refresh: bool = setting(True, "whether a pause that must go on is sent again after half its length")
+    watchdog: WatchdogConfig | None = field(
+        default=None, metadata={"help": "what is done about storms of pauses; by default nothing"}
+    )
 
     def __post_init__(self) -> None:
         for name in ("buffer_bytes", "xoff_bytes", "xon_bytes", "headroom_bytes"):
@@ -45,3 +76,4 @@ class PfcConfig:
             is_right = value is None or 0 <= value <= MAX_BUFFER_BYTES
             require(is_right, f"pfc.{name.removesuffix('_bytes')}", f"{value} B", f"0 to {MAX_BUFFER_BYTES} B")
         require(0 <= (self.response_ns or 0) <= 10**6, "pfc.response", f"{self.response_ns} ns", "0 to 1 ms")
+        require(1 <= (self.quanta or 1) <= MAX_QUANTA, "pfc.quanta", f"{self.quanta}", f"1 to {MAX_QUANTA}")

@@ -6,7 +6,9 @@
 #include "forwarding.hpp"
 #include "laws.hpp"
 #include "nic.hpp"
+#include "pausing.hpp"
 #include "probing.hpp"
+#include "queueing.hpp"
 #include "receiver_not_ready.hpp"
 #include "receiving.hpp"
 #include "retransmission.hpp"
@@ -48,6 +50,7 @@ inline void Engine<is_full>::handle(std::uint64_t key) {
         case EventKind::Pace:
             return on_pace(id);
         case EventKind::PauseFrame:
+            if (has_priorities()) return on_pause_event(id, payload_of(key));
             if constexpr (is_full) {
                 if (faults.are_possible() && faults.is_void(id, payload_of(key))) return;
             }
@@ -112,6 +115,7 @@ std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;
     is_full |= !inputs.reorder_window.empty() || settings.num_receives > 0;
+    is_full |= !inputs.priorities.weight.empty();
     is_full |= can_go_wrong(inputs);
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
     if (is_full) return std::make_unique<Engine<true>>(inputs);

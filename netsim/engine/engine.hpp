@@ -1,9 +1,10 @@
 // The engine: takes events in order and does what each asks for.
 //
-// Its member functions stand in seven files, one idea each: forwarding (ports, queues, PFC, ECN), sending (NIC, window,
-// pace), retransmission (acknowledgements, gaps, timeouts; go-back-N), selective_repeat, receiving (order, answers),
-// laws (handlers, timers, congestion notifications) and scheduling (transfers and their dependencies). They are
-// templates so that what is rarely wanted (losses, telemetry, endpoint delay) costs nothing where it is not.
+// Its member functions stand in nine files, one idea each: forwarding (ports, queues, PFC, ECN), queueing and pausing
+// (the same where ports have priorities), sending (NIC, window, pace), retransmission (acknowledgements, gaps,
+// timeouts; go-back-N), selective_repeat, receiving (order, answers), laws (handlers, timers, congestion notifications)
+// and scheduling (transfers and their dependencies). They are templates so that what is rarely wanted (losses,
+// telemetry, endpoint delay) costs nothing where it is not.
 #pragma once
 
 #include "simulation.hpp"
@@ -32,7 +33,7 @@ class Engine final : public Simulation {
     void enqueue(std::uint32_t port, std::uint32_t packet);
     bool admit(std::uint32_t packet);
     bool admit_above_threshold(std::uint32_t ingress, std::int32_t level);
-    void mark(std::uint32_t port, const Port& out, Packet& packet);
+    bool mark(PortLedger& ledger, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);
     void transmit(std::uint32_t port, Port& out, std::uint32_t packet);
     void leave_buffer(std::uint32_t ingress, std::int32_t bytes);
     void send_pause_frame(std::uint32_t port);
@@ -60,6 +61,40 @@ class Engine final : public Simulation {
         return (2 * qp + direction) * path_stride;
     }
 
+    // queueing.hpp
+    bool has_priorities() const { return is_full && priorities.size() > 0; }
+    std::uint32_t priority_of(const Packet& packet) const;
+    bool is_open(const OutputQueue& output) const;
+    bool is_sendable(const OutputQueue& output) const;
+    bool has_sendable_priority(std::uint32_t port) const;
+    void enqueue_by_priority(std::uint32_t port, std::uint32_t packet);
+    bool admit_by_priority(std::uint32_t port, std::uint32_t priority, const Packet& packet);
+    bool admit_lossless(std::uint32_t ingress, std::uint32_t priority, BufferPool& pool, std::int32_t bytes);
+    bool admit_to_nic(std::uint32_t packet);
+    void leave_nic(std::uint32_t port, const Packet& packet);
+    void leave_by_priority(std::uint32_t port, const Packet& packet);
+    void leave_shared_buffer(std::uint32_t ingress, std::uint32_t port, std::uint32_t priority, std::int32_t bytes);
+    void serve_by_priority(std::uint32_t port, Port& out);
+    std::uint32_t take_first(Port& out, OutputQueue& output);
+    std::uint32_t take_out(std::uint32_t port, std::uint32_t priority);
+    void clear_priorities(std::uint32_t port);
+    std::uint32_t next_priority(std::uint32_t port);
+    bool is_in_turn(OutputQueue& output) const;
+
+    // pausing.hpp
+    enum class PauseEvent : std::uint32_t { End, Begin, Expire, Refresh, Watch };  // in this order at one instant
+    Picoseconds pause_length_ps(std::uint32_t port) const;
+    std::uint32_t pause_generation(std::uint32_t port) const;
+    void schedule_pause_event(Picoseconds time_ps, std::uint32_t port, PauseEvent event, std::uint32_t priority);
+    void on_pause_event(std::uint32_t port, std::uint32_t payload);
+    void send_priority_pause(std::uint32_t port, std::uint32_t priority, bool is_pause);
+    void refresh_pause(std::uint32_t port, std::uint32_t priority);
+    void begin_pause(std::uint32_t port, std::uint32_t priority);
+    void end_pause(std::uint32_t port, std::uint32_t priority);
+    void watch(std::uint32_t port, std::uint32_t priority);
+    void look_at_storm(std::uint32_t port, std::uint32_t priority);
+    void forget_priority_pauses(std::uint32_t port);
+
     // sending.hpp
     std::uint32_t next_payload_bytes(const Sender& sender) const;
     bool is_window_open(std::uint32_t qp, const Sender& sender) const;
@@ -67,8 +102,9 @@ class Engine final : public Simulation {
     Picoseconds earliest_send_ps(std::uint32_t qp, const Sender& sender) const;
     void resume(std::uint32_t qp);
     void schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps);
+    Ring& ring_of(std::uint32_t qp, const Sender& sender);
     void join_ring(std::uint32_t qp, Sender& sender);
-    bool send_from_ring(std::uint32_t port, Port& out);
+    bool send_from_ring(Ring& ring, Port& out);
     void send_data(std::uint32_t qp, Sender& sender, Port& out);
     void emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence, std::uint32_t payload_bytes);
     void finish_sending(std::uint32_t qp, Sender& sender, const Port& out, std::uint32_t payload_bytes);

@@ -52,6 +52,7 @@ void Engine<is_full>::forget_pauses(std::uint32_t port) {
     if (ports[port].pauses_sender) ledger.pause_frames++;  // the resume that will never be sent
     ports[port].pauses_sender = false;
     faults.health[port].lost_pause_frames = ledger.pause_frames;
+    if (has_priorities()) forget_priority_pauses(port);
 }
 
 // Lose what waits for a port that is down; a host's queue pairs go on.
@@ -72,6 +73,7 @@ void Engine<is_full>::clear(std::uint32_t port) {
             lose(port, packet, LINK_DOWN);
         }
     }
+    if (has_priorities()) clear_priorities(port);
     if (out.is_host) kick(port);
 }
 
@@ -133,11 +135,11 @@ void Engine<is_full>::follow_path(std::uint32_t qp) {
 
 template <bool is_full>
 void Engine<is_full>::leave_ring(std::uint32_t qp, Sender& sender) {
-    PortLedger& nic = ledgers[sender.port];
+    Ring& ring = ring_of(qp, sender);
     std::uint32_t before = NONE;
-    for (std::uint32_t other = nic.ring_head; other != qp; other = senders[other].ring_next) before = other;
-    (before == NONE ? nic.ring_head : senders[before].ring_next) = sender.ring_next;
-    if (nic.ring_tail == qp) nic.ring_tail = before;
+    for (std::uint32_t other = ring.head; other != qp; other = senders[other].ring_next) before = other;
+    (before == NONE ? ring.head : senders[before].ring_next) = sender.ring_next;
+    if (ring.tail == qp) ring.tail = before;
     sender.state = SenderState::Waiting;
 }
 

@@ -7,6 +7,7 @@
 // waits for the frame its port is transmitting, crosses the wire and takes effect after the sender's response time.
 // Source: IEEE 802.1Qbb; RED marking as in DCQCN (SIGCOMM'15), section 3.1, on the queue a packet finds.
 // Left out: a pause frame takes no time on its port beyond the wait; pauses do not expire, as if refreshed in time.
+// Where ports have priorities, queueing.hpp and pausing.hpp take the place of what stands here on queues and pauses.
 #pragma once
 
 #include "engine.hpp"
@@ -57,12 +58,15 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if constexpr (is_full) {
         if (faults.are_possible() && !has_way(port, packet_id)) return;
     }
+    if (has_priorities()) return enqueue_by_priority(port, packet_id);
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
     const TrafficClass cls = class_of(packet.type);
     if (cls == DATA) {
         if (!admit(packet_id)) return;
-        if (out.queued_bytes > settings.ecn_min_bytes) mark(port, out, packet);
+        if (out.queued_bytes > settings.marking.min_bytes) {
+            mark(ledgers[port], packet, out.queued_bytes, settings.marking);
+        }
     }
     const bool may_send = !(cls == DATA && out.is_paused);
     if (!out.has_wake && out.busy_until_ps <= now_ps && may_send) return transmit(port, out, packet_id);
@@ -104,16 +108,17 @@ bool Engine<is_full>::admit_above_threshold(std::uint32_t ingress, std::int32_t 
     return true;
 }
 
+// Perhaps mark a packet that finds so many bytes, more than the least, in its queue; returns whether it was marked.
 template <bool is_full>
-void Engine<is_full>::mark(std::uint32_t port, const Port& out, Packet& packet) {
-    PortLedger& ledger = ledgers[port];
-    if (out.queued_bytes < settings.ecn_max_bytes) {
-        const auto above = static_cast<double>(out.queued_bytes - settings.ecn_min_bytes);
-        const auto span = static_cast<double>(settings.ecn_max_bytes - settings.ecn_min_bytes);
-        if (ledger.random.next_fraction() * span >= settings.ecn_max_fraction * above) return;
+bool Engine<is_full>::mark(PortLedger& ledger, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve) {
+    if (queued_bytes < curve.max_bytes) {
+        const auto above = static_cast<double>(queued_bytes - curve.min_bytes);
+        const auto span = static_cast<double>(curve.max_bytes - curve.min_bytes);
+        if (ledger.random.next_fraction() * span >= curve.max_fraction * above) return false;
     }
     packet.is_marked = true;
     ledger.marked_packets++;
+    return true;
 }
 
 template <bool is_full>
@@ -125,11 +130,14 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
                                                   : serialization_ps(bytes, ledgers[port].rate_bps));
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
     out.tx_packets[cls]++;
-    if (cls == DATA) {
-        if (packet.ingress_port != NONE) leave_buffer(packet.ingress_port, bytes);
-        if constexpr (is_full) {
-            if (law.uses_telemetry) append_telemetry(port, out, packet_id);
-        }
+    const Picoseconds arrives_ps = out.busy_until_ps + out.delay_ps;
+    if (has_priorities()) {
+        leave_by_priority(port, packet);
+    } else if (cls == DATA && packet.ingress_port != NONE) {
+        leave_buffer(packet.ingress_port, bytes);
+    }
+    if constexpr (is_full) {
+        if (cls == DATA && law.uses_telemetry) append_telemetry(port, out, packet_id);
     }
     if constexpr (is_full) {
         if (!captured_flows.empty()) note_leaving(port, packet);
@@ -138,7 +146,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     if constexpr (is_full) {
         if (faults.are_possible()) faults.note_departure(packet_id, port);
     }
-    queue.push(out.busy_until_ps + out.delay_ps, identify(EventKind::Arrival, port, packet_id));
+    queue.push(arrives_ps, identify(EventKind::Arrival, port, packet_id));
 }
 
 template <bool is_full>
@@ -189,12 +197,14 @@ void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std:
 template <bool is_full>
 inline void Engine<is_full>::wake(std::uint32_t port) {
     ports[port].has_wake = false;
+    if (has_priorities()) return kick(port);  // a pause frame may have taken the transmitter in between
     serve(port, ports[port]);
 }
 
 // The transmitter is free: control first, then what waits in the data queue, then the host's own queue pairs.
 template <bool is_full>
 inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
+    if (has_priorities()) return serve_by_priority(port, out);
     TrafficClass cls = CONTROL;
     if (out.head[CONTROL] == NONE) {
         if (out.is_paused) return;
@@ -206,7 +216,7 @@ inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
         if (cls == DATA) out.queued_bytes -= packets[packet].wire_bytes;
         if (out.head[cls] != NONE) __builtin_prefetch(&packets[out.head[cls]]);
         transmit(port, out, packet);
-    } else if (!out.is_host || !send_from_ring(port, out)) {
+    } else if (!out.is_host || !send_from_ring(ledgers[port].ring, out)) {
         return;
     }
     if (has_sendable(port, out)) wake_when_free(port, out);
@@ -214,9 +224,10 @@ inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
 
 template <bool is_full>
 inline bool Engine<is_full>::has_sendable(std::uint32_t port, const Port& out) const {
+    if (has_priorities()) return has_sendable_priority(port);
     if (out.head[CONTROL] != NONE) return true;
     if (out.is_paused) return false;
-    return out.head[DATA] != NONE || (out.is_host && ledgers[port].ring_head != NONE);
+    return out.head[DATA] != NONE || (out.is_host && ledgers[port].ring.head != NONE);
 }
 
 template <bool is_full>

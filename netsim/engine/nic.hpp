@@ -17,7 +17,7 @@ template <bool is_full>
 void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
     note_of(packet_id).since_ps = now_ps;
     if (nics.empty()) return see(packet_id);
-    if (!admit(packet_id)) return;
+    if (!(has_priorities() ? admit_to_nic(packet_id) : admit(packet_id))) return;
     const std::uint32_t port = packets[packet_id].ingress_port;
     NicBuffer& buffer = nics[port];
     packets[packet_id].next = NONE;
@@ -41,7 +41,11 @@ template <bool is_full>
 void Engine<is_full>::on_drain(std::uint32_t port) {
     const std::uint32_t packet_id = nics[port].head;
     nics[port].head = packets[packet_id].next;
-    leave_buffer(port, packets[packet_id].wire_bytes);
+    if (has_priorities()) {
+        leave_nic(port, packets[packet_id]);
+    } else {
+        leave_buffer(port, packets[packet_id].wire_bytes);
+    }
     if (nics[port].head != NONE) hand_on_later(port, nics[port].head);
     see(packet_id);
 }

@@ -19,6 +19,11 @@ constexpr TrafficClass class_of(PacketType type) {
     return type == PacketType::Data ? DATA : CONTROL;
 }
 
+// Queue pairs that may send, in turn, linked by Sender::ring_next.
+struct Ring {
+    std::uint32_t head = NONE, tail = NONE;
+};
+
 struct alignas(64) Port {
     Picoseconds busy_until_ps = 0;
     std::uint64_t tx_bytes = 0;
@@ -50,8 +55,8 @@ struct alignas(64) PortLedger {
     std::uint32_t pause_frames = 0;  // sent to this port; odd while the last one asks for a pause
     std::uint32_t num_pauses = 0;
     std::uint32_t marked_packets = 0;
-    std::uint32_t dropped_packets = 0;                 // lost behind this port, on the wire or for want of buffer
-    std::uint32_t ring_head = NONE, ring_tail = NONE;  // queue pairs that may send, in turn; hosts only
+    std::uint32_t dropped_packets = 0;  // lost behind this port, on the wire or for want of buffer
+    Ring ring;                          // hosts only
     Picoseconds pause_response_ps = 0;
 };
 

@@ -75,25 +75,27 @@ inline void Engine<is_full>::on_pace(std::uint32_t qp) {
 }
 
 template <bool is_full>
+inline Ring& Engine<is_full>::ring_of(std::uint32_t qp, const Sender& sender) {
+    if (has_priorities()) return priorities.output(sender.port, priorities.queue_pair[qp]).ring;
+    return ledgers[sender.port].ring;
+}
+
+template <bool is_full>
 inline void Engine<is_full>::join_ring(std::uint32_t qp, Sender& sender) {
-    PortLedger& nic = ledgers[sender.port];
+    Ring& ring = ring_of(qp, sender);
     sender.state = SenderState::InRing;
     sender.ring_next = NONE;
-    if (nic.ring_head == NONE) {
-        nic.ring_head = qp;
-    } else {
-        senders[nic.ring_tail].ring_next = qp;
-    }
-    nic.ring_tail = qp;
+    (ring.head == NONE ? ring.head : senders[ring.tail].ring_next) = qp;
+    ring.tail = qp;
 }
 
 // Send a packet of the first queue pair in the ring that still may; false if there is none.
 template <bool is_full>
-inline bool Engine<is_full>::send_from_ring(std::uint32_t port, Port& out) {
-    while (ledgers[port].ring_head != NONE) {
-        const std::uint32_t qp = ledgers[port].ring_head;
+inline bool Engine<is_full>::send_from_ring(Ring& ring, Port& out) {
+    while (ring.head != NONE) {
+        const std::uint32_t qp = ring.head;
         Sender& sender = senders[qp];
-        ledgers[port].ring_head = sender.ring_next;
+        ring.head = sender.ring_next;
         if (sender.state == SenderState::Failed) continue;
         sender.state = SenderState::Waiting;
         if (!may_send(qp, sender)) continue;

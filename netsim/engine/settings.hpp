@@ -10,6 +10,11 @@ namespace netsim {
 enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted };  // see path_choice.hpp
 
 enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see capturing.hpp
+// RED: nothing is marked up to `min_bytes` of queue, `max_fraction` just below `max_bytes`, everything from there on.
+struct MarkingCurve {
+    std::int64_t min_bytes = 0, max_bytes = 0;
+    double max_fraction = 0;
+};
 
 struct Settings {
     std::int64_t mtu_bytes = 4096;  // payload of a full packet
@@ -17,8 +22,7 @@ struct Settings {
     std::int64_t ack_bytes = 64;  // of acknowledgements and notifications, and the least any packet has
     std::int64_t pause_frame_bytes = 84;
     std::uint32_t ack_every_packets = 1;
-    std::int64_t ecn_min_bytes = 0, ecn_max_bytes = 0;
-    double ecn_max_fraction = 0;
+    MarkingCurve marking;
     bool is_pfc_enabled = false;
     Picoseconds cnp_interval_ps = 0;
     Picoseconds cnp_delay_ps = 0;     // from a notification's arrival to the law's reaction
@@ -43,6 +47,16 @@ struct Settings {
     std::uint64_t random_key = 0;
     std::uint64_t fault_key = 0;
     bool force_full = false;  // run in the full engine even where the lean one would do; the results are the same
+
+    // Only where ports have priorities; see priorities.hpp.
+    std::int32_t full_frame_bytes = 0;
+    std::uint32_t acknowledgement_priority = ~0u, cnp_priority = ~0u;  // ~0: that of their queue pair
+    std::int64_t pause_quanta = 0;                                     // 0: a pause lasts until it is ended
+    bool is_pause_refreshed = true;
+    Picoseconds pause_patience_ps = 0;       // longer than any pause and its way
+    Picoseconds watchdog_detect_ps = NEVER;  // NEVER: there is none
+    Picoseconds watchdog_restore_ps = 0;
+    bool watchdog_drops = true;
 
     PathRule path_rule = PathRule::Hash;
     Picoseconds flowlet_gap_ps = 0;  // 0: the rule is asked for every packet

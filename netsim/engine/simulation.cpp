@@ -16,6 +16,7 @@ Simulation::Simulation(const Inputs& inputs)
       epochs(inputs.epochs, 2 * inputs.flow.size() / inputs.flow_bytes, inputs.path_stride),
       faults(inputs.faults, can_go_wrong(inputs) ? inputs.port_rate_bps.size() : 0, inputs.settings.fault_key),
       path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer),
+      priorities(inputs.priorities, inputs.settings.watchdog_detect_ps != NEVER),
       path_stride(inputs.path_stride),
       flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
       probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()),

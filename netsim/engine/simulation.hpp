@@ -14,6 +14,7 @@
 #include "packet.hpp"
 #include "path_choice.hpp"
 #include "port.hpp"
+#include "priorities.hpp"
 #include "queue_pair.hpp"
 #include "receive_queue.hpp"
 #include "selective_sender.hpp"
@@ -43,6 +44,7 @@ struct Inputs {
     NextHopColumns next_hops;
     EpochColumns epochs;
     FaultColumns faults;
+    PriorityColumns priorities;
     std::span<const std::int64_t> retransmission_wait;  // one or more; the last ends in failure
     std::span<const std::int64_t> reorder_window;       // Q: picoseconds; empty under go-back-N
     std::span<const std::byte> flow;                    // Q records, the engine's header filled in
@@ -145,6 +147,7 @@ class Simulation {
     Epochs epochs;
     Faults faults;
     PathChooser path_chooser;
+    Priorities priorities;
     const std::uint32_t path_stride;  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
     std::vector<CacheLine> flows;     // the law's records
     const std::size_t flow_stride;    // cache lines of a record

@@ -26,6 +26,7 @@ from netsim.lowering.flows import flows
 from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
 from netsim.lowering.ports import buffers, check_ports
+from netsim.lowering.priorities import pause_patience_ps, priorities
 from netsim.lowering.probes import probed_flows, probed_ports
 from netsim.lowering.settings import reorder_windows, retransmission_waits, settings
 from netsim.lowering.transfers import check_traffic, dependents, nvlink_ends
@@ -54,6 +55,7 @@ class EngineInputs:
     next_hops: Mapping[str, NDArray[np.uint32]]  # to choose among: netsim/lowering/path_choice.py
     epochs: Mapping[str, NDArray[Any]]  # which paths from when on: netsim/lowering/epochs.py
     faults: Mapping[str, NDArray[Any]]  # what changes at ports: netsim/lowering/faults.py
+    priorities: Mapping[str, NDArray[Any]]  # queues and buffers: netsim/lowering/priorities.py
     retransmission_wait: IntArray  # how long until the first sending again, the second, ..., and failure
     reorder_window: IntArray  # Q, picoseconds; empty under go-back-N
     flow: np.ndarray  # Q records of the law, the engine's header filled in
@@ -74,7 +76,7 @@ class EngineInputs:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name."""
         own = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-        return {**own, **self.next_hops, **self.epochs, **self.faults}
+        return {**own, **self.next_hops, **self.epochs, **self.faults, **self.priorities}
 
 
 def lower(
@@ -90,6 +92,7 @@ def lower(
 ) -> EngineInputs:
     """Return the arrays of a run; raises InputError, RouteError or TraceError for what an engine cannot run."""
     fabric = network.fabric
+    thresholds = buffers(fabric, config)
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
     check_ports(fabric)
     check_traffic(traffic, len(network.queue_pairs), config)
@@ -97,18 +100,23 @@ def lower(
     dependent_offset, dependent_row = dependents(traffic)
     flow = flows(fabric, path_QDH, law, config)
     return EngineInputs(
-        settings=settings(config, seed, probe) | capture_settings(fabric, capture),
+        settings={
+            **settings(config, seed, probe),
+            **capture_settings(fabric, capture),
+            "pause_patience_ps": pause_patience_ps(fabric, config),
+        },
         port_rate_bps=fabric.port_rate_bps_P,
         port_delay_ps=fabric.port_delay_ps_P,
         port_peer=fabric.port_peer_P,
         port_is_host=(fabric.port_nic_P != NO_NIC).astype(np.int64),
-        **buffers(fabric, config),
+        **thresholds,
         loss_fraction=np.full(fabric.num_ports, config.loss_fraction),
         path=path,
         path_stride=path_QDH.shape[2],
         next_hops=path_choice(network, config.path_choice, path_QDH),
         epochs=epochs,
         faults=fault_columns(fabric, faults),
+        priorities=priorities(network, config, thresholds),
         retransmission_wait=retransmission_waits(config.transport),
         reorder_window=reorder_windows(flow["base_rtt_ps"], config.transport),
         flow=flow,

@@ -4,6 +4,7 @@ from foundation.errors import InputError, Mistake
 
 PATH_END = 2**32 - 1
 NO_ROUTE = 2**32 - 2  # in a path: from here on the network knows no way
+NO_PRIORITY = 2**32 - 1
 MAX_IDS = 2**24  # ports and queue pairs an event can name
 
 

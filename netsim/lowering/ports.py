@@ -39,20 +39,27 @@ def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
 
     Those of a NIC's buffer are of use only where hosts do not take packets at once.
     """
-    is_before_nic_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
-    if config.nic.drain_rate_bps is None:
-        is_before_nic_P[:] = False
+    is_before_nic_P = ends_in_nic_buffer(fabric, config)
     link_P3 = np.stack([fabric.port_rate_bps_P, fabric.port_delay_ps_P, is_before_nic_P], axis=1)
     link_U3, kind_P = np.unique(link_P3, axis=0, return_inverse=True)
     buffer_bytes, xoff_bytes = config.nic.receive_buffer_bytes, config.nic.xoff_bytes
     nic_pfc = replace(config.pfc, buffer_bytes=buffer_bytes, xoff_bytes=xoff_bytes, xon_bytes=None)
+    switch_pfc = replace(config.pfc, buffer_bytes=config.buffer.size_bytes or config.pfc.buffer_bytes)
     rows = [
-        _buffer(rate_bps, delay_ps, nic_pfc if is_before_nic else config.pfc, config.full_frame_bytes, is_before_nic)
+        _buffer(rate_bps, delay_ps, nic_pfc if is_before_nic else switch_pfc, config.full_frame_bytes, is_before_nic)
         for rate_bps, delay_ps, is_before_nic in link_U3.tolist()
     ]
     table_U4 = np.array(rows, np.int64).reshape(-1, 4)
     names = ("pause_above", "resume_below", "ingress_limit", "pause_response")
     return {name: table_U4[kind_P.ravel(), column].copy() for column, name in enumerate(names)}
+
+
+def ends_in_nic_buffer(fabric: Fabric, config: PacketConfig) -> NDArray[np.bool_]:
+    """Return which ports end in a NIC that does not hand on packets as fast as they come."""
+    if config.nic.drain_rate_bps is None:
+        return np.zeros(fabric.num_ports, np.bool_)
+    is_before_nic_P: NDArray[np.bool_] = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
+    return is_before_nic_P
 
 
 def _buffer(

@@ -13,9 +13,8 @@ from netsim.config.probes import ProbeConfig
 from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.headroom import PAUSE_FRAME_BYTES
 from netsim.lowering.path_choice import path_choice_settings
+from netsim.lowering.priorities import marking, priority_settings
 from netsim.lowering.probes import MAX_SAMPLES
-
-NEVER_MARK = 2**62
 
 
 def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict[str, Any]:
@@ -26,9 +25,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "ack_bytes": config.ack_bytes,
         "pause_frame_bytes": PAUSE_FRAME_BYTES,
         "ack_every_packets": config.ack_every_packets,
-        "ecn_min_bytes": config.ecn.kmin_bytes if config.ecn.enabled else NEVER_MARK,
-        "ecn_max_bytes": config.ecn.kmax_bytes,
-        "ecn_max_fraction": config.ecn.pmax_fraction,
+        "marking": marking(config.ecn),
         "is_pfc_enabled": config.pfc.enabled,
         "cnp_interval_ps": config.cnp.interval_ns * 1000,
         "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * 1000,
@@ -45,6 +42,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
         **path_choice_settings(config.path_choice, seed),
+        **priority_settings(config),
     }
 
 

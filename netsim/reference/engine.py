@@ -16,7 +16,15 @@ from foundation.traces import Medium
 from netsim.lowering.inputs import EngineInputs
 from netsim.reference.faulting import Faulting
 from netsim.reference.faults import CAUSES
-from netsim.reference.state import NOT_YET, PORT_COLUMNS, TIME_COLUMNS, ClockEvent, Kind, Transfer
+from netsim.reference.state import (
+    NOT_YET,
+    PORT_COLUMNS,
+    QUEUE_COLUMNS,
+    TIME_COLUMNS,
+    ClockEvent,
+    Kind,
+    Transfer,
+)
 
 
 class ReferenceEngine(Faulting):
@@ -24,7 +32,6 @@ class ReferenceEngine(Faulting):
 
     def __init__(self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None = None) -> None:
         super().__init__(inputs, law, law_settings)
-        self.outcome = "running"
         if self.settings["time_limit_ps"] != NEVER:
             self._push(self.settings["time_limit_ps"], Kind.CLOCK, ClockEvent.TIME_LIMIT)
 
@@ -74,6 +81,19 @@ class ReferenceEngine(Faulting):
     def fault_drop_columns(self) -> dict[str, NDArray[np.int64]]:
         """Return the columns that the compiled engine returns under the same names, where anything can go wrong."""
         return {cause: np.array([health.dropped[cause] for health in self.health], np.int64) for cause in CAUSES}
+
+    def queue_columns(self) -> dict[str, NDArray[np.int64]]:
+        """Return the columns that the compiled engine returns under the same names; empty without priorities."""
+        outputs = [output for outputs in self.outputs for output in outputs]
+        inputs = [queue for queues in self.inputs_of for queue in queues]
+        for output in outputs:
+            if output.is_paused:
+                output.counts["paused_ps"] += self.now_ps - output.paused_since_ps
+                output.paused_since_ps = self.now_ps
+        columns = {name: [output.counts[name] for output in outputs] for name in QUEUE_COLUMNS}
+        columns["input_dropped_packets"] = [queue.dropped_packets for queue in inputs]
+        columns["max_headroom_bytes"] = [queue.max_headroom_bytes for queue in inputs]
+        return {name: np.array(values, np.int64) for name, values in columns.items()}
 
     def _packets_sent(self, transfer: Transfer) -> int:
         row = transfer.row

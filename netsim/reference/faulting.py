@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import ModuleType
 
+from cc.interface import NEVER
 from netsim.faults.timeline import Effect
 from netsim.lowering.inputs import EngineInputs
 from netsim.lowering.limits import NO_ROUTE, PATH_END
@@ -62,6 +63,13 @@ class Faulting(Receiving):
             port.pause_frames += 1
         port.is_paused = port.pauses_sender = False
         self.health[number].lost_pause_frames = port.pause_frames
+        for output, queue in zip(self.outputs[number], self.inputs_of[number], strict=True):
+            if output.is_paused:
+                output.counts["paused_ps"] += self.now_ps - output.paused_since_ps
+            output.is_paused, output.pause_ends_ps = False, NEVER
+            queue.pauses_sender, queue.refresh_ps = False, NEVER
+            if not output.is_storm:
+                output.look_ps = NEVER
 
     def _clear(self, number: int) -> None:
         port = self.ports[number]
@@ -73,8 +81,12 @@ class Faulting(Receiving):
         while port.data:
             packet = port.data.popleft()
             port.queued_bytes -= packet.wire_bytes
-            self._leave_buffer(packet)
+            self._leave_buffer(number, packet)
             self._lose(number, "link_down")
+        for priority, output in enumerate(self.outputs[number]):
+            while output.packets:
+                self._take_out(number, priority)
+                self._lose(number, "link_down")
         if self.inputs.port_is_host[number]:
             self._kick(number)
 
@@ -88,7 +100,7 @@ class Faulting(Receiving):
         pair, path = self.pairs[number], self._path(number, 0)
         if pair.port != path[0]:
             if pair.in_ring:
-                self.ports[pair.port].ring.remove(number)
+                self._ring_of(pair.port, number).remove(number)
                 pair.in_ring = False
             pair.port = path[0]
             self._resume(number)

@@ -2,6 +2,7 @@
 
 import heapq
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ class Forwarding(ABC):
         self.inputs = inputs
         self.settings: Mapping[str, Any] = inputs.settings
         self.now_ps = 0
+        self.outcome = "running"
         self.events: list[tuple[int, Kind, int, int]] = []
         self.packets: dict[int, Packet] = {}  # by number, those an event is about
         self.num_packets = 0
@@ -40,8 +42,8 @@ class Forwarding(ABC):
         """Hand a packet to the host at the end of its path."""
 
     @abstractmethod
-    def _send_from_ring(self, number: int) -> bool:
-        """Send a packet of one of the queue pairs that wait at a NIC's port; False if none may."""
+    def _send_from_ring(self, ring: deque[int]) -> bool:
+        """Send a packet of one of the queue pairs that wait for their turn at a NIC; False if none may."""
 
     def _push(self, time_ps: int, kind: Kind, number: int, payload: int = 0) -> None:
         heapq.heappush(self.events, (time_ps, kind, number, payload))
@@ -80,20 +82,25 @@ class Forwarding(ABC):
         self.health[port].dropped[cause] += 1
         self._drop(port)
 
-    def _enqueue(self, number: int, packet: Packet) -> None:
+    def _has_way(self, number: int, packet: Packet) -> bool:
         if number == NO_ROUTE:
             assert packet.ingress is not None, "a path begins with the NIC's port"
             self._lose(packet.ingress, "no_route")
-            return
+            return False
         if self.health[number].is_down:
             self._lose(number, "link_down")
+            return False
+        return True
+
+    def _enqueue(self, number: int, packet: Packet) -> None:
+        if not self._has_way(number, packet):
             return
         port = self.ports[number]
         is_data = packet.kind == "data"
         if is_data:
             if not self._admit(packet):
                 return
-            self._mark(port, packet)
+            self._mark(port, packet, port.queued_bytes, self.settings["marking"])
         may_send = not (is_data and port.is_paused)
         if may_send and not port.has_wake and port.busy_until_ps <= self.now_ps:
             self._transmit(number, packet)
@@ -119,34 +126,38 @@ class Forwarding(ABC):
         ingress.ingress_bytes = level
         return True
 
-    def _mark(self, port: Port, packet: Packet) -> None:
-        least, most = self.settings["ecn_min_bytes"], self.settings["ecn_max_bytes"]
-        if port.queued_bytes <= least:
-            return
-        if port.queued_bytes < most:
-            probability_scaled = self.settings["ecn_max_fraction"] * float(port.queued_bytes - least)
+    def _mark(self, port: Port, packet: Packet, queued_bytes: int, curve: tuple[int, int, float]) -> bool:
+        """Perhaps mark a packet that finds so many bytes in its queue; return whether it was marked."""
+        least, most, max_fraction = curve
+        if queued_bytes <= least:
+            return False
+        if queued_bytes < most:
+            probability_scaled = max_fraction * float(queued_bytes - least)
             if port.random.next_fraction() * float(most - least) >= probability_scaled:
-                return
+                return False
         packet.is_marked = True
         port.counts["ecn_marked_packets"] += 1
+        return True
 
     def _transmit(self, number: int, packet: Packet) -> None:
         port = self.ports[number]
         port.busy_until_ps = self.now_ps + serialization_ps(packet.wire_bytes, port.rate_bps)
         port.counts["tx_bytes"] += packet.wire_bytes
         port.counts["tx_packets"] += 1
-        if packet.kind == "data":
-            port.counts["data_packets"] += 1
-            self._leave_buffer(packet)
+        port.counts["data_packets"] += packet.kind == "data"
+        arrives_ps = port.busy_until_ps + port.delay_ps
+        self._leave_buffer(number, packet)
         packet.ingress, packet.departure = number, self.health[number].departure()
-        self._push_packet(port.busy_until_ps + port.delay_ps, Kind.ARRIVAL, number, packet)
+        self._push_packet(arrives_ps, Kind.ARRIVAL, number, packet)
 
-    def _leave_buffer(self, packet: Packet) -> None:
-        if packet.ingress is not None:
-            ingress = self.ports[packet.ingress]
-            ingress.ingress_bytes -= packet.wire_bytes
-            if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs.resume_below[packet.ingress]:
-                self._send_pause_frame(packet.ingress)
+    def _leave_buffer(self, _number: int, packet: Packet) -> None:
+        """Take a packet that a port begins to send out of its node's buffer."""
+        if packet.kind != "data" or packet.ingress is None:
+            return
+        ingress = self.ports[packet.ingress]
+        ingress.ingress_bytes -= packet.wire_bytes
+        if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs.resume_below[packet.ingress]:
+            self._send_pause_frame(packet.ingress)
 
     def _send_pause_frame(self, number: int) -> None:
         port, reverse = self.ports[number], self.ports[self.inputs.port_peer[number]]
@@ -171,7 +182,7 @@ class Forwarding(ABC):
 
     def _on_wake(self, number: int, _payload: int) -> None:
         self.ports[number].has_wake = False
-        self._serve(number)
+        self._kick(number)
 
     def _serve(self, number: int) -> None:
         port = self.ports[number]
@@ -183,13 +194,18 @@ class Forwarding(ABC):
             packet = port.data.popleft()
             port.queued_bytes -= packet.wire_bytes
             self._transmit(number, packet)
-        elif not self._send_from_ring(number):
+        elif not self._send_from_ring(port.ring):
             return
-        if self._has_sendable(port):
+        if self._has_sendable(number):
             self._wake_when_free(number)
 
-    def _has_sendable(self, port: Port) -> bool:
+    def _has_sendable(self, number: int) -> bool:
+        port = self.ports[number]
         return bool(port.control) or (not port.is_paused and bool(port.data or port.ring))
+
+    def _ring_of(self, number: int, _pair: int) -> deque[int]:
+        """Return the ring in which a queue pair waits for its turn at a NIC's port."""
+        return self.ports[number].ring
 
     def _wake_when_free(self, number: int) -> None:
         port = self.ports[number]
@@ -203,7 +219,7 @@ class Forwarding(ABC):
             return
         if port.busy_until_ps <= self.now_ps:
             self._serve(number)
-        elif self._has_sendable(port):
+        elif self._has_sendable(number):
             self._wake_when_free(number)
 
 

@@ -8,12 +8,12 @@ from cc.checking import handlers
 from cc.interface import NEVER, NUM_TIMERS, Status
 from cc.interpreting import InterpretedLaw
 from netsim.lowering.inputs import EngineInputs
-from netsim.reference.forwarding import Forwarding
+from netsim.reference.pausing import Pausing
 from netsim.reference.receive_queue import ReceiveQueue
 from netsim.reference.state import Kind, Pair
 
 
-class Laws(Forwarding):
+class Laws(Pausing):
     """Calls the law's handlers, and keeps each queue pair's deadlines."""
 
     def __init__(self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None = None) -> None:

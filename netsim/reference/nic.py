@@ -33,7 +33,7 @@ class Nic(Scheduling):
         packet.arrived_ps = self.now_ps
         if not self.settings["drain_rate_bps"]:
             self._see(packet)
-        elif self._admit(packet):
+        elif self._admit_to_nic(packet):
             assert packet.ingress is not None
             buffer = self.nic_buffers[packet.ingress]
             buffer.append(packet)
@@ -47,7 +47,7 @@ class Nic(Scheduling):
 
     def _on_drain(self, port: int) -> None:
         packet = self.nic_buffers[port].popleft()
-        self._leave_buffer(packet)
+        self._leave_nic(port, packet)
         if self.nic_buffers[port]:
             self._hand_on_later(port)
         self._see(packet)

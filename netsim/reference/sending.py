@@ -1,6 +1,7 @@
 """Sending in the reference engine: queue pairs take turns at their NIC, each within its window and pace."""
 
 import math
+from collections import deque
 
 from cc.interface import NEVER
 from netsim.reference.forwarding import PS_BITS_PER_BYTE
@@ -57,7 +58,7 @@ class Sending(Laws):
             self._schedule_pace(number, earliest_ps)
             return
         pair.in_ring = True
-        port.ring.append(number)
+        self._ring_of(pair.port, number).append(number)
         self._kick(pair.port)
 
     def _schedule_pace(self, number: int, time_ps: int) -> None:
@@ -70,8 +71,7 @@ class Sending(Laws):
             self.pairs[number].pace_event_ps = NEVER
             self._resume(number)
 
-    def _send_from_ring(self, number: int) -> bool:
-        ring = self.ports[number].ring
+    def _send_from_ring(self, ring: deque[int]) -> bool:
         while ring:
             row = ring.popleft()
             pair = self.pairs[row]
@@ -115,7 +115,7 @@ class Sending(Laws):
         earliest_ps = self._earliest_send_ps(pair)
         if earliest_ps <= self.ports[pair.port].busy_until_ps:
             pair.in_ring = True
-            self.ports[pair.port].ring.append(number)
+            self._ring_of(pair.port, number).append(number)
         else:
             self._schedule_pace(number, earliest_ps)
 

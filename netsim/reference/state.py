@@ -22,6 +22,18 @@ PORT_COLUMNS = (
     "paused_ps",
     "max_queue_bytes",
 )
+QUEUE_COLUMNS = (
+    "tx_bytes",
+    "tx_packets",
+    "ecn_marked_packets",
+    "dropped_packets",
+    "max_queue_bytes",
+    "pauses",
+    "paused_ps",
+    "pause_frames_sent",
+    "pause_frames_received",
+    "pause_storms",
+)
 _MASK = 2**64 - 1
 
 
@@ -84,6 +96,66 @@ class Port:
     ingress_bytes: int = 0
     queued_bytes: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(PORT_COLUMNS, 0))
+
+
+@dataclass
+class Share:
+    """What one queue holds of a switch's buffer, headroom apart."""
+
+    reserve_bytes: int
+    bytes: int = 0
+
+
+@dataclass
+class Pool:
+    """What is free of a switch's buffer beyond all reserves, and of its headroom."""
+
+    free_bytes: int
+    free_headroom_bytes: int
+
+    def room(self, share: Share, alpha: float) -> int:
+        """Return how many bytes a queue may still take."""
+        threshold = share.reserve_bytes + int(alpha * self.free_bytes)
+        most = max(0, share.reserve_bytes - share.bytes) + self.free_bytes
+        return max(0, min(threshold - share.bytes, most))
+
+    def change(self, share: Share, num_bytes: int) -> None:
+        """Add bytes to a queue, or take them out."""
+        self.free_bytes += max(0, share.bytes - share.reserve_bytes)
+        share.bytes += num_bytes
+        self.free_bytes -= max(0, share.bytes - share.reserve_bytes)
+
+
+@dataclass
+class OutputQueue:
+    """One priority's queue at a port, and the watchdog over it."""
+
+    share: Share
+    packets: deque[Packet] = field(default_factory=deque)
+    ring: deque[int] = field(default_factory=deque)  # queue pairs whose turn may come
+    queued_bytes: int = 0
+    balance_bytes: int = 0
+    is_paused: bool = False
+    is_storm: bool = False
+    paused_since_ps: int = 0
+    pause_ends_ps: int = NEVER
+    look_ps: int = NEVER
+    last_pause_ps: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUEUE_COLUMNS, 0))
+
+
+@dataclass
+class InputQueue:
+    """What came through a port with one lossless priority and is still in the node behind it."""
+
+    share: Share
+    headroom_limit_bytes: int
+    resume_offset_bytes: int
+    headroom_bytes: int = 0
+    max_headroom_bytes: int = 0
+    pauses_sender: bool = False
+    refresh_ps: int = NEVER
+    dropped_packets: int = 0
 
 
 @dataclass

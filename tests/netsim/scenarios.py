@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,12 @@ from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import PathChoiceConfig
 from netsim.config.probes import ProbeConfig
-from netsim.config.switch import EcnConfig, PfcConfig
+from netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
+from netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 from netsim.faults.timeline import Spell, changes, down_ports, spells
 from netsim.lowering.inputs import EngineInputs, lower
+from netsim.workloads.table import one_message_each
 from tests.netsim import windowed_law
 from topology.builders.clos import ClosSpec, build_clos
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
@@ -60,6 +63,8 @@ def random_scenario(seed: int) -> Scenario:
     network = random_network(random_fabric(dice, is_dual=seed % 5 == 0), dice)
     traffic = random_traffic(len(network.queue_pairs), dice)
     config = random_config(seed, dice)
+    if seed % 2:
+        network, traffic, config = with_priorities(network, config, np.random.default_rng([seed, 4]))
     faults, network = random_faults(network, config, np.random.default_rng([seed, 3]))
     return Scenario(
         network=network,
@@ -242,3 +247,51 @@ def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:
         weights=dice.choice(["rate", "links"]),
         acknowledgements=dice.choice(["hash", "same"]),
     )
+
+
+def with_priorities(
+    network: Network, config: PacketConfig, dice: np.random.Generator
+) -> tuple[Network, TrafficTrace, PacketConfig]:
+    """Return queue pairs of one to three priorities that all send at once, and buffers of any kind to meet in."""
+    numbers = [int(number) for number in dice.permutation(8)[: dice.integers(1, 4)]]
+    queues = QueuesConfig(
+        priorities=tuple(_random_priority(number, dice) for number in numbers),
+        acknowledgements=_one_of(dice, None, numbers[0]),
+        cnp=_one_of(dice, None, numbers[-1]),
+    )
+    watchdog = WatchdogConfig(
+        detect_ns=_one_of(dice, 100, 1_000), restore_ns=1_000, action=_one_of(dice, "drop", "forward")
+    )
+    pfc = replace(
+        config.pfc,
+        xoff_bytes=2_500,
+        quanta=_one_of(dice, None, 20, 500),
+        refresh=_one_of(dice, True, True, False),
+        watchdog=_one_of(dice, None, watchdog, watchdog),
+    )
+    buffer = BufferConfig(
+        size_bytes=_one_of(dice, None, 20_000, 5_000_000),
+        headroom_pool_bytes=_one_of(dice, 2_000, 8_000),
+        resume_offset_bytes=_one_of(dice, None, 1),
+    )
+    num_pairs = int(dice.integers(4, 13))
+    nic_Q = dice.permutation(np.resize(np.arange(network.fabric.num_nics), num_pairs))
+    pairs, traffic = one_message_each(nic_Q, np.where(nic_Q == 0, 1, 0), _one_of(dice, 3_000, 20_000))
+    pairs = replace(pairs, priority_Q=dice.choice(numbers, num_pairs))
+    network = build_network(network.fabric, pairs, HashSpec())
+    return network, traffic, replace(config, queues=queues, pfc=pfc, buffer=buffer)
+
+
+def _random_priority(number: int, dice: np.random.Generator) -> PriorityConfig:
+    return PriorityConfig(
+        priority=number,
+        weight=_one_of(dice, 0, 1, 3),
+        lossless=_one_of(dice, True, True, True, False),
+        alpha=_one_of(dice, 0.125, 1.0, 8.0),
+        reserve_bytes=_one_of(dice, 0, 700),
+        ecn=_one_of(dice, None, EcnConfig(kmin_bytes=500, kmax_bytes=1_500, pmax_fraction=0.8)),
+    )
+
+
+def _one_of(dice: np.random.Generator, *values: Any) -> Any:
+    return values[dice.integers(len(values))]

@@ -7,6 +7,7 @@ import pytest
 
 from netsim.packet import make_simulation
 from netsim.reference.engine import ReferenceEngine
+from netsim.reference.state import QUEUE_COLUMNS
 from tests.netsim.scenarios import COMPILED, LAWS, inputs_of, random_scenario
 
 RUNS_PER_TEST = 10
@@ -26,6 +27,7 @@ def test_compiled_engine_equals_the_reference(first_seed: int) -> None:
         pairs = [
             (compiled.transfer_columns(), reference.transfer_columns()),
             (compiled.port_columns(), reference.port_columns()),
+            (compiled.queue_columns(), reference.queue_columns()),
         ]
         if scenario.faults:
             pairs.append((compiled.fault_drop_columns(), reference.fault_drop_columns()))
@@ -66,8 +68,11 @@ def test_random_runs_reach_every_feature() -> None:
         seen |= {name for name, count in simulation.packet_counts().items() if count}
         columns = simulation.port_columns() | simulation.transfer_columns() | simulation.fault_drop_columns()
         seen |= {name for name, column in columns.items() if column.any()}
+        seen |= {f"queues.{name}" for name, column in simulation.queue_columns().items() if column.any()}
     assert seen >= {"FINISHED", "STALLED", "TIME_LIMIT", "dropped_packets", "pauses", "ecn_marked_packets", "cnps"}
     assert seen >= {"packets_retransmitted", "data_out_of_order", "data_refused", "link_down", "no_route", "bit_error"}
+    assert seen >= {f"queues.{name}" for name in QUEUE_COLUMNS}
+    assert seen >= {"queues.input_dropped_packets", "queues.max_headroom_bytes"}
 
 
 @pytest.mark.parametrize("seed", range(60))

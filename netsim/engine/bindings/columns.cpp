@@ -64,6 +64,39 @@ Columns port_columns(const Simulation& simulation) {
     };
 }
 
+Columns queue_columns(const Simulation& simulation) {
+    const auto& outputs = simulation.priorities.outputs;
+    const auto& inputs = simulation.priorities.inputs;
+    const std::uint32_t num_priorities = simulation.priorities.size();
+    const auto index_of = [&](const OutputQueue& output) {
+        return static_cast<std::uint32_t>(&output - outputs.data());
+    };
+    const auto storms = [&](const OutputQueue& output) {
+        const auto& watchdogs = simulation.priorities.watchdogs;
+        return watchdogs.empty() ? 0 : watchdogs[index_of(output)].num_storms;
+    };
+    const auto paused_ps = [&](const OutputQueue& output) {
+        return output.paused_ps + (output.is_paused ? simulation.now_ps - output.paused_since_ps : 0);
+    };
+    return {
+        {"port", column(outputs, [&](const OutputQueue& output) { return index_of(output) / num_priorities; })},
+        {"priority", column(outputs, [&](const OutputQueue& output) { return index_of(output) % num_priorities; })},
+        {"tx_bytes", column(outputs, [](const OutputQueue& output) { return output.tx_bytes; })},
+        {"tx_packets", column(outputs, [](const OutputQueue& output) { return output.tx_packets; })},
+        {"ecn_marked_packets", column(outputs, [](const OutputQueue& output) { return output.marked_packets; })},
+        {"dropped_packets", column(outputs, [](const OutputQueue& output) { return output.dropped_packets; })},
+        {"max_queue_bytes", column(outputs, [](const OutputQueue& output) { return output.max_queue_bytes; })},
+        {"pauses", column(outputs, [](const OutputQueue& output) { return output.num_pauses; })},
+        {"paused_ps", column(outputs, paused_ps)},
+        {"pause_frames_sent", column(outputs, [](const OutputQueue& output) { return output.pause_frames_sent; })},
+        {"pause_frames_received",
+         column(outputs, [](const OutputQueue& output) { return output.pause_frames_received; })},
+        {"pause_storms", column(outputs, storms)},
+        {"input_dropped_packets", column(inputs, [](const InputQueue& input) { return input.dropped_packets; })},
+        {"max_headroom_bytes", column(inputs, [](const InputQueue& input) { return input.max_headroom_bytes; })},
+    };
+}
+
 Columns port_sample_columns(const Simulation& simulation) {
     const auto& rows = simulation.port_samples;
     return {
@@ -119,14 +152,10 @@ Columns waiting_columns(Simulation& simulation) {
 }
 
 Columns hold_columns(const Simulation& simulation) {
-    std::vector<std::uint32_t> rows;
-    for (std::uint32_t port = 0; port < simulation.ports.size(); port++) {
-        if (is_held(simulation.ports[port])) rows.push_back(port);
-    }
+    const std::vector<Hold> rows = holds(simulation);
     return {
-        {"port", column(rows, [](std::uint32_t port) { return port; })},
-        {"resume_below_bytes",
-         column(rows, [&](std::uint32_t port) { return simulation.ledgers[port].resume_below_bytes; })},
+        {"port", column(rows, [](const Hold& hold) { return hold.queue; })},
+        {"resume_below_bytes", column(rows, [](const Hold& hold) { return hold.resume_below_bytes; })},
     };
 }
 

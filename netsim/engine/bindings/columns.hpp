@@ -22,7 +22,10 @@ Columns flow_sample_columns(const Simulation& simulation);
 Columns capture_columns(const Simulation& simulation);
 // Where the packets of each transfer stand in the sequence of its queue pair; both 0 before it is ready.
 Columns message_columns(const Simulation& simulation);
-// Bytes that came in by one port and wait for another, a row a pair with any.
+// A row a port and priority; empty where ports have none.
+Columns queue_columns(const Simulation& simulation);
+// Bytes that came in by one port and wait for another, a row a pair with any. Where ports have priorities, the numbers
+// here and below are those of ports times the number of priorities, plus the priority.
 Columns waiting_columns(Simulation& simulation);
 // The ports held by a pause, and where the switch behind them would let go.
 Columns hold_columns(const Simulation& simulation);

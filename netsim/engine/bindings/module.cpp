@@ -36,6 +36,8 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_PORT_SAMPLE") = sizeof(PortSample);
     module.attr("BYTES_PER_FLOW_SAMPLE") = sizeof(FlowSample);
     module.attr("BYTES_PER_CAPTURED_PACKET") = sizeof(CapturedPacket);
+    module.attr("BYTES_PER_PRIORITY") = sizeof(OutputQueue) + sizeof(InputQueue);
+    module.attr("BYTES_PER_WATCHDOG") = sizeof(Watchdog);
     module.attr("BYTES_PER_TELEMETRY") = sizeof(TelemetryRecord) * MAX_TELEMETRY_HOPS;
     bind_law(module);
     bind_settings(module);
@@ -63,6 +65,7 @@ NB_MODULE(_engine, module) {
         .def("flow_sample_columns", &flow_sample_columns)
         .def("capture_columns", &capture_columns)
         .def("message_columns", &message_columns)
+        .def("queue_columns", &queue_columns)
         .def("waiting_columns", &waiting_columns)
         .def("hold_columns", &hold_columns)
         .def("fault_drop_columns", &fault_drop_columns)

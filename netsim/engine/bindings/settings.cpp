@@ -1,6 +1,10 @@
-#include "../settings.hpp"
-
 #include "settings.hpp"
+
+#include <nanobind/stl/tuple.h>
+
+#include <tuple>
+
+#include "../settings.hpp"
 
 namespace nb = nanobind;
 
@@ -14,9 +18,15 @@ void bind_settings(nb::module_& module) {
         .def_rw("ack_bytes", &Settings::ack_bytes)
         .def_rw("pause_frame_bytes", &Settings::pause_frame_bytes)
         .def_rw("ack_every_packets", &Settings::ack_every_packets)
-        .def_rw("ecn_min_bytes", &Settings::ecn_min_bytes)
-        .def_rw("ecn_max_bytes", &Settings::ecn_max_bytes)
-        .def_rw("ecn_max_fraction", &Settings::ecn_max_fraction)
+        .def_prop_rw(
+            "marking",
+            [](const Settings& settings) {
+                const MarkingCurve& curve = settings.marking;
+                return std::tuple(curve.min_bytes, curve.max_bytes, curve.max_fraction);
+            },
+            [](Settings& settings, const std::tuple<std::int64_t, std::int64_t, double>& curve) {
+                settings.marking = std::make_from_tuple<MarkingCurve>(curve);
+            })
         .def_rw("is_pfc_enabled", &Settings::is_pfc_enabled)
         .def_rw("cnp_interval_ps", &Settings::cnp_interval_ps)
         .def_rw("cnp_delay_ps", &Settings::cnp_delay_ps)
@@ -42,6 +52,15 @@ void bind_settings(nb::module_& module) {
         .def_rw("random_key", &Settings::random_key)
         .def_rw("fault_key", &Settings::fault_key)
         .def_rw("force_full", &Settings::force_full)
+        .def_rw("full_frame_bytes", &Settings::full_frame_bytes)
+        .def_rw("acknowledgement_priority", &Settings::acknowledgement_priority)
+        .def_rw("cnp_priority", &Settings::cnp_priority)
+        .def_rw("pause_quanta", &Settings::pause_quanta)
+        .def_rw("is_pause_refreshed", &Settings::is_pause_refreshed)
+        .def_rw("pause_patience_ps", &Settings::pause_patience_ps)
+        .def_rw("watchdog_detect_ps", &Settings::watchdog_detect_ps)
+        .def_rw("watchdog_restore_ps", &Settings::watchdog_restore_ps)
+        .def_rw("watchdog_drops", &Settings::watchdog_drops)
         .def_prop_rw(
             "path_rule", [](const Settings& settings) { return static_cast<std::uint32_t>(settings.path_rule); },
             [](Settings& settings, std::uint32_t rule) { settings.path_rule = static_cast<PathRule>(rule); })

@@ -1,0 +1,184 @@
+"""Priorities, buffers and pauses on runs that can be worked out by hand; 100 Gb/s is 80 ps a byte, a cable 10 ns."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foundation.errors import InputError
+from foundation.records import RunRecord
+from netsim.config.packet import PacketConfig
+from netsim.config.probes import ProbeConfig
+from netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
+from netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
+from netsim.config.transport import TransportConfig
+from netsim.conformance.deadlock import ring_network
+from netsim.lowering.inputs import lower
+from netsim.packet import make_simulation, run
+from netsim.reference.engine import ReferenceEngine
+from netsim.workloads.table import one_message_each
+from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
+from tests.netsim.scenarios import LAWS
+
+LOW, HIGH = 2, 6
+FRAME_PS, ACK_PS, PAUSE_PS, CABLE_PS = 80_000, 8_000, 6_720, 10_000
+BARE = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100, ecn=EcnConfig(enabled=False))
+
+
+def configured(*rules: PriorityConfig, **settings: Any) -> PacketConfig:
+    """Return priorities without marking; settings of the whole are passed on."""
+    queues = QueuesConfig(priorities=rules, acknowledgements=settings.pop("acknowledgements", None))
+    return replace(BARE, queues=queues, **settings)
+
+
+def simulate(
+    pairs: list[tuple[int, int]], priorities: list[int], rows: list[dict[str, Any]], config: PacketConfig
+) -> RunRecord:
+    """Return the record of rows of traffic between hosts under one switch."""
+    network = network_of(one_switch(1 + max(max(pair) for pair in pairs)), pairs)
+    queue_pairs = replace(network.queue_pairs, priority_Q=np.array(priorities))
+    return run(replace(network, queue_pairs=queue_pairs), traffic_of(rows), compiled("none"), config)
+
+
+def queue(record: RunRecord, name: str, priority: int) -> np.ndarray:
+    """Return a column of the queues of one priority, by port."""
+    queues = record.tables["queues"]
+    return np.asarray(queues[name][queues["priority"] == priority])
+
+
+def test_a_higher_strict_priority_waits_for_one_frame_at_most() -> None:
+    """Ten frames of either meet at host 2: the urgent ones pass, behind the one ordinary frame that came as early."""
+    config = configured(PriorityConfig(priority=LOW), PriorityConfig(priority=HIGH))
+    rows = [{"bytes": 10_000}, {"bytes": 10_000, "qp": 1}]
+    record = simulate([(0, 2), (1, 2)], [LOW, HIGH], rows, config)
+    latency = FRAME_PS + 2 * CABLE_PS
+    assert record.tables["transfers"]["finish_ps"].tolist() == [20 * FRAME_PS + latency, 11 * FRAME_PS + latency]
+
+
+def test_a_nic_shares_itself_by_weights() -> None:
+    """Weights 3 and 1: of the frames that leave until the heavier pair's 60 are gone, 20 are the lighter one's."""
+    config = configured(PriorityConfig(priority=LOW, weight=1), PriorityConfig(priority=HIGH, weight=3))
+    rows = [{"bytes": 60_000}, {"bytes": 60_000, "qp": 1}]
+    record = simulate([(0, 1), (0, 1)], [LOW, HIGH], rows, config)
+    finish = record.tables["transfers"]["finish_ps"]
+    assert abs(int(finish[1]) - 80 * FRAME_PS) <= 4 * FRAME_PS
+    assert finish[0] == 120 * FRAME_PS + FRAME_PS + 2 * CABLE_PS
+
+
+def test_acknowledgements_in_a_lower_priority_wait_for_data() -> None:
+    """Host 1 answers when its own 100 frames are gone; at the switch, the last of them still goes first."""
+    config = configured(PriorityConfig(priority=LOW), PriorityConfig(priority=HIGH), acknowledgements=LOW)
+    record = simulate([(0, 1), (1, 0)], [HIGH, HIGH], [{"bytes": 1000}, {"bytes": 100_000, "qp": 1}], config)
+    acknowledged_ps = 100 * FRAME_PS + CABLE_PS + FRAME_PS + ACK_PS + CABLE_PS
+    assert record.tables["transfers"]["acknowledged_ps"][0] == acknowledged_ps
+
+
+def test_a_lossy_queue_drops_what_goes_beyond_its_threshold() -> None:
+    """Two senders of 20 frames: one leaves as two come, and of 5,000 B five frames may wait; the rest is sent again."""
+    config = configured(PriorityConfig(priority=LOW), pfc=PfcConfig(buffer_bytes=5_000, xoff_bytes=1_000))
+    rows = [{"bytes": 20_000}, {"bytes": 20_000, "qp": 1}]
+    record = simulate([(0, 2), (1, 2)], [LOW, LOW], rows, config)
+    assert queue(record, "max_queue_bytes", LOW).max() == 5_000
+    assert queue(record, "dropped_packets", LOW).sum() == record.tables["ports"]["dropped_packets"].sum() > 0
+    assert record.run["outcome"] == "finished"
+
+
+def test_only_the_priority_that_fills_its_buffer_is_paused() -> None:
+    """Both leave host 0: one for the crowded host 2, one for host 1, which is to get its frames as if alone."""
+    rules = (PriorityConfig(priority=number, weight=1, lossless=True) for number in (LOW, HIGH))
+    config = configured(*rules, pfc=PfcConfig(buffer_bytes=100_000, xoff_bytes=5_000, response_ns=0))
+    rows = [{"bytes": 100_000, "qp": qp} for qp in range(3)]
+    record = simulate([(0, 2), (3, 2), (0, 1)], [LOW, LOW, HIGH], rows, config)
+    assert queue(record, "pauses", LOW).max() > 0
+    assert queue(record, "pauses", HIGH).max() == 0
+    assert queue(record, "dropped_packets", LOW).sum() == 0
+    assert record.tables["ports"]["dropped_packets"].sum() == 0
+
+
+def test_a_pause_without_refresh_runs_out() -> None:
+    """40 quanta of 512 bits are 205 ns of 100 Gb/s: the sender goes on though it was never resumed."""
+    config = configured(
+        PriorityConfig(priority=LOW, lossless=True),
+        pfc=PfcConfig(buffer_bytes=100_000, xoff_bytes=3_000, xon_bytes=0, quanta=40, refresh=False, response_ns=0),
+    )
+    record = simulate([(0, 2), (1, 2)], [LOW, LOW], [{"bytes": 20_000}, {"bytes": 20_000, "qp": 1}], config)
+    paused = queue(record, "paused_ps", LOW)
+    assert set(paused[paused > 0].tolist()) == {40 * 64 * 80}
+
+
+def test_pause_frames_take_their_time_on_the_wire() -> None:
+    """Host 1 sends to host 2 and gets from it: its frames wait behind the 84 B with which the switch pauses it."""
+    config = configured(
+        PriorityConfig(priority=LOW, lossless=True),
+        pfc=PfcConfig(buffer_bytes=100_000, xoff_bytes=1_000, xon_bytes=0, response_ns=0),
+    )
+    rows = [{"bytes": 2_000}, {"bytes": 2_000, "qp": 1}, {"bytes": 1000, "qp": 2, "start_ps": 1}]
+    record = simulate([(0, 2), (1, 2), (3, 1)], [LOW] * 3, rows, config)
+    # All three first frames reach the switch within a picosecond; its pauses leave first, then host 3's frame.
+    assert record.tables["transfers"]["finish_ps"][2] == 1 + 2 * (FRAME_PS + CABLE_PS) + PAUSE_PS - 1
+
+
+@pytest.mark.parametrize("action", ["drop", "forward"])
+def test_a_watchdog_ends_a_deadlock(action: Any) -> None:
+    """The ring that stops for ever goes on after the detection time; both engines agree on every queue."""
+    outcome, columns = _run_ring(WatchdogConfig(detect_ns=100_000, restore_ns=50_000, action=action))
+    assert outcome == "finished"
+    assert sum(columns["pause_storms"]) > 0
+    assert (sum(columns["dropped_packets"]) > 0) == (action == "drop")
+
+
+def test_pauses_that_only_renew_one_another_end_a_run() -> None:
+    """Without a watchdog the ring renews its pauses for ever, so the run is stalled once nothing else is left."""
+    outcome, columns = _run_ring(None)
+    assert (outcome, columns) == _run_ring(None, ProbeConfig(interval_ns=50_000)), "probes are no part of a run"
+    assert outcome == "stalled"
+    assert max(columns["pause_frames_received"]) > 2 * max(columns["pauses"])
+
+
+def _run_ring(watchdog: WatchdogConfig | None, probe: ProbeConfig | None = None) -> tuple[str, dict[str, list[int]]]:
+    """Run three switches in a ring in both engines; return the outcome and the columns of queues."""
+    network = ring_network()
+    pairs = network.queue_pairs
+    _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 60_000)
+    config = configured(
+        PriorityConfig(priority=3, lossless=True),
+        pfc=PfcConfig(xoff_bytes=10_000, xon_bytes=5_000, quanta=2_000, watchdog=watchdog),
+        transport=TransportConfig(timeout_ns=1_000_000),
+    )
+    inputs = lower(network, traffic, compiled("none"), config, seed=0, probe=probe)
+    simulation = make_simulation(inputs, compiled("none"))
+    outcome = simulation.advance(10**7).name.lower()
+    reference = ReferenceEngine(inputs, *LAWS["none"])
+    reference.run()
+    assert (outcome, simulation.now_ps) == (reference.outcome, reference.now_ps)
+    columns = {name: column.tolist() for name, column in simulation.queue_columns().items()}
+    for name, column in reference.queue_columns().items():
+        assert columns[name] == column.tolist(), name
+    return outcome, columns
+
+
+def test_a_priority_that_no_entry_names_is_refused() -> None:
+    """A queue pair without a queue could not send."""
+    config = configured(PriorityConfig(priority=LOW))
+    with pytest.raises(InputError) as error:
+        simulate([(0, 1)], [HIGH], [{"bytes": 1}], config)
+    assert str(error.value) == (
+        "queues.priorities: [2], with queue pairs of priority 6\n"
+        "  allowed: every priority that queue pairs have\n"
+        "  next: list it as well"
+    )
+
+
+def test_a_buffer_that_headroom_uses_up_is_refused() -> None:
+    """Each of four ports needs headroom: 94 KB are too little for all of them."""
+    config = configured(PriorityConfig(priority=3, lossless=True), buffer=BufferConfig(size_bytes=94_000))
+    with pytest.raises(InputError, match=r"buffer.size: 94000 B, of which reserves and headroom leave -\d+ B"):
+        simulate([(0, 1), (2, 1)], [3, 3], [{"bytes": 1}], config)
+
+
+def test_settings_of_priorities_need_priorities() -> None:
+    """A shared buffer without a list of priorities would be silently without effect."""
+    with pytest.raises(InputError) as error:
+        PacketConfig(buffer=BufferConfig(size_bytes=10**6))
+    assert str(error.value) == ("buffer.size: no list of priorities\n  allowed: with `queues.priorities` only")
