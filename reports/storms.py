@@ -13,7 +13,7 @@ from reports.curves import HEIGHT, LEFT, TOP, Points, draw_curves
 from reports.runs import Run
 
 PS_PER_NS = 1000
-COSTS: Mapping[str, str] = {"requests": "requests", "wall_ns": "wall time", "server_cpu_ns": "server's processor time"}
+COSTS: Mapping[str, str] = {"requests": "requests", "wall_ns": "wall time", "server_cpu_ns": "server CPU"}
 
 
 def storms_section(runs: Sequence[Run]) -> Section | None:

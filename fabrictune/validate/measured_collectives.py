@@ -31,6 +31,7 @@ from foundation.units import format_bytes, format_duration
 
 SEED = 0  # nothing here is drawn at random
 FASTER_FRACTION = 0.97  # of the bound; below it the scenario is not what was measured
+LEAST_GAP_FRACTION = 0.1  # of the measured time; a smaller cause is not worth a word
 Series = tuple[str, bool, int]  # operation, whether in place, number of ranks
 
 
@@ -205,7 +206,7 @@ def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
 
 
 def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
-    """Yield a finding for the largest size of each series: what takes most of the time that the NIC does not need."""
+    """Yield a finding for the largest size of each series: the largest cause but the NIC, where it is worth a word."""
     largest: dict[Series, Compared] = {}
     for one in compared:
         key = _series(one.measurement)
@@ -214,6 +215,8 @@ def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
     for one in largest.values():
         name = one.attribution.largest_avoidable
         measured_ps, part_ps = one.attribution.measured_ps, one.attribution.parts_ps[name]
+        if part_ps < LEAST_GAP_FRACTION * measured_ps:
+            continue
         yield Finding(
             id="coll.gap",
             severity=Severity.INFO,

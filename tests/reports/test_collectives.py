@@ -101,7 +101,7 @@ def test_a_storm_has_a_figure_for_each_cost() -> None:
     assert [figure.caption.split(" of ")[0] for figure in section.blocks] == [
         "trial: requests",
         "trial: wall time",
-        "trial: server's processor time",
+        "trial: server CPU",
     ]
     assert all("nan" not in figure.drawing and "inf" not in figure.drawing for figure in section.blocks)  # type: ignore[union-attr]
 
