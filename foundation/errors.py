@@ -74,6 +74,10 @@ class LawError(InputError):
     """A congestion-control law that cannot be loaded, or that misbehaved while running."""
 
 
+class TokenFileError(InputError):
+    """A token file that is foreign, cut short or damaged, has ids beyond its vocabulary, or doesn't fit its use."""
+
+
 class UntrustedCodeError(InputError):
     """A scenario that names code outside the project without leave to run it."""
 
@@ -86,6 +90,10 @@ class UnavailableError(FabrictuneError):
 
 class StartupError(UnavailableError):
     """Ranks that could not meet: a store that cannot be used, or ranks that are missing or come twice."""
+
+
+class LoaderError(UnavailableError):
+    """A loader of training data that cannot be reached, has ended, or does not deliver."""
 
 
 class FabrictuneWarning(UserWarning):

@@ -1,0 +1,201 @@
+"""Token files: the ids of a text one after another, behind a header that says how many and of which vocabulary.
+
+The header is 64 bytes, all little endian: `FTTOKENS`, version (u32), bytes of an id (u32: 2 or 4), vocabulary size,
+number of ids, largest id (u64 each), CRC-32 of the ids (u32), zeros, CRC-32 of the 60 bytes before (u32). Since the
+largest id stands there, ids beyond the vocabulary are refused without reading the file; whoever reads ids looks at
+those again, and `verify` at all of them.
+
+Shapes: T tokens.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foundation.errors import Mistake, TokenFileError
+
+MAGIC = b"FTTOKENS"
+VERSION = 1
+HEADER_BYTES = 64
+_FIELDS = struct.Struct("<8sIIQQQI16x")  # all but the header's own checksum
+_CHECKSUM = struct.Struct("<I")
+_BLOCK_TOKENS = 2**20  # that `verify` has in memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenFile:
+    """A token file whose header has been checked; the ids stay on disk until they are touched."""
+
+    path: Path
+    id_bytes: int
+    vocabulary_size: int
+    num_tokens: int
+    largest_id: int
+    checksum: int  # CRC-32 of the ids
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Read and check the header; raises TokenFileError, with all that is wrong with it."""
+        try:
+            with path.open("rb") as file:
+                header, num_bytes = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
+        except OSError as error:
+            raise TokenFileError(Mistake(where=str(path), found=error.strerror or str(error))) from None
+        found = cls(path=path, **_parse(header, path))
+        mistakes = list(found._mistakes(num_bytes))
+        if mistakes:
+            raise TokenFileError(*mistakes)
+        return found
+
+    @cached_property
+    def ids_T(self) -> NDArray[Any]:
+        """All ids, mapped from the file, read only."""
+        return np.memmap(self.path, dtype=f"<u{self.id_bytes}", mode="r", offset=HEADER_BYTES, shape=(self.num_tokens,))
+
+    def verify(self) -> None:
+        """Read all ids, block by block; raises TokenFileError where they are not those that were written."""
+        checksum, largest_id = _summarize(self.ids_T[first : first + _BLOCK_TOKENS] for first in self._block_starts())
+        if (checksum, largest_id) != (self.checksum, self.largest_id):
+            raise TokenFileError(
+                Mistake(
+                    where=str(self.path),
+                    found=f"ids with checksum {checksum:08x}, the largest {largest_id}",
+                    allowed=f"checksum {self.checksum:08x}, the largest {self.largest_id}, as its header says",
+                    next_step="the file is damaged: tokenize the text again",
+                )
+            )
+
+    def _block_starts(self) -> range:
+        return range(0, self.num_tokens, _BLOCK_TOKENS)
+
+    def _mistakes(self, num_bytes: int) -> Iterator[Mistake]:
+        expected_bytes = HEADER_BYTES + self.num_tokens * self.id_bytes
+        if num_bytes != expected_bytes:
+            yield Mistake(
+                where=str(self.path),
+                found=f"{'cut short: ' if num_bytes < expected_bytes else ''}{num_bytes} bytes",
+                allowed=f"{expected_bytes} bytes: a header and {self.num_tokens} ids of {self.id_bytes} bytes",
+                next_step="copy the file again, or tokenize the text again",
+            )
+        if self.largest_id >= self.vocabulary_size:
+            yield Mistake(
+                where=str(self.path),
+                found=f"id {self.largest_id}, beyond the vocabulary",
+                allowed=f"0 to {self.vocabulary_size - 1}",
+                next_step="tokenize the text again",
+            )
+
+
+class TokenWriter:
+    """Writes a token file as ids come; it has its name only when it is whole. A context manager."""
+
+    def __init__(self, path: Path, vocabulary_size: int) -> None:
+        assert 1 <= vocabulary_size <= 2**32, "ids have 4 bytes at most"
+        self._path, self._partial = path, path.with_name(f"{path.name}.partial")
+        self._vocabulary_size = vocabulary_size
+        self._id_bytes = 2 if vocabulary_size <= 2**16 else 4
+        self._num_tokens, self._largest_id, self._checksum = 0, 0, 0
+
+    def __enter__(self) -> Self:
+        """Begin the file; raises TokenFileError where it cannot be."""
+        try:
+            self._file = self._partial.open("wb")
+        except OSError as error:
+            raise TokenFileError(Mistake(where=str(self._path), found=error.strerror or str(error))) from None
+        self._file.write(bytes(HEADER_BYTES))
+        return self
+
+    def append(self, ids_T: NDArray[Any]) -> None:
+        """Add ids; raises TokenFileError where one is beyond the vocabulary."""
+        if not len(ids_T):
+            return
+        low, high = int(ids_T.min()), int(ids_T.max())
+        if low < 0 or high >= self._vocabulary_size:
+            raise TokenFileError(
+                Mistake(
+                    where=str(self._path),
+                    found=f"id {low if low < 0 else high}, beyond the vocabulary",
+                    allowed=f"0 to {self._vocabulary_size - 1}",
+                )
+            )
+        block = ids_T.astype(f"<u{self._id_bytes}").tobytes()
+        self._file.write(block)
+        self._num_tokens += len(ids_T)
+        self._largest_id = max(self._largest_id, high)
+        self._checksum = zlib.crc32(block, self._checksum)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Finish the file, or leave nothing of it where the block failed."""
+        with self._file:
+            if kind is None:
+                self._file.seek(0)
+                self._file.write(self._header())
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        if kind is None:
+            self._partial.replace(self._path)
+        else:
+            self._partial.unlink()
+
+    def _header(self) -> bytes:
+        header = _FIELDS.pack(
+            MAGIC,
+            VERSION,
+            self._id_bytes,
+            self._vocabulary_size,
+            self._num_tokens,
+            self._largest_id,
+            self._checksum,
+        )
+        return header + _CHECKSUM.pack(zlib.crc32(header))
+
+
+def _parse(header: bytes, path: Path) -> dict[str, int]:
+    """Return what a header says, by field; raises TokenFileError where it is none, or damaged."""
+    if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
+        raise TokenFileError(
+            Mistake(
+                where=str(path),
+                found="not a token file" if header[: len(MAGIC)] != MAGIC else "cut short inside its header",
+                next_step="make one from text with trainer_probe.data.tokenizing",
+            )
+        )
+    _, version, id_bytes, vocabulary_size, num_tokens, largest_id, checksum = _FIELDS.unpack_from(header)
+    (expected,) = _CHECKSUM.unpack_from(header, _FIELDS.size)
+    if zlib.crc32(header[: _FIELDS.size]) != expected:
+        raise TokenFileError(Mistake(where=str(path), found="a damaged header", next_step="tokenize the text again"))
+    if version != VERSION or id_bytes not in (2, 4):
+        raise TokenFileError(
+            Mistake(
+                where=str(path),
+                found=f"version {version} with ids of {id_bytes} bytes",
+                allowed=f"version {VERSION} with ids of 2 or 4 bytes",
+            )
+        )
+    return {
+        "id_bytes": id_bytes,
+        "vocabulary_size": vocabulary_size,
+        "num_tokens": num_tokens,
+        "largest_id": largest_id,
+        "checksum": checksum,
+    }
+
+
+def _summarize(blocks: Iterable[NDArray[Any]]) -> tuple[int, int]:
+    """Return the CRC-32 and the largest of all ids."""
+    checksum, largest_id = 0, 0
+    for ids_T in blocks:
+        checksum = zlib.crc32(ids_T.tobytes(), checksum)
+        largest_id = max(largest_id, int(ids_T.max()))
+    return checksum, largest_id
