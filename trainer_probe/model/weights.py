@@ -29,6 +29,11 @@ class WeightSpec:
     start: Start
     scale: float = 0.0  # standard deviation where the start is normal
 
+    @property
+    def decays(self) -> bool:
+        """Whether weight decay applies: to matrices and embeddings, not to biases, gains and shifts."""
+        return self.start == "normal"
+
     def local_shape(self, tp: int) -> tuple[int, ...]:
         """Return the shape of one rank's part."""
         return tuple(size // tp if dimension == self.split else size for dimension, size in enumerate(self.shape))

@@ -1,7 +1,6 @@
 """The model's gradients against finite differences, and a cut model against a whole one."""
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,15 +14,6 @@ from trainer_probe.model.rotary import rotate
 from trainer_probe.model.spec import Block, ModelSpec, Positions
 
 EVERY_KIND = list(itertools.product(["serial", "parallel"], ["learned", "rotary"], [None, 2]))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Products this small only wait for other threads."""
-    num_threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(num_threads)
 
 
 def small_spec(block: Block, positions: Positions, window: int | None) -> ModelSpec:

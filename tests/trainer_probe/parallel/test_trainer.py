@@ -1,0 +1,228 @@
+"""Training over tensor, pipeline and data parallel ranks against one process, to the order of additions.
+
+Each layout is trained for two steps of plain gradient descent without overlap and with all of it, in the same
+processes; the one with all axes under every policy.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foundation.layout import Axis, ParallelLayout
+from foundation.traces import CommTrace, Operation
+from trainer_probe.launcher import launch
+from trainer_probe.model.spec import Block, ModelSpec
+from trainer_probe.parallel.degrees import Degrees
+from trainer_probe.policies import POLICIES
+
+pytest.importorskip("torch")
+
+import torch
+
+from trainer_probe.model.chunk import ChunkSpec, MicroBatch, make_weights, run_chunk
+from trainer_probe.model.operators import SingleProcess
+from trainer_probe.parallel.trainer import ParallelTrainer
+from trainer_probe.parallel.volumes import step_volumes
+
+if TYPE_CHECKING:
+    from collectives.startup.process_groups import Member
+
+NUM_STEPS = 2
+LEARNING_RATE = 0.5
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def divide(*, tp: int = 1, pp: int = 1, v: int = 1, dp: int = 1, m: int = 1, chunks: int = 1) -> Degrees:
+    return Degrees(
+        layout=ParallelLayout(tp=tp, pp=pp, dp=dp), virtual=v, num_batches=m, batch_size=1, tensor_chunks=chunks
+    )
+
+
+DEGREES: dict[str, tuple[Block, Degrees]] = {
+    "tp2": ("serial", divide(tp=2, m=2, chunks=2)),
+    "pp2": ("serial", divide(pp=2, m=3)),
+    "pp2-v2": ("parallel", divide(pp=2, v=2, m=4)),
+    "dp3": ("parallel", divide(dp=3, m=2)),
+    "tp2-dp2": ("serial", divide(tp=2, dp=2)),
+    "tp2-pp2": ("parallel", divide(tp=2, pp=2, m=2, chunks=2)),
+    "pp2-v2-dp2": ("serial", divide(pp=2, v=2, dp=2, m=2)),
+    "pp4": ("parallel", divide(pp=4, m=5)),
+    "tp4-dp2": ("parallel", divide(tp=4, dp=2)),
+    "tp2-pp2-v2-dp2": ("parallel", divide(tp=2, pp=2, v=2, dp=2, m=4)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A layout's training: what every rank holds, by policy and name, and the folder of the ledgers."""
+
+    model: ModelSpec
+    degrees: Degrees
+    ranks: Sequence[Arrays]
+    ledgers: Path
+
+    @property
+    def policies(self) -> Sequence[str]:
+        return policies_of(self.degrees)
+
+    def ledger(self, rank: int, policy: str) -> CommTrace:
+        return CommTrace.read(self.ledgers / f"{policy}.{rank}.parquet")
+
+
+def policies_of(degrees: Degrees) -> Sequence[str]:
+    has_all_axes = min(degrees.layout.tp, degrees.layout.pp, degrees.layout.dp) > 1
+    return list(POLICIES) if has_all_axes else ["none", "all"]
+
+
+def make_model(block: Block) -> ModelSpec:
+    return ModelSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3, block=block)
+
+
+def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> list[MicroBatch]:
+    """The micro-batches of one data-parallel rank: its share of the step's samples."""
+    generator = torch.Generator().manual_seed(step)
+    shape = (degrees.layout.dp, degrees.num_batches, degrees.batch_size, model.sequence + 1)
+    ids = torch.randint(model.vocabulary, shape, generator=generator)[place]
+    return [MicroBatch(tokens_BS=batch[:, :-1], targets_BS=batch[:, 1:]) for batch in ids]
+
+
+def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
+    """Train under each policy; leaves ledgers in `folder`, returns losses, gradient shards and whole weights."""
+    from trainer_probe.comm import Comm
+
+    found: dict[str, NDArray[Any]] = {}
+    for name in policies_of(degrees):
+        comm = Comm(degrees.layout, member)
+        trainer = ParallelTrainer(model, degrees, comm, POLICIES[name])
+
+        def descend(trainer: ParallelTrainer = trainer) -> None:
+            for shard in trainer.shards:
+                shard.values_E.sub_(shard.gradients_E, alpha=LEARNING_RATE)
+
+        place = comm.members("dp").index(comm.rank)
+        batches = [make_batches(model, degrees, step, place) for step in range(NUM_STEPS)]
+        losses = [trainer.run_step(step, batches[step], descend) for step in range(NUM_STEPS)]
+        comm.ledger().write(folder / f"{name}.{comm.rank}.parquet")
+        trainer.complete()
+        found[f"{name}/loss"] = np.array(losses)
+        for stage in trainer.stages.values():
+            found |= {f"{name}/value/{weight}": value.detach().numpy() for weight, value in stage.weights.items()}
+            for number, piece in stage.shard.pieces():
+                segment = stage.shard.segments[number]
+                start = max(0, stage.shard.first - segment.offset)
+                found[f"{name}/gradient/{segment.name}/{start}"] = stage.shard.gradients_E[piece].numpy()
+    return found
+
+
+@cache
+def train_alone(model: ModelSpec, degrees: Degrees) -> tuple[list[float], Mapping[str, torch.Tensor]]:
+    """Return one process's losses and its weights after the last step, with the last step's gradients."""
+    chunk = ChunkSpec(model=model)
+    weights = {name: value.requires_grad_() for name, value in make_weights(chunk).items()}
+    losses = []
+    for step in range(NUM_STEPS):
+        for value in weights.values():
+            value.grad = None
+        batches = [batch for place in range(degrees.layout.dp) for batch in make_batches(model, degrees, step, place)]
+        loss = torch.stack([run_chunk(chunk, weights, SingleProcess(), batch, None, "") for batch in batches]).sum()
+        loss = loss / (degrees.samples_per_step * model.sequence)
+        loss.backward()
+        losses.append(float(loss.detach()))
+        with torch.no_grad():
+            for value in weights.values():
+                assert value.grad is not None
+                value.sub_(value.grad, alpha=LEARNING_RATE)
+    return losses, weights
+
+
+@pytest.fixture(scope="module", params=DEGREES)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    block, degrees = DEGREES[request.param]
+    model, folder = make_model(block), tmp_path_factory.mktemp("ledgers")
+    ranks = launch(degrees.layout, partial(train_rank, model, degrees, folder))
+    return Trained(model=model, degrees=degrees, ranks=ranks, ledgers=folder)
+
+
+def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
+    """In double precision, to 1e-12, under every policy; the loss is the sum of the last stages' shares."""
+    losses, weights = train_alone(trained.model, trained.degrees)
+    layout = trained.degrees.layout
+    specs = {weight.name: weight for weight in ChunkSpec(model=trained.model).weights()}
+    for policy in trained.policies:
+        shares = [found[f"{policy}/loss"] for found in trained.ranks]
+        np.testing.assert_allclose(np.sum(shares, axis=0) / layout.tp, losses, rtol=0, atol=1e-12)
+    for rank, found in enumerate(trained.ranks):
+        place = int(layout.coordinates(rank)["tp"])
+        for key, values in found.items():
+            _, kind, *names = key.split("/")
+            if kind == "value":
+                expected = specs[names[0]].local_part(weights[names[0]].detach(), layout.tp, place)
+                np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"rank {rank}: {key}")
+            elif kind == "gradient":
+                gradient = weights[names[0]].grad
+                assert gradient is not None
+                part = specs[names[0]].local_part(gradient, layout.tp, place).flatten()
+                expected = part[int(names[1]) : int(names[1]) + len(values)]
+                np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12, err_msg=f"rank {rank}: {key}")
+
+
+def test_every_weight_and_gradient_is_held(trained: Trained) -> None:
+    """Over the ranks of one tensor-parallel place: each weight once a data-parallel rank, each gradient once."""
+    layout = trained.degrees.layout
+    for place in range(layout.tp):
+        numbers = Counter[tuple[str, str]]()
+        for rank, found in enumerate(trained.ranks):
+            if layout.coordinates(rank)["tp"] == place:
+                for key, values in found.items():
+                    policy, kind, *names = key.split("/")
+                    if policy == "all" and kind != "loss":
+                        numbers[kind, names[0]] += values.size
+        for weight in ChunkSpec(model=trained.model).weights():
+            size = int(np.prod(weight.local_shape(layout.tp)))
+            assert numbers["value", weight.name] == layout.dp * size
+            assert numbers["gradient", weight.name] == size
+
+
+def test_overlap_changes_no_bit(trained: Trained) -> None:
+    """Weights, gradients and losses of each policy, compared with those of none."""
+    for found in trained.ranks:
+        for key, values in found.items():
+            _, _, name = key.partition("/")
+            assert np.array_equal(values, found[f"none/{name}"]), key
+
+
+def test_the_ledger_has_the_bytes_of_the_closed_form(trained: Trained) -> None:
+    """Of every rank, step and policy, by axis and operation."""
+    for rank in range(trained.degrees.layout.world_size):
+        place = int(trained.degrees.layout.coordinates(rank)["pp"])
+        expected = step_volumes(trained.model, trained.degrees, place=place, element_bytes=8)
+        for policy in trained.policies:
+            trace = trained.ledger(rank, policy)
+            for step in range(NUM_STEPS):
+                assert bytes_of_step(trace, step) == expected, (rank, policy, step)
+
+
+def test_overlap_changes_no_request_but_their_order(trained: Trained) -> None:
+    """The same names, operations, groups and bytes; only when they are made and waited for differs."""
+    for rank in range(trained.degrees.layout.world_size):
+        requests = {policy: requests_of(trained.ledger(rank, policy)) for policy in trained.policies}
+        assert all(found == requests["none"] for found in requests.values())
+
+
+def bytes_of_step(trace: CommTrace, step: int) -> Counter[tuple[Axis, Operation]]:
+    found = Counter[Any]()
+    for row in np.nonzero(trace.step_N == step)[0]:
+        found[trace.axis_N[row], Operation(trace.operation_N[row])] += int(trace.bytes_N[row])
+    return found
+
+
+def requests_of(trace: CommTrace) -> Counter[tuple[Any, ...]]:
+    columns = (trace.step_N, trace.operation_N, trace.group_N, trace.peer_N, trace.bytes_N)
+    return Counter(zip(trace.tag_N, *(column.tolist() for column in columns), strict=True))

@@ -1,0 +1,152 @@
+"""Running a pipeline rank's program: its chunks on the micro-batches, activations and gradients by send and receive.
+
+The executor knows nothing of schedules: it takes the program's steps one after another. What happens to a stage's
+weights around its passes is told to it as two calls, before the first forward and after the last backward pass.
+
+Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from trainer_probe.comm import Comm, Handle
+from trainer_probe.model.chunk import ChunkSpec, MicroBatch, run_chunk
+from trainer_probe.model.layers import Weights
+from trainer_probe.model.operators import Operators
+from trainer_probe.parallel.program import Message, Program, output_of
+from trainer_probe.parallel.schedule import Pass, PipelineShape
+from trainer_probe.policies import OverlapPolicy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One of a rank's chunks, its weights, and what is to happen to them."""
+
+    chunk: ChunkSpec
+    weights: Weights
+    before_first_forward: Callable[[], None]
+    after_last_backward: Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineRank:
+    """What one rank of a pipeline brings to a step."""
+
+    shape: PipelineShape
+    program: Program
+    stages: Mapping[int, Stage]  # by number among all stages
+    operators: Operators
+    comm: Comm
+    policy: OverlapPolicy
+    activation_PBD: torch.Tensor  # an example of what goes from stage to stage
+
+
+def run_pipeline(rank: PipelineRank, batches: Sequence[MicroBatch], scale: float) -> torch.Tensor:
+    """Run a step, adding to the weights' gradients; returns `scale` times the loss summed over the batches' tokens.
+
+    It is nought on ranks that have not the last stage. Sends, receives and hooks are done when the function returns.
+    """
+    run = _Run(rank, batches, scale)
+    for step in rank.program:
+        run.take[step.kind](step.subject)
+    return run.loss
+
+
+class _Run:
+    """The state of one step: what is received, computed and on its way."""
+
+    def __init__(self, rank: PipelineRank, batches: Sequence[MicroBatch], scale: float) -> None:
+        self.take: Mapping[str, Callable[..., None]] = {
+            "run": self._run,
+            "post": self._post,
+            "await_receive": self._await_receive,
+            "send": self._send,
+            "await_send": self._await_send,
+        }
+        self.loss = rank.activation_PBD.new_zeros(())
+        self._rank = rank
+        self._batches = batches
+        self._scale = scale
+        self._members = rank.comm.members("pp")
+        self._num_passes = Counter[tuple[str, int]]()
+        self._received: dict[Pass, tuple[torch.Tensor, Handle]] = {}
+        self._kept: dict[tuple[int, int], tuple[torch.Tensor | None, torch.Tensor]] = {}  # input and output of forward
+        self._to_send: dict[Message, torch.Tensor] = {}
+        self._sent: dict[Message, tuple[torch.Tensor, Handle]] = {}  # the tensor lives until it has gone
+
+    def _run(self, now: Pass) -> None:
+        stage = self._rank.stages[now.stage]
+        self._num_passes[now.direction, now.stage] += 1
+        count = self._num_passes[now.direction, now.stage]
+        if now.direction == "forward":
+            if count == 1:
+                stage.before_first_forward()
+            self._run_forward(now, stage)
+        else:
+            self._run_backward(now)
+            if count == self._rank.shape.num_batches:
+                stage.after_last_backward()
+
+    def _run_forward(self, now: Pass, stage: Stage) -> None:
+        x_PBD = self._take_input(now)
+        if x_PBD is not None:
+            x_PBD.requires_grad_()
+        tag = f"stage{now.stage}.batch{now.batch}"
+        found = run_chunk(stage.chunk, stage.weights, self._rank.operators, self._batches[now.batch], x_PBD, tag)
+        if stage.chunk.is_last:
+            found = found * self._scale
+            self.loss += found.detach()
+        self._kept[now.stage, now.batch] = x_PBD, found
+        self._offer(now, found.detach())
+
+    def _run_backward(self, now: Pass) -> None:
+        x_PBD, found = self._kept.pop((now.stage, now.batch))
+        torch.autograd.backward(found, self._take_input(now))
+        if x_PBD is not None:
+            assert x_PBD.grad is not None, "the backward pass has just made it"
+            self._offer(now, x_PBD.grad)
+
+    def _take_input(self, now: Pass) -> torch.Tensor | None:
+        received = self._received.pop(now, None)
+        return received[0] if received else None
+
+    def _offer(self, now: Pass, tensor: torch.Tensor) -> None:
+        message = output_of(self._rank.shape, now)
+        if message:
+            self._to_send[message] = tensor.contiguous()
+
+    def _post(self, message: Message) -> None:
+        tensor = torch.empty_like(self._rank.activation_PBD)
+        handle = self._rank.comm.receive(
+            tensor,
+            peer=self._members[message.sender],
+            axis="pp",
+            tag=_name(message),
+            policy=self._rank.policy.name,
+        )
+        self._received[message.taken_by] = tensor, handle
+
+    def _await_receive(self, message: Message) -> None:
+        self._received[message.taken_by][1].wait()
+
+    def _send(self, message: Message) -> None:
+        tensor = self._to_send.pop(message)
+        handle = self._rank.comm.send(
+            tensor,
+            peer=self._members[message.receiver],
+            axis="pp",
+            tag=_name(message),
+            policy=self._rank.policy.name,
+        )
+        self._sent[message] = tensor, handle
+
+    def _await_send(self, message: Message) -> None:
+        self._sent.pop(message)[1].wait()
+
+
+def _name(message: Message) -> str:
+    """Return the request's name, the same at both ends: the pass that takes what is sent."""
+    return f"stage{message.taken_by.stage}.batch{message.taken_by.batch}.{message.taken_by.direction}"

@@ -1,0 +1,163 @@
+"""Data parallelism with sharded gradients and optimizer (ZeRO stage 2), stage by stage.
+
+Each of a rank's stages has one flat buffer of values and one of gradients, of which its weights are views. After the
+stage's last backward pass its gradients are summed over the data-parallel group, each rank keeping a part; the
+optimizer changes that part of the values; and before the stage's next first forward pass the parts are gathered.
+Overlapped, the sums of one stage are on their way while others compute, and each gathering is started when the stage
+before it begins, the first at the beginning of the step: in the order of use.
+
+Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020, section 5;
+MegaScale (NSDI'24), section 3.2, "overlapping in data parallelism".
+
+Shapes: N elements of a flat buffer, E of a rank's shard of it.
+"""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+import torch
+
+from trainer_probe.comm import Comm, Handle
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.weights import WeightSpec, make_weight
+from trainer_probe.optimizers.segments import Segment, Shard
+from trainer_probe.policies import OverlapPolicy
+
+
+class ShardedStage:
+    """The weights of one stage, of whose gradients and updates this rank has a share."""
+
+    def __init__(self, chunk: ChunkSpec, comm: Comm, policy: OverlapPolicy, dtype: torch.dtype) -> None:
+        self.chunk = chunk
+        self.name = f"stage{chunk.number}"
+        self._comm = comm
+        self._policy = policy
+        self._pending: list[Handle] = []
+        layout = comm.layout
+        specs = sorted(chunk.weights(), key=lambda weight: weight.split is not None)  # those all tp ranks hold go first
+        self._segments = tuple(_segments(specs, layout.tp))
+        self._num_replicated = sum(segment.size for segment in self._segments if segment.is_replicated_over_tp)
+        num_elements = self._segments[-1].offset + self._segments[-1].size
+        shard_size = -(-num_elements // layout.dp)
+        self._values_N = torch.zeros(shard_size * layout.dp, dtype=dtype)
+        self._gradients_N = torch.zeros_like(self._values_N)
+        self.weights: Mapping[str, torch.Tensor] = {
+            weight.name: self._make_weight(weight, segment, chunk.model.seed)
+            for weight, segment in zip(specs, self._segments, strict=True)
+        }
+        self.shard = self._make_shard(shard_size)
+
+    def start_step(self) -> None:
+        """Forget the last step's gradients."""
+        self._gradients_N.zero_()
+
+    def start_gather(self) -> None:
+        """Start to fetch the values that other ranks have changed."""
+        if self._comm.layout.dp > 1:
+            self._start(
+                self._comm.all_gather(
+                    self._values_N,
+                    self.shard.values_E,
+                    axis="dp",
+                    tag=f"{self.name}.values",
+                    policy=self._policy.name,
+                )
+            )
+
+    def start_reduce(self) -> None:
+        """Start to sum the gradients; those of weights that all tensor-parallel ranks hold first over that group."""
+        if self._comm.layout.tp > 1:
+            self._comm.all_reduce(
+                self._gradients_N[: self._num_replicated],
+                axis="tp",
+                tag=f"{self.name}.replicated-gradients",
+                policy=self._policy.name,
+            ).wait()
+        if self._comm.layout.dp > 1:
+            self._start(
+                self._comm.reduce_scatter(
+                    self.shard.gradients_E,
+                    self._gradients_N,
+                    axis="dp",
+                    tag=f"{self.name}.gradients",
+                    policy=self._policy.name,
+                )
+            )
+
+    def finish(self) -> None:
+        """Return when what was started is done."""
+        for handle in self._pending:
+            handle.wait()
+        self._pending.clear()
+
+    def _start(self, handle: Handle) -> None:
+        self._pending.append(handle)
+        if not self._policy.overlaps("dp"):
+            self.finish()
+
+    def _make_weight(self, weight: WeightSpec, segment: Segment, seed: int) -> torch.Tensor:
+        """Return a view of the flat buffer, filled with the weight's first values, its gradient a view likewise."""
+        place = self._comm.members("tp").index(self._comm.rank)
+        first_values = make_weight(weight, seed, tp=self._comm.layout.tp, place=place)
+        elements = slice(segment.offset, segment.offset + segment.size)
+        values = self._values_N[elements].view(first_values.shape)
+        values.copy_(first_values)
+        values.requires_grad_()
+        values.grad = self._gradients_N[elements].view(first_values.shape)
+        return values
+
+    def _make_shard(self, size: int) -> Shard:
+        """Return this rank's part; alone it is the whole, and there is nothing to copy."""
+        first = self._comm.members("dp").index(self._comm.rank) * size
+        is_alone = self._comm.layout.dp == 1
+        return Shard(
+            name=self.name,
+            segments=self._segments,
+            first=first,
+            values_E=self._values_N[first : first + size],
+            gradients_E=self._gradients_N if is_alone else torch.zeros(size, dtype=self._values_N.dtype),
+        )
+
+
+class GatheringOrder:
+    """The stages of a rank in the order of their first use, each gathered while the one before it computes."""
+
+    def __init__(self, stages: Mapping[int, ShardedStage], policy: OverlapPolicy) -> None:
+        self._stages = stages
+        self._after = dict(pairwise(stages))
+        self._is_overlapped = policy.overlaps("dp")
+
+    def start_step(self) -> None:
+        """Forget the gradients, and fetch the first stage's values while the step's data is made ready."""
+        for stage in self._stages.values():
+            stage.start_step()
+        if self._is_overlapped:
+            self._stages[next(iter(self._stages))].start_gather()
+
+    def before_first_forward(self, number: int) -> None:
+        """Return when a stage's values are whole; the next stage's are then on their way."""
+        if self._is_overlapped:
+            self._stages[number].finish()
+            if number in self._after:
+                self._stages[self._after[number]].start_gather()
+        else:
+            self._stages[number].start_gather()
+
+
+def _segments(weights: list[WeightSpec], tp: int) -> list[Segment]:
+    """Return the place of each weight in a flat buffer, one after another."""
+    segments, offset = [], 0
+    for weight in weights:
+        size = math.prod(weight.local_shape(tp))
+        segments.append(
+            Segment(
+                name=weight.name,
+                offset=offset,
+                size=size,
+                is_replicated_over_tp=weight.split is None,
+                decays=weight.decays,
+            )
+        )
+        offset += size
+    return segments

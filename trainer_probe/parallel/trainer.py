@@ -1,0 +1,92 @@
+"""A training step over all three axes: this rank's stages, their operators, their shards, and the order of it all.
+
+The loss is a mean over all tokens of the step, so that summed gradients are those of one process that sees everything.
+What an optimizer does to the shards is handed in.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from trainer_probe.comm import Comm
+from trainer_probe.model.chunk import ChunkSpec, MicroBatch
+from trainer_probe.model.spec import ModelSpec
+from trainer_probe.optimizers.segments import Shard
+from trainer_probe.parallel.degrees import Degrees, check_degrees
+from trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
+from trainer_probe.parallel.program import make_program
+from trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
+from trainer_probe.parallel.tensor import make_operators
+from trainer_probe.policies import OverlapPolicy
+
+
+class ParallelTrainer:
+    """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model."""
+
+    def __init__(
+        self,
+        model: ModelSpec,
+        degrees: Degrees,
+        comm: Comm,
+        policy: OverlapPolicy,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        check_degrees(model, degrees)
+        assert comm.layout == degrees.layout, "one layout"
+        self._comm = comm
+        self._num_tokens = degrees.samples_per_step * model.sequence
+        shape, place = degrees.pipeline, comm.members("pp").index(comm.rank)
+        self.stages = {
+            number: ShardedStage(
+                ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), comm, policy, dtype
+            )
+            for number in range(place, shape.num_stages, shape.pp)
+        }
+        self._order = GatheringOrder(self.stages, policy)
+        self._rank = PipelineRank(
+            shape=shape,
+            program=make_program(shape, place, is_decoupled=policy.overlaps("pp")),
+            stages={number: self._stage(number, stage) for number, stage in self.stages.items()},
+            operators=make_operators(comm, policy, degrees.tensor_chunks),
+            comm=comm,
+            policy=policy,
+            activation_PBD=torch.empty(
+                model.sequence // degrees.layout.tp, degrees.batch_size, model.width, dtype=dtype
+            ),
+        )
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """What an optimizer on this rank changes, and by which gradients."""
+        return tuple(stage.shard for stage in self.stages.values())
+
+    def run_step(self, step: int, batches: Sequence[MicroBatch], update: Callable[[], None]) -> float:
+        """Train on this data-parallel rank's micro-batches; returns its share of the loss where the last stage is.
+
+        `update` is called when every shard's gradients are summed, and changes the shards' values. Values of other
+        ranks' shards are fetched by the next step, or by `complete`.
+        """
+        self._comm.step = step
+        self._order.start_step()
+        loss = run_pipeline(self._rank, batches, 1 / self._num_tokens)
+        for stage in self.stages.values():
+            stage.finish()
+        with torch.no_grad():
+            update()
+        return float(loss)
+
+    def complete(self) -> None:
+        """Fetch all values, so that every rank has its weights whole."""
+        for stage in self.stages.values():
+            stage.start_gather()
+        for stage in self.stages.values():
+            stage.finish()
+
+    def _stage(self, number: int, stage: ShardedStage) -> Stage:
+        return Stage(
+            chunk=stage.chunk,
+            weights=stage.weights,
+            before_first_forward=partial(self._order.before_first_forward, number),
+            after_last_backward=stage.start_reduce,
+        )

@@ -1,0 +1,72 @@
+"""How many bytes a rank asks its groups to carry in a step, in closed form.
+
+Sizes are the ledger's: the full buffer of a collective on one rank. What the wire carries of it for each rank is
+(t - 1) / t of a gathering or scattering over t ranks.
+
+Tensor parallelism moves activations A = s b h: a pair of products gathers 3 A and scatters 2 A, its input gathered
+again in the backward pass. Pipeline borders carry A / t each way, a micro-batch. Data parallelism scatters gradients
+and gathers values once a step.
+"""
+
+import math
+from collections import Counter
+
+from foundation.layout import Axis
+from foundation.traces import Operation
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.spec import ModelSpec
+from trainer_probe.parallel.degrees import Degrees
+
+Volumes = Counter[tuple[Axis, Operation]]  # bytes of a rank in a step
+
+
+def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
+    """Return the bytes of a rank at `place` of its pipeline; what its optimizer asks for is not among them."""
+    shape = degrees.pipeline
+    chunks = [
+        ChunkSpec(model=model, number=number, num_chunks=shape.num_stages)
+        for number in range(place, shape.num_stages, shape.pp)
+    ]
+    elements: Volumes = Counter()
+    for chunk in chunks:
+        elements += _tensor_elements(chunk, degrees)
+        elements += _pipeline_elements(chunk, degrees)
+        elements += _data_elements(chunk, degrees)
+    return Counter({kind: number * element_bytes for kind, number in elements.items()})
+
+
+def _tensor_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
+    tp, model = degrees.layout.tp, chunk.model
+    if tp == 1:
+        return Counter()
+    tokens = model.sequence * degrees.batch_size
+    num_pairs = len(chunk.layers) * (1 if model.block == "parallel" else 2)
+    num_gathered = 3 * num_pairs + chunk.is_first + 2 * chunk.is_last
+    num_scattered = 2 * num_pairs + chunk.is_first + chunk.is_last
+    loss = 3 * tp * tokens * chunk.is_last
+    replicated = sum(math.prod(weight.shape) for weight in chunk.weights() if weight.split is None)
+    return Counter(
+        {
+            ("tp", Operation.ALL_GATHER): degrees.num_batches * (num_gathered * tokens * model.width + loss),
+            ("tp", Operation.REDUCE_SCATTER): degrees.num_batches * num_scattered * tokens * model.width,
+            ("tp", Operation.ALL_REDUCE): replicated,
+        }
+    )
+
+
+def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
+    """Activations and gradients cross each of a stage's borders once a micro-batch, one out and one in."""
+    num_borders = (not chunk.is_first) + (not chunk.is_last)
+    part = chunk.model.sequence * degrees.batch_size * chunk.model.width // degrees.layout.tp
+    elements = num_borders * part * degrees.num_batches
+    return Counter({("pp", operation): elements for operation in (Operation.SEND, Operation.RECEIVE) if elements})
+
+
+def _data_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
+    """The stage's weights on one rank, padded to equal shards."""
+    dp = degrees.layout.dp
+    if dp == 1:
+        return Counter()
+    held = sum(math.prod(weight.local_shape(degrees.layout.tp)) for weight in chunk.weights())
+    padded = -(-held // dp) * dp
+    return Counter({("dp", operation): padded for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)})
