@@ -1,7 +1,7 @@
 """RunRecord: the directory in which every run of every package leaves its results.
 
 `run.json` says what ran (kind, scenario text, versions, seed, configuration, machine, wall time); each table is one
-Parquet file with integer or text columns; `findings.jsonl` is what a person should look at. Everything downstream
+Parquet file with columns of numbers or text; `findings.jsonl` is what a person should look at. Everything downstream
 reads this and nothing else. A record is written beside its place and renamed into it: no reader sees half of one.
 
 Columns of the tables every simulator run writes (times in ps; -1 where it did not happen):

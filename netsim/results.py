@@ -13,6 +13,7 @@ from netsim import _engine
 from netsim.config.packet import PacketConfig
 from netsim.config.path_choice import REORDERING_MODES
 from netsim.deadlock import Deadlock
+from netsim.ideal import ideal_times_ps, slowdowns
 from topology.files import fabric_table
 from topology.network import Network
 
@@ -24,11 +25,14 @@ def tables(
 ) -> dict[str, Columns]:
     """Return the tables documented in foundation/records.py.
 
-    `transfers` also has acknowledged_ps: when the source knew that the transfer had finished. Where packets take time
-    in their host (`nic`), it has mean_rtt_ps and mean_endpoint_ps: the mean round trip its acknowledgements tell of,
-    and how much of it passed in the receiving host.
+    `transfers` also has acknowledged_ps, when the source knew that the transfer had finished; ideal_ps, what it takes
+    alone on the fabric (netsim/ideal.py); slowdown, its time from ready to finish over that, or nan. Where packets take
+    time in their host (`nic`), it has mean_rtt_ps and mean_endpoint_ps: the mean round trip its acknowledgements tell
+    of, and how much of it passed in the receiving host.
     `queues` is there only where ports have priorities.
     """
+    got = simulation.transfer_columns()
+    ideal_ps_N = ideal_times_ps(network, traffic, config)
     queues = simulation.queue_columns()
     numbers = np.array(config.queues.numbers, np.int64)
     ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
@@ -41,7 +45,9 @@ def tables(
             "destination": traffic.destination_N,
             "bytes": traffic.bytes_N,
             "operation": traffic.operation_N,
-            **simulation.transfer_columns(),
+            **got,
+            "ideal_ps": ideal_ps_N,
+            "slowdown": slowdowns(got["ready_ps"], got["finish_ps"], ideal_ps_N),
         },
         "ports": ports,
         "aborts": dict(simulation.failure_columns()),

@@ -64,11 +64,12 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
 
 def _print(headline: str, summary: "Summary") -> None:
     print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
-    print_table(("transfer", "from", "to", "size", "completion time", "throughput"), summary.transfer_rows, indent=2)
+    headings = ("transfer", "from", "to", "size", "completion time", "throughput", "slowdown")
+    print_table(headings, summary.transfer_rows, indent=2)
     print_table(("metric", "value", "meaning"), summary.metric_rows)
     if summary.faults:
-        headings = ("fault", "from", "until", "goodput before", "during", "after")
-        print_table(headings, summary.fault_rows)
+        fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
+        print_table(fault_headings, summary.fault_rows)
         print_lines([f"packets lost to faults: {_causes(summary)}"])
 
 

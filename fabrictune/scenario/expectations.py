@@ -1,7 +1,8 @@
 """What a scenario expects of a run: metrics of its record, with a bound each; what breaks a bound is a finding.
 
 A transfer counts if it moved bytes over the fabric. Its *completion time* runs from the instant it was ready to the
-arrival of its last byte; its *throughput* is its bytes over that time. A transfer that never finished took for ever,
+arrival of its last byte; its *throughput* is its bytes over that time, its *slowdown* that time over what it would take
+alone. A transfer that never finished took for ever,
 and a metric that cannot be had breaks its bound: unknown never passes.
 
 Shapes: T transfers.
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.scenario.quantities import COUNT, DURATION, RATE, SIZE, Quantity
+from fabrictune.scenario.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
 from foundation.errors import InputError, Mistake, UnitError, choose
 from foundation.records import Confidence, Finding, RunRecord, Severity
 
@@ -102,6 +103,16 @@ def throughputs_bps(record: RunRecord) -> NDArray[np.float64]:
     return np.asarray(record.tables["transfers"]["bytes"][is_flow(record)] * BITS_PS / completion_times_ps(record))
 
 
+def slowdowns(record: RunRecord) -> NDArray[np.float64]:
+    """Return completion over ideal time of every transfer over the fabric, shape (T,); infinite for one never finished.
+
+    nan where the record does not tell of ideal times.
+    """
+    time_ps, rows = completion_times_ps(record), is_flow(record)
+    ideal_ps = record.tables["transfers"].get("ideal_ps", np.full(len(rows), np.nan))
+    return np.asarray(time_ps / ideal_ps[rows])
+
+
 def makespan_ps(record: RunRecord) -> float:
     """Return when the last transfer finished, infinite if one never did."""
     finish_ps = record.tables["transfers"]["finish_ps"]
@@ -122,6 +133,10 @@ def _total(table: str, column: str) -> Callable[[RunRecord], float]:
     return lambda record: float(record.tables[table][column].sum())
 
 
+def _median(values: NDArray[np.float64]) -> float:
+    return float(np.quantile(values, 0.5, method="higher"))
+
+
 def _percentile_99(values: NDArray[np.float64]) -> float:
     return float(np.quantile(values, 0.99, method="higher"))
 
@@ -138,6 +153,14 @@ METRICS: Mapping[str, Metric] = {
     ),
     "completion_time.min": Metric(
         unit=DURATION, measure=_over(completion_times_ps, np.min), meaning="the fastest transfer's completion time"
+    ),
+    "slowdown.p50": Metric(
+        unit=FACTOR,
+        measure=_over(slowdowns, _median),
+        meaning="half of the transfers took no longer, over their time alone",
+    ),
+    "slowdown.p99": Metric(
+        unit=FACTOR, measure=_over(slowdowns, _percentile_99), meaning="99 of 100 took no longer, over their time alone"
     ),
     "makespan": Metric(unit=DURATION, measure=makespan_ps, meaning="when the last transfer of the run finished"),
     "throughput.min": Metric(unit=RATE, measure=_over(throughputs_bps, np.min), meaning="the slowest transfer's rate"),

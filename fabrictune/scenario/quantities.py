@@ -50,6 +50,13 @@ def _parse_count(text: str) -> int:
     return int(text)
 
 
+def _parse_factor(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UnitError(Mistake(where="", found=f"{text[:60]!r} where a number is needed")) from None
+
+
 def _show_plainly(value: float) -> str:
     return f"{value:.6g}"
 
@@ -57,6 +64,7 @@ def _show_plainly(value: float) -> str:
 RATE = Quantity(what="rate", parse=parse_rate_bps, show=format_rate)
 SIZE = Quantity(what="size", parse=parse_bytes, show=format_bytes)
 DURATION = Quantity(what="duration", parse=parse_duration_ps, show=format_duration)  # in picoseconds
+FACTOR = Quantity(what="number", parse=_parse_factor, show=lambda factor: f"{factor:.3g}")
 COUNT = Quantity(what="whole number", parse=_parse_count, show=lambda count: f"{count:.0f}")
 
 BY_SUFFIX: Mapping[str, Quantity] = {

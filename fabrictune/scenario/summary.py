@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from fabrictune.scenario.expectations import METRICS, completion_times_ps, is_flow, throughputs_bps
+from fabrictune.scenario.expectations import METRICS, completion_times_ps, is_flow, slowdowns, throughputs_bps
 from foundation.records import RunRecord
 from foundation.units import format_bytes, format_duration, format_rate
 
@@ -22,6 +22,7 @@ class TransferResult:
     num_bytes: int
     completion_time_ps: float  # infinite where it never finished
     throughput_bps: float
+    slowdown: float  # over its time alone; nan where the record does not tell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,7 @@ class Summary:
                 format_bytes(one.num_bytes),
                 METRICS["completion_time.max"].show(one.completion_time_ps),
                 format_rate(one.throughput_bps),
+                METRICS["slowdown.p50"].show(one.slowdown),
             )
             for one in self.slowest
         ]
@@ -91,6 +93,7 @@ def summarize(record: RunRecord) -> Summary:
     """Return the summary of a simulated run."""
     transfers = {name: column[is_flow(record)] for name, column in record.tables["transfers"].items()}
     time_ps, rate_bps = completion_times_ps(record), throughputs_bps(record)
+    slowdown = slowdowns(record)
     label = _nic_labels(record)
     slowest = np.argsort(-time_ps, kind="stable")[:MAX_LISTED]
     return Summary(
@@ -104,6 +107,7 @@ def summarize(record: RunRecord) -> Summary:
                 num_bytes=int(transfers["bytes"][row]),
                 completion_time_ps=float(time_ps[row]),
                 throughput_bps=float(rate_bps[row]),
+                slowdown=float(slowdown[row]),
             )
             for row in slowest
         ],

@@ -33,6 +33,7 @@ def record(finish_ps: list[int]) -> RunRecord:
                 "bytes": 1000 * ones,
                 "ready_ps": 1_000_000 * ones,
                 "finish_ps": np.array([*finish_ps, 50_000_000]),
+                "ideal_ps": 200_000 * ones,
                 "packets_retransmitted": ones,
                 "cnps": 2 * ones,
             },
@@ -56,6 +57,8 @@ def record(finish_ps: list[int]) -> RunRecord:
         ("completion_time.p99", 4e6),
         ("throughput.min", 2e9),
         ("throughput.mean", 3e9),
+        ("slowdown.p50", 20),
+        ("slowdown.p99", 20),
         ("makespan", 50e6),
         ("drops", 3),
         ("pauses", 2),
@@ -130,3 +133,12 @@ def test_a_summary_lists_the_slowest_transfers_first() -> None:
         (1, "host0:nic0", "host1:nic0"),
         (0, "host0:nic0", "host1:nic0"),
     ]
+
+
+def test_a_record_without_ideal_times_breaks_bounds_on_slowdown() -> None:
+    """Unknown never passes."""
+    old = record([2_000_000])
+    del old.tables["transfers"]["ideal_ps"]  # type: ignore[attr-defined]
+    finding = Expectation(metric="slowdown.p99", at_most="2").finding(old)
+    assert finding is not None
+    assert finding.actual == "unknown"
