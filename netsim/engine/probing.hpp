@@ -4,8 +4,6 @@
 // an event, and a run that has nothing left but a probe has stalled at the event before it.
 #pragma once
 
-#include <algorithm>
-
 #include "engine.hpp"
 
 namespace netsim {
@@ -21,6 +19,7 @@ void Engine<is_full>::on_probe() {
     has_all_samples = port_samples.size() + probed_ports.size() <= settings.max_samples &&
                       flow_samples.size() + probed_flows.size() <= settings.max_samples;
     if (!has_all_samples) return;
+    sample_times_ps.push_back(now_ps);
     for (const std::uint32_t port : probed_ports) sample_port(port);
     for (const std::uint32_t qp : probed_flows) sample_flow(qp);
     queue.push(now_ps + settings.probe_interval_ps, identify(EventKind::Clock, PROBE));
@@ -29,17 +28,15 @@ void Engine<is_full>::on_probe() {
 template <bool is_full>
 void Engine<is_full>::sample_port(std::uint32_t port) {
     const Port& probed = ports[port];
-    port_samples.push_back({now_ps, port, probed.queued_bytes, static_cast<std::int64_t>(probed.tx_bytes),
-                            probed.is_paused, paused_ps(port)});
+    port_samples.push_back({paused_ps(port), probed.tx_bytes, probed.queued_bytes, probed.is_paused});
 }
 
 template <bool is_full>
 void Engine<is_full>::sample_flow(std::uint32_t qp) {
-    constexpr double MOST = 1e18;  // a law may set any number
     const Sender& sender = senders[qp];
-    flow_samples.push_back({now_ps, qp, static_cast<std::int64_t>(std::min(flow(qp).rate_bps, MOST)),
-                            static_cast<std::int64_t>(std::min(flow(qp).cwnd_bytes, MOST)), sender.rtt_ps,
-                            sender.in_flight_bytes, sender.oldest_sequence});
+    const FlowHeader& law_state = flow(qp);
+    flow_samples.push_back(
+        {law_state.rate_bps, law_state.cwnd_bytes, sender.rtt_ps, sender.in_flight_bytes, sender.oldest_sequence});
 }
 
 }  // namespace netsim

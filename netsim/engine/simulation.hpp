@@ -82,17 +82,19 @@ struct FailedPair {
     std::uint32_t queue_pair;
 };
 
+// Samples stand instant by instant, and within one in the order of the probed ports or queue pairs.
 struct PortSample {
-    Picoseconds time_ps;
-    std::int64_t port, queue_bytes, tx_bytes, is_paused;
     Picoseconds paused_ps;  // so far
+    std::uint64_t tx_bytes;
+    std::int32_t queue_bytes;
+    bool is_paused;
 };
 
 struct FlowSample {
-    Picoseconds time_ps;
-    std::int64_t queue_pair, rate_bps, cwnd_bytes;
+    double rate_bps, cwnd_bytes;
     Picoseconds rtt_ps;
-    std::int64_t in_flight_bytes, acknowledged_packets;
+    std::int64_t in_flight_bytes;
+    std::uint32_t acknowledged_packets;
 };
 
 struct CapturedPacket {
@@ -153,6 +155,7 @@ class Simulation {
     const std::size_t flow_stride;    // cache lines of a record
     std::vector<std::uint32_t> probed_ports;
     std::vector<std::uint32_t> probed_flows;  // queue pairs
+    std::vector<Picoseconds> sample_times_ps;
     std::vector<PortSample> port_samples;
     std::vector<FlowSample> flow_samples;
     std::uint64_t num_probes = 0;

@@ -7,12 +7,27 @@ namespace nb = nanobind;
 namespace netsim {
 namespace {
 
+// A column of the values of the numbers from 0 to `size` - 1.
+template <typename Value>
+Column numbered_column(std::size_t size, Value value) {
+    auto* numbers = new std::int64_t[size ? size : 1];
+    nb::capsule owner(numbers, [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
+    for (std::size_t i = 0; i < size; i++) numbers[i] = static_cast<std::int64_t>(value(i));
+    return Column(numbers, {size}, owner);
+}
+
 template <typename Rows, typename Value>
 Column column(const Rows& rows, Value value) {
-    auto* numbers = new std::int64_t[rows.size() ? rows.size() : 1];
-    nb::capsule owner(numbers, [](void* memory) noexcept { delete[] static_cast<std::int64_t*>(memory); });
-    for (std::size_t i = 0; i < rows.size(); i++) numbers[i] = static_cast<std::int64_t>(value(rows[i]));
-    return Column(numbers, {rows.size()}, owner);
+    return numbered_column(rows.size(), [&](std::size_t i) { return value(rows[i]); });
+}
+
+// When and of what each of `size` samples was taken, if all of `probed` were at every instant.
+Column sample_times(const Simulation& simulation, std::size_t size, const std::vector<std::uint32_t>& probed) {
+    return numbered_column(size, [&](std::size_t i) { return simulation.sample_times_ps[i / probed.size()]; });
+}
+
+Column sampled(std::size_t size, const std::vector<std::uint32_t>& probed) {
+    return numbered_column(size, [&](std::size_t i) { return probed[i % probed.size()]; });
 }
 
 // Packets of a transfer that left at least once, and those that left again.
@@ -100,8 +115,8 @@ Columns queue_columns(const Simulation& simulation) {
 Columns port_sample_columns(const Simulation& simulation) {
     const auto& rows = simulation.port_samples;
     return {
-        {"time_ps", column(rows, [](const PortSample& row) { return row.time_ps; })},
-        {"port", column(rows, [](const PortSample& row) { return row.port; })},
+        {"time_ps", sample_times(simulation, rows.size(), simulation.probed_ports)},
+        {"port", sampled(rows.size(), simulation.probed_ports)},
         {"queue_bytes", column(rows, [](const PortSample& row) { return row.queue_bytes; })},
         {"tx_bytes", column(rows, [](const PortSample& row) { return row.tx_bytes; })},
         {"paused", column(rows, [](const PortSample& row) { return row.is_paused; })},
@@ -110,12 +125,13 @@ Columns port_sample_columns(const Simulation& simulation) {
 }
 
 Columns flow_sample_columns(const Simulation& simulation) {
+    constexpr double MOST = 1e18;  // a law may set any number
     const auto& rows = simulation.flow_samples;
     return {
-        {"time_ps", column(rows, [](const FlowSample& row) { return row.time_ps; })},
-        {"qp", column(rows, [](const FlowSample& row) { return row.queue_pair; })},
-        {"rate_bps", column(rows, [](const FlowSample& row) { return row.rate_bps; })},
-        {"cwnd_bytes", column(rows, [](const FlowSample& row) { return row.cwnd_bytes; })},
+        {"time_ps", sample_times(simulation, rows.size(), simulation.probed_flows)},
+        {"qp", sampled(rows.size(), simulation.probed_flows)},
+        {"rate_bps", column(rows, [&](const FlowSample& row) { return std::min(row.rate_bps, MOST); })},
+        {"cwnd_bytes", column(rows, [&](const FlowSample& row) { return std::min(row.cwnd_bytes, MOST); })},
         {"rtt_ps", column(rows, [](const FlowSample& row) { return row.rtt_ps; })},
         {"in_flight_bytes", column(rows, [](const FlowSample& row) { return row.in_flight_bytes; })},
         {"acknowledged_packets", column(rows, [](const FlowSample& row) { return row.acknowledged_packets; })},
