@@ -21,7 +21,7 @@ from foundation.traces import TrafficTrace
 from netsim import _engine
 from netsim.config.packet import PacketConfig
 from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.lowering.inputs import lower
+from netsim.lowering.inputs import EngineInputs, lower
 from netsim.packet import make_simulation
 from netsim.workloads.permutation import PermutationSpec, make_permutation
 from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
@@ -59,14 +59,31 @@ def benchmarks() -> list[dict[str, Any]]:
     return [row | {"machine": machine} for name in CASES for row in _case(name, law)]
 
 
-def _case(name: str, law: CompiledLaw) -> list[dict[str, Any]]:
+def pinned_case(name: str) -> tuple[Network, TrafficTrace, int]:
+    """Return the network, traffic and closed count of hops of a case."""
     radix, message_bytes, pinned_hops = CASES[name]
     fabric = build_fat_tree(FatTreeSpec(radix=radix, link_rate_bps=100_000_000_000, cable_mm=200_000))
     queue_pairs, traffic = make_permutation(PermutationSpec(message_bytes=message_bytes), fabric, SEED)
     network = build_network(fabric, queue_pairs, HashSpec())
     num_hops = _closed_hops(network, traffic)
     assert num_hops == pinned_hops, f"the traffic or its paths have changed: {num_hops} hops, not {pinned_hops}"
-    seconds = sorted(_run_seconds(network, traffic, law) for _ in range(RUNS))
+    return network, traffic, num_hops
+
+
+def run_to_the_end(inputs: EngineInputs, law: CompiledLaw) -> tuple[float, _engine.Simulation]:
+    """Return the processor time of a run without its set-up, and the simulation at its end."""
+    simulation = make_simulation(inputs, law)
+    started = time.process_time()
+    outcome = simulation.advance(2**62)
+    seconds = time.process_time() - started
+    assert outcome == _engine.Outcome.FINISHED, outcome
+    return seconds, simulation
+
+
+def _case(name: str, law: CompiledLaw) -> list[dict[str, Any]]:
+    network, traffic, num_hops = pinned_case(name)
+    inputs = lower(network, traffic, law, CONFIG, seed=SEED, probe=None)
+    seconds = sorted(run_to_the_end(inputs, law)[0] for _ in range(RUNS))
     rates = [num_hops / second for second in seconds]
     spread = f"{min(rates) / 1e6:.1f} to {max(rates) / 1e6:.1f} M over {RUNS} runs"
     median = statistics.median(seconds)
@@ -93,15 +110,6 @@ def _closed_hops(network: Network, traffic: TrafficTrace) -> int:
     hops_Q = (network.epochs[0].port_QDH != NO_PORT).sum(axis=(1, 2))
     packets_N = np.maximum(1, -(-traffic.bytes_N // CONFIG.mtu_bytes))
     return int((packets_N * hops_Q[traffic.qp_N]).sum())
-
-
-def _run_seconds(network: Network, traffic: TrafficTrace, law: CompiledLaw) -> float:
-    simulation = make_simulation(lower(network, traffic, law, CONFIG, seed=SEED, probe=None), law)
-    started = time.process_time()
-    outcome = simulation.advance(2**62)
-    seconds = time.process_time() - started
-    assert outcome == _engine.Outcome.FINISHED, outcome
-    return seconds
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ BENCHMARKS = (
     "max_min_rates",
     "packet_engine",
     "path_choice",
+    "roofline",
     "simai_all_reduce",
     "startup_storm",
 )
