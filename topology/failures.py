@@ -14,7 +14,7 @@ from foundation.errors import InputError, Mistake, RouteError
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
 from topology.naming import find_node, find_port
-from topology.network import Network, RoutingEpoch
+from topology.network import Network
 from topology.routing import route
 
 
@@ -62,17 +62,18 @@ def follow_failures(
     """
     assert delay_ps >= 1, "the first epoch has begun"
     epochs, now = [network.epochs[0]], frozenset[int]()
-    paths = {now: network.epochs[0].port_QDH}
+    of_state = {now: network.epochs[0]}
     for time_ps, down in states:
         if down == now:
             continue
         now, start_ps = down, time_ps + delay_ps
-        if down not in paths:
+        if down not in of_state:
             is_failed_P = np.zeros(network.fabric.num_ports, bool)
             is_failed_P[list(down)] = True
-            routed = route(network.fabric, network.queue_pairs, hash_spec, is_failed_P=is_failed_P, may_cut_off=True)
-            paths[down] = routed.port_QDH
-        epochs.append(RoutingEpoch(start_ps=start_ps, port_QDH=paths[down]))
+            of_state[down] = route(
+                network.fabric, network.queue_pairs, hash_spec, is_failed_P=is_failed_P, may_cut_off=True
+            )
+        epochs.append(replace(of_state[down], start_ps=start_ps))
     return replace(network, epochs=tuple(epochs))
 
 

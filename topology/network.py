@@ -43,6 +43,7 @@ class RoutingEpoch:
 
     start_ps: int
     port_QDH: NDArray[np.int32]
+    down_ports: frozenset[int] = frozenset()  # those that routing leads round
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,8 @@ def route(
     )
     if not may_cut_off:
         _refuse_unreached(fabric, queue_pairs, path_FH)
-    return RoutingEpoch(start_ps=start_ps, port_QDH=np.stack(np.split(path_FH, 2), axis=1))
+    down_ports = frozenset() if is_failed_P is None else frozenset(np.nonzero(is_failed_P)[0].tolist())
+    return RoutingEpoch(start_ps=start_ps, port_QDH=np.stack(np.split(path_FH, 2), axis=1), down_ports=down_ports)
 
 
 def data_headers(fabric: Fabric, queue_pairs: QueuePairs) -> FiveTuples:

@@ -113,6 +113,7 @@ void Engine<is_full>::on_reroute() {
     for (const std::uint32_t flow : epochs.begin_next()) {
         if (flow % 2 == 0) follow_path(flow / 2);
     }
+    path_chooser.begin_set(epochs.current_set());
     if (epochs.next < epochs.times_ps.size()) {
         queue.push(epochs.times_ps[epochs.next], identify(EventKind::Clock, REROUTE));
     }

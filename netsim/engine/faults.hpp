@@ -14,8 +14,6 @@
 
 namespace netsim {
 
-inline constexpr std::uint32_t NO_ROUTE = ~0u - 1;  // in a path: from here on the network knows no way
-
 // Shapes: K changes; E epochs after the first, S sets of paths, X flows (2 * queue pair + direction) of all sets.
 struct FaultColumns {
     std::span<const std::int64_t> time, effect, port;  // K
@@ -140,6 +138,8 @@ class Epochs {
         }
         return changed;
     }
+
+    std::size_t current_set() const { return current_; }
 
     const std::vector<Picoseconds> times_ps;
     std::size_t next = 0;

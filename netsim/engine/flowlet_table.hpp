@@ -17,6 +17,7 @@ struct Flowlet {
     std::uint64_t visit = ~0ull;  // of a flow to a switch; all ones in a free place
     Picoseconds last_ps = LONG_AGO;
     std::uint32_t port = 0;
+    std::uint32_t set = 0;  // of next hops from which it was taken
 };
 
 class FlowletTable {

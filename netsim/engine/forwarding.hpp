@@ -34,11 +34,14 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
 // The port a packet leaves the node through that it has reached; NONE at its end.
 template <bool is_full>
 inline std::uint32_t Engine<is_full>::next_port(std::uint32_t arrived, Packet& packet) {
-    const std::uint32_t fixed = path[++packet.path_position];
     if constexpr (is_full) {
-        if (path_chooser.chooses_for(packet.type)) return path_chooser.next_port(arrived, packet, now_ps, ports);
+        if (path_chooser.chooses_for(packet.type)) {
+            // Sent round a fault, a packet may make more hops than its path has entries.
+            packet.path_position += (packet.path_position + 1) % path_stride != 0;
+            return path_chooser.next_port(arrived, packet, now_ps, ports);
+        }
     }
-    return fixed;
+    return path[++packet.path_position];
 }
 
 template <bool is_full>

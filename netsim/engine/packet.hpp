@@ -10,7 +10,8 @@
 
 namespace netsim {
 
-inline constexpr std::uint32_t NONE = ~0u;  // no packet, port, queue pair or transfer
+inline constexpr std::uint32_t NONE = ~0u;          // no packet, port, queue pair or transfer
+inline constexpr std::uint32_t NO_ROUTE = ~0u - 1;  // in place of a port: from here on the network knows no way
 
 enum class PacketType : std::uint8_t { Data, Ack, Nak, Cnp, ReceiverNotReady };
 

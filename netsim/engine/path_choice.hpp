@@ -1,6 +1,7 @@
 // Path choice: which of the equal-cost ports a packet leaves a switch through, where its path is not fixed.
 //
-// Topology supplies the ports for each switch and destination (topology/next_hops.py); a rule takes one of them. With a
+// Topology supplies the ports for each switch and destination (topology/next_hops.py), anew for every set of paths that
+// routing converges on; a rule takes one of them. With a
 // flowlet gap the rule is asked only when a flow (a queue pair's data, or its acknowledgements) was silent at the
 // switch for that long. Random numbers come from one stream a port, that of the port through which the packet arrived;
 // a weighted choice is a function of flow and switch alone.
@@ -23,7 +24,7 @@
 namespace netsim {
 
 // Shapes: P ports, F = 2 Q flows (a queue pair's data, then its acknowledgements), A attachments, S switches, K sets, X
-// ports of all sets. Empty where paths are fixed.
+// ports of all sets; F, A, K and X once for each set of paths. Empty where paths are fixed.
 struct NextHopColumns {
     std::span<const std::uint32_t> switch_behind;  // P: number of the switch behind the wire, NONE for a host
     std::span<const std::uint32_t> row;            // F: the destination's first entry of `set`
@@ -36,7 +37,8 @@ struct NextHopColumns {
 
 class PathChooser {
   public:
-    PathChooser(const Settings& settings, const NextHopColumns& columns, std::span<const std::int64_t> port_peer);
+    PathChooser(const Settings& settings, const NextHopColumns& columns, std::span<const std::int64_t> port_peer,
+                std::size_t num_flows);
 
     bool chooses_for(PacketType type) const {
         return rule_ != PathRule::Hash && (type == PacketType::Data || control_has_choice_);
@@ -46,8 +48,11 @@ class PathChooser {
     std::uint32_t next_port(std::uint32_t arrived, const Packet& packet, Picoseconds now_ps,
                             const std::vector<Port>& ports);
 
+    // From now on choose among the next hops of this set of paths.
+    void begin_set(std::size_t number) { first_row_ = number * num_flows_; }
+
   private:
-    std::uint32_t exit_from(std::uint32_t switch_number, std::uint32_t flow) const;
+    std::uint32_t exit_from(std::uint32_t switch_number, std::size_t row) const;
     std::uint32_t choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit, const std::vector<Port>& ports);
     std::uint32_t least_queue(std::span<const std::uint32_t> choices, RandomStream& random,
                               const std::vector<Port>& ports) const;
@@ -62,6 +67,7 @@ class PathChooser {
     Picoseconds flowlet_gap_ps_;
     std::int32_t queue_step_bytes_, last_level_;
     std::uint64_t key_;
+    std::size_t num_flows_, first_row_ = 0;
     std::uint32_t num_switches_ = 0;
     std::vector<std::uint32_t> switch_behind_, peer_, row_, exit_, set_, offset_, port_, weight_;
     std::vector<RandomStream> random_;      // a port, used by what arrives through it
@@ -70,7 +76,7 @@ class PathChooser {
 };
 
 inline PathChooser::PathChooser(const Settings& settings, const NextHopColumns& columns,
-                                std::span<const std::int64_t> port_peer)
+                                std::span<const std::int64_t> port_peer, std::size_t num_flows)
     : rule_(settings.path_rule),
       control_has_choice_(settings.control_has_choice),
       is_tie_random_(settings.is_tie_random),
@@ -78,6 +84,7 @@ inline PathChooser::PathChooser(const Settings& settings, const NextHopColumns& 
       queue_step_bytes_(settings.queue_step_bytes),
       last_level_(settings.queue_levels - 1),
       key_(settings.path_choice_key),
+      num_flows_(num_flows),
       switch_behind_(columns.switch_behind.begin(), columns.switch_behind.end()),
       row_(columns.row.begin(), columns.row.end()),
       exit_(columns.exit.begin(), columns.exit.end()),
@@ -100,21 +107,27 @@ inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet&
     const std::uint32_t switch_number = switch_behind_[arrived];
     if (switch_number == NONE) return NONE;
     const std::uint32_t flow = 2 * packet.queue_pair + (class_of(packet.type) == CONTROL);
-    const std::uint32_t set = set_[row_[flow] + switch_number];
+    const std::uint32_t set = set_[row_[first_row_ + flow] + switch_number];
     const std::uint32_t num_choices = offset_[set + 1] - offset_[set];
-    if (num_choices == 0) return exit_from(switch_number, flow);
+    if (num_choices == 0) return exit_from(switch_number, first_row_ + flow);
     if (num_choices == 1) return port_[offset_[set]];
     const std::uint64_t visit = std::uint64_t{flow} * num_switches_ + switch_number;
     if (flowlet_gap_ps_ == 0) return choose(set, arrived, visit, ports);
     Flowlet& flowlet = flowlets_.find(visit, now_ps, flowlet_gap_ps_);
-    if (flowlet.last_ps <= now_ps - flowlet_gap_ps_) flowlet.port = choose(set, arrived, visit, ports);
+    const bool is_over = flowlet.last_ps <= now_ps - flowlet_gap_ps_ || flowlet.set != set;
+    if (is_over) flowlet.port = choose(set, arrived, visit, ports);
+    flowlet.set = set;
     flowlet.last_ps = now_ps;
     return flowlet.port;
 }
 
-inline std::uint32_t PathChooser::exit_from(std::uint32_t switch_number, std::uint32_t flow) const {
-    const std::uint32_t fixed = exit_[2 * flow];
-    return switch_behind_[peer_[fixed]] == switch_number ? fixed : exit_[2 * flow + 1];
+// A port of this switch straight to the destination, that of the hash path rather than the other; NO_ROUTE if none is
+// left.
+inline std::uint32_t PathChooser::exit_from(std::uint32_t switch_number, std::size_t row) const {
+    for (const std::uint32_t port : {exit_[2 * row], exit_[2 * row + 1]}) {
+        if (port != NONE && switch_behind_[peer_[port]] == switch_number) return port;
+    }
+    return NO_ROUTE;
 }
 
 inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit,

@@ -5,6 +5,13 @@
 #include <cstring>
 
 namespace netsim {
+namespace {
+
+std::size_t num_flows(const Inputs& inputs) {
+    return 2 * (inputs.flow.size() / inputs.flow_bytes);
+}
+
+}  // namespace
 
 Simulation::Simulation(const Inputs& inputs)
     : settings(inputs.settings),
@@ -13,9 +20,9 @@ Simulation::Simulation(const Inputs& inputs)
       dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
       dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
       path(inputs.path.begin(), inputs.path.end()),
-      epochs(inputs.epochs, 2 * inputs.flow.size() / inputs.flow_bytes, inputs.path_stride),
+      epochs(inputs.epochs, num_flows(inputs), inputs.path_stride),
       faults(inputs.faults, can_go_wrong(inputs) ? inputs.port_rate_bps.size() : 0, inputs.settings.fault_key),
-      path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer),
+      path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer, num_flows(inputs)),
       priorities(inputs.priorities, inputs.settings.watchdog_detect_ps != NEVER),
       path_stride(inputs.path_stride),
       flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),

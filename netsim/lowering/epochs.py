@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, RouteError
-from netsim.config.packet import PacketConfig
+from foundation.errors import Mistake, RouteError
 from netsim.lowering.limits import NO_ROUTE, PATH_END
-from topology.network import NO_PORT, Network
+from topology.network import NO_PORT, Network, RoutingEpoch
 
 NAMES = (
     "epoch_time",  # E: picoseconds
@@ -27,38 +26,46 @@ NAMES = (
 )
 
 
-def with_epochs(
-    network: Network, config: PacketConfig, path_QDH: NDArray[np.int64]
-) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
+def distinct_epochs(network: Network) -> list[RoutingEpoch]:
+    """Return an epoch for each set of paths, in the order of their numbers: the first epoch's is 0."""
+    found: dict[int, RoutingEpoch] = {}
+    for epoch in network.epochs:
+        found.setdefault(id(epoch.port_QDH), epoch)
+    return list(found.values())
+
+
+def with_epochs(network: Network, path_QDH: NDArray[np.int64]) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
     """Return the table of paths, flat, and the columns in NAMES; `path_QDH` are the padded paths of the first epoch.
 
-    Raises RouteError where the table is larger than an engine can index, InputError where switches do not follow it.
+    Raises RouteError where the table is larger than an engine can index.
     """
-    if len(network.epochs) > 1 and config.path_choice.mode != "hash":
-        where, found = "path_choice.mode", f"{config.path_choice.mode} in a network whose paths change"
-        raise InputError(Mistake(where=where, found=found, allowed="hash", next_step="leave convergence_delay out"))
     first_FH = _entries(path_QDH)
     stride = first_FH.shape[1]
-    differing: dict[int, tuple[NDArray[np.int64], NDArray[np.uint32]]] = {}  # by identity: flows, and their paths
-    for epoch in network.epochs[1:]:
-        if id(epoch.port_QDH) not in differing:
-            later_FH = _without_route(_entries(_padded(epoch.port_QDH, stride)), first_FH)
-            flow_X = np.nonzero((later_FH != first_FH).any(axis=1))[0]
-            differing[id(epoch.port_QDH)] = flow_X, later_FH[flow_X]
-    number = {array: row for row, array in enumerate(differing)}
-    paths = np.concatenate([np.zeros((0, stride), np.uint32), *(path_XH for _, path_XH in differing.values())])
-    distinct, which_X = np.unique(paths, axis=0, return_inverse=True)
+    sets = distinct_epochs(network)
+    number = {id(epoch.port_QDH): row for row, epoch in enumerate(sets)}
+    differing = [_differing(epoch.port_QDH, first_FH) for epoch in sets]
+    flow_X, path_XH = (np.concatenate(parts) for parts in zip(*differing, strict=True))
+    distinct, which_X = np.unique(path_XH, axis=0, return_inverse=True)
     num_entries = (len(first_FH) + len(distinct)) * stride
     if num_entries >= NO_ROUTE:
         raise RouteError(Mistake(where="network", found=f"{num_entries} entries of paths", allowed="fewer"))
     columns = {
         "epoch_time": np.array([epoch.start_ps for epoch in network.epochs[1:]], np.int64),
-        "epoch_set": np.array([1 + number[id(epoch.port_QDH)] for epoch in network.epochs[1:]], np.int64),
-        "path_set_offset": np.cumsum([0, 0, *(len(flow_X) for flow_X, _ in differing.values())]).astype(np.uint32),
-        "path_set_flow": np.concatenate([np.zeros(0), *(flow_X for flow_X, _ in differing.values())]).astype(np.uint32),
+        "epoch_set": np.array([number[id(epoch.port_QDH)] for epoch in network.epochs[1:]], np.int64),
+        "path_set_offset": np.cumsum([0, *(len(flow_of_set) for flow_of_set, _ in differing)]).astype(np.uint32),
+        "path_set_flow": flow_X.astype(np.uint32),
         "path_set_position": ((len(first_FH) + which_X.ravel()) * stride).astype(np.uint32),
     }
     return np.concatenate([first_FH.ravel(), distinct.ravel()]), columns
+
+
+def _differing(
+    port_QDH: NDArray[np.int32], first_FH: NDArray[np.uint32]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return the flows whose paths differ from the first epoch's, and these paths."""
+    later_FH = _without_route(_entries(_padded(port_QDH, first_FH.shape[1])), first_FH)
+    flow_X = np.nonzero((later_FH != first_FH).any(axis=1))[0]
+    return flow_X, later_FH[flow_X]
 
 
 def _padded(port_QDH: NDArray[np.int32], stride: int) -> NDArray[np.int64]:

@@ -96,7 +96,7 @@ def lower(
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
     check_ports(fabric)
     check_traffic(traffic, len(network.queue_pairs), config)
-    path, epochs = with_epochs(network, config, path_QDH)
+    path, epochs = with_epochs(network, path_QDH)
     dependent_offset, dependent_row = dependents(traffic)
     flow = flows(fabric, path_QDH, law, config)
     return EngineInputs(
@@ -113,7 +113,7 @@ def lower(
         loss_fraction=np.full(fabric.num_ports, config.loss_fraction),
         path=path,
         path_stride=path_QDH.shape[2],
-        next_hops=path_choice(network, config.path_choice, path_QDH),
+        next_hops=path_choice(network, config.path_choice),
         epochs=epochs,
         faults=fault_columns(fabric, faults),
         priorities=priorities(network, config, thresholds),

@@ -94,6 +94,7 @@ class Faulting(Receiving):
         for flow in self.epochs.begin_next():
             if flow % 2 == 0:
                 self._follow_path(flow // 2)
+        self.path_chooser.path_set = self.epochs.path_set
         self._schedule_reroute()
 
     def _follow_path(self, number: int) -> None:

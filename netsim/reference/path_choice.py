@@ -1,7 +1,7 @@
 """Path choice of the reference engine: one port of those of equal cost."""
 
 from netsim.lowering.inputs import EngineInputs
-from netsim.lowering.limits import PATH_END
+from netsim.lowering.limits import NO_ROUTE, PATH_END
 from netsim.reference.state import Packet, Port, RandomStream
 
 HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, _WEIGHTED = range(5)
@@ -12,10 +12,12 @@ class PathChooser:
 
     def __init__(self, inputs: EngineInputs) -> None:
         self.settings, self.next_hops, self.port_peer = inputs.settings, inputs.next_hops, inputs.port_peer
+        self.num_pairs = len(inputs.flow)
         self.key = self.settings["path_choice_key"]
         self.streams: dict[int, RandomStream] = {}  # by the port through which packets arrive
         self.turns: dict[int, int] = {}  # by set
-        self.flowlets: dict[tuple[int, int], tuple[int, int]] = {}  # by flow and switch: last packet, port
+        self.flowlets: dict[tuple[int, int], tuple[int, int, int]] = {}  # by flow and switch: last packet, port, set
+        self.path_set = 0  # in force, which has next hops of its own
 
     def next_port(self, arrived: int, packet: Packet, now_ps: int, ports: list[Port]) -> int | None:
         """Return the next port of the packet; None in a host."""
@@ -27,28 +29,30 @@ class PathChooser:
         if switch == PATH_END:
             return None
         flow = 2 * packet.pair + (0 if is_data else 1)
-        number = int(self.next_hops["next_hop_set"][self.next_hops["next_hop_row"][flow] + switch])
+        row = self.path_set * 2 * self.num_pairs + flow
+        number = int(self.next_hops["next_hop_set"][self.next_hops["next_hop_row"][row] + switch])
         choices = slice(*(int(bound) for bound in self.next_hops["next_hop_offset"][number : number + 2]))
         candidates = [int(port) for port in self.next_hops["next_hop_port"][choices]]
         if len(candidates) <= 1:
-            return candidates[0] if candidates else self._exit(switch, flow)
-        last_ps, port = self.flowlets.get((flow, switch), (None, 0))
-        if last_ps is None or now_ps - last_ps >= self.settings["flowlet_gap_ps"]:
+            return candidates[0] if candidates else self._exit(switch, row)
+        last_ps, port, last_set = self.flowlets.get((flow, switch), (None, 0, 0))
+        if last_ps is None or now_ps - last_ps >= self.settings["flowlet_gap_ps"] or last_set != number:
             weights = [int(weight) for weight in self.next_hops["next_hop_weight"][choices]]
             visit = flow * self._num_switches() + switch
             stream = self.streams.setdefault(arrived, RandomStream(self.key, arrived))
             port = self._choose(candidates, weights, number, visit, stream, ports)
-        self.flowlets[flow, switch] = (now_ps, port)
+        self.flowlets[flow, switch] = (now_ps, port, number)
         return port
 
     def _num_switches(self) -> int:
         behind = self.next_hops["next_hop_switch"]
         return int(behind[behind != PATH_END].max()) + 1
 
-    def _exit(self, switch: int, flow: int) -> int:
+    def _exit(self, switch: int, row: int) -> int:
         """Return the port from the switch straight to the destination, that of the fixed path if it is here."""
-        exits = [int(port) for port in self.next_hops["next_hop_exit"][2 * flow : 2 * flow + 2] if port != PATH_END]
-        return next(p for p in exits if self.next_hops["next_hop_switch"][self.port_peer[p]] == switch)
+        exits = [int(port) for port in self.next_hops["next_hop_exit"][2 * row : 2 * row + 2] if port != PATH_END]
+        here = [port for port in exits if self.next_hops["next_hop_switch"][self.port_peer[port]] == switch]
+        return here[0] if here else NO_ROUTE
 
     def _choose(
         self,

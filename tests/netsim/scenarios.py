@@ -222,7 +222,7 @@ def random_faults(
     faults = spells(
         fabric, _without_contradiction([choices[row] for row in sorted(set(dice.integers(0, 5, 3)))]), config
     )
-    if config.path_choice.mode == "hash" and dice.integers(2):
+    if dice.integers(2):
         states = down_ports(changes(fabric, faults))
         return faults, follow_failures(network, HashSpec(), states, delay_ps=int(dice.choice([1, 2_000_000])))
     return faults, network

@@ -302,9 +302,18 @@ def test_settings_that_make_no_fault_are_refused(spec: Any, settings: dict[str, 
     assert message in str(refused.value)
 
 
-def test_switches_that_choose_paths_themselves_have_no_epochs() -> None:
-    """Their next hops are those of the whole fabric, so new paths would be ignored in silence."""
+def test_switches_that_spray_leave_out_what_is_down_once_routing_has_converged() -> None:
+    """Of the two ways up one is dead: without new next hops half of all packets are lost, with them those of 50 us."""
     network = network_of(FAT_TREE, [(0, 15)])
-    config = replace(CONFIG, path_choice=PathChoiceConfig(mode="spray"))
-    with pytest.raises(InputError, match=r"path_choice.mode: spray in a network whose paths change"):
-        simulate(network, [{"bytes": 1}], [LinkDown(link=uplink(network), at_ns=5)], config, delay_ps=1)
+    config = replace(
+        CONFIG,
+        path_choice=PathChoiceConfig(mode="spray", spray="round-robin"),
+        transport=TransportConfig(reliability="selective-repeat", timeout_ns=100_000, retries=7),
+    )
+    fault = SwitchDown(switch="agg0-0", at_ns=100_000)
+    rows = [{"bytes": 4096 * 3000}]
+    converged, blind = (simulate(network, rows, [fault], config, delay_ps=delay_ps) for delay_ps in (50_000_000, None))
+    lost_in_50_us = 50_000_000 / FRAME_PS / 2
+    assert converged.run["outcome"] == "finished"
+    assert converged.run["packets"]["data_dropped"] == pytest.approx(lost_in_50_us, abs=3)
+    assert blind.run["packets"]["data_dropped"] > 5 * lost_in_50_us
