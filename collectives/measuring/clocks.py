@@ -1,8 +1,9 @@
 """Clocks of several hosts on one time line: each rank's distance from rank 0's, and how far that may be wrong.
 
 A rank asks rank 0 for its time and notes when it asked and when it was answered. The answer was given in between, so
-the offset is known to half of that interval, and of several intervals the shortest says most. Ranks of one host read
-one clock, and ask nothing.
+the offset is known to half of that interval, and of several intervals the shortest says most. Clocks also drift apart,
+by some millionths, so ranks ask before a bench and after it, and what lies between is interpolated. Ranks of one host
+read one clock, and ask nothing.
 
 Source: Mills, RFC 5905, section 8 (on-wire protocol).
 """
@@ -12,8 +13,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 
 NUM_QUESTIONS = 16
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # one for each start of a system's kernel
@@ -21,8 +24,9 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # one for each start of a sys
 
 @dataclass(frozen=True, kw_only=True)
 class ClockOffset:
-    """What must be added to a rank's clock to read rank 0's."""
+    """What must be added to a rank's clock to read rank 0's, at a moment of the rank's own."""
 
+    at_ns: int
     offset_ns: int = 0
     error_ns: int = 0  # the true offset lies no further away
 
@@ -35,15 +39,25 @@ def host_number() -> int:
 
 def find_offset(asked_ns: list[int], answered_ns: list[int], told_ns: list[int]) -> ClockOffset:
     """Return the offset of the question that was answered soonest."""
-    wait_ns, best = min(
-        (end - begin, number) for number, (begin, end) in enumerate(zip(asked_ns, answered_ns, strict=True))
-    )
-    return ClockOffset(offset_ns=told_ns[best] - (asked_ns[best] + answered_ns[best]) // 2, error_ns=wait_ns // 2 + 1)
+    waits = zip(asked_ns, answered_ns, strict=True)
+    wait_ns, best = min((end - begin, number) for number, (begin, end) in enumerate(waits))
+    at_ns = (asked_ns[best] + answered_ns[best]) // 2
+    return ClockOffset(at_ns=at_ns, offset_ns=told_ns[best] - at_ns, error_ns=wait_ns // 2 + 1)
+
+
+def on_clock_of_rank_0(
+    stamp_ns: NDArray[np.int64], before: ClockOffset, after: ClockOffset
+) -> tuple[NDArray[np.int64], int]:
+    """Return stamps between two offsets as rank 0 would have taken them, and how far they may be off."""
+    span_ns = max(1, after.at_ns - before.at_ns)
+    drift = (after.offset_ns - before.offset_ns) / span_ns
+    offset_ns = before.offset_ns + np.rint(drift * (stamp_ns - before.at_ns)).astype(np.int64)
+    return stamp_ns + offset_ns, max(before.error_ns, after.error_ns)
 
 
 def measure_offset(hosts: list[int], device: torch.device) -> ClockOffset:
     """Return this rank's offset; all ranks call it together, with the host number of each."""
-    own, offset = dist.get_rank(), ClockOffset()
+    own, offset = dist.get_rank(), ClockOffset(at_ns=time.perf_counter_ns())
     for rank in (rank for rank, host in enumerate(hosts) if host != hosts[0]):
         if own == 0:
             _answer(rank, device)
@@ -68,5 +82,6 @@ def _answer(rank: int, device: torch.device) -> None:
     message = torch.zeros(1, dtype=torch.int64, device=device)
     for _ in range(NUM_QUESTIONS):
         dist.recv(message, rank)
-        message.fill_(time.perf_counter_ns() + 0 * int(message.item()))  # not before the question is here
+        message.item()  # waits for a GPU: the answer is no earlier than the question
+        message.fill_(time.perf_counter_ns())
         dist.send(message, rank)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from collectives.measuring.clocks import host_number, measure_offset
+from collectives.measuring.clocks import host_number, measure_offset, on_clock_of_rank_0
 from collectives.measuring.spec import BenchCase, BenchSpec
 from collectives.measuring.timing import IntArray, Notes
 from collectives.measuring.trials import Place, make_trial
@@ -25,7 +25,7 @@ def run_bench(spec: BenchSpec, progress: Callable[[float], None] | None = None) 
     device = torch.device("cuda", torch.cuda.current_device()) if is_on_gpus else torch.device("cpu")
     place = Place(rank=dist.get_rank(), num_ranks=dist.get_world_size(), device=device)
     hosts = _share(np.array([host_number()]), device)[:, 0].tolist()
-    clock = measure_offset(hosts, device)
+    before = measure_offset(hosts, device)
     cases = spec.cases(place.num_ranks, is_on_gpus=is_on_gpus)
     stamps_CK2 = np.zeros((len(cases), spec.num_iterations, 2), np.int64)
     num_wrong_C = np.zeros(len(cases), np.int64)
@@ -33,13 +33,14 @@ def run_bench(spec: BenchSpec, progress: Callable[[float], None] | None = None) 
         stamps_CK2[number], num_wrong_C[number] = _run_case(case, place, spec)
         if progress:
             progress((number + 1) / len(cases))
-    stamps_RCK2 = _share(stamps_CK2 + clock.offset_ns, device)
+    stamps_CK2, clock_error_ns = on_clock_of_rank_0(stamps_CK2, before, measure_offset(hosts, device))
+    stamps_RCK2 = _share(stamps_CK2, device)
     return Notes(
         began_ns_RCK=stamps_RCK2[..., 0],
         ended_ns_RCK=stamps_RCK2[..., 1],
         num_wrong_RC=_share(num_wrong_C, device),
         host_R=np.unique(hosts, return_inverse=True)[1],
-        clock_error_ns_R=_share(np.array([clock.error_ns]), device)[:, 0],
+        clock_error_ns_R=_share(np.array([clock_error_ns]), device)[:, 0],
     )
 
 

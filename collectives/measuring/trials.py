@@ -113,20 +113,25 @@ def _reduce_scatter(case: BenchCase, place: Place) -> Trial:
     source = torch.zeros(case.num_elements, device=place.device)
     own = source[place.rank * length : (place.rank + 1) * length]
     result = own if case.is_in_place else torch.zeros(length, device=place.device)
-    parts = torch.zeros_like(source) if place.device.type == "cpu" else source
-
-    def exchange_and_add() -> None:
-        dist.all_to_all_single(parts, source)
-        torch.sum(parts.view(place.num_ranks, length), 0, out=result)
-
-    is_own_way = place.device.type == "cpu"
+    is_on_gpu = place.device.type == "cuda"
     return Trial(
         source=source,
         result=result,
-        run=_done(place, exchange_and_add if is_own_way else lambda: _scatter_sums(result, source)),
+        run=_done(place, (lambda: _scatter_sums(result, source)) if is_on_gpu else _exchange_and_add(source, result)),
         expected=lambda: _sum(place, length, place.rank * length),
         pattern=lambda: _pattern(place, place.rank, case.num_elements),
     )
+
+
+def _exchange_and_add(source: torch.Tensor, result: torch.Tensor) -> Callable[[], object]:
+    """Return the reduce-scatter of processors, with a buffer of its own for the parts that come."""
+    parts = torch.zeros_like(source)
+
+    def run() -> None:
+        dist.all_to_all_single(parts, source)
+        torch.sum(parts.view(-1, len(result)), 0, out=result)
+
+    return run
 
 
 def _all_to_all(case: BenchCase, place: Place) -> Trial:

@@ -156,11 +156,16 @@ def test_nccl_tests_output_becomes_a_record(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_collective_is_modelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two sizes, in the engine too: what is printed, recorded and given as JSON."""
-    words = ["coll", "model", str(ROOT / "scenarios" / "allreduce.yaml"), "all_reduce", "send_recv", "--engine"]
+    scenario = tmp_path / "four.yaml"
+    scenario.write_text(
+        "name: four\nfabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 4, nics_per_host: 1, tiers: 2}\n"
+        "traffic: {workload: all_reduce, layout: {dp: 4}, message: 1 MB}\n"
+    )
+    words = ["coll", "model", str(scenario), "all_reduce", "send_recv", "--engine"]
     words += ["-b", "100 KB", "-e", "1 MB", "-f", "10", "--out", str(tmp_path / "model")]
     assert run(words) == 0
     printed = capsys.readouterr().out
-    assert "8 ranks a group; times, and busbw in GB/s" in printed
+    assert "4 ranks a group; times, and busbw in GB/s" in printed
     assert "engine: the packet engine" in printed
     assert run([*words, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["model"]

@@ -1,6 +1,7 @@
 """The JSON of nccl-tests: its rows and head, what is kept of its environment, and what is refused."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,16 @@ def test_any_value_is_read_or_refused(
     except InputError:
         return
     assert output.rows[0].size_bytes >= 0
+
+
+@given(st.integers(0, 10**6), st.binary(max_size=8), st.integers(0, 20))
+def test_damaged_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: int, piece: bytes, num_lost: int
+) -> None:
+    """Overwritten, lost or inserted anywhere."""
+    content = json.dumps(RUN).encode()
+    begin = place % len(content)
+    path = tmp_path_factory.mktemp("bytes") / "run.json"
+    path.write_bytes(content[:begin] + piece + content[begin + num_lost :])
+    with suppress(InputError):
+        read_test_json(path)
