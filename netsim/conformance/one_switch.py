@@ -3,15 +3,18 @@
 The law compiler is imported only when a case runs, so that listing the cases is quick.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 
 import numpy as np
 
+from cc.interface import CompiledLaw
 from foundation.records import RunRecord
 from foundation.rocev2 import WIRE_OVERHEAD_BYTES
 from netsim.config.faults import Fault
 from netsim.config.packet import PacketConfig
+from topology.fabric import Fabric
 
 GBPS = 10**9
 HOST_CABLE_MM = 2_000
@@ -39,22 +42,10 @@ def run_incast(
     from netsim.packet import run
     from netsim.workloads.incast import IncastSpec, make_incast
     from netsim.workloads.table import one_message_each
-    from topology.builders.clos import ClosSpec, build_clos
     from topology.hashing import HashSpec
     from topology.routing import build_network
 
-    one_switch = ClosSpec(
-        num_hosts=senders + 1,
-        hosts_per_tor_set=senders + 1,
-        nics_per_host=1,
-        tiers=2,
-        nic_rate_bps=rate_bps,
-        uplink_rate_bps=rate_bps,
-        downlink_split=1,
-        uplinks_per_tor=1,
-        host_cable_mm=cable_mm,
-    )
-    fabric = build_clos(one_switch)
+    fabric = one_switch(senders + 1, rate_bps, cable_mm)
     queue_pairs, once = make_incast(IncastSpec(senders=senders, message_bytes=message_bytes), fabric, 0)
     _, several = one_message_each(
         np.tile(once.source_N, messages), np.tile(once.destination_N, messages), message_bytes
@@ -62,6 +53,62 @@ def run_incast(
     traffic = replace(several, qp_N=np.tile(once.qp_N, messages))
     network = build_network(fabric, queue_pairs, HashSpec())
     return run(network, traffic, compile_law(load_law(law)), config, seed=seed, faults=faults)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """A message on a queue pair of its own."""
+
+    source: int
+    destination: int
+    num_bytes: int
+    priority: int = 3
+    start_ps: int = 0
+
+
+def run_flows(
+    flows: Sequence[Flow], rate_bps: int, config: PacketConfig, *, cable_mm: int = HOST_CABLE_MM
+) -> RunRecord:
+    """Return the record of messages between NICs under one switch, without congestion control."""
+    from netsim.packet import run
+    from netsim.workloads.table import one_message_each
+    from topology.hashing import HashSpec
+    from topology.routing import build_network
+
+    source_N, destination_N, bytes_N, priority_N, start_ps_N = np.array([astuple(flow) for flow in flows]).T.copy()
+    pairs, traffic = one_message_each(source_N, destination_N, bytes_N, start_ps_N=start_ps_N)
+    fabric = one_switch(int(max(source_N.max(), destination_N.max())) + 1, rate_bps, cable_mm)
+    network = build_network(fabric, replace(pairs, priority_Q=priority_N), HashSpec())
+    return run(network, traffic, without_law(), config)
+
+
+@cache
+def without_law() -> CompiledLaw:
+    """Return the law that does nothing, ready to run."""
+    from cc.compiling import compile_law
+    from cc.loading import load_law
+
+    return compile_law(load_law("none"))
+
+
+@cache
+def one_switch(num_hosts: int, rate_bps: int, cable_mm: int) -> Fabric:
+    """Return hosts of one NIC each under one switch."""
+    from topology.builders.clos import ClosSpec, build_clos
+
+    return build_clos(
+        ClosSpec(
+            num_hosts=num_hosts,
+            hosts_per_tor_set=num_hosts,
+            nics_per_host=1,
+            tiers=2,
+            nic_rate_bps=rate_bps,
+            uplink_rate_bps=rate_bps,
+            downlink_split=1,
+            uplinks_per_tor=1,
+            host_cable_mm=cable_mm,
+        )
+    )
 
 
 def wire_bytes(message_bytes: int) -> int:
