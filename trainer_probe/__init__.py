@@ -1,4 +1,5 @@
-"""The reference trainer: its model, its one door for communication, its ledger, and a launcher of processes.
+"""The reference trainer: a GPT over three axes of parallelism, one door for communication, its ledger, and a launcher.
 
-`comm`, `model` and `step` import torch and run in the processes that `launcher` starts; the rest does without it.
+`model` has the network as functions over weights, `parallel` divides it over ranks. What computes imports torch and
+runs in the processes that `launcher` starts; specs, counts, schedules, volumes and the ledger do without it.
 """

@@ -1,9 +1,9 @@
 """What the trainer claims, and how it is obtained. One subject a file."""
 
 from foundation.cases import Case
-from trainer_probe.conformance import counts, processes
+from trainer_probe.conformance import counts, pipelines, processes, volumes
 
-SUBJECTS = (counts, processes)
+SUBJECTS = (counts, volumes, pipelines, processes)
 
 
 def cases() -> tuple[Case, ...]:

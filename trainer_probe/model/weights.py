@@ -1,20 +1,19 @@
-"""The weights of a GPT: names, shapes, how tensor parallelism splits them, and their first values.
+"""The weights of a GPT: names, shapes, how they begin, and how tensor parallelism splits them.
 
-A weight's values come from a random stream of its own name, so that every layout starts from the same numbers. Weights
-that belong to heads have a dimension for them, and feed-forward features are dealt to heads too, so that a rank's share
-is always whole heads.
+Weights that belong to heads have a dimension for them, and feed-forward features are dealt to heads too, so that a
+rank's share is always whole heads.
 
 Shapes: D width, H heads, E features of a head, V vocabulary, S sequence.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import torch
-
-from foundation.seeds import stream
 from trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+
+if TYPE_CHECKING:
+    import torch
 
 Start = Literal["normal", "ones", "zeros"]
 
@@ -38,7 +37,7 @@ class WeightSpec:
         """Return the shape of one rank's part."""
         return tuple(size // tp if dimension == self.split else size for dimension, size in enumerate(self.shape))
 
-    def local_part(self, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
+    def local_part(self, whole: "torch.Tensor", tp: int, place: int) -> "torch.Tensor":
         """Return the part of rank `place` of `tp`."""
         return whole if self.split is None else whole.chunk(tp, self.split)[place]
 
@@ -71,15 +70,6 @@ def layer_weights(spec: ModelSpec, layer: int) -> Iterator[WeightSpec]:
         yield from _pair(spec, f"{name}.attention", inputs=3, outputs=1)
         yield from _norm(f"{name}.feed_forward.norm", spec.width)
         yield from _pair(spec, f"{name}.feed_forward", inputs=FEED_FORWARD, outputs=FEED_FORWARD)
-
-
-def make_weight(weight: WeightSpec, seed: int, *, tp: int = 1, place: int = 0) -> torch.Tensor:
-    """Return a rank's part of a weight's first values, in double precision."""
-    if weight.start == "normal":
-        whole = torch.from_numpy(stream(seed, "weights", weight.name).standard_normal(weight.shape) * weight.scale)
-        return weight.local_part(whole, tp, place).contiguous()
-    fill = 1.0 if weight.start == "ones" else 0.0
-    return torch.full(weight.local_shape(tp), fill, dtype=torch.float64)
 
 
 def _pair(spec: ModelSpec, name: str, *, inputs: int, outputs: int) -> Iterator[WeightSpec]:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from trainer_probe.comm import Comm, Handle
-from trainer_probe.model.chunk import ChunkSpec, MicroBatch, run_chunk
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.forward import MicroBatch, run_chunk
 from trainer_probe.model.layers import Weights
 from trainer_probe.model.operators import Operators
 from trainer_probe.parallel.program import Message, Program, output_of

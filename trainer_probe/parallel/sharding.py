@@ -20,7 +20,8 @@ import torch
 
 from trainer_probe.comm import Comm, Handle
 from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.weights import WeightSpec, make_weight
+from trainer_probe.model.first_values import make_weight
+from trainer_probe.model.weights import WeightSpec
 from trainer_probe.optimizers.segments import Segment, Shard
 from trainer_probe.policies import OverlapPolicy
 

@@ -10,7 +10,8 @@ from functools import partial
 import torch
 
 from trainer_probe.comm import Comm
-from trainer_probe.model.chunk import ChunkSpec, MicroBatch
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.forward import MicroBatch
 from trainer_probe.model.spec import ModelSpec
 from trainer_probe.optimizers.segments import Shard
 from trainer_probe.parallel.degrees import Degrees, check_degrees

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from trainer_probe.model.chunk import ChunkSpec
 from trainer_probe.model.counts import (
     flops_per_token,
     flops_per_token_recomputed,
@@ -40,9 +41,6 @@ def test_the_serial_block_has_the_published_parameters_but_for_the_head() -> Non
 @pytest.mark.parametrize("block", ["serial", "parallel"])
 def test_the_count_is_that_of_the_weights(block: Block, positions: Positions) -> None:
     """The closed form against the shapes of the tensors themselves."""
-    pytest.importorskip("torch")
-    from trainer_probe.model.chunk import ChunkSpec
-
     spec = ModelSpec(width=24, depth=3, num_heads=4, vocabulary=50, sequence=20, block=block, positions=positions)
     assert sum(math.prod(weight.shape) for weight in ChunkSpec(model=spec).weights()) == num_parameters(spec)
 

@@ -20,7 +20,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec, MicroBatch, make_weights, run_chunk
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.first_values import make_weights
+from trainer_probe.model.forward import MicroBatch, run_chunk
 from trainer_probe.model.operators import Operators, SingleProcess
 
 if TYPE_CHECKING:

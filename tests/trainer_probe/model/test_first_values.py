@@ -6,7 +6,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec, make_weights
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.first_values import make_weights
 from trainer_probe.model.spec import Block, ModelSpec
 
 SPEC = ModelSpec(width=16, depth=4, num_heads=4, vocabulary=32, sequence=8)
