@@ -1,5 +1,6 @@
 """Benches between real processes: every operation right, on any number of ranks, and wrong results found."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
@@ -67,6 +68,35 @@ def test_a_wrong_result_is_counted_and_found() -> None:
     assert wrong[0] > 1000  # of 2 x 1,024 elements
     (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
     assert finding.actual == f"{wrong[0]} elements wrong"
+
+
+def bench_with_a_slow_rank(spec: BenchSpec, member: "Member") -> Mapping[str, NDArray[Any]]:
+    """Let rank 1 have 50 ms of other work after every call."""
+    import torch.distributed as dist
+
+    from collectives.measuring.ranks import run_bench
+
+    all_reduce = dist.all_reduce
+
+    def slow(tensor: Any) -> None:
+        all_reduce(tensor)
+        until_ns = time.perf_counter_ns() + 50_000_000
+        while member.rank == 1 and time.perf_counter_ns() < until_ns:
+            pass
+
+    dist.all_reduce = slow
+    return asdict(run_bench(spec, None))
+
+
+def test_a_slow_rank_is_found() -> None:
+    """Three ranks, of which the second is late for every iteration but the first."""
+    spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=8)
+    found = launch(ParallelLayout(dp=3), partial(bench_with_a_slow_rank, spec))
+    record = make_record(spec, Notes(**found[0]), backend="gloo", started=0.0)
+    (finding,) = record.findings
+    assert (finding.id, finding.entity) == ("coll.straggler", "rank 1")
+    ranks = record.tables["ranks"]
+    assert ranks["late_ns"][ranks["rank"] == 1].min() > 20e6
 
 
 def test_tables_agree_with_one_another() -> None:
