@@ -41,7 +41,7 @@ from topology.network import Network
 
 CAPTURE_NAME = "capture.pcap"
 PSN_LIMIT = 2**24
-CNP_PRIORITY = 6
+CNP_PRIORITY = 6  # where ports do not keep priorities apart
 DSCP_OF_PRIORITY = {3: 26, 6: 48}
 
 
@@ -124,7 +124,8 @@ class _Flow:
             header = BaseTransportHeader(
                 opcode=Opcode.CNP, destination_qpn=self.queue_pair_numbers[0], psn=0, becn=True
             )
-            return self._pack(header, 0, CNP_PRIORITY, NO_ECN, bytes(CNP_RESERVED_BYTES))
+            priority = config.queues.cnp if config.queues.priorities else CNP_PRIORITY
+            return self._pack(header, 0, priority, NO_ECN, bytes(CNP_RESERVED_BYTES))
         num_done = bisect_right(self.end, sequence + (kind == PacketType.ACK))
         header = BaseTransportHeader(
             opcode=Opcode.ACKNOWLEDGE,
@@ -137,7 +138,7 @@ class _Flow:
             PacketType.NAK: Syndrome.NAK_SEQUENCE_ERROR,
             PacketType.RECEIVER_NOT_READY: Syndrome.RNR_NAK + config.transport.rnr.timer_code,
         }[kind]
-        return self._pack(header, 0, self.priority, ECN_CAPABLE, pack_aeth(syndrome, num_done))
+        return self._pack(header, 0, config.queues.acknowledgements, ECN_CAPABLE, pack_aeth(syndrome, num_done))
 
     def _data(self, sequence: int, is_marked: bool, config: PacketConfig) -> bytes:
         number = bisect_right(self.end, sequence)
@@ -155,12 +156,13 @@ class _Flow:
         more = pack_reth(num_bytes=self.num_bytes[number]) if is_first else b""
         more += bytes(IMMEDIATE_BYTES * has_immediate)
         ecn = CONGESTION_EXPERIENCED if is_marked else ECN_CAPABLE
-        return self._pack(header, 1, self.priority, ecn, more, bytes(payload_bytes + header.pad_count))
+        return self._pack(header, 1, None, ecn, more, bytes(payload_bytes + header.pad_count))
 
     def _pack(
-        self, header: BaseTransportHeader, end: int, priority: int, ecn: int, more: bytes, payload: bytes = b""
+        self, header: BaseTransportHeader, end: int, priority: int | None, ecn: int, more: bytes, payload: bytes = b""
     ) -> bytes:
-        """Return a frame to the sender (0) or the receiver (1)."""
+        """Return a frame to the sender (0) or the receiver (1), of the queue pair's priority unless it has another."""
+        priority = self.priority if priority is None else priority
         return pack_packet(
             header,
             source_ipv4=self.addresses[1 - end],

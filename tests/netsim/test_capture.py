@@ -4,6 +4,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from foundation.errors import InputError
 from foundation.records import RunRecord
 from netsim.config.capture import CaptureConfig
 from netsim.config.packet import PacketConfig
+from netsim.config.queues import PriorityConfig, QueuesConfig
 from netsim.config.switch import EcnConfig
 from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.packet import run
@@ -142,6 +144,17 @@ def test_a_receiver_that_is_not_ready_says_so(take: Take) -> None:
     assert {frame[54] for frame in refusals} == {0x20 + 12}
     assert {int.from_bytes(frame[51:54]) for frame in refusals} <= {1, 2}  # the first packets of both later messages
     assert {frame[42] for frame in frames} == {0x0B, 0x06, 0x07, 0x09, 0x11}
+
+
+def test_packets_carry_the_dscp_of_their_priority(take: Take) -> None:
+    """Data at priority 3 have 26; acknowledgements at 5 have 8 * 5, and CNPs at 6 have 48."""
+    numbers = tuple(PriorityConfig(priority=number, lossless=number == 3) for number in (3, 5, 6))
+    queues = QueuesConfig(priorities=numbers, acknowledgements=5, cnp=6)
+    _, path = take(CaptureConfig(at="receiver"), replace(LOSSY, queues=queues))
+    seen = {(frame[42], frame[15] >> 2) for _, frame in records(path)}
+    assert {dscp for opcode, dscp in seen if opcode == 0x11} == {40}
+    assert {dscp for opcode, dscp in seen if opcode == 0x81} == {48}
+    assert {dscp for opcode, dscp in seen if opcode not in (0x11, 0x81)} == {26}
 
 
 def test_scapy_decodes_every_packet_and_agrees_on_every_checksum(take: Take) -> None:
