@@ -19,6 +19,7 @@ BENCHMARKS = (
     "captures",
     "ecmp",
     "law_call",
+    "loaders",
     "max_min_rates",
     "packet_engine",
     "path_choice",

@@ -1,9 +1,9 @@
 """What the trainer claims, and how it is obtained. One subject a file."""
 
 from foundation.cases import Case
-from trainer_probe.conformance import counts, pipelines, processes, volumes
+from trainer_probe.conformance import counts, optimizers, pipelines, processes, volumes
 
-SUBJECTS = (counts, volumes, pipelines, processes)
+SUBJECTS = (counts, volumes, optimizers, pipelines, processes)
 
 
 def cases() -> tuple[Case, ...]:
