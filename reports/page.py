@@ -23,6 +23,7 @@ from reports.comparison import comparison_section
 from reports.completion import completion_section
 from reports.congestion import congestion_section
 from reports.drawing import fabric_section
+from reports.faults import faults_section
 from reports.kpi_table import kpi_section
 from reports.loads import loads_section
 from reports.outcomes import outcomes_section
@@ -49,6 +50,7 @@ SECTIONS = (
     collisions_section,
     completion_section,
     congestion_section,
+    faults_section,
 )
 
 

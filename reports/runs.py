@@ -80,6 +80,15 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "max_queue_bytes": "whole",
     },
     "samples": {"time_ps": "whole", "port": "whole", "queue_bytes": "whole", "paused": "whole"},
+    "faults": {
+        "description": "text",
+        "begin_ps": "whole",
+        "end_ps": "whole",
+        "goodput_before_bps": "whole",
+        "goodput_during_bps": "whole",
+        "goodput_after_bps": "whole",
+    },
+    "drops": {"port": "whole", "cause": "text", "packets": "whole"},
     "loads": {"port": "whole", "flows": "whole", "demand_bps": "number", "rate_bps": "number"},
     "collisions": {"port": "whole", "qp": "whole"},
     "throughput": {"qp": "whole", "throughput_fraction": "number"},
@@ -130,6 +139,8 @@ class Run:
     transfers: Columns | None
     ports: Columns | None  # one row for each port of the fabric, in port order
     samples: Columns | None
+    faults: Columns | None
+    drops: Columns | None
     loads: Columns | None  # likewise
     collisions: Columns | None
     throughput: Columns | None
@@ -173,7 +184,7 @@ def open_run(record: RunRecord, label: str) -> Run:
 def _open(record: RunRecord, label: str) -> Run:
     tables = {name: _checked(record, name) for name in COLUMNS if name in record.tables}
     fabric = FabricView.from_table(tables["fabric"]) if "fabric" in tables else None
-    for name in ("ports", "samples", "loads", "collisions"):
+    for name in ("ports", "samples", "drops", "loads", "collisions"):
         if name in tables and fabric is not None:
             _check_ports(name, tables[name]["port"], fabric.num_ports)
     if fabric is not None:

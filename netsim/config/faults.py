@@ -66,6 +66,8 @@ class Flap:
             found = "none" if self.period_ns is None else f"{self.period_ns} ns"
             is_right = self.period_ns is not None and self.down_ns < self.period_ns <= LONGEST_WAIT_NS
             require(is_right, "period", found, f"above the time down, {self.down_ns} ns, up to {LONGEST_WAIT_NS} ns")
+        last_ns = self.at_ns + (self.count - 1) * (self.period_ns or 0) + self.down_ns
+        require(last_ns <= LONGEST_WAIT_NS, "count", f"an end at {last_ns} ns", f"up to {LONGEST_WAIT_NS} ns")
 
 
 @dataclass(frozen=True, kw_only=True)

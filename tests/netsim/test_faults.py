@@ -292,6 +292,7 @@ def test_a_link_may_fail_with_its_switch() -> None:
         (BitErrors, {"link": "a:b", "at_ns": 0, "loss_fraction": 0.0}, "loss: 0.0\n  allowed: above 0, up to 1"),
         (Flap, {"link": "a:b", "at_ns": 0, "down_ns": 5, "count": 2}, "period: none"),
         (Flap, {"link": "a:b", "at_ns": 0, "down_ns": 5, "count": 2, "period_ns": 5}, "period: 5 ns"),
+        (Flap, {"link": "a:b", "at_ns": 0, "down_ns": 5, "count": 9, "period_ns": 10**14}, "count: an end at 8000000"),
         (Flap, {"link": "a:b", "at_ns": 0, "down_ns": 5, "count": 10**6}, "count: 1000000\n  allowed: 1 to 10000"),
     ],
 )

@@ -1,0 +1,73 @@
+"""What faults cost: the goodput of all queue pairs around each, and where packets were lost to them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foundation.records import Columns
+from foundation.units import format_rate
+from reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
+from reports.runs import Run
+
+MAX_ROWS = 20
+
+
+def faults_section(runs: Sequence[Run]) -> Section | None:
+    """Return the faults of each run and the packets they cost, or None."""
+    blocks = [
+        table
+        for run in runs
+        if run.faults is not None and len(run.faults["description"])
+        for table in (_faults(run.label, run.faults), _drops(run))
+        if table is not None
+    ]
+    if not blocks:
+        return None
+    lead = (
+        "What lasts longer than the fault itself is timeouts, detours and congestion-control laws that recover slowly."
+    )
+    return Section(anchor="faults", title="Faults", lead=lead, blocks=tuple(blocks))
+
+
+def _faults(label: str, faults: Columns) -> Table:
+    count = len(faults["description"])
+    rows = tuple(
+        (
+            words(str(faults["description"][row])),
+            number(faults["begin_ps"][row], duration(int(faults["begin_ps"][row]))),
+            _end(int(faults["end_ps"][row])),
+            *(_goodput(int(faults[f"goodput_{when}_bps"][row])) for when in ("before", "during", "after")),
+        )
+        for row in range(min(count, MAX_ROWS))
+    )
+    return Table(
+        headings=("Fault", "From", "Until", "Goodput before", "During", "After"),
+        rows=rows,
+        caption=f"{label}: each fault, and the goodput of all queue pairs around it.",
+        left_out=left_out(len(rows), count, "fault", "faults"),
+    )
+
+
+def _end(end_ps: int) -> Cell:
+    return words("the end") if end_ps < 0 else number(end_ps, duration(end_ps))
+
+
+def _goodput(rate_bps: int) -> Cell:
+    return missing() if rate_bps < 0 else number(rate_bps, format_rate(rate_bps))
+
+
+def _drops(run: Run) -> Table | None:
+    drops = run.drops
+    if drops is None or not len(drops["port"]):
+        return None
+    order = np.argsort(-drops["packets"], kind="stable")[:MAX_ROWS]
+    ports, causes, packets = (drops[name][order].tolist() for name in ("port", "cause", "packets"))
+    return Table(
+        headings=("Link", "Cause", "Packets"),
+        rows=tuple(
+            (words(run.fabric.link_label(port) if run.fabric else str(port)), words(cause), number(lost, f"{lost:,}"))
+            for port, cause, lost in zip(ports, causes, packets, strict=True)
+        ),
+        caption=f"{run.label}: where faults cost the most packets.",
+        left_out=left_out(len(order), len(drops["port"]), "row", "drops"),
+    )
