@@ -1,7 +1,7 @@
 """Benches between real processes: every operation right, on any number of ranks, and wrong results found."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -70,21 +70,21 @@ def test_a_wrong_result_is_counted_and_found() -> None:
     assert finding.actual == f"{wrong[0]} elements wrong"
 
 
+def work_after(call: Callable[..., Any], duration_ns: int, *arguments: Any) -> None:
+    """Call a function, then keep this processor busy."""
+    call(*arguments)
+    until_ns = time.perf_counter_ns() + duration_ns
+    while time.perf_counter_ns() < until_ns:
+        pass
+
+
 def bench_with_a_slow_rank(spec: BenchSpec, member: "Member") -> Mapping[str, NDArray[Any]]:
     """Let rank 1 have 50 ms of other work after every call."""
     import torch.distributed as dist
 
     from collectives.measuring.ranks import run_bench
 
-    all_reduce = dist.all_reduce
-
-    def slow(tensor: Any) -> None:
-        all_reduce(tensor)
-        until_ns = time.perf_counter_ns() + 50_000_000
-        while member.rank == 1 and time.perf_counter_ns() < until_ns:
-            pass
-
-    dist.all_reduce = slow
+    dist.all_reduce = partial(work_after, dist.all_reduce, 50_000_000 * (member.rank == 1))
     return asdict(run_bench(spec, None))
 
 
