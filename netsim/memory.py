@@ -19,6 +19,7 @@ from netsim.lowering.inputs import EngineInputs
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 GROWTH = 2  # tables double as they grow, and copy themselves while they do
 EVENT_BYTES = 16
+DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
 
 
 def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> int:
@@ -38,6 +39,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + int(inputs.settings.get("max_captured", 0)) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     )
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
+    packet_bytes += DEPARTURE_BYTES if _can_go_wrong(inputs) else 0
     return fixed + _host_bytes(inputs) + _most_packets(inputs) * packet_bytes * GROWTH
 
 
@@ -121,8 +123,11 @@ def _selective_repeat_bytes(inputs: EngineInputs) -> int:
 def _fault_bytes(inputs: EngineInputs) -> int:
     """Return the room of changes, of paths that are not in force, and of each port's health."""
     tables_bytes = sum(column.nbytes for column in (*inputs.epochs.values(), *inputs.faults.values()))
-    can_go_wrong = len(inputs.epochs["epoch_time"]) or len(inputs.faults["fault_time"])
-    return tables_bytes + (len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT_HEALTH if can_go_wrong else 0)
+    return tables_bytes + (len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT_HEALTH if _can_go_wrong(inputs) else 0)
+
+
+def _can_go_wrong(inputs: EngineInputs) -> bool:
+    return bool(len(inputs.epochs["epoch_time"]) or len(inputs.faults["fault_time"]))
 
 
 def _priority_bytes(inputs: EngineInputs) -> int:

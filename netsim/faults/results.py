@@ -113,26 +113,32 @@ def _aborted(
 ) -> Finding | None:
     if not len(aborts["qp"]):
         return None
-    qp, time_ps = int(aborts["qp"][0]), int(aborts["time_ps"][0])
-    fabric, pairs = network.fabric, network.queue_pairs
-    budget_ps = config.transport.budget_ps
-    blamed = _faults_behind(network, qp, held, since_ps=time_ps - budget_ps, until_ps=time_ps)
-    causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in blamed]
+    fabric, pairs, budget_ps = network.fabric, network.queue_pairs, config.transport.budget_ps
+    times_of_qp = list(zip(aborts["qp"].tolist(), aborts["time_ps"].tolist(), strict=True))
+    blamed = {
+        row
+        for qp, time_ps in times_of_qp[:MAX_NAMED]
+        for row in _faults_behind(network, qp, held, since_ps=time_ps - budget_ps, until_ps=time_ps)
+    }
+    causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in sorted(blamed)[:MAX_NAMED]]
+    qp, time_ps = times_of_qp[0]
     ends = f"{fabric.nic_label(int(pairs.source_nic_Q[qp]))} to {fabric.nic_label(int(pairs.destination_nic_Q[qp]))}"
     return Finding(
         id="netsim.aborted-queue-pairs",
         severity=Severity.ERROR,
         entity="; ".join(causes) if causes else f"queue pair {qp}",
-        expected=f"an answer within the retransmission budget of {format_duration(budget_ps)}",
-        actual=(
-            f"{len(aborts['qp'])} queue pairs out of retries, the first {qp} ({ends}) at {format_duration(time_ps)}"
+        expected=f"an answer before all retries are used, {format_duration(budget_ps)} of silence",
+        actual=f"{len(times_of_qp)} queue pairs gave up, the first {qp} ({ends}) at {format_duration(time_ps)}",
+        next_step=(
+            "a longer budget (engine.transport), or new paths within it (convergence_delay)"
+            if causes
+            else "a longer budget (engine.transport), or look for what loses or refuses their packets"
         ),
-        next_step="a longer budget (engine.transport), or new paths within it (convergence_delay)",
         confidence=Confidence.PREDICTED,
     )
 
 
-def _faults_behind(network: Network, qp: int, held: Sequence[Spell], *, since_ps: int, until_ps: int) -> list[int]:
+def _faults_behind(network: Network, qp: int, held: Sequence[Spell], *, since_ps: int, until_ps: int) -> set[int]:
     """Return the faults that held a port of the queue pair's paths at a time in which it waited."""
     starts_ps = [epoch.start_ps for epoch in network.epochs]
     ends_ps = [*starts_ps[1:], END_OF_TIME_PS]
@@ -140,12 +146,11 @@ def _faults_behind(network: Network, qp: int, held: Sequence[Spell], *, since_ps
     for epoch, start_ps, end_ps in zip(network.epochs, starts_ps, ends_ps, strict=True):
         if start_ps <= until_ps and end_ps >= since_ps:
             crossed.update(epoch.port_QDH[qp].ravel().tolist())
-    behind = {
+    return {
         spell.fault
         for spell in held
         if spell.begin_ps <= until_ps and spell.end_ps >= since_ps and crossed & spell.ports
     }
-    return sorted(behind)[:MAX_NAMED]
 
 
 def _never_began(fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], end_ps: int) -> Finding | None:

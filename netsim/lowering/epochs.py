@@ -43,7 +43,8 @@ def with_epochs(network: Network, path_QDH: NDArray[np.int64]) -> tuple[NDArray[
     stride = first_FH.shape[1]
     sets = distinct_epochs(network)
     number = {id(epoch.port_QDH): row for row, epoch in enumerate(sets)}
-    differing = [_differing(epoch.port_QDH, first_FH) for epoch in sets]
+    none = np.zeros(0, np.int64), np.zeros((0, stride), np.uint32)
+    differing = [none, *(_differing(epoch.port_QDH, first_FH) for epoch in sets[1:])]
     flow_X, path_XH = (np.concatenate(parts) for parts in zip(*differing, strict=True))
     distinct, which_X = np.unique(path_XH, axis=0, return_inverse=True)
     num_entries = (len(first_FH) + len(distinct)) * stride
