@@ -62,6 +62,7 @@ def _scenarios() -> Iterator[str]:
         tables = {
             "transfers": simulation.transfer_columns(),
             "ports": simulation.port_columns(),
+            "queues": simulation.queue_columns(),
             "samples": simulation.port_sample_columns(),
             "flow_samples": simulation.flow_sample_columns(),
             "captured": simulation.capture_columns(),
