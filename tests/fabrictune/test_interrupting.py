@@ -25,7 +25,8 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
     (tmp_path / "long.yaml").write_text(LONG)
     terminal, stderr = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "fabrictune", "sim", "run", "long.yaml"],
+        # A shell starts what runs in the background deaf to Ctrl-C, and this may be such a test run.
+        ["env", "--default-signal=INT", sys.executable, "-m", "fabrictune", "sim", "run", "long.yaml"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TERM": "xterm"},
         stdout=subprocess.PIPE,
