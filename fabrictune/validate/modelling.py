@@ -14,6 +14,7 @@ pair, so scenarios that spray are shown by the engine alone.
 Shapes: Q queue pairs, H hops, P ports, C NICs, R ranks.
 """
 
+import warnings
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
@@ -35,7 +36,7 @@ from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.simulating import simulate
 from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
-from foundation.errors import Mistake, ScenarioError
+from foundation.errors import FabrictuneWarning, Mistake, ScenarioError
 from foundation.traces import CommTrace, IntColumn, Operation, TrafficTrace
 from topology.collisions import CollisionReport, analyze_collisions
 from topology.fabric import NO_NIC
@@ -80,6 +81,9 @@ class CollectiveModel:
 
     def __init__(self, scenario: Scenario, operation: Operation) -> None:
         """Compose the fabric; raises InputError, also for a scenario whose traffic is no collective."""
+        if scenario.engine.path_choice.mode != "hash":
+            note = "engine.path_choice: `fair` takes the hash's paths; the engine alone knows other choices"
+            warnings.warn(note, FabrictuneWarning, stacklevel=2)
         self.operation = operation
         self._scenario = scenario
         self._spec = _spec_of(scenario, operation)

@@ -6,7 +6,7 @@ import pytest
 
 from fabrictune.scenario.reading import load_scenario
 from fabrictune.validate.modelling import CollectiveModel
-from foundation.errors import InputError, ScenarioError
+from foundation.errors import FabrictuneWarning, InputError, ScenarioError
 from foundation.traces import Operation
 
 CLEAN = """
@@ -77,6 +77,12 @@ def test_inside_a_host_there_is_nvlink_alone(tmp_path: Path, operation: Operatio
     assert modelled.line_ps == 0
     assert modelled.engine_ps is not None
     assert 0 < modelled.bound_ps <= modelled.engine_ps
+
+
+def test_a_scenario_that_sprays_is_warned_of(tmp_path: Path) -> None:
+    """Max-min fairness on one path a flow says nothing of it."""
+    with pytest.warns(FabrictuneWarning, match="`fair` takes the hash's paths"):
+        model(tmp_path, f"{CLEAN}engine: {{path_choice: {{mode: spray}}}}\n")
 
 
 def test_other_traffic_and_small_fabrics_are_refused(tmp_path: Path) -> None:
