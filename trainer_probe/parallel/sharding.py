@@ -6,8 +6,12 @@ optimizer changes that part of the values; and before the stage's next first for
 Overlapped, the sums of one stage are on their way while others compute, and each gathering is started when the stage
 before it begins, the first at the beginning of the step: in the order of use.
 
+A model in half precision has a master copy of its shards' values in single precision, which is what the optimizer
+changes.
+
 Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020, section 5;
 MegaScale (NSDI'24), section 3.2, "overlapping in data parallelism".
+Left out: summing the micro-batches' gradients in a higher precision than the model's.
 
 Shapes: N elements of a flat buffer, E of a rank's shard of it.
 """
@@ -29,7 +33,9 @@ from trainer_probe.policies import OverlapPolicy
 class ShardedStage:
     """The weights of one stage, of whose gradients and updates this rank has a share."""
 
-    def __init__(self, chunk: ChunkSpec, comm: Comm, policy: OverlapPolicy, dtype: torch.dtype) -> None:
+    def __init__(
+        self, chunk: ChunkSpec, comm: Comm, policy: OverlapPolicy, dtype: torch.dtype, device: torch.device
+    ) -> None:
         self.chunk = chunk
         self.name = f"stage{chunk.number}"
         self._comm = comm
@@ -41,13 +47,23 @@ class ShardedStage:
         self._num_replicated = sum(segment.size for segment in self._segments if segment.is_replicated_over_tp)
         num_elements = self._segments[-1].offset + self._segments[-1].size
         shard_size = -(-num_elements // layout.dp)
-        self._values_N = torch.zeros(shard_size * layout.dp, dtype=dtype)
+        self._values_N = torch.zeros(shard_size * layout.dp, dtype=dtype, device=device)
         self._gradients_N = torch.zeros_like(self._values_N)
         self.weights: Mapping[str, torch.Tensor] = {
             weight.name: self._make_weight(weight, segment, chunk.model.seed)
             for weight, segment in zip(specs, self._segments, strict=True)
         }
-        self.shard = self._make_shard(shard_size)
+        first = comm.members("dp").index(comm.rank) * shard_size
+        self._own_values_E = self._values_N[first : first + shard_size]
+        self._own_gradients_E = torch.zeros_like(self._own_values_E) if layout.dp > 1 else self._gradients_N
+        self._has_master = dtype.itemsize < torch.float32.itemsize
+        self.shard = Shard(
+            name=self.name,
+            segments=self._segments,
+            first=first,
+            values_E=self._own_values_E.float() if self._has_master else self._own_values_E,
+            gradients_E=self._own_gradients_E.float() if self._has_master else self._own_gradients_E,
+        )
 
     def start_step(self) -> None:
         """Forget the last step's gradients."""
@@ -55,11 +71,13 @@ class ShardedStage:
 
     def start_gather(self) -> None:
         """Start to fetch the values that other ranks have changed."""
+        if self._has_master:
+            self._own_values_E.copy_(self.shard.values_E)
         if self._comm.layout.dp > 1:
             self._start(
                 self._comm.all_gather(
                     self._values_N,
-                    self.shard.values_E,
+                    self._own_values_E,
                     axis="dp",
                     tag=f"{self.name}.values",
                     policy=self._policy.name,
@@ -78,7 +96,7 @@ class ShardedStage:
         if self._comm.layout.dp > 1:
             self._start(
                 self._comm.reduce_scatter(
-                    self.shard.gradients_E,
+                    self._own_gradients_E,
                     self._gradients_N,
                     axis="dp",
                     tag=f"{self.name}.gradients",
@@ -91,6 +109,12 @@ class ShardedStage:
         for handle in self._pending:
             handle.wait()
         self._pending.clear()
+
+    def finish_reduce(self) -> None:
+        """Return when the shard's gradients are summed."""
+        self.finish()
+        if self._has_master:
+            self.shard.gradients_E.copy_(self._own_gradients_E)
 
     def _start(self, handle: Handle) -> None:
         self._pending.append(handle)
@@ -107,18 +131,6 @@ class ShardedStage:
         values.requires_grad_()
         values.grad = self._gradients_N[elements].view(first_values.shape)
         return values
-
-    def _make_shard(self, size: int) -> Shard:
-        """Return this rank's part; alone it is the whole, and there is nothing to copy."""
-        first = self._comm.members("dp").index(self._comm.rank) * size
-        is_alone = self._comm.layout.dp == 1
-        return Shard(
-            name=self.name,
-            segments=self._segments,
-            first=first,
-            values_E=self._values_N[first : first + size],
-            gradients_E=self._gradients_N if is_alone else torch.zeros(size, dtype=self._values_N.dtype),
-        )
 
 
 class GatheringOrder:

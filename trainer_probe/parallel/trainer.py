@@ -21,6 +21,8 @@ from trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
 from trainer_probe.parallel.tensor import make_operators
 from trainer_probe.policies import OverlapPolicy
 
+CPU = torch.device("cpu")
+
 
 class ParallelTrainer:
     """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model."""
@@ -32,6 +34,7 @@ class ParallelTrainer:
         comm: Comm,
         policy: OverlapPolicy,
         dtype: torch.dtype = torch.float64,
+        device: torch.device = CPU,
     ) -> None:
         check_degrees(model, degrees)
         assert comm.layout == degrees.layout, "one layout"
@@ -40,7 +43,7 @@ class ParallelTrainer:
         shape, place = degrees.pipeline, comm.members("pp").index(comm.rank)
         self.stages = {
             number: ShardedStage(
-                ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), comm, policy, dtype
+                ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), comm, policy, dtype, device
             )
             for number in range(place, shape.num_stages, shape.pp)
         }
@@ -53,7 +56,7 @@ class ParallelTrainer:
             comm=comm,
             policy=policy,
             activation_PBD=torch.empty(
-                model.sequence // degrees.layout.tp, degrees.batch_size, model.width, dtype=dtype
+                model.sequence // degrees.layout.tp, degrees.batch_size, model.width, dtype=dtype, device=device
             ),
         )
 
@@ -62,23 +65,26 @@ class ParallelTrainer:
         """What an optimizer on this rank changes, and by which gradients."""
         return tuple(stage.shard for stage in self.stages.values())
 
-    def run_step(self, step: int, batches: Sequence[MicroBatch], update: Callable[[], None]) -> float:
+    def run_step(
+        self, step: int, batches: Sequence[MicroBatch], update: Callable[[], None], *, loss_scale: float = 1.0
+    ) -> float:
         """Train on this data-parallel rank's micro-batches; returns its share of the loss where the last stage is.
 
-        `update` is called when every shard's gradients are summed, and changes the shards' values. Values of other
-        ranks' shards are fetched by the next step, or by `complete`.
+        `update` is called when every shard's gradients are summed, and changes the shards' values; the gradients are
+        those of the loss times `loss_scale`. Values of other ranks' shards are fetched by the next step, or by
+        `complete`.
         """
         self._comm.step = step
         self._order.start_step()
-        loss = run_pipeline(self._rank, batches, 1 / self._num_tokens)
+        loss = run_pipeline(self._rank, batches, loss_scale / self._num_tokens)
         for stage in self.stages.values():
-            stage.finish()
+            stage.finish_reduce()
         with torch.no_grad():
             update()
-        return float(loss)
+        return float(loss) / loss_scale
 
     def complete(self) -> None:
-        """Fetch all values, so that every rank has its weights whole."""
+        """Fetch all values, so that every rank has its stages' weights whole."""
         for stage in self.stages.values():
             stage.start_gather()
         for stage in self.stages.values():
