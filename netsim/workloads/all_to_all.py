@@ -4,14 +4,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netsim.workloads.table import Made, one_message_each, refuse
+from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from topology.fabric import Fabric
 
 MAX_MESSAGES = 5_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class AllToAllSpec:
+class AllToAllSpec(WorkloadSpec):
     """Every NIC sends `message_bytes` to each other NIC, all at once."""
 
     message_bytes: int = field(metadata={"help": "size of each message"})
@@ -23,4 +23,4 @@ def make_all_to_all(spec: AllToAllSpec, fabric: Fabric, seed: int) -> Made:
     if num_nics * (num_nics - 1) > MAX_MESSAGES:
         refuse("all_to_all", f"a fabric of {num_nics} NICs", f"{MAX_MESSAGES:,} messages in all")
     step_N, source_N = (index.ravel() for index in np.mgrid[1 : max(num_nics, 1), 0:num_nics])
-    return one_message_each(source_N, (source_N + step_N) % num_nics, spec.message_bytes)
+    return one_message_each(source_N, (source_N + step_N) % num_nics, spec.message_bytes, priority=spec.priority)

@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netsim.workloads.table import Made, one_message_each, refuse
+from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from topology.fabric import Fabric
 
 
 @dataclass(frozen=True, kw_only=True)
-class IncastSpec:
+class IncastSpec(WorkloadSpec):
     """`senders` NICs each send one message to `receiver`."""
 
     senders: int = field(metadata={"help": "how many NICs send; the first ones that are not the receiver"})
@@ -25,4 +25,4 @@ def make_incast(spec: IncastSpec, fabric: Fabric, seed: int) -> Made:
         refuse("incast.senders", f"{spec.senders} senders", f"1 to {fabric.num_nics - 1}, the fabric's other NICs")
     others = np.delete(np.arange(fabric.num_nics), spec.receiver)
     source_N = others[: spec.senders]
-    return one_message_each(source_N, np.full(spec.senders, spec.receiver), spec.message_bytes)
+    return one_message_each(source_N, np.full(spec.senders, spec.receiver), spec.message_bytes, priority=spec.priority)

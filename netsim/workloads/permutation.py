@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from foundation.seeds import stream
-from netsim.workloads.table import Made, one_message_each, refuse
+from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from topology.fabric import Fabric
 
 
 @dataclass(frozen=True, kw_only=True)
-class PermutationSpec:
+class PermutationSpec(WorkloadSpec):
     """Every NIC sends one message to a partner drawn at random."""
 
     message_bytes: int = field(metadata={"help": "size of each message"})
@@ -24,4 +24,4 @@ def make_permutation(spec: PermutationSpec, fabric: Fabric, seed: int) -> Made:
     ring_N = stream(seed, "netsim", "permutation").permutation(num_nics)
     destination_N = np.empty(num_nics, np.int64)
     destination_N[ring_N] = np.roll(ring_N, -1)
-    return one_message_each(np.arange(num_nics), destination_N, spec.message_bytes)
+    return one_message_each(np.arange(num_nics), destination_N, spec.message_bytes, priority=spec.priority)

@@ -14,7 +14,7 @@ from foundation.errors import InputError, choose
 from foundation.seeds import stream
 from foundation.traces import IntColumn
 from netsim.workloads.flow_sizes import FLOW_SIZES
-from netsim.workloads.table import Made, one_message_each, refuse
+from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from topology.fabric import NO_NIC, Fabric
 
 PS_PER_NS = 1000
@@ -24,7 +24,7 @@ SPARE = 6.0  # standard deviations of the number of flows that are drawn beyond 
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoissonSpec:
+class PoissonSpec(WorkloadSpec):
     """Flows between random pairs of NICs for a time."""
 
     load_fraction: float = field(metadata={"help": "of every NIC's rate, below 1"})
@@ -53,7 +53,13 @@ def make_poisson(spec: PoissonSpec, fabric: Fabric, seed: int) -> Made:
     drawn = [_flows_of(nic, spec, fabric.num_nics, float(rate), seed) for nic, rate in enumerate(flows_per_s_C)]
     source_N, destination_N, bytes_N, start_ps_N = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
     order_N = np.lexsort((source_N, start_ps_N))
-    return one_message_each(source_N[order_N], destination_N[order_N], bytes_N[order_N], start_ps_N=start_ps_N[order_N])
+    return one_message_each(
+        source_N[order_N],
+        destination_N[order_N],
+        bytes_N[order_N],
+        start_ps_N=start_ps_N[order_N],
+        priority=spec.priority,
+    )
 
 
 def _flows_of(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netsim.workloads.table import Made, one_message_each, refuse
+from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from topology.fabric import Fabric
 
 PS_PER_NS = 1000
@@ -12,7 +12,7 @@ MAX_MESSAGES = 5_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class StorageSpec:
+class StorageSpec(WorkloadSpec):
     """Every other NIC writes to one of the last `servers` NICs, `bursts` times."""
 
     servers: int = field(metadata={"help": "how many NICs receive; the fabric's last ones"})
@@ -32,4 +32,10 @@ def make_storage(spec: StorageSpec, fabric: Fabric, seed: int) -> Made:
         refuse("storage.interval", f"{spec.interval_ns} ns", "0 to 28 hours")
     burst_N, source_N = (index.ravel() for index in np.mgrid[0 : spec.bursts, 0:num_writers])
     start_ps_N = burst_N * spec.interval_ns * PS_PER_NS
-    return one_message_each(source_N, num_writers + source_N % spec.servers, spec.message_bytes, start_ps_N=start_ps_N)
+    return one_message_each(
+        source_N,
+        num_writers + source_N % spec.servers,
+        spec.message_bytes,
+        start_ps_N=start_ps_N,
+        priority=spec.priority,
+    )

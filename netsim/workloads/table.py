@@ -1,7 +1,7 @@
 """What a workload is, and how its rows become queue pairs and a TrafficTrace."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,13 @@ from topology.network import QueuePairs
 from topology.queue_pairs import make_queue_pairs
 
 Made = tuple[QueuePairs, TrafficTrace]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadSpec:
+    """What every workload can be told."""
+
+    priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +38,7 @@ def one_message_each(
     message_bytes: int | IntColumn,
     *,
     start_ps_N: IntColumn | None = None,
+    priority: int = 3,
 ) -> Made:
     """Return a message on a queue pair of its own for each row, by default at time 0; raises InputError."""
     num_rows = len(source_N)
@@ -49,7 +57,7 @@ def one_message_each(
         operation_N=np.full(num_rows, UNKNOWN, np.int64),
         dependencies=Dependencies.none(num_rows),
     )
-    return make_queue_pairs(source_N, destination_N), traffic
+    return make_queue_pairs(source_N, destination_N, priority=priority), traffic
 
 
 def refuse(where: str, found: str, allowed: str) -> None:

@@ -1,6 +1,7 @@
 """Workloads as tables of transfers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,3 +148,20 @@ def test_what_cannot_be_sent_is_refused(make: Callable[[], object], found: str) 
     with pytest.raises(InputError) as error:
         make()
     assert found in str(error.value)
+
+
+SMALLEST: dict[str, dict[str, Any]] = {
+    "incast": {"senders": 2, "message_bytes": 1000},
+    "permutation": {"message_bytes": 1000},
+    "all_to_all": {"message_bytes": 1000},
+    "poisson": {"load_fraction": 0.1, "duration_ns": 100_000_000},
+    "storage": {"servers": 1, "message_bytes": 1000},
+}
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_a_workload_sends_in_the_priority_it_is_told(name: str) -> None:
+    """Switches with several priorities put its packets into the queue of that number."""
+    spec = WORKLOADS[name].spec(**SMALLEST[name], priority=5)
+    queue_pairs, _ = WORKLOADS[name].make(spec, one_switch(5), 0)
+    assert set(queue_pairs.priority_Q.tolist()) == {5}
