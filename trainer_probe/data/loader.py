@@ -151,7 +151,7 @@ class Loader:
             Mistake(
                 where=self._where,
                 found="has ended before its workers",
-                next_step="look for what ended the process: a lack of memory, or a signal",
+                next_step="look for what ended the process: a lack of memory, a token file cut short, or a signal",
             )
         )
 

@@ -132,7 +132,7 @@ def test_a_killed_loader_is_an_error_at_every_worker(make_file: MakeFile) -> Non
                 take(loader, 4)  # two slots, and what was announced before
             assert str(error.value) == (
                 f"loader {owned.address}: has ended before its workers\n"
-                "  next: look for what ended the process: a lack of memory, or a signal"
+                "  next: look for what ended the process: a lack of memory, a token file cut short, or a signal"
             )
 
 
@@ -191,6 +191,17 @@ def test_every_worker_hears_what_is_wrong_with_the_file(make_file: MakeFile) -> 
                 Loader(owned.address, replica)
             messages.append(str(error.value))
     assert messages[0] == messages[1]
+
+
+def test_a_file_cut_short_under_a_loader_is_an_error(make_file: MakeFile) -> None:
+    """A map of what is no longer there ends the process (SIGBUS) that touches it; its workers are told, and go on."""
+    path = make_file(145)
+    with LoaderProcess(service_of(path)) as owned, Loader(owned.address, 0) as loader:
+        take(loader, 1)
+        os.truncate(path, 0)
+        with pytest.raises(LoaderError, match="has ended before its workers"):
+            take(loader, 6)
+    assert owned.process.returncode == -signal.SIGBUS
 
 
 def test_a_damaged_id_is_an_error_when_its_batch_is_read(make_file: MakeFile) -> None:
