@@ -1,7 +1,6 @@
 """The model's gradients against finite differences, and a cut model against a whole one."""
 
 import itertools
-from functools import partial
 
 import pytest
 
@@ -12,7 +11,6 @@ import torch
 from trainer_probe.model.chunk import ChunkSpec
 from trainer_probe.model.first_values import make_weights
 from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.model.layers import Weights, run_layer
 from trainer_probe.model.operators import SingleProcess
 from trainer_probe.model.rotary import rotate
 from trainer_probe.model.spec import Block, ModelSpec, Positions
@@ -90,49 +88,3 @@ def test_rotary_positions_tell_distances_only() -> None:
     score_SS = rotate(query)[:, 0, 0] @ rotate(key)[:, 0, 0].t()
     torch.testing.assert_close(score_SS[3:, 3:], score_SS[:-3, :-3], rtol=0, atol=1e-14)
     assert (score_SS[0] - score_SS[0, 0]).abs().max() > 0.1
-
-
-def test_the_serial_block_is_that_of_torch() -> None:
-    """torch.nn.TransformerEncoderLayer with the norm first: another's text, with our weights in its arrangement."""
-    spec = small_spec("serial", "learned", None)
-    chunk = ChunkSpec(model=spec, num_chunks=1)
-    generator = torch.Generator().manual_seed(0)
-    weights = {
-        name: values + torch.randn(values.shape, generator=generator, dtype=torch.float64)
-        for name, values in make_weights(chunk).items()
-    }
-    x_SBD = torch.randn(spec.sequence, 3, spec.width, generator=generator, dtype=torch.float64)
-    mask_SS = torch.ones(spec.sequence, spec.sequence).triu(1).bool()
-    with torch.no_grad():
-        expected = arrange_for_torch(spec, weights)(x_SBD, src_mask=mask_SS)
-    torch.testing.assert_close(run_layer(spec, weights, SingleProcess(), x_SBD, 0, ""), expected, rtol=0, atol=1e-12)
-
-
-def arrange_for_torch(spec: ModelSpec, weights: Weights) -> torch.nn.TransformerEncoderLayer:
-    """Return torch's layer with the weights of layer 0: queries, keys and values as blocks of rows, heads within."""
-    layer = torch.nn.TransformerEncoderLayer(
-        spec.width,
-        spec.num_heads,
-        4 * spec.width,
-        dropout=0.0,
-        activation=partial(torch.nn.functional.gelu, approximate="tanh"),
-        norm_first=True,
-        dtype=torch.float64,
-    )
-    attention, feed_forward = "layers.0.attention", "layers.0.feed_forward"
-    arranged = {
-        "self_attn.in_proj_weight": weights[f"{attention}.input.weight"].permute(2, 1, 3, 0).flatten(0, 2),
-        "self_attn.in_proj_bias": weights[f"{attention}.input.bias"].transpose(0, 1).flatten(),
-        "self_attn.out_proj.weight": weights[f"{attention}.output.weight"].flatten(0, 2).t(),
-        "self_attn.out_proj.bias": weights[f"{attention}.output.bias"],
-        "linear1.weight": weights[f"{feed_forward}.input.weight"].flatten(1).t(),
-        "linear1.bias": weights[f"{feed_forward}.input.bias"].flatten(),
-        "linear2.weight": weights[f"{feed_forward}.output.weight"].flatten(0, 2).t(),
-        "linear2.bias": weights[f"{feed_forward}.output.bias"],
-        "norm1.weight": weights[f"{attention}.norm.gain"],
-        "norm1.bias": weights[f"{attention}.norm.shift"],
-        "norm2.weight": weights[f"{feed_forward}.norm.gain"],
-        "norm2.bias": weights[f"{feed_forward}.norm.shift"],
-    }
-    layer.load_state_dict(arranged)
-    return layer
