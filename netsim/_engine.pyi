@@ -49,7 +49,6 @@ class Settings:
     is_pfc_enabled: bool
     cnp_interval_ps: int
     cnp_delay_ps: int
-    drain_rate_bps: int
     endpoint_delay_ps: int
     endpoint_jitter_ps: int
     endpoint_key: int

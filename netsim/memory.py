@@ -100,9 +100,10 @@ def _host_bytes(inputs: EngineInputs) -> int:
     if settings["num_receives"]:
         receives = min(settings["num_receives"], len(inputs.transfer_bytes))
         needed_bytes += num_pairs * (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8)
-    if settings["drain_rate_bps"]:
+    has_slow_host = inputs.drain_rate.any()
+    if has_slow_host:
         needed_bytes += len(inputs.port_rate_bps) * _engine.BYTES_PER_NIC_BUFFER
-    if settings["drain_rate_bps"] or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"]:
+    if has_slow_host or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"]:
         needed_bytes += num_pairs * _engine.BYTES_PER_ENDPOINT
         needed_bytes += len(inputs.transfer_bytes) * _engine.BYTES_PER_ROUND_TRIPS
     return needed_bytes

@@ -18,6 +18,7 @@ class NicConfig:
     drain_rate_bps: int | None = setting(
         None, "rate at which a host takes frames from each port of its NICs; by default as fast as they come"
     )
+    slow_hosts: tuple[str, ...] = setting((), "drain rate: hosts by name that are no faster; by default all")
     receive_buffer_bytes: int = setting(
         1_000_000, "drain rate: room for frames not yet taken, with headroom where there is PFC"
     )
@@ -29,6 +30,8 @@ class NicConfig:
 
     def __post_init__(self) -> None:
         require((self.drain_rate_bps or 1) >= 1, "nic.drain_rate", f"{self.drain_rate_bps} bps", "above 0")
+        is_right = not self.slow_hosts or self.drain_rate_bps is not None
+        require(is_right, "nic.slow_hosts", "slow hosts without a drain rate", "both or neither")
         is_right = 1 <= self.receive_buffer_bytes <= MAX_BUFFER_BYTES
         require(is_right, "nic.receive_buffer", f"{self.receive_buffer_bytes} B", f"1 to {MAX_BUFFER_BYTES} B")
         is_right = 0 <= (self.xoff_bytes or 0) <= MAX_BUFFER_BYTES
@@ -36,8 +39,3 @@ class NicConfig:
         for name, most in (("endpoint_delay", LONGEST_WAIT_NS), ("endpoint_jitter", MAX_JITTER_NS)):
             value = getattr(self, f"{name}_ns")
             require(0 <= value <= most, f"nic.{name}", f"{value} ns", f"0 to {most} ns")
-
-    @property
-    def takes_time(self) -> bool:
-        """Whether anything here lies between a packet's arrival and its answer."""
-        return self.drain_rate_bps is not None or self.endpoint_delay_ns > 0 or self.endpoint_jitter_ns > 0

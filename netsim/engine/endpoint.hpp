@@ -11,6 +11,7 @@ namespace netsim {
 
 // Data packets that a host has not taken yet, in the order of their arrival through one port.
 struct NicBuffer {
+    std::int64_t drain_rate_bps = 0;  // 0: at once, and nothing waits
     std::uint32_t head = NONE, tail = NONE;
 };
 

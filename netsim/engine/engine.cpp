@@ -110,7 +110,7 @@ void Engine<is_full>::on_clock(ClockEvent event, std::uint32_t about) {
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
-    bool is_full = settings.force_full || inputs.law.uses_telemetry || settings.drain_rate_bps > 0;
+    bool is_full = settings.force_full || inputs.law.uses_telemetry || inputs.has_slow_host();
     is_full |= settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
     is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;

@@ -16,7 +16,7 @@ namespace netsim {
 template <bool is_full>
 void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
     note_of(packet_id).since_ps = now_ps;
-    if (nics.empty()) return see(packet_id);
+    if (nics.empty() || nics[packets[packet_id].ingress_port].drain_rate_bps == 0) return see(packet_id);
     if (!(has_priorities() ? admit_to_nic(packet_id) : admit(packet_id))) return;
     const std::uint32_t port = packets[packet_id].ingress_port;
     NicBuffer& buffer = nics[port];
@@ -32,7 +32,7 @@ void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
 
 template <bool is_full>
 void Engine<is_full>::hand_on_later(std::uint32_t port, std::uint32_t packet_id) {
-    const Picoseconds done_ps = now_ps + serialization_ps(packets[packet_id].wire_bytes, settings.drain_rate_bps);
+    const Picoseconds done_ps = now_ps + serialization_ps(packets[packet_id].wire_bytes, nics[port].drain_rate_bps);
     queue.push(done_ps, identify(EventKind::Clock, DRAIN, port));
 }
 

@@ -25,8 +25,7 @@ struct Settings {
     MarkingCurve marking;
     bool is_pfc_enabled = false;
     Picoseconds cnp_interval_ps = 0;
-    Picoseconds cnp_delay_ps = 0;     // from a notification's arrival to the law's reaction
-    std::int64_t drain_rate_bps = 0;  // at which hosts take what NICs have received; 0: at once
+    Picoseconds cnp_delay_ps = 0;  // from a notification's arrival to the law's reaction
     Picoseconds endpoint_delay_ps = 0;
     Picoseconds endpoint_jitter_ps = 0;
     std::uint64_t endpoint_key = 0;

@@ -70,7 +70,9 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     senders.resize(num_queue_pairs);
     if (settings.cnp_delay_ps > 0) pending_notifications.resize(num_queue_pairs);
     receivers.resize(num_queue_pairs);
-    if (settings.drain_rate_bps > 0) nics.resize(ports.size());
+    if (inputs.has_slow_host()) {
+        for (const std::int64_t rate_bps : inputs.drain_rate) nics.push_back({.drain_rate_bps = rate_bps});
+    }
     const bool is_answer_late = settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
     for (std::size_t qp = 0; is_answer_late && qp < num_queue_pairs; qp++) {
         endpoints.push_back({.random = RandomStream(settings.endpoint_key, qp)});

@@ -1,6 +1,7 @@
 // One simulated run: its inputs, its state between events, and its results. The engine derived from it moves the clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -38,6 +39,7 @@ struct Inputs {
     std::span<const std::int64_t> resume_below;    // P
     std::span<const std::int64_t> ingress_limit;   // P
     std::span<const std::int64_t> pause_response;  // P: picoseconds
+    std::span<const std::int64_t> drain_rate;      // P: at which a host takes what it receives, 0 at once
     std::span<const double> loss_fraction;         // P
     std::span<const std::uint32_t> path;           // Q x 2 x H, each path ended by NONE; then those of later epochs
     std::uint32_t path_stride;                     // H
@@ -62,6 +64,10 @@ struct Inputs {
     std::span<const std::int64_t> probed_port;          // S
     std::span<const std::int64_t> probed_flow;          // F
     std::span<const std::int64_t> captured_flow;        // Q, or none
+
+    bool has_slow_host() const {
+        return std::ranges::any_of(drain_rate, [](std::int64_t rate_bps) { return rate_bps > 0; });
+    }
 };
 
 inline bool can_go_wrong(const Inputs& inputs) {

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from cc.interface import NEVER, UNLIMITED_CWND_BYTES, CompiledLaw
 from netsim.config.packet import PacketConfig
+from netsim.lowering.ports import drain_rates_bps
 from topology.fabric import Fabric
 from topology.network import NO_PORT
 
@@ -19,14 +20,18 @@ def flows(fabric: Fabric, path_QDH: NDArray[np.int64], law: CompiledLaw, config:
     flow["line_rate_bps"] = flow["rate_bps"] = rate_QDH[:, 0, 0]
     flow["cwnd_bytes"] = UNLIMITED_CWND_BYTES
     flow["deadline_ps"] = NEVER
-    flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + _endpoint_ps(config)
+    flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + _endpoint_ps_Q(
+        fabric, path_QDH[:, 0], config
+    )
     flow["mtu_bytes"] = config.mtu_bytes
     flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
     return flow
 
 
-def _endpoint_ps(config: PacketConfig) -> int:
+def _endpoint_ps_Q(fabric: Fabric, path_QH: NDArray[np.int64], config: PacketConfig) -> NDArray[np.int64]:
     """Return how long a full packet is in the receiving host at least."""
-    drain_rate_bps = config.nic.drain_rate_bps
-    drain_ps = -(-config.full_frame_bytes * 8 * 10**12 // drain_rate_bps) if drain_rate_bps else 0
-    return drain_ps + config.nic.endpoint_delay_ns * 1000
+    drain_rate_P = drain_rates_bps(fabric, config)
+    last_Q = path_QH[np.arange(len(path_QH)), (path_QH != NO_PORT).sum(axis=1) - 1]
+    rate_Q = drain_rate_P[last_Q]
+    drain_Q = np.where(rate_Q > 0, -(-config.full_frame_bytes * 8 * 10**12 // np.maximum(rate_Q, 1)), 0)
+    return np.asarray(drain_Q + config.nic.endpoint_delay_ns * 1000)

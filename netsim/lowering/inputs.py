@@ -25,7 +25,7 @@ from netsim.lowering.faults import fault_columns
 from netsim.lowering.flows import flows
 from netsim.lowering.path_choice import path_choice
 from netsim.lowering.paths import checked_paths
-from netsim.lowering.ports import buffers, check_ports
+from netsim.lowering.ports import buffers, check_ports, drain_rates_bps
 from netsim.lowering.priorities import pause_patience_ps, priorities
 from netsim.lowering.probes import probed_flows, probed_ports
 from netsim.lowering.settings import reorder_windows, retransmission_waits, settings
@@ -49,6 +49,7 @@ class EngineInputs:
     resume_below: IntArray  # P
     ingress_limit: IntArray  # P
     pause_response: IntArray  # P, picoseconds
+    drain_rate: IntArray  # P, bits a second at which hosts take what NICs received; 0: at once
     loss_fraction: NDArray[np.float64]  # P
     path: NDArray[np.uint32]  # Q x 2 x H, flat, and behind them those of later epochs
     path_stride: int  # H
@@ -110,6 +111,7 @@ def lower(
         port_peer=fabric.port_peer_P,
         port_is_host=(fabric.port_nic_P != NO_NIC).astype(np.int64),
         **thresholds,
+        drain_rate=drain_rates_bps(fabric, config),
         loss_fraction=np.full(fabric.num_ports, config.loss_fraction),
         path=path,
         path_stride=path_QDH.shape[2],

@@ -14,6 +14,7 @@ from netsim.config.switch import PfcConfig
 from netsim.headroom import pfc_headroom_bytes, pfc_response_ps
 from netsim.lowering.limits import require_ids
 from topology.fabric import NO_NIC, Fabric
+from topology.naming import find_node
 
 MAX_PORT_DELAY_PS = 2**32 - 1
 
@@ -56,10 +57,21 @@ def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
 
 def ends_in_nic_buffer(fabric: Fabric, config: PacketConfig) -> NDArray[np.bool_]:
     """Return which ports end in a NIC that does not hand on packets as fast as they come."""
-    if config.nic.drain_rate_bps is None:
-        return np.zeros(fabric.num_ports, np.bool_)
-    is_before_nic_P: NDArray[np.bool_] = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
-    return is_before_nic_P
+    return np.asarray(drain_rates_bps(fabric, config) > 0)
+
+
+def drain_rates_bps(fabric: Fabric, config: PacketConfig) -> IntArray:
+    """Return how fast the host behind each port takes what comes through it, 0 for at once, shape (P,).
+
+    Raises InputError for a slow host that is not there.
+    """
+    host_P = fabric.port_node_P[fabric.port_peer_P]
+    is_slow_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
+    if config.nic.slow_hosts:
+        is_slow_P &= np.isin(
+            host_P, [find_node(fabric, name, where="nic.slow_hosts") for name in config.nic.slow_hosts]
+        )
+    return np.where(is_slow_P, config.nic.drain_rate_bps or 0, 0)
 
 
 def _buffer(

@@ -29,7 +29,6 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "is_pfc_enabled": config.pfc.enabled,
         "cnp_interval_ps": config.cnp.interval_ns * 1000,
         "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * 1000,
-        "drain_rate_bps": config.nic.drain_rate_bps or 0,
         "endpoint_delay_ps": config.nic.endpoint_delay_ns * 1000,
         "endpoint_jitter_ps": config.nic.endpoint_jitter_ns * 1000,
         "endpoint_key": stream_key(seed, "netsim", "endpoints") % 2**64,

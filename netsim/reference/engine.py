@@ -63,7 +63,8 @@ class ReferenceEngine(Faulting):
         columns["packets_sent"] = [self._packets_sent(transfer) for transfer in self.transfers]
         columns["packets_retransmitted"] = [transfer.resent for transfer in self.transfers]
         columns["cnps"] = [transfer.cnps for transfer in self.transfers]
-        if any(self.settings[name] for name in ("drain_rate_bps", "endpoint_delay_ps", "endpoint_jitter_ps")):
+        has_delay = self.settings["endpoint_delay_ps"] > 0 or self.settings["endpoint_jitter_ps"] > 0
+        if has_delay or self.inputs.drain_rate.any():
             for name in ("rtt_ps", "endpoint_ps"):
                 columns[f"mean_{name}"] = [
                     getattr(row, name) // row.round_trips if row.round_trips else NOT_YET for row in self.transfers

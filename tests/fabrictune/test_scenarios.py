@@ -12,7 +12,9 @@ from fabrictune.scenario.simulating import simulate
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
-@pytest.mark.parametrize("name", ["incast", "permutation", "allreduce", "simai-128", "link-flap", "shared-buffer"])
+@pytest.mark.parametrize(
+    "name", ["incast", "permutation", "allreduce", "simai-128", "link-flap", "shared-buffer", "slow-receiver"]
+)
 def test_a_bundled_scenario_meets_its_own_expectations(name: str) -> None:
     """Each asks a question with its bounds; none is broken, and every one would be noticed."""
     scenario = load_scenario(SCENARIOS / f"{name}.yaml")

@@ -173,8 +173,10 @@ def random_nic(dice: np.random.Generator) -> NicConfig:
     """Return hosts that take and answer packets at once in half of the cases, and slow ones in the others."""
     if dice.integers(2):
         return NicConfig()
+    drain_rate_bps = dice.choice(np.array([None, 7 * 10**9, 90 * 10**9], object))
     return NicConfig(
-        drain_rate_bps=dice.choice(np.array([None, 7 * 10**9, 90 * 10**9], object)),
+        drain_rate_bps=drain_rate_bps,
+        slow_hosts=("host0",) if drain_rate_bps and dice.integers(2) else (),
         receive_buffer_bytes=12_000,
         xoff_bytes=5_000,
         endpoint_delay_ns=int(dice.choice([0, 300])),

@@ -33,6 +33,10 @@ from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
         (lambda: RnrConfig(timer_code=32), "transport.rnr.timer_code: 32\n  allowed: 0 to 31"),
         (lambda: RnrConfig(retries=8), "transport.rnr.retries: 8\n  allowed: 0 to 7"),
         (lambda: NicConfig(drain_rate_bps=-1), "nic.drain_rate: -1 bps\n  allowed: above 0"),
+        (
+            lambda: NicConfig(slow_hosts=("host0",)),
+            "nic.slow_hosts: slow hosts without a drain rate\n  allowed: both or neither",
+        ),
         (lambda: NicConfig(receive_buffer_bytes=0), "nic.receive_buffer: 0 B\n  allowed: 1 to 1073741824 B"),
         (lambda: NicConfig(xoff_bytes=-1), "nic.xoff: -1 B\n  allowed: 0 to 1073741824 B"),
         (

@@ -1,6 +1,7 @@
 """Hosts that are slow to take and to answer what they receive. 100 Gb/s is 80 ps a byte; a cable takes 10 ns."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ BACK_PS = 2 * (8_000 + 10_000)  # 100 B
 TAKEN_PS = 160_000  # 1000 B at 50 Gb/s
 
 
-def config(*, pfc: PfcConfig | None = None, **nic: int) -> PacketConfig:
+def config(*, pfc: PfcConfig | None = None, **nic: Any) -> PacketConfig:
     """Return 1000 B packets and 100 B acknowledgements without overhead."""
     return PacketConfig(
         mtu_bytes=1000, wire_overhead_bytes=0, ack_bytes=100, pfc=pfc or PfcConfig(), nic=NicConfig(**nic)
@@ -73,6 +74,20 @@ def test_a_full_nic_pauses_its_switch_and_then_its_sender(simulate: Simulate) ->
     assert record.tables["ports"]["dropped_packets"].sum() == 0
     assert np.count_nonzero(record.tables["ports"]["pauses"]) == 2
     assert record.tables["transfers"]["finish_ps"].tolist() == [ONE_WAY_PS + 2_000_000 * 400]
+
+
+def test_one_slow_host_is_slow_alone(simulate: Simulate) -> None:
+    """Host 1 takes 20 Gb/s, host 2 what comes: the second transfer ends as if no host were slow."""
+    rows = [{"bytes": 100_000, "qp": 0}, {"bytes": 100_000, "qp": 1}]
+    slow = config(drain_rate_bps=20 * 10**9, slow_hosts=("host1",))
+    finish_ps = simulate([(0, 1), (3, 2)], rows, slow).tables["transfers"]["finish_ps"].tolist()
+    assert finish_ps == [ONE_WAY_PS + 100_000 * 400, ONE_WAY_PS + 99_000 * 80]
+
+
+def test_a_slow_host_must_be_there(simulate: Simulate) -> None:
+    """The nearest name is said."""
+    with pytest.raises(InputError, match=r"nic.slow_hosts: unknown node 'hots1'\n  did you mean 'host1'"):
+        simulate([(0, 1)], [{"bytes": 1}], config(drain_rate_bps=10**9, slow_hosts=("hots1",)))
 
 
 def test_without_pauses_a_full_nic_drops(simulate: Simulate) -> None:

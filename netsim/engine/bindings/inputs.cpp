@@ -50,6 +50,7 @@ std::unique_ptr<Simulation> make_simulation(const Settings& settings, const Law&
         .resume_below = arrays.integers("resume_below"),
         .ingress_limit = arrays.integers("ingress_limit"),
         .pause_response = arrays.integers("pause_response"),
+        .drain_rate = arrays.integers("drain_rate"),
         .loss_fraction = arrays.get<double>("loss_fraction"),
         .path = arrays.get<std::uint32_t>("path"),
         .path_stride = path_stride,

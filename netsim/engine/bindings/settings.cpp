@@ -30,7 +30,6 @@ void bind_settings(nb::module_& module) {
         .def_rw("is_pfc_enabled", &Settings::is_pfc_enabled)
         .def_rw("cnp_interval_ps", &Settings::cnp_interval_ps)
         .def_rw("cnp_delay_ps", &Settings::cnp_delay_ps)
-        .def_rw("drain_rate_bps", &Settings::drain_rate_bps)
         .def_rw("endpoint_delay_ps", &Settings::endpoint_delay_ps)
         .def_rw("endpoint_jitter_ps", &Settings::endpoint_jitter_ps)
         .def_rw("endpoint_key", &Settings::endpoint_key)
