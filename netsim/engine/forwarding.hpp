@@ -193,7 +193,9 @@ void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std:
     const std::uint32_t hop = packet.path_position % path_stride;
     const std::size_t place = std::size_t{packet_id} * MAX_TELEMETRY_HOPS + hop;
     if (place >= telemetry.size()) telemetry.resize(packets.size() * MAX_TELEMETRY_HOPS * 2);
-    telemetry[place] = {now_ps, static_cast<std::int64_t>(out.tx_bytes), out.queued_bytes,
+    const std::int32_t queued_bytes =
+        has_priorities() ? priorities.output(port, priority_of(packet)).queued_bytes : out.queued_bytes;
+    telemetry[place] = {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
                         static_cast<double>(ledgers[port].rate_bps)};
 }
 

@@ -8,6 +8,8 @@ import pytest
 
 from foundation.errors import InputError
 from foundation.records import RunRecord
+from foundation.traces import TrafficTrace
+from netsim import _engine
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
@@ -15,11 +17,13 @@ from netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from netsim.config.transport import TransportConfig
 from netsim.conformance.deadlock import ring_network
 from netsim.lowering.inputs import lower
+from netsim.memory import estimated_bytes
 from netsim.packet import make_simulation, run
 from netsim.reference.engine import ReferenceEngine
 from netsim.workloads.table import one_message_each
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 from tests.netsim.scenarios import LAWS
+from topology.network import Network
 
 LOW, HIGH = 2, 6
 FRAME_PS, ACK_PS, PAUSE_PS, CABLE_PS = 80_000, 8_000, 6_720, 10_000
@@ -136,16 +140,37 @@ def test_pauses_that_only_renew_one_another_end_a_run() -> None:
     assert max(columns["pause_frames_received"]) > 2 * max(columns["pauses"])
 
 
-def _run_ring(watchdog: WatchdogConfig | None, probe: ProbeConfig | None = None) -> tuple[str, dict[str, list[int]]]:
-    """Run three switches in a ring in both engines; return the outcome and the columns of queues."""
+def test_what_stops_one_priority_is_named() -> None:
+    """The ring's record tells of the deadlock by its ports, or, with a watchdog, of the storm that ended it."""
+    network, traffic = _ring()
+    for watchdog, expected in (
+        (None, "netsim.pfc-deadlock"),
+        (WatchdogConfig(detect_ns=100_000), "netsim.pause-storm"),
+    ):
+        findings = run(network, traffic, compiled("none"), _ring_config(watchdog)).findings
+        (entity,) = [finding.entity for finding in findings if finding.id == expected]
+        assert entity.startswith("switch0:on -> switch1:back")
+
+
+def _ring() -> tuple[Network, TrafficTrace]:
     network = ring_network()
     pairs = network.queue_pairs
     _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 60_000)
-    config = configured(
+    return network, traffic
+
+
+def _ring_config(watchdog: WatchdogConfig | None) -> PacketConfig:
+    return configured(
         PriorityConfig(priority=3, lossless=True),
         pfc=PfcConfig(xoff_bytes=10_000, xon_bytes=5_000, quanta=2_000, watchdog=watchdog),
         transport=TransportConfig(timeout_ns=1_000_000),
     )
+
+
+def _run_ring(watchdog: WatchdogConfig | None, probe: ProbeConfig | None = None) -> tuple[str, dict[str, list[int]]]:
+    """Run three switches in a ring in both engines; return the outcome and the columns of queues."""
+    network, traffic = _ring()
+    config = _ring_config(watchdog)
     inputs = lower(network, traffic, compiled("none"), config, seed=0, probe=probe)
     simulation = make_simulation(inputs, compiled("none"))
     outcome = simulation.advance(10**7).name.lower()
@@ -182,3 +207,15 @@ def test_settings_of_priorities_need_priorities() -> None:
     with pytest.raises(InputError) as error:
         PacketConfig(buffer=BufferConfig(size_bytes=10**6))
     assert str(error.value) == ("buffer.size: no list of priorities\n  allowed: with `queues.priorities` only")
+
+
+def test_memory_counts_every_priority_of_every_port() -> None:
+    """A packet is one packet either way; two priorities take twice the room at each port, in hosts as well."""
+    network = network_of(one_switch(3), [(0, 1)])
+    one, both = configured(PriorityConfig()), configured(PriorityConfig(), PriorityConfig(priority=HIGH))
+    none_bytes, one_bytes, both_bytes = (
+        estimated_bytes(lower(network, traffic_of([{"bytes": 1000}]), compiled("none"), config, seed=0, probe=None))
+        for config in (BARE, one, both)
+    )
+    assert both_bytes - one_bytes == network.fabric.num_ports * _engine.BYTES_PER_PRIORITY
+    assert one_bytes - none_bytes == both_bytes - one_bytes
