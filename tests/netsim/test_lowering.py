@@ -7,9 +7,12 @@ import pytest
 
 from cc.interface import NEVER
 from foundation.errors import InputError, RouteError, TraceError
+from netsim import _engine
+from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.switch import PfcConfig
+from netsim.config.transport import RnrConfig, TransportConfig
 from netsim.lowering.inputs import EngineInputs, lower
 from netsim.memory import estimated_bytes, require_memory
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
@@ -91,6 +94,26 @@ def test_the_busiest_ports_are_those_on_most_paths() -> None:
     inputs = lowered([{"bytes": 1}], probe=probe)
     network = network_of(one_switch(3), [(0, 2), (1, 2)])
     assert inputs.probed_port.tolist() == [int(network.epochs[0].port_QDH[0, 0, 1])]
+
+
+def test_the_base_round_trip_includes_the_least_time_in_the_host() -> None:
+    """4,178 B at 40 Gb/s are 835.6 ns, and 2 us until the answer; jitter comes on top."""
+    nic = NicConfig(drain_rate_bps=40 * 10**9, slow_hosts=("host2",), endpoint_delay_ns=2_000, endpoint_jitter_ns=9_000)
+    network = network_of(one_switch(3), [(0, 2), (0, 1)])
+    bare, slow = (lowered([{"bytes": 1}], PacketConfig(nic=one), network=network) for one in (NicConfig(), nic))
+    in_host_ps = slow.flow["base_rtt_ps"] - bare.flow["base_rtt_ps"]
+    assert in_host_ps.tolist() == [2_000_000 + 4178 * 200, 2_000_000]
+
+
+def test_memory_counts_what_slow_hosts_remember() -> None:
+    """Of two queue pairs and one transfer: a queue of receives each, a random stream each, one sum of round trips."""
+    rows: Rows = [{"bytes": 4096}]
+    plain = estimated_bytes(lowered(rows))
+    rnr = PacketConfig(transport=TransportConfig(rnr=RnrConfig(receives=5)))
+    assert estimated_bytes(lowered(rows, rnr)) - plain == 2 * (_engine.BYTES_PER_RECEIVE_QUEUE + 8)
+    delayed = PacketConfig(nic=NicConfig(endpoint_delay_ns=1))
+    in_hosts = 2 * _engine.BYTES_PER_ENDPOINT + _engine.BYTES_PER_ROUND_TRIPS
+    assert estimated_bytes(lowered(rows, delayed)) - plain == in_hosts
 
 
 def test_a_run_beyond_the_machine_s_memory_is_refused() -> None:
