@@ -9,9 +9,11 @@ from foundation.traces import Operation
 from trainer_probe.model.presets import MODELS
 from trainer_probe.parallel.degrees import Degrees
 from trainer_probe.parallel.volumes import Volumes, step_volumes
+from trainer_probe.policies import POLICIES
 
 _MODEL = MODELS["175B"]
 _DEGREES = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=4), virtual=6, num_batches=8)
+_LARGE = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=192), virtual=6, num_batches=8)
 _MIDDLE = 3  # of the pipeline: a rank with neither the embedding nor the head
 _BF16_BYTES = 2
 
@@ -40,21 +42,46 @@ def cases() -> tuple[Case, ...]:
             expected=5.5,
             low=5.4,  # here a rank without embedding and head, which have the rest
             high=5.55,
-            run=lambda: _middle_volumes()["dp", Operation.REDUCE_SCATTER] / 1e9,
+            run=lambda: _volumes(_DEGREES)["dp", Operation.REDUCE_SCATTER] / 1e9,
+        ),
+        Case(
+            name="trainer_probe.ledger-of-one-of-12288",
+            source="closed form: a step's bytes on one rank of TP 8, PP 8, DP 192, run without the others",
+            unit="B",
+            **exactly(sum(_volumes(_LARGE).values())),
+            run=_ledger_bytes,
         ),
     )
 
 
-def _middle_volumes() -> Volumes:
-    return step_volumes(_MODEL, _DEGREES, place=_MIDDLE, element_bytes=_BF16_BYTES)
+def _volumes(degrees: Degrees) -> Volumes:
+    return step_volumes(_MODEL, degrees, place=_MIDDLE, element_bytes=_BF16_BYTES)
+
+
+def _ledger_bytes() -> float:
+    """Return the bytes that the trainer asks for in a step of the large layout, on tensors without values."""
+    import torch
+
+    from trainer_probe.comm import Comm
+    from trainer_probe.fake_groups import join_alone
+    from trainer_probe.model.forward import MicroBatch
+    from trainer_probe.parallel.trainer import ParallelTrainer
+
+    meta = torch.device("meta")
+    ids = torch.empty(_LARGE.num_batches, _LARGE.batch_size, _MODEL.sequence, dtype=torch.int64, device=meta)
+    with join_alone(_LARGE.layout, _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)) as member:
+        comm = Comm(_LARGE.layout, member)
+        trainer = ParallelTrainer(_MODEL, _LARGE, comm, POLICIES["all"], dtype=torch.bfloat16, device=meta)
+        trainer.run_step(0, [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids], lambda: None)
+        return float(comm.ledger().bytes_N.sum())
 
 
 def _one_gather() -> float:
     """Return the bytes of one gathering: a parallel layer makes three a micro-batch."""
     num_layers = _MODEL.depth // _DEGREES.layout.pp
-    return _middle_volumes()["tp", Operation.ALL_GATHER] / (3 * num_layers * _DEGREES.num_batches)
+    return _volumes(_DEGREES)["tp", Operation.ALL_GATHER] / (3 * num_layers * _DEGREES.num_batches)
 
 
 def _one_border() -> float:
     """Return the bytes that cross one border of a stage for a micro-batch: two borders a stage."""
-    return _middle_volumes()["pp", Operation.SEND] / (2 * _DEGREES.virtual * _DEGREES.num_batches)
+    return _volumes(_DEGREES)["pp", Operation.SEND] / (2 * _DEGREES.virtual * _DEGREES.num_batches)

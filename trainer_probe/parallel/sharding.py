@@ -122,14 +122,17 @@ class ShardedStage:
             self.finish()
 
     def _make_weight(self, weight: WeightSpec, segment: Segment, seed: int) -> torch.Tensor:
-        """Return a view of the flat buffer, filled with the weight's first values, its gradient a view likewise."""
-        place = self._comm.members("tp").index(self._comm.rank)
-        first_values = make_weight(weight, seed, tp=self._comm.layout.tp, place=place)
+        """Return a view of the flat buffer, filled with the weight's first values, its gradient a view likewise.
+
+        On the meta device, which has shapes and no values, nothing is filled.
+        """
+        tp, place = self._comm.layout.tp, self._comm.members("tp").index(self._comm.rank)
         elements = slice(segment.offset, segment.offset + segment.size)
-        values = self._values_N[elements].view(first_values.shape)
-        values.copy_(first_values)
+        values = self._values_N[elements].view(weight.local_shape(tp))
+        if not values.is_meta:
+            values.copy_(make_weight(weight, seed, tp=tp, place=place))
         values.requires_grad_()
-        values.grad = self._gradients_N[elements].view(first_values.shape)
+        values.grad = self._gradients_N[elements].view(values.shape)
         return values
 
 

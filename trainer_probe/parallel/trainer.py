@@ -67,7 +67,7 @@ class ParallelTrainer:
 
     def run_step(
         self, step: int, batches: Sequence[MicroBatch], update: Callable[[], None], *, loss_scale: float = 1.0
-    ) -> float:
+    ) -> torch.Tensor:
         """Train on this data-parallel rank's micro-batches; returns its share of the loss where the last stage is.
 
         `update` is called when every shard's gradients are summed, and changes the shards' values; the gradients are
@@ -81,7 +81,7 @@ class ParallelTrainer:
             stage.finish_reduce()
         with torch.no_grad():
             update()
-        return float(loss) / loss_scale
+        return loss / loss_scale
 
     def complete(self) -> None:
         """Fetch all values, so that every rank has its stages' weights whole."""

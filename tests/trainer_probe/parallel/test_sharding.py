@@ -94,7 +94,7 @@ def train_in_bfloat16(degrees: Degrees, member: "Member") -> dict[str, NDArray[A
     batches = make_batches(comm.members("dp").index(comm.rank), degrees.num_batches)
     loss = trainer.run_step(0, batches, update, loss_scale=1024.0)
     trainer.complete()
-    return {"before": before, "after": gain.detach().float().numpy(), "loss": np.array(loss)}
+    return {"before": before, "after": gain.detach().float().numpy(), "loss": loss.float().numpy()}
 
 
 def test_half_precision_does_not_lose_small_changes() -> None:

@@ -131,7 +131,7 @@ def train_both_ways(member: "Member") -> dict[str, NDArray[Any]]:
     ids_BS = torch.randint(7, (8, MODEL.sequence + 1), generator=torch.Generator().manual_seed(0))
     batches = [MicroBatch(tokens_BS=ids[:, :-1], targets_BS=ids[:, 1:]) for ids in ids_BS.split(DEGREES.batch_size)]
     trainer = ParallelTrainer(MODEL, DEGREES, comm, POLICIES["all"])
-    found = {"ours/loss": np.array(trainer.run_step(0, batches, lambda: None))}
+    found = {"ours/loss": trainer.run_step(0, batches, lambda: None).numpy()}
     for stage in trainer.stages.values():
         gradients = {name: values.grad for name, values in stage.weights.items() if values.grad is not None}
         found |= {f"ours/{name}": values.numpy() for name, values in arrange(stage.chunk, gradients).items()}

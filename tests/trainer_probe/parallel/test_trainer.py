@@ -26,6 +26,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from trainer_probe.fake_groups import join_alone
 from trainer_probe.model.chunk import ChunkSpec
 from trainer_probe.model.first_values import make_weights
 from trainer_probe.model.forward import MicroBatch, run_chunk
@@ -110,7 +111,7 @@ def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member
 
         place = comm.members("dp").index(comm.rank)
         batches = [make_batches(model, degrees, step, place) for step in range(NUM_STEPS)]
-        losses = [trainer.run_step(step, batches[step], descend) for step in range(NUM_STEPS)]
+        losses = [float(trainer.run_step(step, batches[step], descend)) for step in range(NUM_STEPS)]
         comm.ledger().write(folder / f"{name}.{comm.rank}.parquet")
         trainer.complete()
         found[f"{name}/loss"] = np.array(losses)
@@ -216,6 +217,30 @@ def test_overlap_changes_no_request_but_their_order(trained: Trained) -> None:
     for rank in range(trained.degrees.layout.world_size):
         requests = {policy: requests_of(trained.ledger(rank, policy)) for policy in trained.policies}
         assert all(found == requests["none"] for found in requests.values())
+
+
+def test_a_rank_without_the_others_makes_the_same_requests(trained: Trained) -> None:
+    """On groups that carry nothing, of tensors without values: the same requests in the same order, with and without
+    overlap; only times and waits differ."""
+    for rank, policy in ((0, "none"), (trained.degrees.layout.world_size - 1, "all")):
+        found = ledger_alone(trained, rank, policy)
+        expected = trained.ledger(rank, policy)
+        for name in ("tag_N", "axis_N", "operation_N", "group_N", "peer_N", "bytes_N", "step_N"):
+            assert list(getattr(found, name)) == list(getattr(expected, name)), (rank, policy, name)
+        assert found.dependencies.row_D.tolist() == expected.dependencies.row_D.tolist()
+
+
+def ledger_alone(trained: Trained, rank: int, policy: str) -> CommTrace:
+    from trainer_probe.comm import Comm
+
+    model, degrees, meta = trained.model, trained.degrees, torch.device("meta")
+    with join_alone(degrees.layout, rank) as member:
+        comm = Comm(degrees.layout, member)
+        trainer = ParallelTrainer(model, degrees, comm, POLICIES[policy], device=meta)
+        ids = torch.empty(degrees.num_batches, degrees.batch_size, model.sequence, dtype=torch.int64, device=meta)
+        for step in range(NUM_STEPS):
+            trainer.run_step(step, [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids], lambda: None)
+        return comm.ledger()
 
 
 def bytes_of_step(trace: CommTrace, step: int) -> Counter[tuple[Axis, Operation]]:
