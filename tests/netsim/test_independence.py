@@ -47,7 +47,7 @@ def results(
 
 @pytest.mark.parametrize("first_seed", range(0, 100, RUNS_PER_TEST))
 def test_probes_change_nothing(first_seed: int) -> None:
-    """Not even the end of a run that stalls, or the number of its events; at 13 ns there are more probes than events."""
+    """Not even the end of a run that stalls, or the number of its events; at 13 ns probes are more than events."""
     for seed in range(first_seed, first_seed + RUNS_PER_TEST):
         plain = results(seed)
         for interval_ns in (13 if plain["end_ps"] < 10**8 else 10_000, 777, 50_000):
