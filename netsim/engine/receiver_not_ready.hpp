@@ -12,6 +12,7 @@ namespace netsim {
 template <bool is_full>
 bool Engine<is_full>::is_receiver_ready(const Packet& packet) {
     const Receiver& receiver = receivers[packet.queue_pair];
+    if (packet.sequence < receiver.expected_sequence) return true;  // a duplicate needs none
     std::uint32_t num_between = 0;
     for (std::uint32_t row = receiver.transfer; packet.sequence >= transfers[row].end_sequence; num_between++) {
         row = transfers[row].next;

@@ -40,10 +40,7 @@ template <bool is_full>
 inline void Engine<is_full>::answer(std::uint32_t packet_id) {
     data_packets.delivered++;
     if constexpr (is_full) {
-        if (has_receive_queues() &&
-            packets[packet_id].sequence >= receivers[packets[packet_id].queue_pair].expected_sequence &&
-            !is_receiver_ready(packets[packet_id]))
-            return refuse(packet_id);
+        if (has_receive_queues() && !is_receiver_ready(packets[packet_id])) return refuse(packet_id);
         if (is_selective()) return answer_selectively(packet_id);
     }
     Packet& packet = packets[packet_id];

@@ -36,7 +36,7 @@ class Receiving(Nic):
 
     def _answer(self, packet: Packet) -> None:
         pair = self.pairs[packet.pair]
-        if packet.sequence >= pair.expected and not self._is_receiver_ready(pair, packet.sequence):
+        if not self._is_receiver_ready(pair, packet.sequence):
             self._refuse(packet, pair)
             return
         if self._is_selective:
@@ -83,7 +83,7 @@ class Receiving(Nic):
             self._reply(packet.pair, "ack", sequence, packet)
 
     def _is_receiver_ready(self, pair: Pair, sequence: int) -> bool:
-        if pair.receives is None:
+        if pair.receives is None or sequence < pair.expected:
             return True
         expected, coming = pair.message_of(pair.expected), pair.message_of(sequence)
         num_between = pair.messages.index(coming) - pair.messages.index(expected)
