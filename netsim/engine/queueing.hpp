@@ -72,15 +72,11 @@ bool Engine<is_full>::admit_by_priority(std::uint32_t port, std::uint32_t priori
     const PriorityRule& rule = priorities.rules[priority];
     OutputQueue& output = priorities.output(port, priority);
     BufferPool& pool = priorities.pool(port);
-    bool is_admitted = !(output.is_storm && settings.watchdog_drops);
-    if (is_admitted && rule.is_lossless) return admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes);
-    is_admitted &= packet.wire_bytes <= pool.room(output.share, rule.alpha);
-    if (is_admitted) {
-        pool.change(output.share, packet.wire_bytes);
-    } else {
-        output.dropped_packets++;
-    }
-    return is_admitted;
+    const bool is_dropping = output.is_storm && settings.watchdog_drops;
+    if (rule.is_lossless && !is_dropping) return admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes);
+    if (!is_dropping && pool.take(output.share, rule.alpha, packet.wire_bytes)) return true;
+    output.dropped_packets++;
+    return false;
 }
 
 // What is beyond the threshold goes to the headroom; the sender is paused before one more full frame would.
@@ -113,15 +109,10 @@ bool Engine<is_full>::admit_to_nic(std::uint32_t packet_id) {
     const std::uint32_t priority = priority_of(packet);
     InputQueue& input = priorities.input(packet.ingress_port, priority);
     BufferPool& pool = priorities.pool(ledgers[packet.ingress_port].peer);
-    bool is_admitted = true;
-    if (priorities.rules[priority].is_lossless) {
-        is_admitted = admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes);
-    } else if (packet.wire_bytes <= pool.room(input.share, 0)) {
-        pool.change(input.share, packet.wire_bytes);
-    } else {
-        input.dropped_packets++;
-        is_admitted = false;
-    }
+    const bool is_lossless = priorities.rules[priority].is_lossless;
+    const bool is_admitted = is_lossless ? admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes)
+                                         : pool.take(input.share, 0, packet.wire_bytes);
+    if (!is_admitted && !is_lossless) input.dropped_packets++;
     if (!is_admitted) drop(packet.ingress_port, packet_id);
     return is_admitted;
 }

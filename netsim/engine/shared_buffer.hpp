@@ -39,6 +39,13 @@ class BufferPool {
         free_bytes_ -= share.beyond_reserve();
     }
 
+    // Take in a packet if there is room for all of it.
+    bool take(BufferShare& share, double alpha, std::int32_t bytes) {
+        if (bytes > room(share, alpha)) return false;
+        change(share, bytes);
+        return true;
+    }
+
     // What a queue may hold at most when a resume offset below its threshold is reached, with all others empty.
     std::int64_t most_to_resume(const BufferShare& share, double alpha, std::int64_t offset_bytes) const {
         const auto shared = static_cast<std::int64_t>(alpha * static_cast<double>(shared_bytes_));

@@ -103,11 +103,10 @@ class Queueing(Forwarding):
         if self.rules["is_lossless"][priority] and not is_dropping:
             assert packet.ingress is not None, "only packets from elsewhere take buffer"
             return self._admit_lossless(packet.ingress, priority, pool, packet.wire_bytes)
-        if is_dropping or packet.wire_bytes > pool.room(output.share, self.rules["alpha"][priority]):
-            output.counts["dropped_packets"] += 1
-            return False
-        pool.change(output.share, packet.wire_bytes)
-        return True
+        if not is_dropping and pool.take(output.share, self.rules["alpha"][priority], packet.wire_bytes):
+            return True
+        output.counts["dropped_packets"] += 1
+        return False
 
     def _admit_lossless(self, ingress: int, priority: int, pool: Pool, num_bytes: int) -> bool:
         queue, alpha = self.inputs_of[ingress][priority], self.rules["alpha"][priority]
@@ -135,10 +134,9 @@ class Queueing(Forwarding):
         queue, pool = self.inputs_of[packet.ingress][priority], self._pool(self.inputs.port_peer[packet.ingress])
         if self.rules["is_lossless"][priority]:
             is_admitted = self._admit_lossless(packet.ingress, priority, pool, packet.wire_bytes)
-        elif is_admitted := packet.wire_bytes <= pool.room(queue.share, 0):
-            pool.change(queue.share, packet.wire_bytes)
         else:
-            queue.dropped_packets += 1
+            is_admitted = pool.take(queue.share, 0, packet.wire_bytes)
+            queue.dropped_packets += not is_admitted
         if not is_admitted:
             self._drop(packet.ingress)
         return is_admitted

@@ -119,6 +119,13 @@ class Pool:
         most = max(0, share.reserve_bytes - share.bytes) + self.free_bytes
         return max(0, min(threshold - share.bytes, most))
 
+    def take(self, share: Share, alpha: float, num_bytes: int) -> bool:
+        """Take in a packet if there is room for all of it."""
+        if num_bytes > self.room(share, alpha):
+            return False
+        self.change(share, num_bytes)
+        return True
+
     def change(self, share: Share, num_bytes: int) -> None:
         """Add bytes to a queue, or take them out."""
         self.free_bytes += max(0, share.bytes - share.reserve_bytes)
