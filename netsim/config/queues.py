@@ -83,3 +83,5 @@ class BufferConfig:
             value = getattr(self, f"{name}_bytes")
             is_right = value is None or 1 <= value <= MAX_BUFFER_BYTES
             require(is_right, f"buffer.{name}", f"{value} B", f"1 to {MAX_BUFFER_BYTES} B")
+            is_used = value is None or self.size_bytes is not None
+            require(is_used, f"buffer.{name}", f"{value} B without a shared buffer", "only beside buffer.size")

@@ -8,6 +8,7 @@ from foundation.errors import InputError
 from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
+from netsim.config.queues import BufferConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 
@@ -50,6 +51,10 @@ from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
         (lambda: EcnConfig(pmax_fraction=2.0), "ecn.pmax: 2.0\n  allowed: 0 to 1"),
         (lambda: PfcConfig(xoff_bytes=-1), "pfc.xoff: -1 B\n  allowed: 0 to 1073741824 B"),
         (lambda: PfcConfig(response_ns=10**7), "pfc.response: 10000000 ns\n  allowed: 0 to 1 ms"),
+        (
+            lambda: BufferConfig(headroom_pool_bytes=5),
+            "buffer.headroom_pool: 5 B without a shared buffer\n  allowed: only beside buffer.size",
+        ),
         (lambda: ProbeConfig(interval_ns=0), "probe.interval: 0 ns\n  allowed: 1 to 100000000000000 ns"),
         (lambda: ProbeConfig(num_busiest=0), "probe.num_busiest: 0\n  allowed: 1 or more"),
     ],
