@@ -271,11 +271,11 @@ def with_priorities(
         refresh=_one_of(dice, True, True, False),
         watchdog=_one_of(dice, None, watchdog, watchdog),
     )
-    buffer = BufferConfig(
-        size_bytes=_one_of(dice, None, 20_000, 5_000_000),
-        headroom_pool_bytes=_one_of(dice, 2_000, 8_000),
-        resume_offset_bytes=_one_of(dice, None, 1),
-    )
+    size_bytes, pool_bytes = _one_of(dice, None, 20_000, 5_000_000), _one_of(dice, 2_000, 8_000)
+    offset_bytes = _one_of(dice, None, 1)
+    buffer = BufferConfig()
+    if size_bytes is not None:
+        buffer = BufferConfig(size_bytes=size_bytes, headroom_pool_bytes=pool_bytes, resume_offset_bytes=offset_bytes)
     num_pairs = int(dice.integers(4, 13))
     nic_Q = dice.permutation(np.resize(np.arange(network.fabric.num_nics), num_pairs))
     pairs, traffic = one_message_each(nic_Q, np.where(nic_Q == 0, 1, 0), _one_of(dice, 3_000, 20_000))
