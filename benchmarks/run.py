@@ -18,6 +18,7 @@ from foundation.records import describe_machine
 BENCHMARKS = (
     "captures",
     "ecmp",
+    "engine_features",
     "law_call",
     "loaders",
     "max_min_rates",
