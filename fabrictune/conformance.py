@@ -32,16 +32,16 @@ class Outcome:
     @property
     def has_passed(self) -> bool:
         """Whether the result lies in the band, both ends included."""
-        return self.got is not None and self.case.low <= self.got <= self.case.high
+        return self.got is not None and bool(self.case.low <= self.got <= self.case.high)
 
     def as_json(self) -> dict[str, object]:
-        """Return the outcome as JSON values."""
+        """Return the outcome as JSON values, also where a case was given NumPy's numbers."""
         case = self.case
         return {
             "name": case.name,
-            "expected": case.expected,
+            "expected": float(case.expected),
             "got": self.got,
-            "band": [case.low, case.high],
+            "band": [float(case.low), float(case.high)],
             "passed": self.has_passed,
             "source": case.source,
             "unit": case.unit,

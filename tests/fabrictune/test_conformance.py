@@ -1,8 +1,10 @@
 """Conformance: cases collected from every room, run, and judged."""
 
 import json
+from dataclasses import replace
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from fabrictune.cli.main import run
@@ -43,6 +45,13 @@ def test_a_case_that_raises_has_failed_and_the_next_is_run() -> None:
 def test_what_is_no_number_has_failed() -> None:
     """nan lies in no band."""
     assert not run_case(case(float("nan"))).has_passed
+
+
+def test_numpys_numbers_are_json_too() -> None:
+    """A band computed with arrays has ends that `json` does not know, and their comparison is no bool."""
+    low, expected, high = np.arange(1, 4)
+    outcome = json.loads(json.dumps(run_case(replace(case(2.0), low=low, expected=expected, high=high)).as_json()))
+    assert (outcome["expected"], outcome["band"], outcome["passed"]) == (2, [1, 3], True)
 
 
 def test_only_exact_cases_decide() -> None:
