@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,8 +50,8 @@ def test_what_is_no_number_has_failed() -> None:
 
 def test_numpys_numbers_are_json_too() -> None:
     """A band computed with arrays has ends that `json` does not know, and their comparison is no bool."""
-    low, expected, high = np.arange(1, 4)
-    outcome = json.loads(json.dumps(run_case(replace(case(2.0), low=low, expected=expected, high=high)).as_json()))
+    numbers: dict[str, Any] = dict(zip(("low", "expected", "high"), np.arange(1, 4), strict=True))
+    outcome = json.loads(json.dumps(run_case(replace(case(2.0), **numbers)).as_json()))
     assert (outcome["expected"], outcome["band"], outcome["passed"]) == (2, [1, 3], True)
 
 
