@@ -1,6 +1,6 @@
 """The fluid model's fixed point."""
 
-from cc.conformance import paper_fluid, timer_only_fluid
+from cc.conformance.dcqcn_fluid import paper_fluid, timer_only_fluid
 from cc.fluid import solve_fixed_point
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from cc.conformance import paper_fluid
+from cc.conformance.dcqcn_fluid import paper_fluid
 from cc.fluid import chance_of_a_mark, expiries_per_packet
 from cc.fluid_motion import integrate
 

@@ -1,4 +1,4 @@
-"""Congestion-control laws in the engine, against what their papers measured."""
+"""DCQCN in the engine, against what its paper measured."""
 
 from functools import partial
 

@@ -1,0 +1,11 @@
+"""Congestion-control laws in the engine, against what their papers published. One law a file."""
+
+from foundation.cases import Case
+from netsim.conformance.laws import dcqcn
+
+LAWS = (dcqcn,)
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases."""
+    return tuple(case for law in LAWS for case in law.cases())
