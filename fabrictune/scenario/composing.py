@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from cc.interface import CompiledLaw
-from fabrictune.scenario.binding import keys_named, settings_of
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import TRAFFIC
 from foundation.errors import InputError
 from foundation.records import Finding
+from foundation.settings.binding import keys_named, settings_of
 from foundation.traces import TrafficTrace
 from topology.fabric import Fabric
 from topology.importers.cabling import Imported

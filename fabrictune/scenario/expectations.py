@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.scenario.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
 from foundation.errors import InputError, Mistake, UnitError, choose
 from foundation.records import Confidence, Finding, RunRecord, Severity
+from foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
 
 BITS_PS = 8e12  # bits of a byte times picoseconds of a second
 

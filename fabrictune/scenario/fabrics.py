@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fabrictune.scenario.binding import Choice, Chosen, bind
-from fabrictune.scenario.mistakes import explain
 from fabrictune.scenario.settings import parse_setting
 from foundation.documents import Key, key_path
 from foundation.errors import InputError, choose
+from foundation.settings.binding import Choice, Chosen, bind
+from foundation.settings.mistakes import explain
 from topology.builders import BUILDERS
 from topology.fabric import Fabric
 from topology.files import write_fabric

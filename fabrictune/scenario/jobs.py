@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from collectives.expansion import ExpansionSpec
-from fabrictune.scenario.binding import NOT_A_KEY
 from foundation.errors import InputError, Mistake, choose
 from foundation.layout import Axis, ParallelLayout
+from foundation.settings.binding import NOT_A_KEY
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from topology.fabric import Fabric
 from topology.network import QueuePairs

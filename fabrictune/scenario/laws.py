@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from cc.interface import CompiledLaw
 from cc.loading import LAWS, is_path, load_law
-from fabrictune.scenario.binding import Choice, Chosen, bind
-from fabrictune.scenario.mistakes import explain
-from fabrictune.scenario.quantities import key_of, show_value
 from foundation.documents import Document
 from foundation.errors import InputError, Mistake, ScenarioError
+from foundation.settings.binding import Choice, Chosen, bind
+from foundation.settings.mistakes import explain
+from foundation.settings.quantities import key_of, show_value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from fabrictune.scenario.binding import choice_of, settings_of
-from fabrictune.scenario.quantities import key_of, quantity_of, show_value
 from fabrictune.scenario.schema import Scenario
 from foundation.errors import InputError, choose
+from foundation.settings.binding import choice_of, settings_of
+from foundation.settings.quantities import key_of, quantity_of, show_value
 
 TOP = "scenario"
 TYPES: Mapping[Any, str] = {

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from fabrictune.scenario.binding import bind
-from fabrictune.scenario.mistakes import explain
 from fabrictune.scenario.schema import Scenario
 from foundation.documents import load_yaml
 from foundation.errors import ScenarioError
+from foundation.settings.binding import bind
+from foundation.settings.mistakes import explain
 
 MAX_SCENARIO_BYTES = 2**20
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from fabrictune.scenario.binding import NOT_A_KEY, Choice, Chosen
 from fabrictune.scenario.expectations import Expectation
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.traffic import TRAFFIC
 from foundation.documents import Document, Key, key_path
+from foundation.settings.binding import NOT_A_KEY, Choice, Chosen
 from netsim.config.capture import CaptureConfig
 from netsim.config.checking import LONGEST_WAIT_NS, require
 from netsim.config.faults import FAULTS

@@ -30,13 +30,13 @@ from collectives.loads import expand_to_flows
 from collectives.lower_bound import Links, lower_bound_ps
 from collectives.plans import Plan, local_size, make_plans
 from collectives.schedule import GroupShape
-from fabrictune.scenario.binding import Chosen
 from fabrictune.scenario.composing import compose_fabric, placed
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.simulating import simulate
 from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 from foundation.errors import FabrictuneWarning, Mistake, ScenarioError
+from foundation.settings.binding import Chosen
 from foundation.traces import CommTrace, IntColumn, Operation, TrafficTrace
 from topology.collisions import CollisionReport, analyze_collisions
 from topology.fabric import NO_NIC

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from fabrictune.scenario.binding import bind
 from fabrictune.scenario.listing import KeyLine, list_keys, sections
-from fabrictune.scenario.quantities import key_of
 from fabrictune.scenario.schema import Scenario
+from foundation.settings.binding import bind
+from foundation.settings.quantities import key_of
 from topology.builders import BUILDERS
 
 

@@ -1,4 +1,4 @@
-"""The keys of a scenario file, derived from the spec dataclasses of the rooms they configure.
+"""The keys of a settings file (scenario, recipe), derived from the spec dataclasses of the rooms they configure.
 
 A setting is defined once, as a field of a frozen dataclass in its own room: `link_rate_bps: int`. Here the field
 becomes the key `link_rate`, whose value is text with a unit (`400 Gbps`), and the dataclass becomes a pydantic model
@@ -27,8 +27,8 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fabrictune.scenario.quantities import Quantity, key_of, quantity_of
 from foundation.errors import FabrictuneError, Mistake, UnitError
+from foundation.settings.quantities import Quantity, key_of, quantity_of
 
 Spec = TypeVar("Spec")
 

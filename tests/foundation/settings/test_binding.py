@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from fabrictune.scenario.binding import Choice, Chosen, bind
-from fabrictune.scenario.quantities import key_of, show_value
 from foundation.errors import InputError, Mistake
+from foundation.settings.binding import Choice, Chosen, bind
+from foundation.settings.quantities import key_of, show_value
 
 
 @dataclass(frozen=True, kw_only=True)
