@@ -1,6 +1,6 @@
-"""Another's text beside ours: torch's encoder layer, and torch's interleaved pipeline of such layers.
+"""Another's text beside ours: torch's encoder layer, and training by torch's means over all three axes.
 
-Our weights are put into torch's arrangement, in which queries, keys and values are blocks of rows; so are gradients.
+DTensor with sequence parallelism, FSDP2 and the interleaved pipeline run together over gloo as they do over NCCL.
 """
 
 from collections.abc import Mapping
@@ -32,79 +32,10 @@ from trainer_probe.parallel.trainer import ParallelTrainer
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
 
-MODEL = ModelSpec(width=8, depth=4, num_heads=2, vocabulary=7, sequence=5, block="serial")
-DEGREES = Degrees(layout=ParallelLayout(pp=2), virtual=2, num_batches=4, batch_size=2)
-Tensors = Mapping[str, torch.Tensor]
-
-
-class TorchChunk(nn.Module):
-    """A chunk of the serial model, written with torch's modules."""
-
-    def __init__(self, chunk: ChunkSpec) -> None:
-        super().__init__()
-        spec = chunk.model
-        if chunk.is_first:
-            self.embedding = nn.Embedding(spec.vocabulary, spec.width, dtype=torch.float64)
-            self.positions = nn.Embedding(spec.sequence, spec.width, dtype=torch.float64)
-        self.layers = nn.ModuleDict({str(layer): make_layer(spec) for layer in chunk.layers})
-        if chunk.is_last:
-            self.last_norm = nn.LayerNorm(spec.width, dtype=torch.float64)
-            self.head = nn.Linear(spec.width, spec.vocabulary, bias=False, dtype=torch.float64)
-        self.chunk = chunk
-        self.load_state_dict(arrange(chunk, make_weights(chunk)))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Tokens or activations, samples first: B S or B S D."""
-        if self.chunk.is_first:
-            x = self.embedding(x) + self.positions.weight
-        mask_SS = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
-        for layer in self.layers.values():
-            x = layer(x, src_mask=mask_SS)
-        return self.head(self.last_norm(x)) if self.chunk.is_last else x
-
-
-def make_layer(spec: ModelSpec) -> nn.TransformerEncoderLayer:
-    return nn.TransformerEncoderLayer(
-        spec.width,
-        spec.num_heads,
-        4 * spec.width,
-        dropout=0.0,
-        activation=partial(nn.functional.gelu, approximate="tanh"),
-        norm_first=True,
-        batch_first=True,
-        dtype=torch.float64,
-    )
-
-
-def arrange(chunk: ChunkSpec, ours: Tensors) -> dict[str, torch.Tensor]:
-    """Return a chunk's weights, or their gradients, by torch's names and in its shapes."""
-    found: dict[str, torch.Tensor] = {}
-    if chunk.is_first:
-        found |= {f"{name}.weight": ours[f"{name}.weight"] for name in ("embedding", "positions")}
-    for layer in chunk.layers:
-        found |= {f"layers.{layer}.{name}": values for name, values in arrange_layer(ours, f"layers.{layer}").items()}
-    if chunk.is_last:
-        found |= {"last_norm.weight": ours["last_norm.gain"], "last_norm.bias": ours["last_norm.shift"]}
-        found["head.weight"] = ours["head.weight"].t()
-    return found
-
-
-def arrange_layer(ours: Tensors, name: str) -> dict[str, torch.Tensor]:
-    attention, feed_forward = f"{name}.attention", f"{name}.feed_forward"
-    return {
-        "self_attn.in_proj_weight": ours[f"{attention}.input.weight"].permute(2, 1, 3, 0).flatten(0, 2),
-        "self_attn.in_proj_bias": ours[f"{attention}.input.bias"].transpose(0, 1).flatten(),
-        "self_attn.out_proj.weight": ours[f"{attention}.output.weight"].flatten(0, 2).t(),
-        "self_attn.out_proj.bias": ours[f"{attention}.output.bias"],
-        "linear1.weight": ours[f"{feed_forward}.input.weight"].flatten(1).t(),
-        "linear1.bias": ours[f"{feed_forward}.input.bias"].flatten(),
-        "linear2.weight": ours[f"{feed_forward}.output.weight"].flatten(0, 2).t(),
-        "linear2.bias": ours[f"{feed_forward}.output.bias"],
-        "norm1.weight": ours[f"{attention}.norm.gain"],
-        "norm1.bias": ours[f"{attention}.norm.shift"],
-        "norm2.weight": ours[f"{feed_forward}.norm.gain"],
-        "norm2.bias": ours[f"{feed_forward}.norm.shift"],
-    }
+MODEL = ModelSpec(width=8, depth=4, num_heads=2, vocabulary=6, sequence=4, block="serial")
+DEGREES = Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=4, batch_size=2)
+NUM_STEPS = 2
+Arrays = dict[str, NDArray[Any]]
 
 
 def test_the_serial_block_is_that_of_torch() -> None:
@@ -115,61 +46,114 @@ def test_the_serial_block_is_that_of_torch() -> None:
         for name, values in make_weights(ChunkSpec(model=MODEL)).items()
     }
     x_SBD = torch.randn(MODEL.sequence, 3, MODEL.width, generator=generator, dtype=torch.float64)
-    layer = make_layer(MODEL)
-    layer.load_state_dict(arrange_layer(weights, "layers.0"))
+    layer = make_encoder_layer(MODEL, weights, "layers.0")
     with torch.no_grad():
-        expected_BSD = layer(x_SBD.transpose(0, 1), src_mask=torch.ones(5, 5).triu(1).bool())
+        expected_BSD = layer(x_SBD.transpose(0, 1), src_mask=torch.ones(4, 4).triu(1).bool())
     found_SBD = run_layer(MODEL, weights, SingleProcess(), x_SBD, 0, "")
     torch.testing.assert_close(found_SBD.transpose(0, 1), expected_BSD, rtol=0, atol=1e-12)
 
 
-def train_both_ways(member: "Member") -> dict[str, NDArray[Any]]:
-    """Return the gradients of a step by our trainer and by torch's schedule, and both losses."""
+def make_encoder_layer(spec: ModelSpec, ours: Mapping[str, torch.Tensor], name: str) -> nn.Module:
+    """Queries, keys and values of all heads are blocks of rows there."""
+    layer = nn.TransformerEncoderLayer(
+        spec.width,
+        spec.num_heads,
+        4 * spec.width,
+        dropout=0.0,
+        activation=partial(nn.functional.gelu, approximate="tanh"),
+        norm_first=True,
+        batch_first=True,
+        dtype=torch.float64,
+    )
+    attention, feed_forward = f"{name}.attention", f"{name}.feed_forward"
+    layer.load_state_dict(
+        {
+            "self_attn.in_proj_weight": ours[f"{attention}.input.weight"].permute(2, 1, 3, 0).flatten(0, 2),
+            "self_attn.in_proj_bias": ours[f"{attention}.input.bias"].transpose(0, 1).flatten(),
+            "self_attn.out_proj.weight": ours[f"{attention}.output.weight"].flatten(0, 2).t(),
+            "self_attn.out_proj.bias": ours[f"{attention}.output.bias"],
+            "linear1.weight": ours[f"{feed_forward}.input.weight"].flatten(1).t(),
+            "linear1.bias": ours[f"{feed_forward}.input.bias"].flatten(),
+            "linear2.weight": ours[f"{feed_forward}.output.weight"].flatten(0, 2).t(),
+            "linear2.bias": ours[f"{feed_forward}.output.bias"],
+            "norm1.weight": ours[f"{attention}.norm.gain"],
+            "norm1.bias": ours[f"{attention}.norm.shift"],
+            "norm2.weight": ours[f"{feed_forward}.norm.gain"],
+            "norm2.bias": ours[f"{feed_forward}.norm.shift"],
+        }
+    )
+    return layer
+
+
+def test_training_over_all_axes_is_that_of_torch() -> None:
+    """Two steps of descent at rate 1, so that values change by gradients, over tp 2, pp 2 with two chunks, and dp 2.
+
+    Every rank compares its tensor-parallel part of every weight of its stages, gathered over dp.
+    """
+    ranks = launch(DEGREES.layout, train_both_ways)
+    losses = np.sum([found["ours/loss"] for found in ranks], axis=0) / DEGREES.layout.tp
+    torch_losses = np.sum([found["torch/loss"] for found in ranks], axis=0) / DEGREES.layout.tp / DEGREES.layout.dp
+    np.testing.assert_allclose(losses, torch_losses, rtol=0, atol=1e-12)
+    for rank, found in enumerate(ranks):
+        names = {name.removeprefix("ours/") for name in found if name.startswith("ours/value/")}
+        assert names == {name.removeprefix("torch/") for name in found if name.startswith("torch/value/")}
+        for name in names:
+            ours, torchs = found[f"ours/{name}"], found[f"torch/{name}"]
+            np.testing.assert_allclose(ours, torchs, rtol=0, atol=1e-12, err_msg=f"rank {rank}: {name}")
+
+
+def train_both_ways(member: "Member") -> Arrays:
+    """Return the losses and the whole weights of both trainers, after each has taken the same steps."""
+    place = int(DEGREES.layout.coordinates(member.rank)["dp"])
+    ids_NRBS = torch.randint(
+        MODEL.vocabulary,
+        (NUM_STEPS, DEGREES.layout.dp, DEGREES.num_batches * DEGREES.batch_size, MODEL.sequence + 1),
+        generator=torch.Generator().manual_seed(0),
+    )
+    return train_ours(member, ids_NRBS[:, place]) | train_torchs(ids_NRBS[:, place])
+
+
+def train_ours(member: "Member", ids_NBS: torch.Tensor) -> Arrays:
+    from benchmarks.torch_native.model import arrange
     from trainer_probe.comm import Comm
 
-    comm = Comm(DEGREES.layout, member)
-    ids_BS = torch.randint(7, (8, MODEL.sequence + 1), generator=torch.Generator().manual_seed(0))
-    batches = [MicroBatch(tokens_BS=ids[:, :-1], targets_BS=ids[:, 1:]) for ids in ids_BS.split(DEGREES.batch_size)]
-    trainer = ParallelTrainer(MODEL, DEGREES, comm, POLICIES["all"])
-    found = {"ours/loss": trainer.run_step(0, batches, lambda: None).numpy()}
+    trainer = ParallelTrainer(MODEL, DEGREES, Comm(DEGREES.layout, member), POLICIES["all"])
+
+    def descend() -> None:
+        for shard in trainer.shards:
+            shard.values_E.sub_(shard.gradients_E)
+
+    losses = []
+    for step, ids_BS in enumerate(ids_NBS):
+        batches = [MicroBatch(tokens_BS=ids[:, :-1], targets_BS=ids[:, 1:]) for ids in ids_BS.split(DEGREES.batch_size)]
+        losses.append(float(trainer.run_step(step, batches, descend)))
+    trainer.complete()
+    found = {"ours/loss": np.array(losses)}
     for stage in trainer.stages.values():
-        gradients = {name: values.grad for name, values in stage.weights.items() if values.grad is not None}
-        found |= {f"ours/{name}": values.numpy() for name, values in arrange(stage.chunk, gradients).items()}
-    chunks = [TorchChunk(stage.chunk) for stage in trainer.stages.values()]
-    found["torch/loss"] = np.array(run_torch_pipeline(chunks, ids_BS, member))
-    for chunk in chunks:
-        for name, parameter in chunk.named_parameters():
-            assert parameter.grad is not None
-            found[f"torch/{name}"] = parameter.grad.numpy()
+        values = {name: value.detach() for name, value in stage.weights.items()}
+        found |= {f"ours/value/{name}": value.numpy() for name, value in arrange(stage.chunk, values).items()}
     return found
 
 
-def run_torch_pipeline(chunks: list[TorchChunk], ids_BS: torch.Tensor, member: "Member") -> float:
-    """Run one step of torch's own schedule over the same two processes; returns the mean loss on the last rank."""
-    from torch.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
+def train_torchs(ids_NBS: torch.Tensor) -> Arrays:
+    from torch.distributed.tensor import DTensor
 
-    def mean_loss(logits_BSV: torch.Tensor, targets_BS: torch.Tensor) -> torch.Tensor:
-        return nn.functional.cross_entropy(logits_BSV.flatten(0, 1), targets_BS.flatten())
+    from benchmarks.torch_native.trainer import TorchTrainer
 
-    stages = [
-        PipelineStage(
-            chunk, chunk.chunk.number, chunk.chunk.num_chunks, torch.device("cpu"), group=member.process_groups["pp0"]
-        )
-        for chunk in chunks
-    ]
-    schedule = ScheduleInterleaved1F1B(stages, n_microbatches=DEGREES.num_batches, loss_fn=mean_loss)  # type: ignore[arg-type]  # a list is invariant
-    losses: list[torch.Tensor] = []
-    if member.rank == 0:
-        schedule.step(ids_BS[:, :-1].contiguous())
-    else:
-        schedule.step(target=ids_BS[:, 1:].contiguous(), losses=losses)
-    return float(torch.stack(losses).mean().detach()) if losses else 0.0
-
-
-def test_an_interleaved_pipeline_gives_the_gradients_of_torch() -> None:
-    """Four stages on two ranks, four micro-batches; torch's schedule divides gradients by their number, as a mean."""
-    for found in launch(DEGREES.layout, train_both_ways):
-        names = {name.removeprefix("ours/") for name in found if name.startswith("ours/")}
-        assert names == {name.removeprefix("torch/") for name in found if name.startswith("torch/")}
-        for name in names:
-            np.testing.assert_allclose(found[f"ours/{name}"], found[f"torch/{name}"], rtol=0, atol=1e-12, err_msg=name)
+    trainer = TorchTrainer(MODEL, DEGREES, torch.float64)
+    losses = []
+    for ids_BS in ids_NBS:
+        losses.append(trainer.run_step(ids_BS[:, :-1].contiguous(), ids_BS[:, 1:].contiguous()))
+        with torch.no_grad():
+            for parameter in trainer.parameters():
+                assert parameter.grad is not None
+                parameter.sub_(parameter.grad)
+                parameter.grad = None
+    found = {"torch/loss": np.array(losses)}
+    for chunk in trainer.chunks:
+        chunk.unshard()  # type: ignore[operator]  # FSDP's: gathers over dp
+        for name, value in chunk.named_parameters():
+            part = value.data
+            assert isinstance(part, DTensor), "divided over tp"
+            found[f"torch/value/{name}"] = part.to_local().numpy()
+    return found
