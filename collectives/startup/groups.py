@@ -87,7 +87,7 @@ def _mistakes_in_members(groups: Sequence[Group], world_size: int) -> Iterable[M
             yield Mistake(
                 where=f"group {group.name}", found=f"members {group.members}", allowed="two ranks or more, each once"
             )
-        elif not set(group.members) <= set(range(world_size)):
+        elif min(group.members) < 0 or max(group.members) >= world_size:
             yield Mistake(
                 where=f"group {group.name}", found=f"members {group.members}", allowed=f"ranks 0 to {world_size - 1}"
             )

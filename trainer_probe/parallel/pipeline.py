@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from trainer_probe.comm import Comm, Handle
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.model.layers import Weights
-from trainer_probe.model.operators import Operators
+from trainer_probe.model.forward import MicroBatch
+from trainer_probe.parallel.passes import Passes
 from trainer_probe.parallel.program import Message, Program, output_of
 from trainer_probe.parallel.schedule import Pass, PipelineShape
 from trainer_probe.policies import OverlapPolicy
@@ -24,10 +22,10 @@ from trainer_probe.policies import OverlapPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One of a rank's chunks, its weights, and what is to happen to them."""
+    """One of a rank's stages: its passes, and what is to happen to its weights."""
 
-    chunk: ChunkSpec
-    weights: Weights
+    passes: Passes
+    is_last: bool
     before_first_forward: Callable[[], None]
     after_last_backward: Callable[[], None]
 
@@ -39,7 +37,6 @@ class PipelineRank:
     shape: PipelineShape
     program: Program
     stages: Mapping[int, Stage]  # by number among all stages
-    operators: Operators
     comm: Comm
     policy: OverlapPolicy
     activation_PBD: torch.Tensor  # an example of what goes from stage to stage
@@ -87,7 +84,7 @@ class _Run:
                 stage.before_first_forward()
             self._run_forward(now, stage)
         else:
-            self._run_backward(now)
+            self._run_backward(now, stage)
             if count == self._rank.shape.num_batches:
                 stage.after_last_backward()
 
@@ -96,19 +93,18 @@ class _Run:
         if x_PBD is not None:
             x_PBD.requires_grad_()
         tag = f"stage{now.stage}.batch{now.batch}"
-        found = run_chunk(stage.chunk, stage.weights, self._rank.operators, self._batches[now.batch], x_PBD, tag)
-        if stage.chunk.is_last:
+        found = stage.passes.forward(self._batches[now.batch], x_PBD, tag)
+        if stage.is_last:
             found = found * self._scale
             self.loss += found.detach()
         self._kept[now.stage, now.batch] = x_PBD, found
         self._offer(now, found.detach())
 
-    def _run_backward(self, now: Pass) -> None:
+    def _run_backward(self, now: Pass, stage: Stage) -> None:
         x_PBD, found = self._kept.pop((now.stage, now.batch))
-        torch.autograd.backward(found, self._take_input(now))
-        if x_PBD is not None:
-            assert x_PBD.grad is not None, "the backward pass has just made it"
-            self._offer(now, x_PBD.grad)
+        gradient_PBD = stage.passes.backward(x_PBD, found, self._take_input(now))
+        if gradient_PBD is not None:
+            self._offer(now, gradient_PBD)
 
     def _take_input(self, now: Pass) -> torch.Tensor | None:
         received = self._received.pop(now, None)

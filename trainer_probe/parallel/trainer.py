@@ -15,6 +15,7 @@ from trainer_probe.model.forward import MicroBatch
 from trainer_probe.model.spec import ModelSpec
 from trainer_probe.optimizers.segments import Shard
 from trainer_probe.parallel.degrees import Degrees, check_degrees
+from trainer_probe.parallel.passes import ChunkPasses, Passes
 from trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
 from trainer_probe.parallel.program import make_program
 from trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
@@ -25,7 +26,10 @@ CPU = torch.device("cpu")
 
 
 class ParallelTrainer:
-    """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model."""
+    """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model.
+
+    `passes_of` may put something between the pipeline and a stage's passes, as a plan does that runs each only once.
+    """
 
     def __init__(
         self,
@@ -35,6 +39,7 @@ class ParallelTrainer:
         policy: OverlapPolicy,
         dtype: torch.dtype = torch.float64,
         device: torch.device = CPU,
+        passes_of: Callable[[Passes], Passes] = lambda passes: passes,
     ) -> None:
         check_degrees(model, degrees)
         assert comm.layout == degrees.layout, "one layout"
@@ -48,11 +53,16 @@ class ParallelTrainer:
             for number in range(place, shape.num_stages, shape.pp)
         }
         self._order = GatheringOrder(self.stages, policy)
+        operators = make_operators(comm, policy, degrees.tensor_chunks)
         self._rank = PipelineRank(
             shape=shape,
             program=make_program(shape, place, is_decoupled=policy.overlaps("pp")),
-            stages={number: self._stage(number, stage) for number, stage in self.stages.items()},
-            operators=make_operators(comm, policy, degrees.tensor_chunks),
+            stages={
+                number: self._stage(
+                    number, passes_of(ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=operators))
+                )
+                for number, stage in self.stages.items()
+            },
             comm=comm,
             policy=policy,
             activation_PBD=torch.empty(
@@ -90,10 +100,11 @@ class ParallelTrainer:
         for stage in self.stages.values():
             stage.finish()
 
-    def _stage(self, number: int, stage: ShardedStage) -> Stage:
+    def _stage(self, number: int, passes: Passes) -> Stage:
+        stage = self.stages[number]
         return Stage(
-            chunk=stage.chunk,
-            weights=stage.weights,
+            passes=passes,
+            is_last=stage.chunk.is_last,
             before_first_forward=partial(self._order.before_first_forward, number),
             after_last_backward=stage.start_reduce,
         )
