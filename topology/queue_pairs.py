@@ -6,6 +6,9 @@ the same request always gives the same numbers, and with them the same source po
 Left out: the gaps that other processes' queue pairs leave in the numbering of a real NIC.
 """
 
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -33,14 +36,7 @@ def make_queue_pairs(
         raise InputError(Mistake(where="priority", found=f"priority {priority}", allowed="0 to 7 (802.1p)"))
     nic_Q2 = np.stack([source_Q, destination_Q], axis=1)
     qpn_Q2 = first_qpn + _occurrence(nic_Q2.ravel()).reshape(nic_Q2.shape)
-    if qpn_Q2.max(initial=first_qpn) >= _LIMIT_QPN or first_qpn < 0:
-        raise InputError(
-            Mistake(
-                where="first_qpn",
-                found=f"queue-pair numbers from {first_qpn} to {qpn_Q2.max(initial=first_qpn)}",
-                allowed=f"0 to {_LIMIT_QPN - 1}: a number has 24 bits",
-            )
-        )
+    _check_numbers(qpn_Q2)
     return QueuePairs(
         source_nic_Q=source_Q,
         destination_nic_Q=destination_Q,
@@ -49,6 +45,62 @@ def make_queue_pairs(
         source_port_Q=source_port(qpn_Q2[:, 0], qpn_Q2[:, 1]),
         priority_Q=np.full(len(source_Q), priority, np.int64),
     )
+
+
+def join_queue_pairs(parts: Sequence[QueuePairs]) -> QueuePairs:
+    """Return the queue pairs of all parts, those of a later part numbered above an earlier one's on every NIC.
+
+    A pair whose numbers change gets the source port that follows from the new ones. Raises InputError when numbers run
+    out.
+    """
+    joined: list[QueuePairs] = []
+    num_nics = 1 + max((int(nic_Q.max(initial=-1)) for part in parts for nic_Q in _nics(part)), default=-1)
+    next_C = np.zeros(num_nics, np.int64)  # above every number taken on a NIC; 0 where none is
+    for part in parts:
+        lowest = min((int(qpn_Q.min()) for qpn_Q in _numbers(part) if len(qpn_Q)), default=0)
+        shift_C = np.maximum(next_C - lowest, 0)
+        joined.append(_renumbered(part, shift_C))
+        for nic_Q, qpn_Q in zip(_nics(joined[-1]), _numbers(joined[-1]), strict=True):
+            np.maximum.at(next_C, nic_Q, qpn_Q + 1)
+    return QueuePairs(
+        **{
+            field.name: np.concatenate([np.zeros(0, np.int64), *(getattr(part, field.name) for part in joined)])
+            for field in fields(QueuePairs)
+        }
+    )
+
+
+def _renumbered(part: QueuePairs, shift_C: IntArray) -> QueuePairs:
+    source_Q, destination_Q = (qpn_Q + shift_C[nic_Q] for nic_Q, qpn_Q in zip(_nics(part), _numbers(part), strict=True))
+    _check_numbers(source_Q, destination_Q)
+    is_changed_Q = (source_Q != part.source_qpn_Q) | (destination_Q != part.destination_qpn_Q)
+    return replace(
+        part,
+        source_qpn_Q=source_Q,
+        destination_qpn_Q=destination_Q,
+        source_port_Q=np.where(is_changed_Q, source_port(source_Q, destination_Q), part.source_port_Q),
+    )
+
+
+def _nics(part: QueuePairs) -> tuple[IntArray, IntArray]:
+    return part.source_nic_Q, part.destination_nic_Q
+
+
+def _numbers(part: QueuePairs) -> tuple[IntArray, IntArray]:
+    return part.source_qpn_Q, part.destination_qpn_Q
+
+
+def _check_numbers(*numbers: IntArray) -> None:
+    lowest = min((int(qpn_Q.min()) for qpn_Q in numbers if qpn_Q.size), default=0)
+    highest = max((int(qpn_Q.max()) for qpn_Q in numbers if qpn_Q.size), default=0)
+    if lowest < 0 or highest >= _LIMIT_QPN:
+        raise InputError(
+            Mistake(
+                where="first_qpn",
+                found=f"queue-pair numbers from {lowest} to {highest}",
+                allowed=f"0 to {_LIMIT_QPN - 1}: a number has 24 bits",
+            )
+        )
 
 
 def _occurrence(value_E: IntArray) -> IntArray:

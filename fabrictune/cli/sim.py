@@ -63,10 +63,14 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
 
 
 def _print(headline: str, summary: "Summary") -> None:
+    from fabrictune.scenario.summary import PART_METRICS
+
     print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
     headings = ("transfer", "from", "to", "size", "completion time", "throughput", "slowdown")
     print_table(headings, summary.transfer_rows, indent=2)
     print_table(("metric", "value", "meaning"), summary.metric_rows)
+    if summary.parts:
+        print_table(("part", *PART_METRICS), summary.part_rows)
     if summary.faults:
         fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
         print_table(fault_headings, summary.fault_rows)

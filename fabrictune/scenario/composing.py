@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cc.interface import CompiledLaw
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
+from fabrictune.scenario.mixing import TRAFFIC, MixSpec, mix
 from fabrictune.scenario.schema import Scenario
-from fabrictune.scenario.traffic import TRAFFIC
 from foundation.errors import InputError
 from foundation.records import Finding
 from foundation.settings.binding import keys_named, settings_of
 from foundation.traces import TrafficTrace
+from netsim.workloads.table import Made
 from topology.fabric import Fabric
 from topology.importers.cabling import Imported
 from topology.network import Network
@@ -30,6 +34,7 @@ class Composed:
     scenario: Scenario
     network: Network
     traffic: TrafficTrace
+    part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
     findings: tuple[Finding, ...] = ()  # what the fabric's files say amiss
 
 
@@ -53,14 +58,21 @@ def compose(scenario: Scenario, progress: Callable[[float], None] | None = None,
     fabric = imported.fabric
     tell(0.2)
     with placed(scenario, "traffic", scenario.traffic.spec):
-        workload = TRAFFIC[scenario.traffic.name]
-        make = (as_flows and workload.make_flows) or workload.make
-        queue_pairs, traffic = make(scenario.traffic.spec, fabric, scenario.seed)
+        (queue_pairs, traffic), part_N = _make_traffic(scenario, fabric, as_flows=as_flows)
     tell(0.5)
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
     tell(1.0)
-    return Composed(scenario=scenario, network=network, traffic=traffic, findings=imported.findings)
+    return Composed(scenario=scenario, network=network, traffic=traffic, part_N=part_N, findings=imported.findings)
+
+
+def _make_traffic(scenario: Scenario, fabric: Fabric, *, as_flows: bool) -> tuple[Made, NDArray[np.object_] | None]:
+    spec = scenario.traffic.spec
+    if isinstance(spec, MixSpec):
+        return mix(spec, fabric, scenario.seed)
+    workload = TRAFFIC[scenario.traffic.name]
+    make = (as_flows and workload.make_flows) or workload.make
+    return make(spec, fabric, scenario.seed), None
 
 
 def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:

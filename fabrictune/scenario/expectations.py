@@ -30,6 +30,7 @@ class Metric:
     unit: Quantity
     measure: Callable[[RunRecord], float]  # nan where the record does not say, infinite for what never ended
     meaning: str
+    is_of_transfers: bool = True  # and so of the transfers of one part of a mixture too
 
     def show(self, value: float) -> str:
         """Return a value of the metric for people."""
@@ -41,6 +42,7 @@ class Expectation:
     """A bound on one metric."""
 
     metric: str = field(metadata={"help": "name of a number in the run's summary"})
+    part: str | None = field(default=None, metadata={"help": "of a mixture, whose transfers alone are measured"})
     at_most: Any = field(default=None, metadata={"help": "largest value that is good, with its unit"})
     at_least: Any = field(default=None, metadata={"help": "smallest value that is good, with its unit"})
 
@@ -48,6 +50,9 @@ class Expectation:
         choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
         if (self.at_most is None) == (self.at_least is None):
             raise InputError(Mistake(where="metric", found="not one bound", allowed="one of at_most and at_least"))
+        if self.part is not None and not METRICS[self.metric].is_of_transfers:
+            allowed = f"with {self.metric}, no part: ports do not tell whose packets they are"
+            raise InputError(Mistake(where="part", found=self.part, allowed=allowed))
         _limit(self)
 
     @property
@@ -58,14 +63,14 @@ class Expectation:
     def finding(self, record: RunRecord) -> Finding | None:
         """Return what is to be reported if the record breaks the bound."""
         metric = METRICS[self.metric]
-        actual = metric.measure(record)
+        actual = metric.measure(record if self.part is None else of_part(record, self.part))
         if actual <= self.limit if self.at_least is None else actual >= self.limit:
             return None
         bound = "at most" if self.at_least is None else "at least"
         return Finding(
             id=f"expect.{self.metric}",
             severity=Severity.ERROR,
-            entity=self.metric,
+            entity=self.metric if self.part is None else f"{self.metric} of {self.part}",
             expected=f"{bound} {metric.show(self.limit)}",
             actual=metric.show(actual),
             next_step="look at the slowest transfers and the fullest ports in the report, or correct the bound",
@@ -83,6 +88,14 @@ def _limit(expectation: Expectation) -> float:
         return METRICS[expectation.metric].unit.parse(str(value))
     except UnitError as error:
         raise InputError(replace(error.mistakes[0], where=name)) from error
+
+
+def of_part(record: RunRecord, part: str) -> RunRecord:
+    """Return the record with the transfers of one part of a mixture alone; none where there is no such part."""
+    transfers = record.tables["transfers"]
+    is_part_T = transfers.get("part", np.array([""], object)) == part
+    chosen = {name: column[np.flatnonzero(is_part_T)] for name, column in transfers.items()}
+    return replace(record, tables={**record.tables, "transfers": chosen})
 
 
 def is_flow(record: RunRecord) -> NDArray[np.bool_]:
@@ -165,10 +178,24 @@ METRICS: Mapping[str, Metric] = {
     "makespan": Metric(unit=DURATION, measure=makespan_ps, meaning="when the last transfer of the run finished"),
     "throughput.min": Metric(unit=RATE, measure=_over(throughputs_bps, np.min), meaning="the slowest transfer's rate"),
     "throughput.mean": Metric(unit=RATE, measure=_over(throughputs_bps, np.mean), meaning="mean rate of a transfer"),
-    "drops": Metric(unit=COUNT, measure=_total("ports", "dropped_packets"), meaning="packets dropped"),
-    "pauses": Metric(unit=COUNT, measure=_total("ports", "pauses"), meaning="times a port was paused by PFC"),
-    "paused_time": Metric(unit=DURATION, measure=_total("ports", "paused_ps"), meaning="time paused, over all ports"),
-    "ecn_marks": Metric(unit=COUNT, measure=_total("ports", "ecn_marked_packets"), meaning="packets marked by ECN"),
+    "drops": Metric(
+        unit=COUNT, measure=_total("ports", "dropped_packets"), meaning="packets dropped", is_of_transfers=False
+    ),
+    "pauses": Metric(
+        unit=COUNT, measure=_total("ports", "pauses"), meaning="times a port was paused by PFC", is_of_transfers=False
+    ),
+    "paused_time": Metric(
+        unit=DURATION,
+        measure=_total("ports", "paused_ps"),
+        meaning="time paused, over all ports",
+        is_of_transfers=False,
+    ),
+    "ecn_marks": Metric(
+        unit=COUNT,
+        measure=_total("ports", "ecn_marked_packets"),
+        meaning="packets marked by ECN",
+        is_of_transfers=False,
+    ),
     "retransmissions": Metric(
         unit=COUNT, measure=_total("transfers", "packets_retransmitted"), meaning="packets sent again"
     ),
@@ -177,5 +204,6 @@ METRICS: Mapping[str, Metric] = {
         unit=SIZE,
         measure=lambda record: float(record.tables["ports"]["max_queue_bytes"].max(initial=0)),
         meaning="the fullest a queue was",
+        is_of_transfers=False,
     ),
 }

@@ -9,8 +9,8 @@ from typing import Any
 
 from fabrictune.scenario.composing import compose_fabric, placed
 from fabrictune.scenario.jobs import JobSpec
+from fabrictune.scenario.mixing import TRAFFIC
 from fabrictune.scenario.schema import Scenario
-from fabrictune.scenario.traffic import TRAFFIC
 from foundation.errors import RouteError
 from topology.fabric import Fabric
 from topology.failures import failed_ports

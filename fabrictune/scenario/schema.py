@@ -12,8 +12,9 @@ from pydantic import Field
 from fabrictune.scenario.expectations import Expectation
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
-from fabrictune.scenario.traffic import TRAFFIC
+from fabrictune.scenario.mixing import TRAFFIC, MixSpec
 from foundation.documents import Document, Key, key_path
+from foundation.errors import InputError, choose
 from foundation.settings.binding import NOT_A_KEY, Choice, Chosen
 from netsim.config.capture import CaptureConfig
 from netsim.config.checking import LONGEST_WAIT_NS, require
@@ -86,6 +87,10 @@ class Scenario:
         delay_ns = self.convergence_delay_ns
         is_right = delay_ns is None or 1 <= delay_ns <= LONGEST_WAIT_NS
         require(is_right, "convergence_delay", f"{delay_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
+        spec = self.traffic.spec
+        parts = tuple(part.name for part in spec.parts) if isinstance(spec, MixSpec) else ()
+        for part in (bound.part for bound in self.expect if bound.part is not None):
+            choose(part, parts, where="expect", what="part of the traffic", error=InputError)
 
     @property
     def headline(self) -> str:

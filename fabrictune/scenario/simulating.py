@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fabrictune.scenario.composing import compose, compose_law, located
 from fabrictune.scenario.describing import describe
 from fabrictune.scenario.faulting import faults_of, with_faults
 from fabrictune.scenario.schema import Scenario
-from foundation.records import RunRecord
+from foundation.records import Columns, RunRecord
 from netsim.packet import Progress, run
 from topology.collisions import analyze_collisions
 
@@ -31,6 +34,8 @@ def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress
             faults=faults_of(scenario),
             progress=progress,
         )
+    if composed.part_N is not None:
+        record = replace(record, tables={**record.tables, "transfers": _with_parts(record, composed.part_N)})
     findings = [finding for expectation in scenario.expect if (finding := expectation.finding(record))]
     return replace(
         record,
@@ -38,3 +43,9 @@ def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress
         tables={**analyze_collisions(composed.network).tables(), **record.tables},
         findings=(*composed.findings, *findings, *record.findings),
     )
+
+
+def _with_parts(record: RunRecord, part_N: NDArray[np.object_]) -> Columns:
+    """Return the record's transfers, each with the part of the traffic it belongs to."""
+    transfers = record.tables["transfers"]
+    return {**transfers, "part": part_N[transfers["transfer"]]}

@@ -5,11 +5,19 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from fabrictune.scenario.expectations import METRICS, completion_times_ps, is_flow, slowdowns, throughputs_bps
+from fabrictune.scenario.expectations import (
+    METRICS,
+    completion_times_ps,
+    is_flow,
+    of_part,
+    slowdowns,
+    throughputs_bps,
+)
 from foundation.records import RunRecord
 from foundation.units import format_bytes, format_duration, format_rate
 
 MAX_LISTED = 16
+PART_METRICS = ("completion_time.mean", "completion_time.p99", "slowdown.p50", "slowdown.p99", "throughput.mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +52,7 @@ class Summary:
     num_transfers: int
     metrics: Mapping[str, float]  # in base units: ps, bps, bytes, counts
     slowest: Sequence[TransferResult]  # slowest first
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of a mixture: the transfers' metrics
     faults: Sequence[FaultResult] = ()
     drops: Mapping[str, int] = field(default_factory=dict)  # packets that faults have cost, by cause
 
@@ -70,6 +79,14 @@ class Summary:
                 METRICS["slowdown.p50"].show(one.slowdown),
             )
             for one in self.slowest
+        ]
+
+    @property
+    def part_rows(self) -> list[tuple[str, ...]]:
+        """The metrics of a mixture's parts, for people."""
+        return [
+            (part, *(METRICS[name].show(metrics[name]) for name in PART_METRICS))
+            for part, metrics in self.parts.items()
         ]
 
     @property
@@ -111,9 +128,20 @@ def summarize(record: RunRecord) -> Summary:
             )
             for row in slowest
         ],
+        parts=_parts(record),
         faults=_faults(record),
         drops=_drops(record),
     )
+
+
+def _parts(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return what the transfers of each part came to, in the order of the parts; nothing where there are no parts."""
+    of_transfers = {name: metric for name, metric in METRICS.items() if metric.is_of_transfers}
+    names = dict.fromkeys(record.tables["transfers"].get("part", np.zeros(0, object)).tolist())
+    chosen = {name: of_part(record, name) for name in names}
+    return {
+        name: {key: metric.measure(record) for key, metric in of_transfers.items()} for name, record in chosen.items()
+    }
 
 
 def _faults(record: RunRecord) -> list[FaultResult]:

@@ -1,6 +1,6 @@
 """What a scenario can send over a fabric: netsim's workloads, a training job's collectives, and traces from files.
 
-`TRAFFIC` lists them all: a spec, and a function from it to queue pairs and a TrafficTrace. This module only joins
+`SINGLE_TRAFFIC` lists them: a spec, and a function from it to queue pairs and a TrafficTrace. This module only joins
 rooms: the job and its expansion come from collectives, the placement from topology.
 """
 
@@ -135,7 +135,7 @@ def _trace_error(spec: TrafficTraceSpec, found: str, allowed: str = "") -> Trace
     return TraceError(Mistake(where=str(spec.file), found=found, allowed=allowed))
 
 
-TRAFFIC: Mapping[str, Workload] = {
+SINGLE_TRAFFIC: Mapping[str, Workload] = {
     **WORKLOADS,
     "all_reduce": _of_requests(
         AllReduceSpec, _trace_of_all_reduce, "a training job's data-parallel all-reduces, all at once"

@@ -1,6 +1,7 @@
 """Metrics of a record, and the bounds a scenario sets for them."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_a_broken_bound_is_an_error_that_shows_both_numbers() -> None:
         ({"at_most": ["1 us"]}, "at_most"),
     ],
 )
-def test_a_bound_is_one_quantity_of_the_metrics_unit(bounds: dict[str, object], where: str) -> None:
+def test_a_bound_is_one_quantity_of_the_metrics_unit(bounds: dict[str, Any], where: str) -> None:
     """A completion time is bounded by one duration with its unit."""
     with pytest.raises(InputError) as raised:
         Expectation(metric="completion_time.max", **bounds)

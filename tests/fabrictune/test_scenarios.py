@@ -13,7 +13,17 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 @pytest.mark.parametrize(
-    "name", ["incast", "permutation", "allreduce", "simai-128", "link-flap", "shared-buffer", "slow-receiver"]
+    "name",
+    [
+        "incast",
+        "permutation",
+        "allreduce",
+        "simai-128",
+        "link-flap",
+        "shared-buffer",
+        "slow-receiver",
+        "job-beside-burst",
+    ],
 )
 def test_a_bundled_scenario_meets_its_own_expectations(name: str) -> None:
     """Each asks a question with its bounds; none is broken, and every one would be noticed."""

@@ -1,5 +1,7 @@
 """Queue-pair numbers are distinct on a NIC and the same on every run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from foundation.errors import InputError
 from foundation.rocev2 import source_port
-from topology.queue_pairs import FIRST_QPN, make_queue_pairs
+from topology.queue_pairs import FIRST_QPN, join_queue_pairs, make_queue_pairs
 
 
 def test_numbers_count_up_on_each_nic() -> None:
@@ -45,3 +47,39 @@ def test_a_priority_has_three_bits() -> None:
     """802.1p knows 0 to 7."""
     with pytest.raises(InputError, match="priority 8"):
         make_queue_pairs([0], [1], priority=8)
+
+
+def test_joined_parts_are_numbered_one_after_another_on_each_nic() -> None:
+    """NIC 1 has two ends in the first part, so the second part's pair 1 -> 2 begins there with the third number."""
+    first, second = make_queue_pairs([0, 0], [1, 1], priority=2), make_queue_pairs([1], [2], priority=4)
+    joined = join_queue_pairs([first, second])
+    assert (joined.source_qpn_Q - FIRST_QPN).tolist() == [0, 1, 2]
+    assert (joined.destination_qpn_Q - FIRST_QPN).tolist() == [0, 1, 0]
+    assert joined.priority_Q.tolist() == [2, 2, 4]
+    assert joined.source_port_Q.tolist() == source_port(joined.source_qpn_Q, joined.destination_qpn_Q).tolist()
+
+
+def test_a_part_that_meets_no_other_keeps_its_numbers_and_ports() -> None:
+    """A source port that follows from no number (a flow label's, say) stays where nothing is renumbered."""
+    own = replace(make_queue_pairs([3], [4]), source_port_Q=np.array([0xC001]))
+    joined = join_queue_pairs([make_queue_pairs([0], [1]), own])
+    assert joined.source_port_Q[1] == 0xC001
+    assert joined.source_qpn_Q.tolist() == [FIRST_QPN, FIRST_QPN]
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8), max_size=4))
+def test_no_two_ends_of_joined_parts_share_a_number(parts: list[list[tuple[int, int]]]) -> None:
+    """As in a single part, whatever NICs the parts have in common, and whether they have any pair at all."""
+    joined = join_queue_pairs(
+        [make_queue_pairs([pair[0] for pair in part], [pair[1] for pair in part]) for part in parts]
+    )
+    ends = list(zip(joined.source_nic_Q.tolist(), joined.source_qpn_Q.tolist(), strict=True))
+    ends += list(zip(joined.destination_nic_Q.tolist(), joined.destination_qpn_Q.tolist(), strict=True))
+    assert len(set(ends)) == len(ends) == 2 * sum(map(len, parts))
+
+
+def test_joined_parts_run_out_of_numbers_too() -> None:
+    """Two parts that each reach the last number cannot stand on one NIC."""
+    part = make_queue_pairs([0], [1], first_qpn=2**24 - 1)
+    with pytest.raises(InputError, match="24 bits"):
+        join_queue_pairs([part, part])
