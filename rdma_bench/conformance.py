@@ -4,40 +4,52 @@ from collections.abc import Iterator
 from functools import partial
 
 from foundation.cases import Case, around
-from rdma_bench.timers import CONNECTX_6, NOMINAL, RetransmissionSpec, TimerModel, predict_detection
+from rdma_bench.timers.prediction import RetransmissionSpec, predict
+from rdma_bench.timers.profiles import KNOWN_PROFILES
 
 # Timeout exponent, seconds until the queue pair gives up, with 7 retries.
-_NOMINAL_ROWS = ((14, 0.470), (18, 7.516), (20, 30.06))
-_CONNECTX_6_ROWS = ((14, 3.66), (18, 14.67), (20, 59.77))
+_GUIDE_ROWS = ((14, 0.470), (18, 7.516), (20, 30.06), (22, 120.3))
+# Timeout exponent, retries, milliseconds until the queue pair gives up: the study's medians.
+_CONNECTX_6_ROWS = (
+    *((14, 7, 3_661.8), (16, 7, 3_661.8), (17, 7, 7_151.7), (18, 7, 14_667.8), (19, 7, 29_700.8), (20, 7, 59_766.3)),
+    *((14, 1, 440.6), (14, 2, 977.6), (14, 3, 1_514.3), (14, 4, 2_051.4), (14, 5, 2_588.2), (14, 6, 3_124.8)),
+    *((10, 7, 3_661.0), (15, 5, 2_587.1), (17, 1, 976.8), (17, 2, 1_781.8), (17, 3, 2_855.6), (17, 5, 5_003.3)),
+)
+_NO_FLOOR_ROWS = (
+    *((8, 7, 9.49), (10, 7, 37.91), (12, 7, 147.04), (14, 3, 306.29), (14, 7, 574.9)),
+    *((16, 7, 2_319.7), (17, 7, 4_735.6), (18, 7, 9_219.9), (20, 7, 37_939.0)),
+)
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases of the RDMA timers."""
-    return (*_nominal(), *_connectx_6())
+    measured = (("connectx-6", _CONNECTX_6_ROWS, 0.01), ("connectx-6-no-floor", _NO_FLOOR_ROWS, 0.05))
+    return (*_guide(), *(case for profile, rows, fraction in measured for case in _study(profile, rows, fraction)))
 
 
-def _nominal() -> Iterator[Case]:
-    for exponent, total_s in _NOMINAL_ROWS:
+def _guide() -> Iterator[Case]:
+    for exponent, total_s in _GUIDE_ROWS:
         yield Case(
-            name=f"rdma_bench.nominal-give-up.t{exponent}",
+            name=f"rdma_bench.nccl-guide-gives-up.t{exponent}",
             source="7 * 4.096 us * 2**T: NCCL user guide, NCCL_IB_TIMEOUT",
             unit="s",
-            run=partial(_detection_s, exponent, NOMINAL),
+            run=partial(_gives_up_s, "nccl-guide", exponent, 7),
             **around(total_s, 0.001),
         )
 
 
-def _connectx_6() -> Iterator[Case]:
-    for exponent, total_s in _CONNECTX_6_ROWS:
+def _study(profile: str, rows: tuple[tuple[int, int, float], ...], fraction: float) -> Iterator[Case]:
+    for exponent, retries, total_ms in rows:
         yield Case(
-            name=f"rdma_bench.connectx-6-give-up.t{exponent}",
-            source=CONNECTX_6.source,
+            name=f"rdma_bench.{profile}-gives-up.t{exponent}-r{retries}",
+            source=KNOWN_PROFILES[profile].source,
             unit="s",
-            run=partial(_detection_s, exponent, CONNECTX_6),
+            run=partial(_gives_up_s, profile, exponent, retries),
             trust="C",
-            **around(total_s, 0.01),
+            **around(total_ms / 1e3, fraction),
         )
 
 
-def _detection_s(exponent: int, model: TimerModel) -> float:
-    return predict_detection(RetransmissionSpec(timeout_exponent=exponent, retries=7), model).after_ns / 1e9
+def _gives_up_s(profile: str, exponent: int, retries: int) -> float:
+    spec = RetransmissionSpec(timeout_exponent=exponent, retries=retries)
+    return predict(spec, KNOWN_PROFILES[profile]).gives_up_ns / 1e9

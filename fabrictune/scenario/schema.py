@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from fabrictune.scenario.adapters import ADAPTER_CHOICE, STANDARD_ADAPTER
 from fabrictune.scenario.expectations import Expectation
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
@@ -65,6 +66,10 @@ class Scenario:
     traffic: Annotated[Chosen, TRAFFIC_CHOICE] = field(metadata={"help": "what is sent"})
     law: Annotated[Chosen, LAW_CHOICE] = field(
         default=NO_LAW, metadata={"help": "congestion control; `law: dcqcn` is short for a name alone"}
+    )
+    adapter: Annotated[Chosen, ADAPTER_CHOICE] = field(
+        default=STANDARD_ADAPTER,
+        metadata={"help": "whose retransmission timers; `adapter: connectx-6` is short for a name alone"},
     )
     engine: PacketConfig = field(
         default_factory=PacketConfig, metadata={"help": "the wire, queues, ECN, PFC and timers"}

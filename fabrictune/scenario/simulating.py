@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.scenario.adapters import engine_of
 from fabrictune.scenario.composing import compose, compose_law, located
 from fabrictune.scenario.describing import describe
 from fabrictune.scenario.faulting import faults_of, with_faults
@@ -27,7 +28,7 @@ def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress
             network,
             composed.traffic,
             law,
-            scenario.engine,
+            engine_of(scenario),
             seed=scenario.seed,
             probe=scenario.probe,
             capture=scenario.capture,

@@ -1,7 +1,7 @@
 """How hosts make a lossy network reliable, and how they tell of congestion.
 
-Defaults are the standard's timer 14 with seven retries, and the notification interval of NVIDIA's adapters, whose own
-timers are `floor_exponent: 16`, `multiplier: 2` and `adaptive: true` (ConnectX-6 as measured).
+Defaults are the standard's timer 14 with seven retries, and the notification interval of NVIDIA's adapters. What an
+application asks for is here; what the adapter makes of it is a timer model (`adapter` in a scenario).
 
 Source: InfiniBand Architecture Specification 1.4, section 9.7; foundation/retransmission.py for what adapters do.
 """
@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from foundation.retransmission import (
-    CONNECTX_6_EARLY_MS,
     MAX_EXPONENT,
+    MAX_RETRIES,
     NEVER_PS,
     RNR_RETRIES_FOR_EVER,
     RNR_TIMERS_MS,
-    retransmission_waits_ps,
+    STANDARD,
+    TimerModel,
 )
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
 
-MAX_RETRIES = 7
 MAX_WINDOW = MAX_RECEIVES = 2**20
 
 
@@ -62,21 +62,15 @@ class TransportConfig:
 
     timeout_exponent: int = setting(14, "local-ack timeout T: 4.096 us * 2**T (NCCL_IB_TIMEOUT); 0 waits for ever")
     retries: int = setting(7, "sendings without progress before a queue pair fails on the next timeout")
-    floor_exponent: int = setting(0, "the adapter's lowest T; 16 on ConnectX")
-    multiplier: int = setting(1, "a wait in nominal timeouts, 1 to 4; 2 on ConnectX")
-    adaptive: bool = setting(False, "early retransmissions in place of the first retry, on ConnectX's schedule")
     timeout_ns: int | None = setting(
-        None, "a wait of its own length instead of all these, once and `retries` times more"
+        None, "a wait of its own length instead of the adapter's, once and `retries` times more"
     )
     rnr: RnrConfig = field(default=RnrConfig(), metadata={"help": "receivers that are not ready"})
+    timers: TimerModel = field(default=STANDARD, metadata={"file": False})  # a scenario's `adapter` names them
 
     def __post_init__(self) -> None:
-        ranges = {
-            "timeout_exponent": (0, MAX_EXPONENT),
-            "retries": (0, MAX_RETRIES),
-            "floor_exponent": (0, MAX_EXPONENT),
-        }
-        for name, (least, most) in {**ranges, "multiplier": (1, 4)}.items():
+        fewest = self.timers.fewest_retries
+        for name, least, most in (("timeout_exponent", 0, MAX_EXPONENT), ("retries", fewest, MAX_RETRIES)):
             value = getattr(self, name)
             require(least <= value <= most, f"transport.{name}", f"{value}", f"{least} to {most}")
         require(
@@ -87,22 +81,13 @@ class TransportConfig:
         require(is_right, "transport.reorder_window", f"{self.reorder_window_ns} ns", allowed)
         is_right = self.timeout_ns is None or 1 <= self.timeout_ns <= LONGEST_WAIT_NS
         require(is_right, "transport.timeout", f"{self.timeout_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
-        require(
-            not self.adaptive or self.retries >= 1, "transport.retries", "0 with adaptive retransmission", "1 or more"
-        )
 
     @property
     def waits_ps(self) -> tuple[int, ...]:
         """The waits one after another, the last ending in failure; NEVER_PS where none ends."""
         if self.timeout_ns is not None:
             return (self.timeout_ns * 1000,) * (self.retries + 1)
-        return retransmission_waits_ps(
-            self.timeout_exponent,
-            self.retries,
-            floor_exponent=self.floor_exponent,
-            interval_multiplier=self.multiplier,
-            early_ms=CONNECTX_6_EARLY_MS if self.adaptive else (),
-        )
+        return self.timers.waits_ps(self.timeout_exponent, self.retries)
 
     @property
     def budget_ps(self) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from foundation.cases import Case, around, exactly
 from foundation.records import RunRecord
+from foundation.retransmission import CONNECTX_6
 from netsim.config.faults import BitErrors, Fault, Flap, SlowPort, SwitchDown
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
@@ -27,7 +28,7 @@ _ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS
 _LINK = "host0:nic0"  # the receiver's
 _TIMEOUT_NS = 100_000
 _STANDARD = TransportConfig(timeout_exponent=8)
-_ADAPTIVE = TransportConfig(floor_exponent=16, multiplier=2, adaptive=True)
+_ADAPTIVE = TransportConfig(timers=CONNECTX_6)
 
 _FAIL_NS, _CONVERGENCE_NS, _RUN_NS = 10_000_000, 100_000, 22_000_000
 _SETTLING_NS = 2_000_000

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from foundation.cases import Case, around, exactly
 from foundation.records import RunRecord
-from foundation.retransmission import rnr_wait_ps
+from foundation.retransmission import CONNECTX_6, rnr_wait_ps
 from netsim.config.nic import NicConfig
 from netsim.config.packet import PacketConfig
 from netsim.config.transport import RnrConfig, TransportConfig
@@ -106,17 +106,15 @@ def _budgets() -> tuple[Case, ...]:
             run=partial(_failed_after_ms, transport),
         )
 
-    study = "unionxic/rdma-fault-characterization: R * 2 * 4.096 us * 2**max(T, 16) less the early stage's saving"
+    study = "unionxic/rdma-fault-characterization, as foundation/retransmission.py has it: early series and R - 1 waits"
     return (
         budget(
             "eight-waits",
             "InfiniBand 9.7.6: R = 7 retries are eight waits of 4.096 us * 2**8",
             TransportConfig(timeout_exponent=8),
         ),
-        budget("adaptive-t14", study, TransportConfig(floor_exponent=16, multiplier=2, adaptive=True)),
-        budget(
-            "adaptive-t20", study, TransportConfig(timeout_exponent=20, floor_exponent=16, multiplier=2, adaptive=True)
-        ),
+        budget("adaptive-t14", study, TransportConfig(timers=CONNECTX_6)),
+        budget("adaptive-t20", study, TransportConfig(timeout_exponent=20, timers=CONNECTX_6)),
     )
 
 

@@ -2,13 +2,14 @@
 
 import pytest
 
+from foundation.errors import InputError
 from foundation.retransmission import (
-    CONNECTX_6_EARLY_MS,
-    CONNECTX_6_FLOOR,
-    CONNECTX_6_MULTIPLIER,
+    CONNECTX_6,
+    ENDLESS_WAITS,
     NEVER_PS,
+    STANDARD,
+    TimerModel,
     nominal_timeout_ps,
-    retransmission_waits_ps,
     rnr_wait_ps,
 )
 
@@ -23,30 +24,55 @@ def test_the_nominal_timeout_doubles_with_the_exponent() -> None:
 
 def test_seven_retries_are_eight_waits() -> None:
     """The last one ends in failure."""
-    assert retransmission_waits_ps(14, 7) == (67_108_864_000,) * 8
-    assert retransmission_waits_ps(0, 7) == (NEVER_PS,)
-
-
-@pytest.mark.parametrize(
-    ("exponent", "measured_ms"), [(8, 3_660), (14, 3_660), (16, 3_660), (18, 14_670), (20, 59_770)]
-)
-def test_a_connectx_6_takes_as_long_as_was_measured(exponent: int, measured_ms: float) -> None:
-    """R = 7: detection after R * I - c, read to 10 ms in the study; I is twice the nominal of max(T, 16)."""
-    waits_ps = retransmission_waits_ps(
-        exponent,
-        7,
-        floor_exponent=CONNECTX_6_FLOOR,
-        interval_multiplier=CONNECTX_6_MULTIPLIER,
-        early_ms=CONNECTX_6_EARLY_MS,
-    )
-    assert sum(waits_ps) / MS == pytest.approx(measured_ms, abs=10)
+    assert STANDARD.waits_ps(14, 7) == (67_108_864_000,) * 8
+    assert STANDARD.waits_ps(0, 7) == (NEVER_PS,)
 
 
 def test_early_retransmissions_end_where_their_steps_outgrow_the_timeout() -> None:
-    """T 14 counts as 16, 268 ms: the step from 239 to 440 ms is the last one below; six waits of 537 ms follow."""
-    waits_ps = retransmission_waits_ps(14, 7, floor_exponent=16, interval_multiplier=2, early_ms=CONNECTX_6_EARLY_MS)
-    assert [wait / MS for wait in waits_ps[:5]] == [12, 59, 67, 101, 201]
-    assert waits_ps[5:] == (2 * nominal_timeout_ps(16),) * 6
+    """T 14 counts as 16, 268 ms: the step from 239 to 440.4 ms is the last one below; six waits of 537 ms follow."""
+    waits_ps = CONNECTX_6.waits_ps(14, 7)
+    assert [wait / MS for wait in waits_ps[:5]] == [12, 59, 67, 101, 201.4]
+    assert waits_ps[5:] == (536_800_000_000, *(2 * nominal_timeout_ps(16),) * 5)
+
+
+def test_one_retry_is_the_early_series_alone() -> None:
+    """R 1 leaves R - 1 = 0 regular waits: the study saw T 14 give up after 440.6 ms and T 17 after 976.8 ms."""
+    assert sum(CONNECTX_6.waits_ps(14, 1)) / MS == pytest.approx(440.4)
+    assert sum(CONNECTX_6.waits_ps(17, 1)) / MS == pytest.approx(977.2)
+
+
+def test_the_wait_after_the_series_is_no_longer_than_its_next_step() -> None:
+    """T 17: the next step would be 1782.5 - 977.2 = 805.3 ms, less than the regular 1073.7 ms."""
+    assert CONNECTX_6.waits_ps(17, 3)[-2:] == (805_300_000_000, 2 * nominal_timeout_ps(17))
+
+
+def test_a_shorter_first_wait_is_only_the_first() -> None:
+    """T 14 with 1.5 first: 1.5 + 1 + 1 nominal waits for two retries."""
+    nominal_ps = nominal_timeout_ps(14)
+    assert TimerModel(first_wait_multiplier=1.5).waits_ps(14, 2) == (nominal_ps * 3 // 2, nominal_ps, nominal_ps)
+
+
+def test_a_count_without_limit_never_fails() -> None:
+    """Waits follow one another without end, for which a thousand stand; the one that would fail never passes."""
+    waits_ps = TimerModel(endless_retries=7).waits_ps(14, 7)
+    assert waits_ps == (nominal_timeout_ps(14),) * ENDLESS_WAITS + (NEVER_PS,)
+
+
+def test_a_queue_pair_waits_at_least_once() -> None:
+    """One retry, none of it regular, and an early series that is too slow for T 1 of 8.2 us: one regular wait."""
+    model = TimerModel(extra_waits=-1, early_ns=(10**6,), fewest_retries=1)
+    assert model.waits_ps(1, 1) == (8_192_000,)
+
+
+def test_impossible_models_are_refused_with_all_that_is_wrong() -> None:
+    """A profile may come from anywhere."""
+    with pytest.raises(InputError) as raised:
+        TimerModel(floor_exponent=32, interval_multiplier=0.0, early_ns=(5, 5))
+    assert str(raised.value) == (
+        "floor_exponent: 32\n  allowed: 0 to 31\n"
+        "interval_multiplier: 0\n  allowed: 0.1 to 16\n"
+        "early_ns: times in another order, or too many\n  allowed: at most 64 times, each after the one before it"
+    )
 
 
 @pytest.mark.parametrize(("timer_code", "wait_us"), [(0, 655_360), (1, 10), (12, 640), (31, 491_520)])

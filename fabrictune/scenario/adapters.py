@@ -1,0 +1,51 @@
+"""Adapters as a scenario chooses them: whose retransmission timers its NICs have.
+
+`adapter: connectx-6`, or `adapter: ./my-nic.json`, a profile that `fabrictune rdma timers measure` wrote. What the
+application asks of them stands under `engine.transport`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foundation.settings.binding import Choice, Chosen
+from netsim.config.packet import PacketConfig
+from rdma_bench.timers.profile_files import read_profile
+from rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
+
+if TYPE_CHECKING:
+    from fabrictune.scenario.schema import Scenario
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownAdapter:
+    """One whose profile comes with the project."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileFile:
+    """A profile of the user's."""
+
+    file: Path = field(metadata={"help": "a timer profile, as `rdma timers measure` writes it"})
+
+
+def _choice_from_text(text: str) -> dict[str, Any]:
+    return {"name": text} if text in KNOWN_PROFILES or not {".", "/"} & set(text) else {"file": text}
+
+
+SPECS: Mapping[str, type] = {**dict.fromkeys(KNOWN_PROFILES, KnownAdapter), "file": ProfileFile}
+ADAPTER_CHOICE = Choice("name", SPECS, _choice_from_text)
+STANDARD_ADAPTER = Chosen(name="ibta", spec=KnownAdapter())
+
+
+def profile_of(scenario: "Scenario") -> TimerProfile:
+    """Return the timers of the scenario's adapter; raises InputError for a file that is no profile."""
+    chosen = scenario.adapter
+    return read_profile(chosen.spec.file) if isinstance(chosen.spec, ProfileFile) else KNOWN_PROFILES[chosen.name]
+
+
+def engine_of(scenario: "Scenario") -> PacketConfig:
+    """Return the engine's settings with the adapter's timers; raises InputError."""
+    transport = replace(scenario.engine.transport, timers=profile_of(scenario).timers)
+    return replace(scenario.engine, transport=transport)

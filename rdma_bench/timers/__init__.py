@@ -1,0 +1,1 @@
+"""Retransmission timers: what is known of adapters, what it predicts, and which settings do what is wanted."""

@@ -1,0 +1,24 @@
+"""Which timeout and retry count NCCL sets where nobody says otherwise, by its version.
+
+Source: NVIDIA/nccl, src/transport/net_ib.cc over its history, and the user guide's NCCL_IB_TIMEOUT: 14 before 2.14, 18
+up to 2.23.3, 20 from 2.23.4 on; NCCL_IB_RETRY_CNT has been 7 throughout.
+"""
+
+import re
+
+from foundation.errors import InputError, Mistake, quote
+from rdma_bench.timers.prediction import RetransmissionSpec
+
+TIMEOUT_SINCE = (((2, 23, 4), 20), ((2, 14, 0), 18), ((0, 0, 0), 14))
+RETRIES = 7
+
+
+def nccl_default(version: str, *, where: str = "version") -> RetransmissionSpec:
+    """Return the default settings of a version such as `2.21.5+cuda12.4`; raises InputError for what is none."""
+    match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d.])", version)
+    if match is None:
+        allowed = "a version of NCCL, such as 2.23.4"
+        raise InputError(Mistake(where=where, found=quote(version), allowed=allowed))
+    numbers = tuple(int(number or 0) for number in match.groups())
+    exponent = next(exponent for since, exponent in TIMEOUT_SINCE if numbers >= since)
+    return RetransmissionSpec(timeout_exponent=exponent, retries=RETRIES)

@@ -1,0 +1,44 @@
+"""A timer profile as a file: JSON as it is written, or YAML by hand, with units in its values as in a scenario.
+
+`fabrictune rdma timers measure` writes one for the adapter at hand; predictions and the simulator read it.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from foundation.documents import load_yaml
+from foundation.errors import InputError, choose
+from foundation.settings.binding import bind
+from foundation.settings.mistakes import explain
+from foundation.settings.quantities import key_of
+from rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
+
+MAX_PROFILE_BYTES = 2**16
+
+
+def find_profile(name: str, *, where: str) -> TimerProfile:
+    """Return a known profile by its name, or the one in a file if the text has a dot or a slash; raises InputError."""
+    if "." in name or "/" in name:
+        return read_profile(Path(name))
+    return KNOWN_PROFILES[choose(name, tuple(KNOWN_PROFILES), where=where, what="profile", error=InputError)]
+
+
+def read_profile(path: Path) -> TimerProfile:
+    """Return the profile in a file; raises InputError with every mistake of it."""
+    document = load_yaml(path, max_bytes=MAX_PROFILE_BYTES)
+    try:
+        return bind(TimerProfile, document.tree, folder=path.parent)
+    except ValidationError as error:
+        raise InputError(*explain(error, document)) from None
+
+
+def write_profile(profile: TimerProfile, path: Path) -> Path:
+    """Write a profile for `read_profile`; raises InputError where nothing can be written. Returns the path."""
+    timers = {key_of(name): value for name, value in asdict(profile.timers).items() if value is not None}
+    timers["early"] = [f"{time_ns} ns" for time_ns in profile.timers.early_ns]
+    content = {name: value for name, value in asdict(profile).items() if value} | {"timers": timers}
+    path.write_text(json.dumps(content, indent=2) + "\n")
+    return path

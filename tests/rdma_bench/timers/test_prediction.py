@@ -1,0 +1,90 @@
+"""When a queue pair gives up and when its traffic resumes, with the arithmetic of each figure."""
+
+import math
+
+import pytest
+
+from foundation.errors import InputError
+from rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
+from rdma_bench.timers.profiles import KNOWN_PROFILES
+
+SECOND_NS = 10**9
+WAIT_14_NS = 67_108_864  # 4,096 ns * 2**14
+
+
+def predicted(profile: str, exponent: int, retries: int = 7) -> Prediction:
+    """Return what a known adapter does."""
+    return predict(RetransmissionSpec(timeout_exponent=exponent, retries=retries), KNOWN_PROFILES[profile])
+
+
+@pytest.mark.parametrize("profile", list(KNOWN_PROFILES))
+def test_a_timeout_of_zero_notices_nothing_and_sends_nothing_again(profile: str) -> None:
+    """The standard gives exponent 0 the meaning of no timer at all; a floor does not change that."""
+    without_timer = predicted(profile, 0)
+    assert without_timer.gives_up_ns == math.inf
+    assert without_timer.longest_flap_ns == 0
+    assert without_timer.resumes_ns(1) == math.inf
+
+
+def test_exponents_below_the_floor_behave_like_the_floor() -> None:
+    """ConnectX-6: T 8 to 16 all wait 2 * 4.096 us * 2**16 = 536.87 ms."""
+    below = [predicted("connectx-6", exponent) for exponent in range(8, 17)]
+    assert len({prediction.gives_up_ns for prediction in below}) == 1
+    assert below[0].interval_ns == 2 * 4096 * 2**16
+
+
+def test_a_45_second_flap_survives_on_the_adapter_but_not_by_the_document() -> None:
+    """T 20, R 7: the document gives 30.1 s, the adapter 59.8 s, and sends last one wait of 8.6 s before that."""
+    assert predicted("connectx-6", 20).survives(45 * SECOND_NS)
+    assert not predicted("nccl-guide", 20).survives(45 * SECOND_NS)
+    assert not predicted("connectx-6", 20).survives(55 * SECOND_NS)
+
+
+def test_the_last_wait_gives_no_flap_a_chance() -> None:
+    """The standard, T 14, R 3: sent again after 1, 2 and 3 waits, given up after 4."""
+    prediction = predicted("ibta", 14, 3)
+    assert list(prediction.retransmissions_ns) == [WAIT_14_NS, 2 * WAIT_14_NS, 3 * WAIT_14_NS]
+    assert prediction.longest_flap_ns == 3 * WAIT_14_NS
+    assert prediction.gives_up_ns == 4 * WAIT_14_NS
+
+
+@pytest.mark.parametrize(("flap_ns", "waits"), [(0, 0), (1, 1), (WAIT_14_NS, 1), (WAIT_14_NS + 1, 2)])
+def test_traffic_resumes_with_the_next_retransmission(flap_ns: int, waits: int) -> None:
+    """A path that is back just in time for a retransmission lets it through; a nanosecond later costs a wait."""
+    assert predicted("ibta", 14).resumes_ns(flap_ns) == waits * WAIT_14_NS
+
+
+def test_soft_roce_recovers_at_a_tick_of_its_timer() -> None:
+    """T 16 and a cut of 500 ms: the second tick of 268.4 ms is at 537 ms."""
+    assert predicted("soft-roce", 16).resumes_ns(0.5 * SECOND_NS) == 2 * 4096 * 2**16
+
+
+def test_soft_roce_takes_seven_retries_for_no_limit() -> None:
+    """rdma_rxe reads 7 as endless, which the standard does not: after an hour it sends at the next multiple of T."""
+    endless = predicted("soft-roce", 14)
+    assert endless.gives_up_ns == endless.longest_flap_ns == math.inf
+    hour_ns = 3600 * SECOND_NS
+    assert endless.resumes_ns(hour_ns) == math.ceil(hour_ns / WAIT_14_NS) * WAIT_14_NS
+
+
+@pytest.mark.parametrize(
+    ("exponent", "profile", "confidence"),
+    [(20, "connectx-6", "measured"), (22, "connectx-6", "extrapolated"), (22, "ibta", "documented")],
+)
+def test_a_prediction_says_how_far_to_trust_it(exponent: int, profile: str, confidence: str) -> None:
+    """The adapter was tried up to T 20; T 22 is arithmetic."""
+    assert predicted(profile, exponent).confidence == confidence
+
+
+def test_impossible_settings_are_refused_together() -> None:
+    """The fields have five bits and three; 15 retries are a common mistake."""
+    with pytest.raises(InputError) as raised:
+        RetransmissionSpec(timeout_exponent=32, retries=15)
+    assert str(raised.value) == "timeout_exponent: 32\n  allowed: 0 to 31\nretries: 15\n  allowed: 0 to 7"
+
+
+def test_no_prediction_where_the_profile_says_nothing() -> None:
+    """With R 0 the measured adapter still retransmits, but not so that the trials agree."""
+    with pytest.raises(InputError) as raised:
+        predicted("connectx-6", 20, 0)
+    assert str(raised.value) == "retries: 0\n  allowed: 1 or more, for connectx-6"
