@@ -1,18 +1,16 @@
 """A bench of collectives between processes of this machine."""
 
-import multiprocessing
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from multiprocessing.connection import Connection
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from collectives.measuring.spec import BenchSpec
 from collectives.measuring.timing import Notes
 from foundation.layout import ParallelLayout
 from trainer_probe.launcher import Arrays, launch
+from trainer_probe.relaying import relaying
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
@@ -25,7 +23,7 @@ def bench_here(
 
     Raises UnavailableError where torch is missing, a rank fails, or not all have ended after `timeout_s`.
     """
-    with _relaying(progress or (lambda share: None)) as sender:
+    with relaying(progress or (lambda share: None)) as sender:
         found = launch(ParallelLayout(dp=num_ranks), partial(_bench, spec, sender), timeout_s=timeout_s)
     return Notes(**found[0])
 
@@ -36,24 +34,3 @@ def _bench(spec: BenchSpec, sender: "Connection[float, float]", member: "Member"
 
     notes = run_bench(spec, sender.send if member.rank == 0 else None)
     return asdict(notes) if member.rank == 0 else {}
-
-
-@contextmanager
-def _relaying(progress: Callable[[float], None]) -> Iterator["Connection[float, float]"]:
-    """Give a connection on which another process says the share done, for as long as the block runs."""
-    receiver, sender = multiprocessing.Pipe(duplex=False)
-
-    def relay() -> None:
-        try:
-            while True:
-                progress(receiver.recv())
-        except EOFError:
-            receiver.close()
-
-    thread = Thread(target=relay, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield sender
-    finally:
-        sender.close()
-        thread.join()

@@ -9,7 +9,7 @@ waited for late (its wait's end stands instead).
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 import torch.distributed as dist
@@ -67,6 +67,14 @@ class Comm:
     def ledger(self) -> CommTrace:
         """Return this rank's requests so far."""
         return self._ledger.trace()
+
+    def exposed_wait_ns(self) -> Mapping[str, int]:
+        """Return by axis how long this rank has waited for requests so far, forgotten ones among them."""
+        return dict(self._ledger.exposed_wait_ns)
+
+    def forget_requests(self) -> None:
+        """Forget earlier requests, none of which may be under way, so that the ledger of a long run stays short."""
+        self._ledger.forget()
 
     def restart_ledger(self) -> None:
         """Meet all ranks of the layout, then forget earlier requests and let time begin, at rank 0's moment for all."""

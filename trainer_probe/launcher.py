@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found; of a module, or a partial of such
 
-_PRELOADED = ["__main__", "torch.distributed", "collectives.startup.process_groups", "trainer_probe.comm"]
+_PRELOADED = ["__main__", "torch.distributed", "collectives.startup.process_groups", "trainer_probe.driver.loop"]
 
 
 def launch(

@@ -8,6 +8,7 @@ Left out: work that runs beside a request and ends before its wait does not dela
 Shapes: N requests.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -46,13 +47,18 @@ class Ledger:
         self._rank = rank
         self._groups = groups
         self._clock_ns = clock_ns
+        self.exposed_wait_ns = Counter[str]()  # by axis, since the ledger was made
         self.restart(clock_ns())
 
     def restart(self, origin_ns: int) -> None:
         """Forget every request and let time begin at `origin_ns` of the clock, for all ranks the same."""
-        self._entries: list[_Entry] = []
         self._origin_ns = origin_ns
         self._work_since_ns = origin_ns
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget every request, none of which may be under way; time goes on."""
+        self._entries: list[_Entry] = []
         self._waited_for: list[int] = []
 
     def issue(
@@ -93,8 +99,10 @@ class Ledger:
         began_ns = self._clock_ns()
         block()
         ended_ns = self._clock_ns()
-        self._entries[request].complete_ns = ended_ns
-        self._entries[request].exposed_wait_ns = ended_ns - began_ns
+        entry = self._entries[request]
+        entry.complete_ns = ended_ns
+        entry.exposed_wait_ns = ended_ns - began_ns
+        self.exposed_wait_ns[entry.axis] += entry.exposed_wait_ns
         self._waited_for.append(request)
         self._work_since_ns = ended_ns
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "sim": LazyCommand("Run a scenario in the packet engine.", "fabrictune.cli.sim:sim"),
     "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
     "coll": LazyCommand("Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll:coll"),
+    "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train:train"),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
     "law": LazyCommand("List congestion-control laws and show their parameters.", "fabrictune.cli.law:law"),
     "validate": LazyCommand("Put predictions beside measurements.", "fabrictune.cli.validate:validate"),

@@ -1,0 +1,24 @@
+"""What commands that take a recipe share: its argument, changes to it, and how it is read."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from trainer_probe.recipes.schema import Recipe
+
+ORIGIN = "--set"
+
+recipe_argument = click.argument("recipe_name", metavar="RECIPE")
+set_option = click.option(
+    ORIGIN, "settings", multiple=True, metavar="KEY=VALUE", help="A key of the recipe, otherwise: degrees.layout.dp=4."
+)
+
+
+def read_recipe(name: str, settings: Sequence[str]) -> "Recipe":
+    """Return the recipe of a name or file with settings changed; raises InputError."""
+    from fabrictune.scenario.settings import parse_setting
+    from trainer_probe.recipes.reading import find_recipe, load_recipe
+
+    return load_recipe(find_recipe(name), dict(map(parse_setting, settings)), origin=ORIGIN)

@@ -1,0 +1,8 @@
+"""`fabrictune train`: the reference trainer."""
+
+from fabrictune.cli.groups import Group
+from fabrictune.cli.train_run import run
+
+train = Group(name="train", help="Train a GPT over three axes of parallelism.")
+for command in (run,):
+    train.add_command(command)

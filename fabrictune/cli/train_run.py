@@ -1,0 +1,117 @@
+"""`fabrictune train run`: train as a recipe says."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
+from fabrictune.cli.outcomes import rows_of
+from fabrictune.cli.output import print_json, print_lines
+from fabrictune.cli.recipes import read_recipe, recipe_argument, set_option
+from fabrictune.cli.records import with_command
+
+if TYPE_CHECKING:
+    from trainer_probe.driver.reports import StepReport
+    from trainer_probe.recipes.schema import Recipe
+
+FLOPS_PER_TFLOPS = 1e12
+PS_PER_NS = 1000
+COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU", "exposed tp", "dp", "pp")
+WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
+
+
+@click.command()
+@recipe_argument
+@set_option
+@click.option(
+    "--peak-tflops",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Peak of one device, for MFU; known for some GPUs.",
+)
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(min=1), default=86400.0, show_default=True, help="Seconds for all."
+)
+@out_option
+@fail_on_option
+@quiet_option
+@json_option
+def run(
+    recipe_name: str,
+    settings: tuple[str, ...],
+    peak_tflops: float | None,
+    timeout_s: float,
+    out: Path | None,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Train as RECIPE says, a file or the name of one that comes with the library, and record what was communicated.
+
+    Starts a process for each rank on this machine. Needs torch. Ctrl-C ends it after the step under way.
+
+    \b
+    Example:
+      fabrictune train run tiny
+      fabrictune train run my.yaml --set overlap=none --set degrees.layout.dp=4
+    """
+    from trainer_probe.driver.here import train_here
+    from trainer_probe.driver.outcome import make_record
+
+    started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
+    outcome = train_here(
+        recipe,
+        tell=_printer(recipe, is_quiet=quiet or as_json),
+        timeout_s=timeout_s,
+        peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
+    )
+    record = with_command(make_record(recipe, outcome, started=started))
+    directory = record.write(out or Path("runs") / recipe.name)
+    code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
+    if as_json:
+        steps, findings = rows_of(record.tables["training"]), findings_json(record.findings)
+        head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
+        print_json({"record": str(directory), **head, "steps": steps, "findings": findings})
+        return code
+    print_findings(record.findings)
+    print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])
+    return code
+
+
+def _printer(recipe: "Recipe", *, is_quiet: bool) -> "Callable[[StepReport], None]":
+    """Return what prints a line for each step, what is trained and the headings before the first."""
+    if is_quiet:
+        return lambda report: None
+    layout = recipe.degrees.layout
+    headings = [
+        f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
+        f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}",
+        _line(COLUMNS),
+    ]
+
+    def tell(report: "StepReport") -> None:
+        print_lines([*(headings if report.step == 0 else ()), _line(_cells(report))])
+
+    return tell
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def _cells(report: "StepReport") -> tuple[str, ...]:
+    from foundation.units import format_duration
+
+    is_known = report.mfu_fraction == report.mfu_fraction
+    return (
+        str(report.step),
+        f"{report.loss:.4f}",
+        "skipped" if report.is_skipped else f"{report.gradient_norm:.3g}",
+        f"{report.tokens_per_s:,.0f}",
+        f"{report.mfu_fraction:.1%}" if is_known else "n/a",
+        *(format_duration(report.exposed_ns[axis] * PS_PER_NS) for axis in ("tp", "dp", "pp")),
+    )

@@ -1,0 +1,72 @@
+"""The training loop, one rank in this process."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from tests.trainer_probe.driver.alone import machine_of_one, small, take_samples, train_alone
+from tests.trainer_probe.optimizers.flat_models import comm_of_one
+from trainer_probe.driver.loop import Watch, train
+from trainer_probe.driver.reports import StepReport, training_table
+
+
+def test_text_is_learned(tmp_path: Path) -> None:
+    """Bytes of one sentence again and again: the loss falls from about ln 258 = 5.55 to less than half in 30 steps."""
+    text = tmp_path / "text.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog\n" * 200)
+    data = {"source": "text", "paths": [str(text)]}
+    reports, was_stopped = train_alone(small({"data": data, "num_steps": 30, "schedule.peak": 0.02}), tmp_path)
+    assert not was_stopped
+    assert reports[0].loss == pytest.approx(math.log(258), abs=0.3)
+    assert reports[-1].loss < reports[0].loss / 2
+    assert [report.step for report in reports] == list(range(30))
+    assert all(report.tokens_per_s > 0 and report.gradient_norm > 0 for report in reports)
+
+
+def test_a_recipe_trains_the_same_every_time(tmp_path: Path) -> None:
+    """Same seed, same losses to the last bit, with a loader for the machine or for each worker."""
+    losses = []
+    for loader in ("machine", "worker", "machine"):
+        reports, _ = train_alone(small({"loader": loader}), tmp_path)
+        losses.append([(report.loss, report.gradient_norm) for report in reports])
+    assert losses[0] == losses[1] == losses[2]
+
+
+def test_a_run_begins_at_any_sample(tmp_path: Path) -> None:
+    """Four samples a step: a run that begins at sample 4 has what another has from its second step on."""
+    whole = take_samples(small(), tmp_path, 3)
+    later = take_samples(small({"first_sample": 4}), tmp_path, 2)
+    assert torch.equal(later, whole[4:])
+
+
+def test_a_step_whose_gradients_are_not_finite_is_left_out(tmp_path: Path) -> None:
+    """Weights of 1e30 after the first step overflow in single precision; the run goes on and says so."""
+    reports, _ = train_alone(small({"schedule": {"peak": 1e30}}), tmp_path)
+    assert [report.is_skipped for report in reports] == [False, True, True, True]
+    assert training_table(reports)["is_skipped"].tolist() == [0, 1, 1, 1]
+
+
+def test_a_run_ends_after_the_step_in_which_it_is_asked_to(tmp_path: Path) -> None:
+    """Asked in the second step, the third never runs; asked in the last, the run has just finished."""
+    reports, was_stopped = train_alone(small(), tmp_path, stop_after=1)
+    assert (len(reports), was_stopped) == (2, True)
+    reports, was_stopped = train_alone(small(), tmp_path, stop_after=3)
+    assert (len(reports), was_stopped) == (4, False)
+
+
+def test_a_known_peak_gives_a_utilisation(tmp_path: Path) -> None:
+    """Operations of the step over those the device could have done in its time; -1 in the table where not known."""
+    recipe = small({"num_steps": 1})
+    reports: list[StepReport] = []
+    watch = Watch(tell=reports.append, is_stopped=lambda: False, peak_flops_per_s=1e12)
+    train(recipe, comm_of_one(), machine_of_one(recipe, tmp_path), watch)
+    (report,) = reports
+    assert report.mfu_fraction == pytest.approx(report.tokens_per_s * flops_per_token(recipe.model) / 1e12)
+    unknown, _ = train_alone(recipe, tmp_path)
+    assert math.isnan(unknown[0].mfu_fraction)
+    assert training_table(unknown)["mfu_fraction"].tolist() == [-1.0]
