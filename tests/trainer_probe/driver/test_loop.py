@@ -13,6 +13,7 @@ from tests.trainer_probe.driver.alone import machine_of_one, small, take_samples
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
 from trainer_probe.driver.loop import Watch, train
 from trainer_probe.driver.reports import StepReport, training_table
+from trainer_probe.model.counts import flops_per_token
 
 
 def test_text_is_learned(tmp_path: Path) -> None:
