@@ -12,8 +12,8 @@ A receiver that paces CNPs faster than the paper's 50 us is heeded at the paper'
 Source: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3.1, equations 1 to 4;
 the window: Li et al., "HPCC", SIGCOMM 2019, section 5.1 (DCQCN+win). The paper names no hyper increase and no floor of
 the rate; those defaults are the values of its authors' and of later public simulators.
-Left out: the form NIC firmware uses, where alpha counts slots of 1 us with and without CNPs. It goes by the same name
-and is another controller: its alpha halves in 0.14 ms where the paper's takes 9.7 ms. It is to be a law of its own.
+The form NIC firmware uses goes by the same name and is another controller, `cc/dcqcn_firmware.py`: its alpha counts
+slots of 1 us with and without CNPs, and halves in 0.14 ms where this one's takes 9.7 ms.
 """
 
 from typing import Any

@@ -7,11 +7,11 @@ scenario file, so that a scenario from elsewhere stays data.
 from pathlib import Path
 from types import ModuleType
 
-from cc import dcqcn, none
+from cc import dcqcn, dcqcn_firmware, none
 from cc.checking import require_law
 from foundation.errors import LawError, Mistake, UntrustedCodeError, choose
 
-LAWS: dict[str, ModuleType] = {"none": none, "dcqcn": dcqcn}
+LAWS: dict[str, ModuleType] = {"none": none, "dcqcn": dcqcn, "dcqcn_firmware": dcqcn_firmware}
 
 MAX_LAW_BYTES = 2**20
 

@@ -1,12 +1,20 @@
-"""`fabrictune law`: the congestion-control laws there are, and what can be set on them."""
+"""`fabrictune law`: the congestion-control laws there are, what can be set on them, and what a NIC has set."""
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import click
 
+from cc.nic_parameters import NicFiles, nic_lines
 from fabrictune.cli.groups import Group
-from fabrictune.cli.options import json_option, trust_code_option
+from fabrictune.cli.options import json_option, scenario_argument, trust_code_option
 from fabrictune.cli.output import print_json, print_lines, print_table
+from foundation.errors import FabrictuneWarning, LawError, Mistake
 
-law = Group(name="law", help="List congestion-control laws and show their parameters.")
+law = Group(name="law", help="List congestion-control laws, show their parameters, exchange them with a NIC.")
 
 
 @law.command("list")
@@ -52,3 +60,70 @@ def show(name: str, trust_code: bool, as_json: bool) -> None:
         ("parameter", "default", "range", "meaning"),
         [(one["key"], one["default"], f"{one['low']} to {one['high']}", one["meaning"]) for one in parameters],
     )
+
+
+@law.command("import")
+@click.argument("nic", metavar="NIC", type=click.Path(path_type=Path))
+@json_option
+def import_nic(nic: Path, as_json: bool) -> None:
+    """Print the DCQCN parameters of a ConnectX NIC as the keys of a scenario.
+
+    NIC is the folder of its parameters (/sys/kernel/debug/mlx5/DEVICE/cc_params or /sys/class/net/INTERFACE/ecn), or a
+    file with one of them a line: `grep . *` over that folder, or what `mlxconfig query` prints.
+
+    \b
+    Example:
+      fabrictune law import /sys/class/net/eth0/ecn
+    """
+    from cc.nic_reading import read_nic
+
+    reading = read_nic(nic)
+    interval = {} if reading.cnp_interval is None else {"engine": {"cnp": {"interval": reading.cnp_interval}}}
+    keys = {"law": {"name": "dcqcn_firmware", "parameters": reading.law_keys}, **interval}
+    if as_json:
+        print_json({**keys, "ignored": list(reading.ignored)})
+        return
+    if reading.ignored:
+        warnings.warn(f"{nic}: not used: {', '.join(reading.ignored)}", FabrictuneWarning, stacklevel=2)
+    print_lines(_yaml_lines(keys))
+
+
+@law.command("export")
+@scenario_argument
+@click.option(
+    "--for",
+    "files",
+    type=click.Choice([one.value for one in NicFiles]),
+    default=NicFiles.MLXCONFIG.value,
+    show_default=True,
+    help="Where the NIC keeps its parameters.",
+)
+def export_nic(scenario: Path, files: str) -> None:
+    """Print the lines that would give a NIC the parameters of a scenario's law; nothing is changed.
+
+    \b
+    Example:
+      fabrictune law export scenario.yaml --for cc_params
+    """
+    from fabrictune.scenario.reading import load_scenario
+
+    found = load_scenario(scenario)
+    if found.law.name != "dcqcn_firmware":
+        raise LawError(
+            Mistake(
+                where=f"{scenario}: law", found=found.law.name, allowed="dcqcn_firmware: the law a NIC has built in"
+            )
+        )
+    parameters = dataclasses.asdict(found.law.spec.parameters)
+    interval_ps = found.engine.cnp.interval_ns * 1000
+    print_lines(nic_lines(parameters, NicFiles(files), cnp_interval_ps=interval_ps))
+
+
+def _yaml_lines(keys: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
+    """Yield nested mappings as a scenario has them."""
+    for key, value in keys.items():
+        if isinstance(value, Mapping):
+            yield f"{' ' * indent}{key}:"
+            yield from _yaml_lines(value, indent + 2)
+        else:
+            yield f"{' ' * indent}{key}: {value}"

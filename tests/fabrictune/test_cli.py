@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from cc.loading import LAWS
 from fabrictune.cli.main import COMMANDS, fabrictune, run
 from fabrictune.scenario.listing import sections
 from topology.builders import BUILDERS
@@ -98,7 +99,8 @@ def test_a_group_without_a_command_says_what_there_is(
         (["law", "list", "extra"], "fabrictune law list: got unexpected extra argument (extra)\n"
             "  next: fabrictune law list --help\n"),
         (["sim", "run", "x", "--out"], "fabrictune: option '--out' requires an argument\n  next: fabrictune --help\n"),
-        (["law", "show", "dcqcm"], "law: unknown law 'dcqcm'\n  did you mean 'dcqcn'?\n  allowed: none, dcqcn\n"),
+        (["law", "show", "dcqcm"], "law: unknown law 'dcqcm'\n  did you mean 'dcqcn'?\n"
+            f"  allowed: {', '.join(LAWS)}\n"),
         (
             ["topo", "build", "fat_tre"],
             "BUILDER: unknown builder 'fat_tre'\n  did you mean 'fat_tree'?\n"
