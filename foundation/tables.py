@@ -33,3 +33,15 @@ def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
             return file.read()
     except (OSError, pa.ArrowException) as reason:
         raise error(Mistake(where=str(path), found=f"not a readable Parquet file ({reason})")) from reason
+
+
+def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, str]:
+    """Return what was written beside the columns; raises `error` for what is no Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_schema(path).metadata or {}
+        return {key.decode(): value.decode() for key, value in found.items()}
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as reason:
+        raise error(Mistake(where=str(path), found=f"not a readable Parquet file ({reason})")) from reason

@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.errors import Mistake, TraceError
-from foundation.tables import read_table, write_table
+from foundation.tables import read_metadata, read_table, write_table
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1
+KIND = "table"  # of the metadata: what the rows of a file are
 
 IntColumn = NDArray[np.int64]
 
@@ -112,20 +113,25 @@ class CommTrace:
     def __len__(self) -> int:
         return len(self.rank_N)
 
-    def write(self, path: Path) -> None:
-        """Write as Parquet."""
-        _write(self, path, {"groups": json.dumps(self.groups)})
+    def write(self, path: Path, *, kind: str = "CommTrace", **metadata: str) -> None:
+        """Write as Parquet; `kind` says what the rows are, where they are not all that ranks ask for."""
+        _write(self, path, {**metadata, "groups": json.dumps(self.groups), KIND: kind})
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote; raises TraceError."""
-        columns, metadata = _read(cls, path)
+        return cls.read_as("CommTrace", path)[0]
+
+    @classmethod
+    def read_as(cls, kind: str, path: Path) -> tuple[Self, Mapping[str, str]]:
+        """Read what `write` wrote as this kind, and the metadata beside it; raises TraceError."""
+        columns, metadata = _read(cls, path, kind)
         try:
             groups = tuple(tuple(int(rank) for rank in group) for group in json.loads(metadata["groups"]))
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise TraceError(Mistake(where=str(path), found="no list of groups in the file's metadata")) from error
-        with _naming(path):
-            return cls(groups=groups, **columns)
+        with naming(path):
+            return cls(groups=groups, **columns), metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,18 +167,18 @@ class TrafficTrace:
 
     def write(self, path: Path) -> None:
         """Write as Parquet."""
-        _write(self, path, {})
+        _write(self, path, {KIND: "TrafficTrace"})
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote; raises TraceError."""
-        columns, _ = _read(cls, path)
-        with _naming(path):
+        columns, _ = _read(cls, path, "TrafficTrace")
+        with naming(path):
             return cls(**columns)
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """Put the file in front of the mistakes that its content is found to have."""
     try:
         yield
@@ -198,6 +204,25 @@ def _fill_unknown(table: Any, names: tuple[str, ...], num_rows: int) -> None:
     for name in names:
         if len(getattr(table, name)) == 0 and num_rows:
             object.__setattr__(table, name, np.full(num_rows, UNKNOWN, np.int64))
+
+
+def concatenate(traces: Sequence[CommTrace]) -> CommTrace:
+    """Return the rows of several traces one after another, with the groups of all; equal groups are one."""
+    number_of = {group: number for number, group in enumerate(dict.fromkeys(g for one in traces for g in one.groups))}
+    columns: dict[str, Any] = {}
+    for name, is_text in _row_columns(CommTrace).items():
+        values = [getattr(trace, name) for trace in traces]
+        columns[name] = tuple(text for rows in values for text in rows) if is_text else np.concatenate(values)
+    columns["group_N"] = np.concatenate(
+        [np.array([number_of[group] for group in trace.groups], np.int64)[trace.group_N] for trace in traces]
+    )
+    first_row = np.cumsum([0, *(len(trace) for trace in traces)])
+    num_waits = np.concatenate([np.diff(trace.dependencies.offset_N1) for trace in traces])
+    dependencies = Dependencies(
+        offset_N1=np.concatenate([[0], np.cumsum(num_waits)]),
+        row_D=np.concatenate([one.dependencies.row_D + first for one, first in zip(traces, first_row, strict=False)]),
+    )
+    return CommTrace(groups=tuple(number_of), dependencies=dependencies, **columns)
 
 
 def _check_columns(table: Any, where: str) -> None:
@@ -260,16 +285,15 @@ def _write(table: Any, path: Path, metadata: Mapping[str, str]) -> None:
         columns[name.removesuffix("_N")] = pa.array(getattr(table, name), pa.string() if is_text else pa.int64())
     dependencies: Dependencies = table.dependencies
     columns["dependencies"] = pa.LargeListArray.from_arrays(dependencies.offset_N1, dependencies.row_D)
-    write_table(path, columns, {**metadata, "table": type(table).__name__})
+    write_table(path, columns, metadata)
 
 
-def _read(kind: Any, path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    table = read_table(path, error=TraceError)
-    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    written = metadata.get("table")
-    _check(written == kind.__name__, str(path), f"a {written or 'foreign table'}, where a {kind.__name__} is needed")
+def _read(columns_of: Any, path: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, str]]:
+    table, metadata = read_table(path, error=TraceError), read_metadata(path, error=TraceError)
+    written = metadata.get(KIND)
+    _check(written == kind, str(path), f"a {written or 'foreign table'}, where a {kind} is needed")
     columns: dict[str, Any] = {}
-    for name, is_text in _row_columns(kind).items():
+    for name, is_text in _row_columns(columns_of).items():
         column = _read_column(table, name.removesuffix("_N"), "text" if is_text else "whole numbers", path)
         columns[name] = tuple(column.to_pylist()) if is_text else np.asarray(column, dtype=np.int64)
     lists = _read_column(table, "dependencies", "lists of rows", path)

@@ -10,15 +10,16 @@ Shapes: N requests.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from foundation.errors import Mistake, TraceError
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
+from foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate
 
 PS_PER_NS = 1000
+
+Groups = tuple[tuple[int, ...], ...]
 
 
 @dataclass(kw_only=True)
@@ -43,7 +44,7 @@ class _Entry:
 class Ledger:
     """The requests of one rank, in program order. `clock_ns` must be one clock for all ranks that are to be merged."""
 
-    def __init__(self, rank: int, groups: tuple[tuple[int, ...], ...], clock_ns: Callable[[], int]) -> None:
+    def __init__(self, rank: int, groups: Groups, clock_ns: Callable[[], int]) -> None:
         self._rank = rank
         self._groups = groups
         self._clock_ns = clock_ns
@@ -145,20 +146,4 @@ def merge(traces: Sequence[CommTrace]) -> CommTrace:
             raise TraceError(
                 Mistake(where=f"ledger {place}", found="other groups than ledger 0", allowed="ledgers of one job")
             )
-    first_row = np.cumsum([0, *(len(trace) for trace in traces)])
-    columns: dict[str, Any] = {}
-    for column in fields(CommTrace):
-        if column.name.endswith("_N"):
-            values = [getattr(trace, column.name) for trace in traces]
-            is_text = isinstance(values[0], tuple)
-            columns[column.name] = (
-                tuple(text for rows in values for text in rows) if is_text else np.concatenate(values)
-            )
-    num_waits = np.concatenate([np.diff(trace.dependencies.offset_N1) for trace in traces])
-    dependencies = Dependencies(
-        offset_N1=np.concatenate([[0], np.cumsum(num_waits)]),
-        row_D=np.concatenate(
-            [trace.dependencies.row_D + first for trace, first in zip(traces, first_row, strict=False)]
-        ),
-    )
-    return CommTrace(groups=groups, dependencies=dependencies, **columns)
+    return concatenate(traces)

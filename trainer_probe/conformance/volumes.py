@@ -4,12 +4,13 @@ The requests are those of `parallel.volumes`, which tests hold against the ledge
 """
 
 from foundation.cases import Case, around, exactly
+from foundation.extras import require_extra
 from foundation.layout import ParallelLayout
 from foundation.traces import Operation
 from trainer_probe.model.presets import MODELS
 from trainer_probe.parallel.degrees import Degrees
 from trainer_probe.parallel.volumes import Volumes, step_volumes
-from trainer_probe.policies import POLICIES
+from trainer_probe.planning.spec import PlanSpec
 
 _MODEL = MODELS["175B"]
 _DEGREES = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=4), virtual=6, num_batches=8)
@@ -60,20 +61,11 @@ def _volumes(degrees: Degrees) -> Volumes:
 
 def _ledger_bytes() -> float:
     """Return the bytes that the trainer asks for in a step of the large layout, on tensors without values."""
-    import torch
+    require_extra("torch", extra="train", where="trainer")
+    from trainer_probe.planning.rank import plan_rank
 
-    from trainer_probe.comm import Comm
-    from trainer_probe.fake_groups import join_alone
-    from trainer_probe.model.forward import MicroBatch
-    from trainer_probe.parallel.trainer import ParallelTrainer
-
-    meta = torch.device("meta")
-    ids = torch.empty(_LARGE.num_batches, _LARGE.batch_size, _MODEL.sequence, dtype=torch.int64, device=meta)
-    with join_alone(_LARGE.layout, _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)) as member:
-        comm = Comm(_LARGE.layout, member)
-        trainer = ParallelTrainer(_MODEL, _LARGE, comm, POLICIES["all"], dtype=torch.bfloat16, device=meta)
-        trainer.run_step(0, [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids], lambda: None)
-        return float(comm.ledger().bytes_N.sum())
+    rank = _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)
+    return float(plan_rank(PlanSpec(model=_MODEL, degrees=_LARGE), rank).bytes_N.sum())
 
 
 def _one_gather() -> float:

@@ -4,6 +4,7 @@ Each layout is trained for two steps of plain gradient descent without overlap a
 processes; the one with all axes under every policy.
 """
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +27,14 @@ pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.fake_groups import join_alone
 from trainer_probe.model.chunk import ChunkSpec
 from trainer_probe.model.first_values import make_weights
 from trainer_probe.model.forward import MicroBatch, run_chunk
 from trainer_probe.model.operators import SingleProcess
 from trainer_probe.parallel.trainer import ParallelTrainer
 from trainer_probe.parallel.volumes import step_volumes
+from trainer_probe.planning.job import plan_job
+from trainer_probe.planning.spec import PlanSpec
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
@@ -219,28 +221,22 @@ def test_overlap_changes_no_request_but_their_order(trained: Trained) -> None:
         assert all(found == requests["none"] for found in requests.values())
 
 
-def test_a_rank_without_the_others_makes_the_same_requests(trained: Trained) -> None:
-    """On groups that carry nothing, of tensors without values: the same requests in the same order, with and without
-    overlap; only times and waits differ."""
-    for rank, policy in ((0, "none"), (trained.degrees.layout.world_size - 1, "all")):
-        found = ledger_alone(trained, rank, policy)
-        expected = trained.ledger(rank, policy)
-        for name in ("tag_N", "axis_N", "operation_N", "group_N", "peer_N", "bytes_N", "step_N"):
-            assert list(getattr(found, name)) == list(getattr(expected, name)), (rank, policy, name)
-        assert found.dependencies.row_D.tolist() == expected.dependencies.row_D.tolist()
-
-
-def ledger_alone(trained: Trained, rank: int, policy: str) -> CommTrace:
-    from trainer_probe.comm import Comm
-
-    model, degrees, meta = trained.model, trained.degrees, torch.device("meta")
-    with join_alone(degrees.layout, rank) as member:
-        comm = Comm(degrees.layout, member)
-        trainer = ParallelTrainer(model, degrees, comm, POLICIES[policy], device=meta)
-        ids = torch.empty(degrees.num_batches, degrees.batch_size, model.sequence, dtype=torch.int64, device=meta)
-        for step in range(NUM_STEPS):
-            trainer.run_step(step, [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids], lambda: None)
-        return comm.ledger()
+def test_a_plan_has_the_requests_of_every_rank(trained: Trained) -> None:
+    """Of groups that carry nothing and tensors without values, one rank a pipeline place: every rank's first step, in
+    the same order and with the same waits, where products take no time."""
+    for policy in trained.policies:
+        spec = PlanSpec(
+            model=trained.model, degrees=trained.degrees, policy=policy, dtype="float64", flops_per_s=math.inf
+        )
+        job = plan_job(spec)
+        for rank in range(trained.degrees.layout.world_size):
+            found, expected = job.of_rank(rank), trained.ledger(rank, policy)
+            first = range(np.count_nonzero(expected.step_N == 0))
+            assert found.groups == expected.groups
+            for name in ("tag_N", "axis_N", "policy_N", "operation_N", "group_N", "peer_N", "bytes_N", "rank_N"):
+                assert list(getattr(found, name)) == list(getattr(expected, name))[: len(first)], (rank, policy, name)
+            for row in first:
+                assert found.dependencies.of(row).tolist() == expected.dependencies.of(row).tolist()
 
 
 def bytes_of_step(trace: CommTrace, step: int) -> Counter[tuple[Axis, Operation]]:
