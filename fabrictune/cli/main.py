@@ -26,6 +26,9 @@ COMMANDS = {
     "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
     "coll": LazyCommand("Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll:coll"),
     "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train:train"),
+    "rdma": LazyCommand(
+        "Say what retransmission timers do, and which link flap a job survives.", "fabrictune.cli.rdma:rdma"
+    ),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
     "law": LazyCommand("List congestion-control laws and show their parameters.", "fabrictune.cli.law:law"),
     "validate": LazyCommand("Put predictions beside measurements.", "fabrictune.cli.validate:validate"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from foundation.units import parse_bytes
+from foundation.units import parse_bytes, parse_duration_ps
 
 INTERRUPTED = 130  # exit code after Ctrl-C
 MAX_SEEDS = 100_000
@@ -41,3 +41,8 @@ seeds_option = click.option(
 def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
     """Return the bytes of an option's text, None where it was not given; raises UnitError."""
     return None if text is None else parse_bytes(text, where=f"{context.command_path}: {option.opts[0]}")
+
+
+def read_duration(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Return the picoseconds of an option's text, None where it was not given; raises UnitError."""
+    return None if text is None else parse_duration_ps(text, where=f"{context.command_path}: {option.opts[0]}")

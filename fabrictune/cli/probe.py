@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.findings import exit_code, findings_json, print_findings
-from fabrictune.cli.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.options import fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.records import with_command
 from foundation.errors import InputError
-from foundation.units import parse_duration_ps
 
 if TYPE_CHECKING:
     from topology.probing.comparing import Comparison, Model
@@ -29,11 +28,6 @@ def _read_addresses(context: click.Context, option: click.Parameter, texts: tupl
         return tuple(int(IPv4Address(text)) for text in texts)
     except AddressValueError as error:
         raise click.BadParameter(f"no IPv4 address: {error}", context, option) from None
-
-
-def _read_duration(context: click.Context, option: click.Parameter, text: str) -> int:
-    """Return picoseconds; raises UnitError."""
-    return parse_duration_ps(text, where=f"{context.command_path}: {option.opts[0]}")
 
 
 @click.command()
@@ -58,7 +52,7 @@ def _read_duration(context: click.Context, option: click.Parameter, text: str) -
 @click.option(
     "--timeout",
     "timeout_ps",
-    callback=_read_duration,
+    callback=read_duration,
     metavar="DURATION",
     default="500 ms",
     show_default=True,

@@ -51,7 +51,8 @@ _PUBLISHED = (
     ),
     TimerProfile(
         name="ibta-slowest",
-        source="ibid.: an adapter may take up to 4 times the timeout; NVIDIA, adaptive retransmission, says it may",
+        source="InfiniBand Architecture Specification 1.4, volume 1, 9.7.6.1.3: a wait of up to 4 times the timeout;"
+        " NVIDIA's notes on adaptive retransmission say so of theirs",
         confidence="documented",
         timers=TimerModel(interval_multiplier=4.0),
     ),
@@ -74,7 +75,8 @@ _PUBLISHED = (
     ),
     TimerProfile(
         name="connectx-6-no-floor",
-        source="ibid., table B: min_ack_timeout_limit_disabled set; medians within 4 % of the model for R 7",
+        source="unionxic/rdma-fault-characterization, harness/ack_timeout, table B: min_ack_timeout_limit_disabled set;"
+        " medians within 4 % of the model for R 7",
         confidence="measured",
         device="ConnectX-6 VPI",
         firmware="20.43.4100",

@@ -1,0 +1,18 @@
+"""`fabrictune rdma`: what RDMA adapters do when nothing comes back."""
+
+from fabrictune.cli.groups import Group
+from fabrictune.cli.rdma_predict import choose, predict, table
+
+rdma = Group(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
+timers = Group(
+    name="timers",
+    help="""Predict, choose, simulate and measure when a queue pair gives up.
+
+    \b
+    Example:
+      fabrictune rdma timers predict --flap 30s
+    """,
+)
+rdma.add_command(timers)
+for command in (predict, table, choose):
+    timers.add_command(command)
