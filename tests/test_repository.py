@@ -18,6 +18,7 @@ PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
 MODULE_OF = {"pyyaml": "yaml", "protobuf": "google"}  # where the distribution's name is not its module's
 INDIRECT = {"llvmlite": "numba", "markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
+FROM_THE_DISTRIBUTION = {"pyverbs"}  # bound to its own libibverbs: what the index has by this name fits none
 
 
 def plain_name(requirement: str) -> str:
@@ -48,7 +49,8 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(str(node.module).partition(".")[0])
-    foreign = {INDIRECT.get(name, name) for name in imported - set(PACKAGES) - set(sys.stdlib_module_names)}
+    known = set(PACKAGES) | set(sys.stdlib_module_names) | FROM_THE_DISTRIBUTION
+    foreign = {INDIRECT.get(name, name) for name in imported - known}
     declared = {plain_name(text) for text in PYPROJECT["project"]["dependencies"]}
     extras = {plain_name(text) for texts in PYPROJECT["project"]["optional-dependencies"].values() for text in texts}
     modules = {MODULE_OF.get(name, name) for name in declared}

@@ -1,0 +1,47 @@
+"""Two workers and the queue pairs between their devices: opened together, connected, and closed together."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from foundation.errors import FabrictuneError
+from rdma_bench.measuring.workers import Worker
+from rdma_bench.verbs.endpoint import ConnectionSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A port of a host, as its user names it; what is left out is chosen there."""
+
+    device: str = ""
+    port: int = 1
+    gid_index: int = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The workers of one measurement."""
+
+    sender: Worker
+    receiver: Worker
+    sender_place: Place = Place()
+    receiver_place: Place = Place()
+
+    @contextmanager
+    def connected(
+        self, spec: ConnectionSpec, *, num_queue_pairs: int = 1, buffer_bytes: int = 2**16
+    ) -> Iterator[Mapping[str, Any]]:
+        """Give what the sender's device is, connected to the receiver's; both are closed with the block."""
+        size = {"num_queue_pairs": num_queue_pairs, "buffer_bytes": buffer_bytes}
+        try:
+            near = self.sender.ask("open", role="sender", **asdict(self.sender_place), **size)
+            far = self.receiver.ask("open", role="receiver", **asdict(self.receiver_place), **size)
+            # The receiver first: a sender may begin as soon as it is connected.
+            self.receiver.ask("connect", peer=near["address"], spec=asdict(spec))
+            self.sender.ask("connect", peer=far["address"], spec=asdict(spec))
+            yield near
+        finally:
+            for worker in (self.receiver, self.sender):
+                with suppress(FabrictuneError):  # gone, and with it what it held
+                    worker.ask("close")

@@ -1,0 +1,119 @@
+"""How a measurement speaks to the ends of it: JSON messages of limited length, between two who know the same token.
+
+Both prove that they know it by a keyed digest of the other's random challenge, so that the token itself is never sent.
+Messages are neither encrypted nor signed after that: they say which device to measure and how, and what came of it.
+
+A message is its length, four bytes in network order, and one JSON object in UTF-8.
+"""
+
+import hmac
+import json
+import secrets
+import socket
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from foundation.errors import Mistake, UnavailableError
+
+MAX_MESSAGE_BYTES = 2**20
+GREETING_TIMEOUT_S = 10.0
+LEAST_TOKEN_CHARACTERS = 16
+_LENGTH = struct.Struct("!I")
+_GREETING_BYTES = 512
+
+Message = Mapping[str, Any]
+
+
+class ChannelError(UnavailableError):
+    """The other end is gone, says what is no message, or does not know the token."""
+
+
+def send(connection: socket.socket, message: Message) -> None:
+    """Send a message; raises ChannelError."""
+    text = json.dumps(message).encode()
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise _broken(connection, f"a message of {len(text)} bytes")
+    try:
+        connection.sendall(_LENGTH.pack(len(text)) + text)
+    except OSError as error:
+        raise _broken(connection, f"it is gone ({error})") from error
+
+
+def receive(connection: socket.socket, *, at_most: int = MAX_MESSAGE_BYTES) -> dict[str, Any]:
+    """Return the next message; raises ChannelError where there is none, or it is too long, or too late."""
+    try:
+        (length,) = _LENGTH.unpack(_receive_bytes(connection, _LENGTH.size))
+        if length > at_most:
+            raise _broken(connection, f"it sends a message of {length} bytes, more than {at_most}")
+        message = json.loads(_receive_bytes(connection, length))
+    except TimeoutError as error:
+        raise _broken(connection, "it does not answer") from error
+    except OSError as error:
+        raise _broken(connection, f"it is gone ({error})") from error
+    except (ValueError, RecursionError) as error:
+        raise _broken(connection, "it sends what is no JSON") from error
+    if not isinstance(message, dict):
+        raise _broken(connection, "it sends what is no JSON object")
+    return message
+
+
+def greet_as_worker(connection: socket.socket, token: str) -> None:
+    """Let whoever connected prove that it knows the token; raises ChannelError."""
+    connection.settimeout(GREETING_TIMEOUT_S)
+    challenge = secrets.token_hex(32)
+    send(connection, {"challenge": challenge})
+    answer = receive(connection, at_most=_GREETING_BYTES)
+    if not _is_proof(answer.get("proof"), token, f"controller {challenge}"):
+        send(connection, {"refused": "another token"})
+        raise _broken(connection, "it does not know the token")
+    send(connection, {"proof": _proof(token, f"worker {answer.get('challenge')}")})
+    connection.settimeout(None)
+
+
+def greet_as_controller(connection: socket.socket, token: str) -> None:
+    """Prove to a worker that we know the token, and let it prove the same; raises ChannelError."""
+    connection.settimeout(GREETING_TIMEOUT_S)
+    challenge = secrets.token_hex(32)
+    theirs = receive(connection, at_most=_GREETING_BYTES).get("challenge")
+    send(connection, {"proof": _proof(token, f"controller {theirs}"), "challenge": challenge})
+    if not _is_proof(receive(connection, at_most=_GREETING_BYTES).get("proof"), token, f"worker {challenge}"):
+        raise _broken(connection, "it has another token, or is busy", "give both ends the same token file")
+    connection.settimeout(None)
+
+
+def has_ended(connection: socket.socket) -> bool:
+    """Return whether the other end has closed its side; takes nothing that was sent."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _proof(token: str, challenge: str) -> str:
+    return hmac.new(token.encode(), challenge.encode(), "sha256").hexdigest()
+
+
+def _is_proof(found: Any, token: str, challenge: str) -> bool:
+    return isinstance(found, str) and hmac.compare_digest(found.encode(), _proof(token, challenge).encode())
+
+
+def _receive_bytes(connection: socket.socket, num_bytes: int) -> bytes:
+    received = b""
+    while len(received) < num_bytes:
+        part = connection.recv(min(num_bytes - len(received), 2**16))
+        if not part:
+            raise ConnectionError("closed")
+        received += part
+    return received
+
+
+def _broken(connection: socket.socket, found: str, next_step: str = "") -> ChannelError:
+    try:
+        name = connection.getpeername()
+        where = f"{name[0]}:{name[1]}" if isinstance(name, tuple) else "the other end"
+    except OSError:
+        where = "the other end"
+    return ChannelError(Mistake(where=where, found=found, next_step=next_step))

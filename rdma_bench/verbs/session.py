@@ -1,0 +1,215 @@
+"""What a worker does for one measurement: request by request, on one connection, and then everything is freed.
+
+A session holds at most one endpoint. It keeps the device's port for itself (as a sender, or as a receiver), so that two
+measurements at once do not spoil each other. When the connection ends, however it does, the path is healed, the queue
+pairs are gone, and the port is free.
+"""
+
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, nearest_name, quote
+from rdma_bench.verbs.channel import ChannelError, has_ended, receive, send
+from rdma_bench.verbs.counters import read_counters
+from rdma_bench.verbs.diagnosis import diagnose, require_devices
+from rdma_bench.verbs.endpoint import Address, ConnectionSpec, Endpoint
+from rdma_bench.verbs.ports import find_port
+from rdma_bench.verbs.requests import read_spec
+from rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
+from rdma_bench.verbs.trials import TrialSpec, run_trial
+
+COMMAND_TIMEOUT_S = 30.0
+LONGEST_CUT_S = 600.0
+_SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutCommands:
+    """Programs of this host's owner that make the path dead, and alive again; nobody else can name others."""
+
+    cut: tuple[str, ...] = ()
+    heal: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSpec:
+    """Which port to use, and how much of it."""
+
+    role: str  # "sender" or "receiver"
+    device: str = ""
+    port: int = 1
+    gid_index: int = -1  # -1: the first of RoCE v2 on IPv4
+    num_queue_pairs: int = 1
+    buffer_bytes: int = 65536
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealSpec:
+    """When the path is to be alive again."""
+
+    after_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.after_s <= LONGEST_CUT_S:
+            raise InputError(
+                Mistake(where="heal.after_s", found=f"{self.after_s}", allowed=f"0 to {LONGEST_CUT_S:.0f}")
+            )
+
+
+class Session:
+    """The requests of one connection, and what they hold."""
+
+    def __init__(self, connection: socket.socket, commands: CutCommands) -> None:
+        self._connection = connection
+        self._commands = commands
+        self._held = ExitStack()
+        self._endpoint: Endpoint | None = None
+        self._is_cut = False
+        self._answers: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+            "describe": self._describe,
+            "open": self._open,
+            "connect": self._connect,
+            "trial": self._trial,
+            "bandwidth": self._bandwidth,
+            "latency": self._latency,
+            "counters": self._counters,
+            "stop_answering": self._stop_answering,
+            "cut": self._cut,
+            "heal": self._heal,
+            "close": self._close,
+        }
+
+    def serve(self) -> None:
+        """Answer requests until the other end is gone, and free everything."""
+        try:
+            while True:
+                send(self._connection, self._answer(receive(self._connection)))
+        except ChannelError:
+            return  # gone: whoever asked has its answers, or will never want them
+        finally:
+            self._restore()
+            self._held.close()
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        name = request.pop("do", "")
+        try:
+            if name not in self._answers:
+                allowed = ", ".join(self._answers)
+                nearest = nearest_name(str(name), self._answers)
+                raise InputError(
+                    Mistake(where="do", found=f"unknown {quote(str(name))}", allowed=allowed, nearest=nearest)
+                )
+            return {"result": self._answers[name](request)}
+        except FabrictuneError as error:
+            return {"error": type(error).__name__, "mistakes": [asdict(mistake) for mistake in error.mistakes]}
+
+    def _describe(self, request: dict[str, Any]) -> Any:
+        return {"host": platform.node(), "python": platform.python_version(), "diagnosis": asdict(diagnose())}
+
+    def _open(self, request: dict[str, Any]) -> Any:
+        spec = read_spec(OpenSpec, request, where="open")
+        self._close({})
+        require_devices(diagnose(), where="open")
+        place = find_port(spec.device, spec.port, None if spec.gid_index < 0 else spec.gid_index)
+        self._held.enter_context(hold_port(place.device, place.port, spec.role))
+        self._endpoint = self._held.enter_context(
+            Endpoint(place, num_queue_pairs=spec.num_queue_pairs, buffer_bytes=spec.buffer_bytes)
+        )
+        where = {"device": place.device, "port": place.port, "gid_index": place.gid.index}
+        return {**where, "address": asdict(self._endpoint.address)}
+
+    def _connect(self, request: dict[str, Any]) -> Any:
+        peer = read_spec(Address, request.get("peer"), where="connect.peer")
+        self._opened.connect(peer, read_spec(ConnectionSpec, request.get("spec"), where="connect.spec"))
+
+    def _trial(self, request: dict[str, Any]) -> Any:
+        return asdict(run_trial(self._opened, read_spec(TrialSpec, request, where="trial"), self._is_abandoned))
+
+    def _bandwidth(self, request: dict[str, Any]) -> Any:
+        return asdict(measure_bandwidth(self._opened, self._transfer_spec(request), self._is_abandoned))
+
+    def _latency(self, request: dict[str, Any]) -> Any:
+        return asdict(measure_latency(self._opened, self._transfer_spec(request), self._is_abandoned))
+
+    def _transfer_spec(self, request: dict[str, Any]) -> TransferSpec:
+        spec = read_spec(TransferSpec, request, where="transfer")
+        if spec.message_bytes > self._opened.buffer_bytes:
+            raise InputError(
+                Mistake(
+                    where="message_bytes", found=f"{spec.message_bytes}", allowed=f"1 to {self._opened.buffer_bytes}"
+                )
+            )
+        return spec
+
+    def _counters(self, request: dict[str, Any]) -> Any:
+        place = self._opened.place
+        return read_counters(place.device, place.port)
+
+    def _stop_answering(self, request: dict[str, Any]) -> None:
+        self._opened.stop_answering()
+
+    def _cut(self, request: dict[str, Any]) -> None:
+        if not self._commands.cut or not self._commands.heal:
+            next_step = "start the receiver's worker with --cut-command and --heal-command"
+            raise UnavailableError(Mistake(where="cut", found="no command that cuts the path", next_step=next_step))
+        self._is_cut = True
+        _run(self._commands.cut)
+
+    def _heal(self, request: dict[str, Any]) -> None:
+        time.sleep(read_spec(HealSpec, request, where="heal").after_s)
+        self._restore()
+
+    def _restore(self) -> None:
+        if self._is_cut:
+            _run(self._commands.heal)
+            self._is_cut = False
+
+    def _close(self, request: dict[str, Any]) -> None:
+        self._restore()
+        self._held.close()
+        self._held, self._endpoint = ExitStack(), None
+
+    @property
+    def _opened(self) -> Endpoint:
+        if self._endpoint is None:
+            raise InputError(Mistake(where="do", found="a request for an endpoint", next_step="open one before"))
+        return self._endpoint
+
+    @property
+    def _is_abandoned(self) -> Callable[[], bool]:
+        return partial(has_ended, self._connection)
+
+
+def hold_port(device: str, port: int, role: str) -> socket.socket:
+    """Return what keeps others from a port until it is closed; raises UnavailableError where somebody else has it.
+
+    It is a socket with a name of Linux's own kind, which leaves no file behind when a process dies.
+    """
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        holder.bind(f"\0fabrictune-{device}-{port}-{role}")
+    except OSError as error:
+        holder.close()
+        found = f"another measurement uses it as its {role}"
+        next_step = "wait for it to end, or name another port"
+        raise UnavailableError(Mistake(where=f"{device} port {port}", found=found, next_step=next_step)) from error
+    return holder
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        ran = subprocess.run(  # noqa: S603 - the words were given on this host's command line
+            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError(Mistake(where=command[0], found=str(error))) from error
+    if ran.returncode:
+        words = ran.stderr.strip()[:_SHOWN_CHARACTERS]
+        raise UnavailableError(Mistake(where=command[0], found=f"ended with {ran.returncode}: {words}"))

@@ -1,0 +1,23 @@
+"""The clock of whoever waits for a device: one loop that polls, rests, and knows when to stop."""
+
+import time
+from collections.abc import Callable, Iterator
+
+NS_PER_S = 10**9
+PAUSE_S = 0.0002
+LOOK_EVERY = 256  # rounds between two looks whether anybody still wants the answer
+
+IsAbandoned = Callable[[], bool]
+
+
+def polling(limit_s: float, is_abandoned: IsAbandoned, *, pause_s: float = PAUSE_S) -> Iterator[int]:
+    """Yield the monotonic time in ns again and again, until the limit is over or nobody waits for the answer."""
+    end_ns = time.monotonic_ns() + round(limit_s * NS_PER_S)
+    rounds = 0
+    while (now_ns := time.monotonic_ns()) < end_ns:
+        yield now_ns
+        rounds += 1
+        if rounds % LOOK_EVERY == 0 and is_abandoned():
+            return
+        if pause_s:
+            time.sleep(pause_s)

@@ -1,0 +1,92 @@
+"""The program that stands on a host with an RDMA device and measures for whoever knows its token.
+
+    python3 -m rdma_bench.verbs.worker --listen 10.0.0.1:18700 --token-file token \\
+        --cut-command "ip link set eth0 down" --heal-command "ip link set eth0 up"
+
+`fabrictune rdma serve` starts it under a Python that has pyverbs. It serves one measurement at a time, and listens on
+no address that was not named.
+"""
+
+import argparse
+import shlex
+import socket
+import sys
+from pathlib import Path
+
+from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
+from rdma_bench.verbs.channel import LEAST_TOKEN_CHARACTERS, ChannelError, greet_as_worker
+from rdma_bench.verbs.session import CutCommands, Session
+
+_NUM_WAITING = 4
+
+
+def main() -> int:
+    """Serve until interrupted, or until the one connection given by its descriptor ends."""
+    arguments = _parse()
+    commands = CutCommands(
+        cut=tuple(shlex.split(arguments.cut_command)), heal=tuple(shlex.split(arguments.heal_command))
+    )
+    try:
+        if arguments.descriptor is not None:
+            with socket.socket(fileno=arguments.descriptor) as connection:
+                Session(connection, commands).serve()
+        else:
+            _listen(arguments.listen, read_token(Path(arguments.token_file)), commands)
+    except FabrictuneError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+    return 0
+
+
+def read_token(path: Path) -> str:
+    """Return the secret that both ends share; raises InputError for a file that cannot be one."""
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Mistake(where=str(path), found=f"no token ({error})")) from error
+    if len(token) < LEAST_TOKEN_CHARACTERS:
+        raise InputError(
+            Mistake(
+                where=str(path),
+                found=f"a token of {len(token)} characters",
+                allowed=f"{LEAST_TOKEN_CHARACTERS} or more",
+                next_step=f"openssl rand -hex 32 > {path}",
+            )
+        )
+    return token
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python3 -m rdma_bench.verbs.worker")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--listen", metavar="IPV4:PORT")
+    place.add_argument("--descriptor", type=int, metavar="N", help="of a connected socket")
+    parser.add_argument("--token-file", default="", metavar="FILE")
+    parser.add_argument("--cut-command", default="", metavar="WORDS")
+    parser.add_argument("--heal-command", default="", metavar="WORDS")
+    return parser.parse_args()
+
+
+def _listen(place: str, token: str, commands: CutCommands) -> None:
+    host, _, port = place.rpartition(":")
+    try:
+        listener = socket.create_server((host, int(port)), backlog=_NUM_WAITING)
+    except (OSError, ValueError, OverflowError) as error:
+        raise UnavailableError(Mistake(where=f"--listen {place}", found=str(error), allowed="IPV4:PORT")) from error
+    with listener:
+        print(f"listening on {host}:{listener.getsockname()[1]}", flush=True)
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                try:
+                    greet_as_worker(connection, token)
+                except ChannelError as error:
+                    print(error, file=sys.stderr, flush=True)
+                    continue
+                Session(connection, commands).serve()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
