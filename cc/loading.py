@@ -7,11 +7,19 @@ scenario file, so that a scenario from elsewhere stays data.
 from pathlib import Path
 from types import ModuleType
 
-from cc import dcqcn, dcqcn_firmware, none
+from cc import dcqcn, dcqcn_firmware, dctcp, hybrid, none, swift, timely
 from cc.checking import require_law
 from foundation.errors import LawError, Mistake, UntrustedCodeError, choose
 
-LAWS: dict[str, ModuleType] = {"none": none, "dcqcn": dcqcn, "dcqcn_firmware": dcqcn_firmware}
+LAWS: dict[str, ModuleType] = {
+    "none": none,
+    "dcqcn": dcqcn,
+    "dcqcn_firmware": dcqcn_firmware,
+    "dctcp": dctcp,
+    "hybrid": hybrid,
+    "swift": swift,
+    "timely": timely,
+}
 
 MAX_LAW_BYTES = 2**20
 

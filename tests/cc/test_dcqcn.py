@@ -1,32 +1,20 @@
 """DCQCN step by step, with numbers worked out by hand. Line rate 40 Gb/s, the paper's parameters."""
 
+from functools import partial
 from itertools import pairwise
 
 import pytest
 
 from cc import dcqcn
-from cc.interface import NEVER, UNLIMITED_CWND_BYTES, Status
+from cc.interface import NEVER, UNLIMITED_CWND_BYTES
 from cc.interpreting import InterpretedLaw
 from cc.records import new_flow
+from tests.cc import sender
 
 GAIN = 1 / 256
 ALPHA_TIMER_PS = RATE_TIMER_PS = 55_000_000
 GBPS = 1e9
-
-
-class Sender:
-    """One flow under DCQCN, started at 40 Gb/s."""
-
-    def __init__(self, **settings):
-        self.law = InterpretedLaw(dcqcn, settings)
-        self.flow = new_flow(self.law.flow_dtype, line_rate_bps=40 * GBPS)
-        self.call("on_start", 0)
-
-    def call(self, event, *arguments):
-        assert self.law.call(event, self.flow, *arguments) == Status.OK
-
-    def __getattr__(self, field):
-        return self.flow[field][0].item() if self.flow[field].ndim == 1 else self.flow[field][0].tolist()
+Sender = partial(sender.Sender, dcqcn)
 
 
 def test_a_flow_starts_at_line_rate_and_waits_for_nothing():
