@@ -2,6 +2,7 @@
 
 from fabrictune.cli.groups import Group
 from fabrictune.cli.rdma_predict import choose, predict, table
+from fabrictune.cli.rdma_simulate import simulate
 
 rdma = Group(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
 timers = Group(
@@ -14,5 +15,5 @@ timers = Group(
     """,
 )
 rdma.add_command(timers)
-for command in (predict, table, choose):
+for command in (predict, table, choose, simulate):
     timers.add_command(command)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foundation.errors import InputError, choose
 from foundation.settings.binding import Choice, Chosen
 from netsim.config.packet import PacketConfig
 from rdma_bench.timers.profile_files import read_profile
@@ -37,6 +38,15 @@ def _choice_from_text(text: str) -> dict[str, Any]:
 SPECS: Mapping[str, type] = {**dict.fromkeys(KNOWN_PROFILES, KnownAdapter), "file": ProfileFile}
 ADAPTER_CHOICE = Choice("name", SPECS, _choice_from_text)
 STANDARD_ADAPTER = Chosen(name="ibta", spec=KnownAdapter())
+
+
+def adapter_named(text: str) -> Chosen:
+    """Return the adapter that a known name or the name of a file stands for."""
+    mapping = _choice_from_text(text)
+    if "file" in mapping:
+        return Chosen(name="file", spec=ProfileFile(file=Path(text)))
+    choose(text, tuple(KNOWN_PROFILES), where="adapter", what="adapter", error=InputError)
+    return Chosen(name=text, spec=KnownAdapter())
 
 
 def profile_of(scenario: "Scenario") -> TimerProfile:

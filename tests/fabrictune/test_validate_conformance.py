@@ -7,6 +7,6 @@ from foundation.cases import Case
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_a_simulated_ring_keeps_its_closed_form(case: Case) -> None:
-    """Nothing shares a link on one switch, so the engine must come within 3 % of 2(n - 1)/n S / rate and latency."""
+def test_every_claim_holds(case: Case) -> None:
+    """What `fabrictune conformance` prints must lie in its band."""
     assert case.low <= case.run() <= case.high

@@ -1,0 +1,213 @@
+"""A link flap of a scenario under other timers: what the model says, what the engine does, what was measured.
+
+The scenario's first flap or broken link is tried twice for every timeout, retry count and adapter: once it stays down,
+and the first queue pair to give up says when a dead peer is noticed; once it comes back, and what the slowest transfer
+takes longer than without a fault is the stall. Both count from the moment the link goes down.
+
+Left out: expectations, probes and other faults of the scenario.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cc.interface import CompiledLaw
+from fabrictune.scenario.adapters import adapter_named, engine_of, profile_of
+from fabrictune.scenario.composing import Composed, compose, compose_law, located
+from fabrictune.scenario.describing import describe_scenario
+from fabrictune.scenario.faulting import faults_of, with_faults
+from fabrictune.scenario.schema import Scenario
+from foundation.errors import InputError, Mistake
+from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from foundation.settings.binding import Chosen
+from netsim.config.faults import Fault, Flap, LinkDown
+from netsim.packet import run
+from rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
+from rdma_bench.timers.trials import Trial, median_gives_up_ns, median_stall_ns
+
+PS_PER_NS = 1000
+NEVER_NS = -1.0  # in the record, also for what was not measured
+AGREEMENT = 0.05  # within which a simulation agrees with the model
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimerRow:
+    """One adapter with one pair of settings; times from the moment the link goes down, infinite for never."""
+
+    prediction: Prediction
+    flap_ns: float
+    simulated_gives_up_ns: float
+    simulated_stall_ns: float
+    measured_gives_up_ns: float  # NaN where nobody has
+    measured_stall_ns: float
+
+    @property
+    def model_stall_ns(self) -> float:
+        """When traffic resumes by the model."""
+        return self.prediction.resumes_ns(self.flap_ns)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the engine gives up and resumes when the model says; a stream may resume sooner."""
+        gives_up_ns = self.prediction.gives_up_ns
+        is_late = self.simulated_stall_ns > self.model_stall_ns * (1 + AGREEMENT)
+        return math.isclose(self.simulated_gives_up_ns, gives_up_ns, rel_tol=AGREEMENT) and not is_late
+
+
+def simulate_timers(
+    scenario: Scenario,
+    adapters: Sequence[str],
+    specs: Sequence[RetransmissionSpec],
+    *,
+    trials: Sequence[Trial] = (),
+    flap_ns: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> list[TimerRow]:
+    """Return a row for each adapter (a name or a file) and pair of settings; without adapters, for the scenario's.
+
+    `trials` are measured ones to stand beside; `flap_ns` is how long the link is down, by default the scenario's own.
+    Raises InputError.
+    """
+    chosen = [adapter_named(name) for name in adapters] or [scenario.adapter]
+    experiment = _Experiment(replace(scenario, expect=(), probe=None, capture=None), trials, flap_ns)
+    rows = []
+    for adapter in chosen:
+        for spec in specs:
+            rows.append(experiment.row(adapter, spec))
+            if progress:
+                progress(len(rows) / (len(chosen) * len(specs)))
+    return rows
+
+
+def timer_record(scenario: Scenario, rows: Sequence[TimerRow], *, started: float) -> RunRecord:
+    """Return the rows as a record, with a finding for each that the engine does not follow."""
+    configuration = {"profiles": {row.prediction.profile.name: row.prediction.profile.source for row in rows}}
+    return RunRecord(
+        kind="rdma timers simulate",
+        run=describe_run(
+            seed=scenario.seed, started=started, configuration=configuration, **describe_scenario(scenario)
+        ),
+        tables={"timers": _columns(rows)},
+        findings=tuple(_findings(rows)),
+    )
+
+
+class _Experiment:
+    """One scenario, run again and again with other timers and faults."""
+
+    def __init__(self, scenario: Scenario, trials: Sequence[Trial], flap_ns: int | None) -> None:
+        self.scenario = scenario
+        self.trials = trials
+        self.link, self.at_ns, own_ns = _flap_of(scenario)
+        self.flap_ns = own_ns if flap_ns is None else flap_ns
+
+    @cached_property
+    def composed(self) -> Composed:
+        return compose(self.scenario)
+
+    @cached_property
+    def law(self) -> CompiledLaw:
+        return compose_law(self.scenario, trust_code=False)
+
+    def row(self, adapter: Chosen, spec: RetransmissionSpec) -> TimerRow:
+        """Return what model and engine say of an adapter with these settings."""
+        transport = replace(
+            self.scenario.engine.transport,
+            timeout_exponent=spec.timeout_exponent,
+            retries=spec.retries,
+            timeout_ns=None,
+        )
+        scenario = replace(
+            self.scenario, adapter=adapter, engine=replace(self.scenario.engine, transport=transport), faults=()
+        )
+        return TimerRow(
+            prediction=predict(spec, profile_of(scenario)),
+            flap_ns=self.flap_ns,
+            simulated_gives_up_ns=self._gives_up_ns(scenario),
+            simulated_stall_ns=self._stall_ns(scenario),
+            measured_gives_up_ns=median_gives_up_ns(self.trials, spec),
+            measured_stall_ns=median_stall_ns(self.trials, spec, self.flap_ns),
+        )
+
+    def _gives_up_ns(self, scenario: Scenario) -> float:
+        dead = self._run(scenario, "link_down", LinkDown(link=self.link, at_ns=self.at_ns))
+        aborted_ps = dead.tables["aborts"]["time_ps"]
+        return float(aborted_ps.min()) / PS_PER_NS - self.at_ns if len(aborted_ps) else math.inf
+
+    def _stall_ns(self, scenario: Scenario) -> float:
+        flap = Flap(link=self.link, at_ns=self.at_ns, down_ns=self.flap_ns)
+        finish_ps = self._run(scenario, "flap", flap).tables["transfers"]["finish_ps"]
+        if (finish_ps < 0).any():
+            return math.inf
+        return float((finish_ps - self._undisturbed_finish_ps).max()) / PS_PER_NS
+
+    @cached_property
+    def _undisturbed_finish_ps(self) -> Any:
+        undisturbed = self._run(replace(self.scenario, faults=(), convergence_delay_ns=None))
+        return undisturbed.tables["transfers"]["finish_ps"]
+
+    def _run(self, scenario: Scenario, kind: str = "", fault: Fault | None = None) -> RunRecord:
+        if fault:
+            scenario = replace(scenario, faults=(Chosen(name=kind, spec=fault),))
+        with located(scenario):
+            return run(
+                with_faults(scenario, self.composed.network),
+                self.composed.traffic,
+                self.law,
+                engine_of(scenario),
+                seed=scenario.seed,
+                faults=faults_of(scenario),
+            )
+
+
+def _flap_of(scenario: Scenario) -> tuple[str, int, int]:
+    """Return link, beginning and length of the scenario's first flap or broken link; raises InputError."""
+    for fault in faults_of(scenario):
+        if isinstance(fault, Flap):
+            return fault.link, fault.at_ns, fault.down_ns
+        if isinstance(fault, LinkDown) and fault.until_ns is not None:
+            return fault.link, fault.at_ns, fault.until_ns - fault.at_ns
+    found, allowed = "no link that goes down and comes back", "a fault `flap`, or `link_down` with `until`"
+    raise InputError(Mistake(where=scenario.where("faults"), found=found, allowed=allowed))
+
+
+def _columns(rows: Sequence[TimerRow]) -> Columns:
+    times = {
+        "gives_up_ns": [row.prediction.gives_up_ns for row in rows],
+        "simulated_gives_up_ns": [row.simulated_gives_up_ns for row in rows],
+        "measured_gives_up_ns": [row.measured_gives_up_ns for row in rows],
+        "flap_ns": [row.flap_ns for row in rows],
+        "stall_ns": [row.model_stall_ns for row in rows],
+        "simulated_stall_ns": [row.simulated_stall_ns for row in rows],
+        "measured_stall_ns": [row.measured_stall_ns for row in rows],
+    }
+    return {
+        "profile": np.array([row.prediction.profile.name for row in rows], object),
+        "confidence": np.array([row.prediction.confidence for row in rows], object),
+        "timeout": np.array([row.prediction.spec.timeout_exponent for row in rows], np.int64),
+        "retries": np.array([row.prediction.spec.retries for row in rows], np.int64),
+        **{
+            name: np.array([value if math.isfinite(value) else NEVER_NS for value in values])
+            for name, values in times.items()
+        },
+    }
+
+
+def _findings(rows: Sequence[TimerRow]) -> Iterator[Finding]:
+    for row in rows:
+        if not row.agrees:
+            spec = row.prediction.spec
+            yield Finding(
+                id="timers.simulation-differs",
+                severity=Severity.WARNING,
+                entity=f"{row.prediction.profile.name}, timeout {spec.timeout_exponent}, {spec.retries} retries",
+                expected=f"given up after {row.prediction.gives_up_ns / 1e9:.4g} s, stalled for"
+                f" {row.model_stall_ns / 1e9:.4g} s",
+                actual=f"{row.simulated_gives_up_ns / 1e9:.4g} s, {row.simulated_stall_ns / 1e9:.4g} s",
+                next_step="see whether all traffic crosses the link, and whether paths converge around it",
+                confidence=Confidence.PREDICTED,
+            )
