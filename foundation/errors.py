@@ -78,6 +78,10 @@ class TokenFileError(InputError):
     """A token file that is foreign, cut short or damaged, has ids beyond its vocabulary, or doesn't fit its use."""
 
 
+class RefusedError(InputError):
+    """What the ranks of a job refused together before its first step; all raise it, and one says it for all."""
+
+
 class UntrustedCodeError(InputError):
     """A scenario that names code outside the project without leave to run it."""
 

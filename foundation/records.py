@@ -161,15 +161,19 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
+def installed_version(package: str) -> str:
+    """Return which version of a package is installed here."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
 def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
     """Return the common part of `run.json`; `started` is what `time.perf_counter` said at the start."""
-    try:
-        version = metadata.version("fabrictune")
-    except metadata.PackageNotFoundError:
-        version = "not installed"
     return {
         "seed": seed,
-        "versions": {"fabrictune": version, "numpy": np.__version__},
+        "versions": {"fabrictune": installed_version("fabrictune"), "numpy": np.__version__},
         "machine": describe_machine(),
         "wall_s": round(time.perf_counter() - started, 6),
         **more,

@@ -55,8 +55,8 @@ def bench(
     """Measure collectives as nccl-tests does, each checked: how long they take, how they spread, and who is late.
 
     An OPERATION is all_reduce, all_gather, reduce_scatter, broadcast, all_to_all or send_recv, or `all` of them. Starts
-    processes on this machine that talk over gloo on the loopback. Under torchrun it is one rank of many, on any hosts,
-    and rank 0 reports. Needs torch.
+    processes on this machine that talk over gloo on the loopback. Under torchrun or srun it is one rank of many, on any
+    hosts, and rank 0 reports. Needs torch.
 
     \b
     Example:
@@ -64,19 +64,21 @@ def bench(
       torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune coll bench all --backend nccl -e "1 GiB"
     """
     from collectives.measuring.record import make_record
-    from collectives.measuring.torchrun import bench_as_rank, rank_in
+    from collectives.measuring.torchrun import bench_as_rank
+    from collectives.startup.launchers import launched_by
     from foundation.extras import require_extra
     from trainer_probe.benching import bench_here
 
     require_extra("torch", extra="train", where=context.command_path)
-    started, spec, rank = time.perf_counter(), read_spec(context, operations, settings), rank_in(os.environ)
-    with progress_bar("measuring", is_quiet=quiet or as_json or bool(rank)) as progress:
-        if rank is None:
+    started, spec, launched = time.perf_counter(), read_spec(context, operations, settings), launched_by(os.environ)
+    is_silent = launched is not None and launched.rank > 0
+    with progress_bar("measuring", is_quiet=quiet or as_json or is_silent) as progress:
+        if launched is None:
             _refuse_nccl(backend)
             notes = bench_here(spec, num_ranks=ranks, timeout_s=timeout_s, progress=progress)
         else:
-            notes = bench_as_rank(spec, backend=backend, timeout_s=timeout_s, progress=progress)
-    if rank:
+            notes = bench_as_rank(launched, spec, backend=backend, timeout_s=timeout_s, progress=progress)
+    if is_silent:
         return 0
     record = make_record(spec, notes, backend=backend, started=started)
     directory = with_command(record).write(out)

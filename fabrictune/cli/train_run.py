@@ -1,7 +1,7 @@
 """`fabrictune train run`: train as a recipe says."""
 
+import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,20 @@ WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
     help="Peak of one device, for MFU; known for some GPUs.",
 )
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=1), default=86400.0, show_default=True, help="Seconds for all."
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=1),
+    default=86400.0,
+    show_default=True,
+    help="Seconds for all, where processes are started here.",
+)
+@click.option(
+    "--startup-timeout",
+    "startup_timeout_s",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="Seconds for the ranks of a launcher to come.",
 )
 @out_option
 @fail_on_option
@@ -44,31 +57,44 @@ def run(
     recipe_name: str,
     settings: tuple[str, ...],
     peak_tflops: float | None,
-    timeout_s: float,
     out: Path | None,
     fail_on: str,
     quiet: bool,
     as_json: bool,
+    **timeouts: float,
 ) -> int:
     """Train as RECIPE says, a file or the name of one that comes with the library, and record what was communicated.
 
-    Starts a process for each rank on this machine. Needs torch. Ctrl-C ends it after the step under way.
+    Starts a process for each rank on this machine. Under torchrun or srun it is one rank of many, on any machines, and
+    rank 0 reports. Ctrl-C ends it after the step under way. Needs torch.
 
     \b
     Example:
       fabrictune train run tiny
       fabrictune train run my.yaml --set overlap=none --set degrees.layout.dp=4
+      torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune train run my.yaml
     """
-    from trainer_probe.driver.here import train_here
+    from collectives.startup.launchers import launched_by
+    from foundation.errors import RefusedError
     from trainer_probe.driver.outcome import make_record
+    from trainer_probe.driver.running import run_recipe
 
-    started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
-    outcome = train_here(
-        recipe,
-        tell=_printer(recipe, is_quiet=quiet or as_json),
-        timeout_s=timeout_s,
-        peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
-    )
+    started, launched = time.perf_counter(), launched_by(os.environ)
+    try:
+        found = run_recipe(
+            lambda: read_recipe(recipe_name, settings),
+            launched,
+            tell=_say_nothing if quiet or as_json else _print_step,
+            peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
+            **timeouts,
+        )
+    except RefusedError as error:
+        if launched is not None and launched.rank > 0:
+            return error.exit_code  # rank 0 says it for all
+        raise
+    if found is None:
+        return 0
+    recipe, outcome = found
     record = with_command(make_record(recipe, outcome, started=started))
     directory = record.write(out or Path("runs") / recipe.name)
     code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
@@ -82,21 +108,22 @@ def run(
     return code
 
 
-def _printer(recipe: "Recipe", *, is_quiet: bool) -> "Callable[[StepReport], None]":
-    """Return what prints a line for each step, what is trained and the headings before the first."""
-    if is_quiet:
-        return lambda report: None
+def _say_nothing(recipe: "Recipe", report: "StepReport") -> None:
+    """For those who do not want to see steps."""
+
+
+def _print_step(recipe: "Recipe", report: "StepReport") -> None:
+    """Print a line for a step, and before the first what is trained, and the headings."""
     layout = recipe.degrees.layout
-    headings = [
-        f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
-        f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}",
-        _line(COLUMNS),
-    ]
-
-    def tell(report: "StepReport") -> None:
-        print_lines([*(headings if report.step == 0 else ()), _line(_cells(report))])
-
-    return tell
+    if report.step == 0:
+        print_lines(
+            [
+                f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
+                f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}",
+                _line(COLUMNS),
+            ]
+        )
+    print_lines([_line(_cells(report))])
 
 
 def _line(cells: tuple[str, ...]) -> str:
