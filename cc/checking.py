@@ -4,6 +4,7 @@ Only the module's surface is looked at here: names, arguments, parameters and st
 compiled is found out by compiling it.
 """
 
+import dis
 import inspect
 from collections.abc import Iterator
 from types import FunctionType, ModuleType
@@ -26,7 +27,13 @@ def require_law(module: ModuleType) -> None:
 
 def check_law(module: ModuleType) -> list[Mistake]:
     """Return every rule of the law interface that `module` breaks."""
-    return [*_check_handlers(module), *_check_parameters(module), *_check_state(module)]
+    return [
+        *_check_handlers(module),
+        *_check_parameters(module),
+        *_check_state(module),
+        *_check_timers(module),
+        *_check_telemetry(module),
+    ]
 
 
 def handlers(module: ModuleType) -> dict[str, FunctionType]:
@@ -104,6 +111,35 @@ def _check_state(module: ModuleType) -> Iterator[Mistake]:
             yield Mistake(where=where, found=_shown(entry), allowed=allowed)
         else:
             taken.add(entry[0])
+
+
+def _check_timers(module: ModuleType) -> Iterator[Mistake]:
+    """A deadline that nothing answers would pass without a word."""
+    functions = (value for value in vars(module).values() if isinstance(value, FunctionType))
+    setting = [function for function in functions if "deadline_ps" in function.__code__.co_names]
+    if setting and "on_timer" not in handlers(module):
+        yield Mistake(
+            where=f"{_where(module, setting[0])}: {setting[0].__name__}",
+            found="uses deadline_ps in a law without on_timer",
+            next_step=f"define on_timer({', '.join(handler_arguments('on_timer'))})",
+        )
+
+
+def _check_telemetry(module: ModuleType) -> Iterator[Mistake]:
+    """What is not collected reads as nothing."""
+    handler = handlers(module).get("on_ack")
+    if handler and not getattr(module, "USES_TELEMETRY", False) and _reads(handler, "telemetry"):
+        yield Mistake(
+            where=f"{_where(module, handler)}: on_ack",
+            found="reads telemetry, which is collected only for a law that asks for it",
+            next_step="write USES_TELEMETRY = True beside PARAMETERS and STATE",
+        )
+
+
+def _reads(function: FunctionType, local_name: str) -> bool:
+    """Return whether the function's code reads a local variable; some instructions name two at once."""
+    named = (instruction.argval for instruction in dis.get_instructions(function))
+    return any(local_name in (names if isinstance(names, tuple) else (names,)) for names in named)
 
 
 def _is_state_entry(entry: Any) -> bool:

@@ -44,7 +44,8 @@ def test_arrays_and_telemetry_agree(write_law):
         "        flow.last_tx_bytes[hop] = telemetry[hop].tx_bytes\n"
         "    flow.cwnd_bytes = math.sqrt(abs(highest)) + integer_power(0.99, rtt_ps // 1_000_000 % 50)\n"
         "    flow.deadline_ps[is_ecn_marked] = now_ps + rtt_ps - endpoint_delay_ps\n"
-        "    return Status.OK\n",
+        "    return Status.OK\n"
+        "def on_timer(params, flow, now_ps, timer): return Status.OK\n",
         state="(('last_time_ps', 'i8', (16,)), ('last_tx_bytes', 'i8', (16,)))",
     )
     assert count_mismatches(module, num_events=2000, seed=1) == 0

@@ -72,6 +72,32 @@ def test_parameters_are_whole(write_law, parameters, message):
     assert refusal(write_law, parameters=parameters) == message
 
 
+def test_a_deadline_needs_a_handler(write_law, tmp_path):
+    """Otherwise it would pass, and the law would wait for ever."""
+    message = refusal(
+        write_law,
+        "def on_start(params, flow, now_ps): return later(flow, now_ps)\n"
+        "def later(flow, now_ps):\n"
+        "    flow.deadline_ps[0] = now_ps + 1_000\n"
+        "    return Status.OK\n",
+    )
+    assert message == (
+        f"{tmp_path / 'my_law.py'}:5: later: uses deadline_ps in a law without on_timer\n"
+        "  next: define on_timer(params, flow, now_ps, timer)"
+    )
+
+
+def test_telemetry_must_be_asked_for(write_law, tmp_path):
+    """Without it the array is empty, and compiled code would read what lies behind it."""
+    arguments = "params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry"
+    reading = f"{START}def on_ack({arguments}):\n    flow.cwnd_bytes = telemetry[0].queue_bytes\n    return Status.OK\n"
+    assert refusal(write_law, reading) == (
+        f"{tmp_path / 'my_law.py'}:5: on_ack: reads telemetry, which is collected only for a law that asks for it\n"
+        "  next: write USES_TELEMETRY = True beside PARAMETERS and STATE"
+    )
+    write_law(f"USES_TELEMETRY = True\n{reading}")
+
+
 def test_all_mistakes_of_a_law_are_told_at_once(write_law):
     """Nobody should mend a file mistake by mistake."""
     message = refusal(write_law, "def on_ack(): pass\n", state="[]")
