@@ -20,7 +20,7 @@ validate = Group(name="validate", help="Put predictions beside measurements.")
 
 
 @validate.command()
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Training steps with each size of buckets.")
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Training steps with each model.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/validate-local"), show_default=True
 )
@@ -30,7 +30,7 @@ validate = Group(name="validate", help="Put predictions beside measurements.")
 def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool) -> int:
     """Train with two processes on this machine and simulate what they sent: measured beside simulated.
 
-    Messages exchanged between the steps give the loopback's latency and rate; the all-reduces are predicted from them.
+    Messages exchanged between the steps give the loopback's latency and rate; the collectives are predicted from them.
     Needs torch.
 
     \b

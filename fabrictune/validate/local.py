@@ -3,10 +3,10 @@
 Two gloo processes train on the loopback device and write their ledger. Of the same run, exchanges of messages give the
 loopback's latency and rate, which become a fabric of two hosts; the ledger is expanded on it and runs in the packet
 engine. *Calibrated* are those two numbers, on messages of sizes that the training does not send. *Predicted* is the
-time of every all-reduce and of a step's communication, from the ring's messages and dependencies.
+time of every collective and of a step's communication, from the ring's messages and dependencies.
 
-Left out: the adding up of chunks, and what gloo's all-reduce costs beyond its messages; both make the simulation the
-faster, the more so the smaller the buffer.
+Left out: the adding up of gradients, and what gloo's collectives cost beyond their messages; both make the simulation
+the faster, the more so the smaller the buffer.
 """
 
 import time

@@ -2,15 +2,15 @@
 
 An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. One of
 each size follows every step, so that whatever else the machine does disturbs exchanges and training alike; like a
-collective, it lasts from the last to begin to the last to end. Training is run with buckets of several sizes, which
-gives all-reduces of several sizes.
+collective, it lasts from the last to begin to the last to end. Models of several sizes are trained, each of whose steps
+gathers its weights and scatters its gradients.
 
 Shapes: E sizes of exchanges, K repetitions.
 """
 
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 
 from foundation.errors import InputError, Mistake
 from foundation.layout import ParallelLayout
+from foundation.seeds import stream
 from foundation.traces import CommTrace
-from trainer_probe.config import PerceptronSpec, TrainingSpec
 from trainer_probe.launcher import launch
 from trainer_probe.ledger import PS_PER_NS, merge
+from trainer_probe.model.spec import ModelSpec
+from trainer_probe.parallel.degrees import Degrees
+from trainer_probe.policies import POLICIES
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
@@ -32,15 +35,17 @@ if TYPE_CHECKING:
 NUM_RANKS = 2
 LAYOUT = ParallelLayout(dp=NUM_RANKS)
 BYTES_PER_ELEMENT = 8  # double precision
+LEARNING_RATE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSpec:
     """What is run on this machine. Sizes of exchanges and of messages predicted from them must differ."""
 
-    training: TrainingSpec = field(default_factory=lambda: TrainingSpec(model=PerceptronSpec(width=512, depth=4)))
-    bucket_bytes: tuple[int, ...] = (1, 5 * 2**20, 2**30)  # each parameter alone, two layers, the whole model
-    num_steps: int = 20  # with each size of buckets, after one that is not counted
+    models: tuple[ModelSpec, ...] = tuple(
+        ModelSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64, 192)
+    )  # 22 KB, 869 KB and 7.3 MB of weights
+    num_steps: int = 20  # with each model, after one that is not counted
     exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 6 * 2**20)
     exchanges_per_step: int = 3  # of each size
     timeout_s: float = 300.0
@@ -91,13 +96,9 @@ def measure(spec: LocalSpec) -> Measurement:
 def _run_rank(spec: LocalSpec, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
     """Run in the rank's own process; leaves its ledger in `folder`."""
     from trainer_probe.comm import Comm
-    from trainer_probe.step import DataParallelTrainer
 
     comm, exchanges = Comm(LAYOUT, member), _Exchanges(Comm(LAYOUT, member), _rounded(spec.exchange_bytes).tolist())
-    trainers = [
-        DataParallelTrainer(replace(spec.training, bucket_bytes=bucket_bytes), comm)
-        for bucket_bytes in spec.bucket_bytes
-    ]
+    trainers = [_Training(model, comm) for model in spec.models]
     for trainer in trainers:
         trainer.run_step(0)
         exchanges.run()
@@ -110,6 +111,29 @@ def _run_rank(spec: LocalSpec, folder: Path, member: "Member") -> dict[str, NDAr
                 exchanges.run()
     comm.ledger().write(folder / f"{member.rank}.parquet")
     return {"began_ns_KE": np.array(exchanges.began_ns_KE), "ended_ns_KE": np.array(exchanges.ended_ns_KE)}
+
+
+class _Training:
+    """One rank's part of training a model on one seeded sample again and again."""
+
+    def __init__(self, model: ModelSpec, comm: "Comm") -> None:
+        import torch
+
+        from trainer_probe.model.forward import MicroBatch
+        from trainer_probe.parallel.trainer import ParallelTrainer
+
+        self._trainer = ParallelTrainer(model, Degrees(layout=LAYOUT), comm, POLICIES["none"])
+        ids = stream(model.seed, "sample", comm.rank).integers(model.vocabulary, size=(1, model.sequence + 1))
+        ids_1C = torch.from_numpy(ids)
+        self._batches = [MicroBatch(tokens_BS=ids_1C[:, :-1], targets_BS=ids_1C[:, 1:])]
+
+    def run_step(self, step: int) -> None:
+        """Gather the weights, run forward and backward, scatter the gradients, and descend."""
+        self._trainer.run_step(step, self._batches, self._descend)
+
+    def _descend(self) -> None:
+        for shard in self._trainer.shards:
+            shard.values_E.sub_(shard.gradients_E, alpha=LEARNING_RATE)
 
 
 class _Exchanges:

@@ -13,7 +13,7 @@ from foundation.records import Columns, RunRecord
 class Row:
     """Collectives of one kind and size, or the whole communication of a step."""
 
-    what: str  # "all_reduce" or "step"
+    what: str  # an operation, or "step"
     num_bytes: int
     count: int
     measured_ps: float  # median
@@ -54,15 +54,15 @@ def _collective_rows(table: Columns) -> Iterator[Row]:
 
 
 def _step_rows(table: Columns) -> Iterator[Row]:
-    """Yield a row for each number of requests a step makes: steps with buckets of one size."""
-    step_C, num_requests = np.unique(table["step"], return_counts=True)
-    for count in np.unique(num_requests)[::-1].tolist():
-        chosen = np.isin(table["step"], step_C[num_requests == count])
-        totals = [
-            np.bincount(table["step"][chosen], weights=table[name][chosen])[step_C[num_requests == count]]
-            for name in ("bytes", "measured_ps", "simulated_ps")
-        ]
-        yield _row(f"step of {count} request{'s' if count > 1 else ''}", int(totals[0][0]), totals[1], totals[2])
+    """Yield a row for each size of step: those of one model move the same bytes."""
+    step_C, place_C = np.unique(table["step"], return_inverse=True)
+    bytes_S, measured_ps_S, simulated_ps_S = (  # S steps
+        np.bincount(place_C, weights=table[name], minlength=len(step_C))
+        for name in ("bytes", "measured_ps", "simulated_ps")
+    )
+    for size in np.unique(bytes_S).tolist():
+        is_own_S = bytes_S == size
+        yield _row("step", int(size), measured_ps_S[is_own_S], simulated_ps_S[is_own_S])
 
 
 def _row(what: str, num_bytes: int, measured_ps: NDArray[np.generic], simulated_ps: NDArray[np.generic]) -> Row:

@@ -15,11 +15,11 @@ from fabrictune.validate.measuring import LocalSpec, Measurement, measure
 from fabrictune.validate.summary import summarize
 from foundation.errors import InputError
 from foundation.records import RunRecord
-from trainer_probe.config import PerceptronSpec, TrainingSpec
+from trainer_probe.model.counts import num_parameters
+from trainer_probe.model.spec import ModelSpec
 
 SPEC = LocalSpec(
-    training=TrainingSpec(model=PerceptronSpec(width=64, depth=2), batch_size=8),
-    bucket_bytes=(1, 2**30),
+    models=tuple(ModelSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64)),
     num_steps=3,
     exchange_bytes=(8_000, 1_000_000),
     exchanges_per_step=2,
@@ -46,40 +46,42 @@ def on_the_line(measurement: Measurement) -> Measurement:
 
 
 def test_exchanges_of_every_size_follow_every_step(measurement: Measurement) -> None:
-    """Two kinds of buckets, three steps, two exchanges after each: 12 of each size."""
+    """Two models, three steps, two exchanges after each: 12 of each size."""
     assert measurement.exchange_bytes_E.tolist() == [8_000, 1_000_000]
     assert measurement.exchange_ps_EK.shape == (2, 12)
     assert (measurement.exchange_ps_EK > 0).all()
 
 
 def test_every_collective_is_measured_and_simulated(record: RunRecord) -> None:
-    """Three steps of four requests (two weights, two biases) and three of one: 15, each with both times."""
+    """A gathering and a scattering of all weights in each of three steps of two models: 12, each with both times."""
     table = record.tables["comparison"]
-    assert len(table["bytes"]) == 3 * 4 + 3
-    assert sorted(set(table["bytes"].tolist())) == [64 * 8, 64 * 64 * 8, 2 * (64 * 64 + 64) * 8]
+    assert len(table["bytes"]) == 2 * 3 * 2
+    assert set(table["operation"].tolist()) == {"all_gather", "reduce_scatter"}
+    assert sorted(set(table["bytes"].tolist())) == [8 * num_parameters(model) for model in SPEC.models]
     assert (table["measured_ps"] > 0).all()
     assert record.run["outcome"] == "finished"
 
 
 def test_simulated_times_follow_from_the_calibration(record: RunRecord) -> None:
-    """A ring of two takes two messages of half the buffer: 2 * (latency + S/2 / rate), to a packet's time each."""
+    """A ring of two takes one message of half the buffer: latency + S/2 / rate, to a packet's time."""
     assert record.run["calibration"]["latency_ps"] == LATENCY_PS
     assert record.run["calibration"]["rate_bps"] == RATE_BPS
     table = record.tables["comparison"]
-    expected = 2 * LATENCY_PS + table["bytes"] * 8 * 10**12 / RATE_BPS
+    expected = LATENCY_PS + table["bytes"] / 2 * 8 * 10**12 / RATE_BPS
     packet_ps = LOOPBACK_CONFIG.mtu_bytes * 8 * 10**12 / RATE_BPS
-    np.testing.assert_allclose(table["simulated_ps"], expected, rtol=1e-3, atol=2 * packet_ps)
+    np.testing.assert_allclose(table["simulated_ps"], expected, rtol=1e-3, atol=packet_ps)
 
 
 def test_the_summary_has_a_row_for_each_size_and_each_kind_of_step(record: RunRecord) -> None:
-    """Three sizes of all-reduce; steps of four requests and of one, which move the same bytes."""
+    """22,400 and 867,328 bytes of weights, gathered and scattered, and both together a step."""
     rows = summarize(record).rows
     assert [(row.what, row.num_bytes, row.count) for row in rows] == [
-        ("all_reduce", 512, 6),
-        ("all_reduce", 32_768, 6),
-        ("all_reduce", 66_560, 3),
-        ("step of 4 requests", 66_560, 3),
-        ("step of 1 request", 66_560, 3),
+        ("all_gather", 22_400, 3),
+        ("all_gather", 867_328, 3),
+        ("reduce_scatter", 22_400, 3),
+        ("reduce_scatter", 867_328, 3),
+        ("step", 44_800, 3),
+        ("step", 1_734_656, 3),
     ]
     assert all(row.measured_low_ps <= row.measured_ps <= row.measured_high_ps for row in rows)
     assert all(row.ratio_low <= row.ratio <= row.ratio_high for row in rows)
@@ -110,13 +112,13 @@ def test_a_prediction_that_misses_is_told(measurement: Measurement) -> None:
     slow = replace(slow, exchange_ps_EK=slow.exchange_ps_EK + 1_000_000 * slow.exchange_bytes_E[:, None])
     record = predict(slow)
     missed = [finding for finding in record.findings if finding.id == "validate.prediction-off"]
-    assert "all_reduce of 66.56 KB" in {finding.entity for finding in missed}
+    assert "all_gather of 867.3 KB" in {finding.entity for finding in missed}
 
 
 def test_sizes_that_are_to_be_predicted_may_not_be_calibrated(measurement: Measurement) -> None:
-    """A weight of 64 by 64 is 32,768 B, sent in messages of 16,384 B, which the exchanges would have seen."""
-    seen = replace(on_the_line(measurement), exchange_bytes_E=np.array([8_000, 16_384]))
-    with pytest.raises(InputError, match=r"exchange_bytes: \[16384\], of which the training sends messages"):
+    """Weights of 22,400 B are sent in messages of 11,200 B, which the exchanges would have seen."""
+    seen = replace(on_the_line(measurement), exchange_bytes_E=np.array([8_000, 11_200]))
+    with pytest.raises(InputError, match=r"exchange_bytes: \[11200\], of which the training sends messages"):
         predict(seen)
 
 

@@ -1,53 +1,86 @@
 """Real processes on this machine, against one process and arithmetic."""
 
-import numpy as np
+import math
 
 from foundation.cases import Case, exactly
-from trainer_probe.config import PerceptronSpec, Policy, TrainingSpec
-from trainer_probe.training import train
+from foundation.layout import ParallelLayout
+from foundation.settings.binding import Chosen
+from trainer_probe.driver.here import train_here
+from trainer_probe.driver.outcome import Outcome
+from trainer_probe.model.spec import ModelSpec
+from trainer_probe.optimizers.schedule import Schedule
+from trainer_probe.optimizers.spec import OptimizerSpec
+from trainer_probe.parallel.degrees import Degrees
+from trainer_probe.parallel.volumes import step_volumes
+from trainer_probe.recipes.schema import Overlap, Recipe, SyntheticSource
 
-_NUM_STEPS = 2
+_MODEL = ModelSpec(width=16, depth=2, num_heads=2, vocabulary=64, sequence=16)
+_LAYOUT = ParallelLayout(tp=2, dp=2)
+_SAMPLES = 4  # of a step
 _TOLERANCE = 1e-12  # double precision: only the order of additions differs
+_TIMEOUT_S = 300.0
+_DRIVERS_OWN = ("optimizer.", "driver.")  # begin the tags of requests that are not the step's
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases; running one raises UnavailableError where torch is missing."""
-    return (_equality("none"), _equality("overlap"), _ledger_bytes())
+    return (_equality("none"), _equality("all"), _ledger_bytes())
 
 
-def _spec(policy: Policy) -> TrainingSpec:
-    return TrainingSpec(model=PerceptronSpec(width=32, depth=3), batch_size=16, bucket_bytes=10_000, policy=policy)
+def _recipe(layout: ParallelLayout, overlap: Overlap) -> Recipe:
+    return Recipe(
+        name="conformance",
+        model=_MODEL,
+        degrees=Degrees(layout=layout, num_batches=_SAMPLES // layout.dp),
+        overlap=overlap,
+        optimizer=OptimizerSpec(epsilon=1e-6),
+        schedule=Schedule(peak=0.02, num_steps=3),
+        precision="float64",
+        data=Chosen(name="synthetic", spec=SyntheticSource(num_tokens=4096)),
+        num_steps=3,
+        num_traced_steps=1,
+    )
 
 
-def _equality(policy: Policy) -> Case:
+def _train(layout: ParallelLayout, overlap: Overlap) -> Outcome:
+    return train_here(_recipe(layout, overlap), tell=lambda report: None, timeout_s=_TIMEOUT_S)
+
+
+def _equality(overlap: Overlap) -> Case:
     return Case(
-        name=f"trainer_probe.two-processes-equal-one-{policy}",
-        source="closed form: the sum of the ranks' gradients is the gradient of the whole batch, in double precision",
-        unit="largest difference",
+        name=f"trainer_probe.four-processes-equal-one-{overlap}",
+        source="closed form: loss and gradient norm of three steps over tp 2, dp 2 are those of one process, in fp64",
+        unit="largest relative difference",
         expected=0.0,
         low=0.0,
         high=_TOLERANCE,
-        run=lambda: _largest_difference(_spec(policy)),
+        run=lambda: _largest_difference(overlap),
     )
 
 
-def _largest_difference(spec: TrainingSpec) -> float:
-    """Return the largest difference of any gradient or parameter between two processes and one."""
-    one, two = train(spec, 1, _NUM_STEPS), train(spec, 2, _NUM_STEPS)
-    return max(
-        float(np.abs(values - expected[0][name]).max())
-        for expected, found in ((one.gradients, two.gradients), (one.parameters, two.parameters))
-        for rank in found
-        for name, values in rank.items()
-    )
+def _largest_difference(overlap: Overlap) -> float:
+    one, four = _train(ParallelLayout(), "none"), _train(_LAYOUT, overlap)
+    pairs = [
+        pair
+        for alone, together in zip(one.reports, four.reports, strict=True)
+        for pair in ((alone.loss, together.loss), (alone.gradient_norm, together.gradient_norm))
+    ]
+    assert all(math.isfinite(expected) for expected, _ in pairs), "differences of no numbers say nothing"
+    return max(abs(found - expected) / expected for expected, found in pairs)
 
 
 def _ledger_bytes() -> Case:
-    spec = _spec("none")
+    volumes = step_volumes(_MODEL, _recipe(_LAYOUT, "none").degrees, place=0, element_bytes=8)
     return Case(
         name="trainer_probe.ledger-bytes",
-        source="closed form: ranks * steps * parameters * 8 B",
+        source="closed form: a step's bytes on each of four ranks of tp 2, dp 2",
         unit="B",
-        **exactly(2 * _NUM_STEPS * spec.model.num_parameters * 8),
-        run=lambda: float(train(spec, 2, _NUM_STEPS).trace.bytes_N.sum()),
+        **exactly(_LAYOUT.world_size * volumes.total()),
+        run=_bytes_in_trace,
     )
+
+
+def _bytes_in_trace() -> float:
+    trace = _train(_LAYOUT, "none").trace
+    is_steps = [not tag.startswith(_DRIVERS_OWN) for tag in trace.tag_N]
+    return float(trace.bytes_N[is_steps].sum())
