@@ -27,6 +27,7 @@ BENCHMARKS = (
     "roofline",
     "simai_all_reduce",
     "startup_storm",
+    "trainer",
 )
 RESULTS = Path(__file__).with_name("results.json")
 
