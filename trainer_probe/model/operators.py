@@ -35,6 +35,11 @@ class Operators(Protocol):
         """Return the sum over all tokens of minus the logarithm of the target's probability."""
 
 
+def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
+    """Return logits in single precision where the model has less: sums over a vocabulary would lose most of theirs."""
+    return logits_SBV.to(torch.promote_types(logits_SBV.dtype, torch.float32))
+
+
 class SingleProcess:
     """The operators where one process has everything."""
 
@@ -55,4 +60,5 @@ class SingleProcess:
 
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens."""
-        return functional.cross_entropy(logits_SBV.flatten(0, 1), targets_BS.t().flatten(), reduction="sum")
+        logits_TV = at_least_single(logits_SBV).flatten(0, 1)  # T tokens
+        return functional.cross_entropy(logits_TV, targets_BS.t().flatten(), reduction="sum")

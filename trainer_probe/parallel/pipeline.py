@@ -14,6 +14,7 @@ import torch
 
 from trainer_probe.comm import Comm, Handle
 from trainer_probe.model.forward import MicroBatch
+from trainer_probe.model.operators import at_least_single
 from trainer_probe.parallel.passes import Passes
 from trainer_probe.parallel.program import Message, Program, output_of
 from trainer_probe.parallel.schedule import Pass, PipelineShape
@@ -64,7 +65,7 @@ class _Run:
             "send": self._send,
             "await_send": self._await_send,
         }
-        self.loss = rank.activation_PBD.new_zeros(())
+        self.loss = at_least_single(rank.activation_PBD.new_zeros(()))
         self._rank = rank
         self._batches = batches
         self._scale = scale

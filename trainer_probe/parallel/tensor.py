@@ -19,7 +19,7 @@ from torch.autograd.function import Function
 from torch.nn import functional
 
 from trainer_probe.comm import Comm
-from trainer_probe.model.operators import Operators, SingleProcess
+from trainer_probe.model.operators import Operators, SingleProcess, at_least_single
 from trainer_probe.parallel.gathering import SequenceGroup
 from trainer_probe.policies import OverlapPolicy
 
@@ -55,7 +55,7 @@ class TensorParallel:
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens, on every rank."""
         ids_SB, is_here_SB = self._local_ids(targets_BS, logits_SBV.shape[-1])
-        return _apply(_CrossEntropy, logits_SBV, ids_SB, is_here_SB, self._group, tag)
+        return _apply(_CrossEntropy, at_least_single(logits_SBV), ids_SB, is_here_SB, self._group, tag)
 
     def _local_ids(self, tokens_BS: torch.Tensor, share: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the ids counted from this rank's first, 0 where they are another's, and whether they are its own."""

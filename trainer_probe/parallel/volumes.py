@@ -19,6 +19,8 @@ from trainer_probe.parallel.degrees import Degrees
 
 Volumes = Counter[tuple[Axis, Operation]]  # bytes of a rank in a step
 
+SINGLE_BYTES = 4  # of a number in single precision
+
 
 def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
     """Return the bytes of a rank at `place` of its pipeline; what its optimizer asks for is not among them."""
@@ -32,7 +34,10 @@ def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_byte
         elements += _tensor_elements(chunk, degrees)
         elements += _pipeline_elements(chunk, degrees)
         elements += _data_elements(chunk, degrees)
-    return Counter({kind: number * element_bytes for kind, number in elements.items()})
+    volumes: Volumes = Counter({kind: number * element_bytes for kind, number in elements.items()})
+    if chunks[-1].is_last:
+        volumes += _loss_bytes(degrees, model, element_bytes)
+    return volumes
 
 
 def _tensor_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
@@ -43,15 +48,21 @@ def _tensor_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
     num_pairs = len(chunk.layers) * (1 if model.block == "parallel" else 2)
     num_gathered = 3 * num_pairs + chunk.is_first + 2 * chunk.is_last
     num_scattered = 2 * num_pairs + chunk.is_first + chunk.is_last
-    loss = 3 * tp * tokens * chunk.is_last
     replicated = sum(math.prod(weight.shape) for weight in chunk.weights() if weight.split is None)
     return Counter(
         {
-            ("tp", Operation.ALL_GATHER): degrees.num_batches * (num_gathered * tokens * model.width + loss),
+            ("tp", Operation.ALL_GATHER): degrees.num_batches * num_gathered * tokens * model.width,
             ("tp", Operation.REDUCE_SCATTER): degrees.num_batches * num_scattered * tokens * model.width,
             ("tp", Operation.ALL_REDUCE): replicated,
         }
     )
+
+
+def _loss_bytes(degrees: Degrees, model: ModelSpec, element_bytes: int) -> Volumes:
+    """Three numbers a token and rank, in single precision where the model has less."""
+    tp, tokens = degrees.layout.tp, model.sequence * degrees.batch_size
+    numbers = 3 * tp * tokens * degrees.num_batches if tp > 1 else 0
+    return Counter({("tp", Operation.ALL_GATHER): numbers * max(element_bytes, SINGLE_BYTES)})
 
 
 def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:

@@ -55,6 +55,13 @@ def compute(spec: ModelSpec, operators: Operators, *, tp: int = 1, place: int = 
     return {"loss": loss.detach(), **dict(zip(weights, gradients, strict=True))}
 
 
+def half_precision_logits() -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits S B V of 12 ids, and targets B S."""
+    generator = torch.Generator().manual_seed(0)
+    logits_SBV = torch.randn(8, BATCH_SIZE, 12, generator=generator).bfloat16()
+    return logits_SBV, torch.randint(12, (BATCH_SIZE, 8), generator=generator)
+
+
 def compute_in_group(layout: ParallelLayout, folder: Path, member: "Member") -> Found:
     """Every case on this rank; gradients of weights that all hold are summed, as a trainer does."""
     from trainer_probe.comm import Comm
@@ -71,6 +78,9 @@ def compute_in_group(layout: ParallelLayout, folder: Path, member: "Member") -> 
             if weight.split is None:
                 comm.all_reduce(results[weight.name], axis="tp", tag="sum").wait()
         found |= {f"{CASES.index(case)}/{name}": value.numpy() for name, value in results.items()}
+    logits_SBV, targets_BS = half_precision_logits()
+    own_SBV = logits_SBV.chunk(layout.tp, -1)[member.rank]
+    found["half-precision loss"] = operators.cross_entropy(own_SBV, targets_BS, "half").numpy()
     return found
 
 
@@ -95,6 +105,15 @@ def test_loss_and_gradients_equal_one_process(group: tuple[Path, list[Found]]) -
                 np.testing.assert_allclose(
                     results[f"{number}/{weight.name}"], part, rtol=0, atol=1e-12, err_msg=weight.name
                 )
+
+
+def test_logits_of_half_precision_lose_no_more_in_the_loss(group: tuple[Path, list[Found]]) -> None:
+    """A loss of about 40 in bfloat16 would come in steps of 0.25, and a sum of exponentials lose 2**-9 of itself."""
+    _, found = group
+    logits_SBV, targets_BS = half_precision_logits()
+    expected = SingleProcess().cross_entropy(logits_SBV.double(), targets_BS, "")
+    for loss in [SingleProcess().cross_entropy(logits_SBV, targets_BS, ""), *(r["half-precision loss"] for r in found)]:
+        assert float(loss) == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_overlap_changes_no_bit(group: tuple[Path, list[Found]]) -> None:
