@@ -41,6 +41,11 @@ def handlers(module: ModuleType) -> dict[str, FunctionType]:
     return {event: getattr(module, event) for event in EVENTS if isinstance(getattr(module, event, None), FunctionType)}
 
 
+def reads_telemetry(module: ModuleType) -> bool:
+    """Return whether an engine has to collect in-band telemetry for the law."""
+    return bool(getattr(module, "USES_TELEMETRY", False))
+
+
 def handler_arguments(event: str) -> list[str]:
     """Return the argument names an event's handler takes."""
     return ["params", "flow", *(name for name, _ in EVENTS[event])]

@@ -19,7 +19,7 @@ from numba.core.cgutils import unpack_tuple
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
-from cc.checking import handlers, require_law
+from cc.checking import handlers, reads_telemetry, require_law
 from cc.diagnosis import calls_itself, cannot_compile, returns_no_status
 from cc.interface import EVENTS, TELEMETRY_DTYPE, CompiledLaw, Status
 from cc.records import flow_dtype, law_name, params_record
@@ -55,7 +55,7 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         handler_address={event: entry.address for event, entry in entries.items()},
         params=params,
         flow_dtype=flow,
-        uses_telemetry=bool(getattr(module, "USES_TELEMETRY", False)),
+        uses_telemetry=reads_telemetry(module),
         keep_alive=tuple(entries.values()),
     )
 

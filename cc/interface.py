@@ -21,8 +21,8 @@ A module that is a law defines:
   timer expired; in both cases the engine goes back by itself
 - `on_timer(params, flow, now_ps, timer)`: deadline_ps[timer] was reached; it reads NEVER until the law sets it again
 - `on_send(params, flow, now_ps, sent_bytes)`: a packet left with so much payload, first or repeated
-- `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE); without
-  it the engine collects none and passes an array it must not read.
+- `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE, the
+  NIC's own port first); without it the engine collects none and passes an array it must not read.
 
 A handler not defined is not called. Functions and numbers of the module, and functions it imports, may be used in
 handlers; the module needs no compiler's decorators. Interpreted and compiled runs agree bit for bit if handlers use

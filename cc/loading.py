@@ -7,7 +7,7 @@ scenario file, so that a scenario from elsewhere stays data.
 from pathlib import Path
 from types import ModuleType
 
-from cc import dcqcn, dcqcn_firmware, dctcp, hybrid, none, swift, timely
+from cc import dcqcn, dcqcn_firmware, dctcp, hpcc, hybrid, none, swift, timely
 from cc.checking import require_law
 from foundation.errors import LawError, Mistake, UntrustedCodeError, choose
 
@@ -16,6 +16,7 @@ LAWS: dict[str, ModuleType] = {
     "dcqcn": dcqcn,
     "dcqcn_firmware": dcqcn_firmware,
     "dctcp": dctcp,
+    "hpcc": hpcc,
     "hybrid": hybrid,
     "swift": swift,
     "timely": timely,

@@ -53,23 +53,24 @@ def run(
     run, LawError when the law misbehaves.
     """
     started = time.perf_counter()
-    held = spells(network.fabric, faults, config)
-    inputs = lower(network, traffic, law, config, seed=seed, probe=probe, capture=capture, faults=held)
+    on_wire = config.with_telemetry() if law.uses_telemetry else config
+    held = spells(network.fabric, faults, on_wire)
+    inputs = lower(network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=held)
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
     all_tables = {
-        **tables(network, traffic, simulation, config),
+        **tables(network, traffic, simulation, on_wire),
         **fault_tables(network.fabric, faults, held, simulation),
     }
-    deadlock = find_deadlock(simulation, max(1, len(config.queues.priorities)))
+    deadlock = find_deadlock(simulation, max(1, len(on_wire.queues.priorities)))
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
     found = (
-        *findings(network, all_tables, described, config, deadlock),
-        *fault_findings(network, all_tables, faults, held, config, end_ps=simulation.now_ps),
+        *findings(network, all_tables, described, on_wire, deadlock),
+        *fault_findings(network, all_tables, faults, held, on_wire, end_ps=simulation.now_ps),
     )
     record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=found)
-    return with_capture(record, network, traffic, simulation, config, capture) if capture else record
+    return with_capture(record, network, traffic, simulation, on_wire, capture) if capture else record
 
 
 def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:

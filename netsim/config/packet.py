@@ -5,7 +5,7 @@ Defaults are RoCEv2 over Ethernet with lossless data: 4,096 B of payload under 8
 Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
 from netsim.config.checking import LONGEST_WAIT_NS, require, setting
@@ -16,6 +16,7 @@ from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
+TELEMETRY_BYTES = 42  # 2 B, and 8 B for each of up to five hops: HPCC (SIGCOMM 2019), section 4.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,9 @@ class PacketConfig:
     wire_overhead_bytes: int = setting(WIRE_OVERHEAD_BYTES, "headers, checksums, preamble and gap of a data packet")
     ack_bytes: int = setting(
         ACK_FRAME_BYTES + PREAMBLE_AND_GAP_BYTES, "an acknowledgement or notification on the wire; no packet is shorter"
+    )
+    telemetry_bytes: int = setting(
+        TELEMETRY_BYTES, "in-band telemetry in data packets and acknowledgements, where the law reads it"
     )
     ack_every_packets: int = setting(1, "packets per acknowledgement; the last of a message always has one")
     ecn: EcnConfig = field(default=EcnConfig(), metadata={"help": "marking"})
@@ -45,6 +49,7 @@ class PacketConfig:
     def __post_init__(self) -> None:
         require(self.mtu_bytes >= 1, "mtu", f"{self.mtu_bytes} B", "1 B or more")
         require(self.wire_overhead_bytes >= 0, "wire_overhead", f"{self.wire_overhead_bytes} B", "0 B or more")
+        require(self.telemetry_bytes >= 0, "telemetry", f"{self.telemetry_bytes} B", "0 B or more")
         full = self.full_frame_bytes
         require(full <= MAX_FRAME_BYTES, "mtu", f"{full} B on the wire", f"up to {MAX_FRAME_BYTES} B with overhead")
         require(self.ack_bytes >= 1, "ack", f"{self.ack_bytes} B", "1 B or more")
@@ -65,6 +70,15 @@ class PacketConfig:
         for name, value in needing.items():
             is_right = value is None or bool(self.queues.priorities)
             require(is_right, name, "no list of priorities", "with `queues.priorities` only")
+
+    def with_telemetry(self) -> "PacketConfig":
+        """Return the configuration of a run whose packets carry telemetry: they are that much longer."""
+        return replace(
+            self,
+            wire_overhead_bytes=self.wire_overhead_bytes + self.telemetry_bytes,
+            ack_bytes=self.ack_bytes + self.telemetry_bytes,
+            telemetry_bytes=0,
+        )
 
     @property
     def full_frame_bytes(self) -> int:

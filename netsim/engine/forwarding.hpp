@@ -187,16 +187,18 @@ void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     }
 }
 
+// Sent round a fault, a packet may make more hops than there is room for; the first ones are kept.
 template <bool is_full>
 void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
-    const std::uint32_t hop = packet.path_position % path_stride;
-    const std::size_t place = std::size_t{packet_id} * MAX_TELEMETRY_HOPS + hop;
-    if (place >= telemetry.size()) telemetry.resize(packets.size() * MAX_TELEMETRY_HOPS * 2);
+    if (packet_id >= trails.size()) trails.resize(packets.size() * 2);
+    Trail& trail = trails[packet_id];
+    if (packet.ingress_port == NONE) trail.num_hops = 0;
+    if (trail.num_hops == MAX_TELEMETRY_HOPS) return;
     const std::int32_t queued_bytes =
         has_priorities() ? priorities.output(port, priority_of(packet)).queued_bytes : out.queued_bytes;
-    telemetry[place] = {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
-                        static_cast<double>(ledgers[port].rate_bps)};
+    trail.hops[trail.num_hops++] = {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
+                                    static_cast<double>(ledgers[port].rate_bps)};
 }
 
 template <bool is_full>

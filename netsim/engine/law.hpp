@@ -32,6 +32,12 @@ struct TelemetryRecord {
 };
 static_assert(sizeof(TelemetryRecord) == 32);
 
+// What the ports on a packet's way said, the NIC's first.
+struct Trail {
+    std::int32_t num_hops = 0;
+    TelemetryRecord hops[MAX_TELEMETRY_HOPS];
+};
+
 enum LawStatus : std::int32_t { OK, RAISED, REFUSED, BAD_RATE, BAD_CWND, BAD_DEADLINE };
 
 enum LawEvent : std::int32_t { ON_START, ON_ACK, ON_CNP, ON_TIMER, ON_NACK, ON_TIMEOUT, ON_SEND };

@@ -29,13 +29,17 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if (is_progress && !is_selective()) acknowledge(qp, sender, packet.sequence + 1);
     if (law.on_ack) {
         static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
-        const TelemetryRecord* records = NO_TELEMETRY;
+        const TelemetryRecord* telemetry = NO_TELEMETRY;
+        std::int32_t num_hops = flow(qp).num_hops;
         if constexpr (is_full) {
-            if (law.uses_telemetry) records = &telemetry[std::size_t{packet_id} * MAX_TELEMETRY_HOPS];
+            if (law.uses_telemetry) {
+                telemetry = trails[packet_id].hops;
+                num_hops = trails[packet_id].num_hops;
+            }
         }
         obey(ON_ACK, qp,
              law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),
-                        sender.rtt_ps, endpoint_ps, flow(qp).num_hops, packet.is_marked, records));
+                        sender.rtt_ps, endpoint_ps, num_hops, packet.is_marked, telemetry));
     }
     packets.release(packet_id);
     if constexpr (is_full) {

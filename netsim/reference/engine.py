@@ -1,7 +1,6 @@
 """The reference engine: hosts, laws and transfers on top of its ports.
 
-The meaning of every rule is that of netsim/engine, file by file; the sources stand there. Telemetry is not collected
-here.
+The meaning of every rule is that of netsim/engine, file by file; the sources stand there.
 """
 
 import heapq

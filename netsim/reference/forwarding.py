@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from cc.interface import MAX_TELEMETRY_HOPS
 from netsim.lowering.inputs import EngineInputs
 from netsim.lowering.limits import NO_ROUTE, PATH_END
 from netsim.reference.faults import Epochs, Health
@@ -147,8 +148,15 @@ class Forwarding(ABC):
         port.counts["data_packets"] += packet.kind == "data"
         arrives_ps = port.busy_until_ps + port.delay_ps
         self._leave_buffer(number, packet)
+        if packet.kind == "data" and len(packet.telemetry) < MAX_TELEMETRY_HOPS:
+            queued_bytes = self._queued_bytes(number, packet)
+            packet.telemetry.append((self.now_ps, port.counts["tx_bytes"], queued_bytes, float(port.rate_bps)))
         packet.ingress, packet.departure = number, self.health[number].departure()
         self._push_packet(arrives_ps, Kind.ARRIVAL, number, packet)
+
+    def _queued_bytes(self, number: int, _packet: Packet) -> int:
+        """Return what waits in the queue a packet has left."""
+        return self.ports[number].queued_bytes
 
     def _leave_buffer(self, _number: int, packet: Packet) -> None:
         """Take a packet that a port begins to send out of its node's buffer."""

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from types import ModuleType
 
-from cc.checking import handlers
+from cc.checking import handlers, reads_telemetry
 from cc.interface import NEVER, NUM_TIMERS, Status
 from cc.interpreting import InterpretedLaw
 from netsim.lowering.inputs import EngineInputs
@@ -20,6 +20,7 @@ class Laws(Pausing):
         super().__init__(inputs)
         self.law = InterpretedLaw(law, law_settings)
         self.law_events = frozenset(handlers(law))
+        self.uses_telemetry = reads_telemetry(law)
         self.pairs = [
             Pair(self._path(pair, 0)[0], inputs.flow[pair : pair + 1].copy(), int(inputs.flow["base_rtt_ps"][pair]))
             for pair in range(len(inputs.flow))

@@ -153,6 +153,11 @@ class Queueing(Forwarding):
         else:
             self._pool(peer).change(self.inputs_of[number][priority].share, -packet.wire_bytes)
 
+    def _queued_bytes(self, number: int, packet: Packet) -> int:
+        if not self.num_priorities:
+            return super()._queued_bytes(number, packet)
+        return self.outputs[number][self._priority_of(packet)].queued_bytes
+
     def _leave_buffer(self, number: int, packet: Packet) -> None:
         if not self.num_priorities:
             super()._leave_buffer(number, packet)

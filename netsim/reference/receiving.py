@@ -106,6 +106,7 @@ class Receiving(Nic):
         path = self._path(number, 1)
         reply = Packet(kind, number, sequence, self.settings["ack_bytes"], answered.sent_ps, path[1:])
         reply.endpoint_ps = self.now_ps - answered.arrived_ps
+        reply.telemetry = answered.telemetry
         if kind == "ack":
             reply.expected = pair.expected
             reply.is_marked, pair.has_mark, pair.unanswered = pair.has_mark, False, 0

@@ -1,6 +1,8 @@
 """Reliability in the reference engine: acknowledgements, gaps and timeouts, and what is sent again."""
 
-from cc.interface import NEVER
+import numpy as np
+
+from cc.interface import NEVER, TELEMETRY_DTYPE
 from netsim.reference.selective_repeat import SelectiveRepeat
 from netsim.reference.state import Packet, Pair
 
@@ -21,6 +23,7 @@ class Retransmission(SelectiveRepeat):
             acked_bytes = self._acknowledge_selectively(packet, pair)
         elif packet.sequence >= pair.oldest:
             acked_bytes = self._acknowledge(packet.pair, pair, packet.sequence + 1)
+        telemetry = np.array(packet.telemetry, TELEMETRY_DTYPE) if self.uses_telemetry else None
         self._call_law(
             packet.pair,
             "on_ack",
@@ -28,9 +31,9 @@ class Retransmission(SelectiveRepeat):
             acked_bytes,
             pair.rtt_ps,
             packet.endpoint_ps,
-            int(pair.flow["num_hops"][0]),
+            int(pair.flow["num_hops"][0]) if telemetry is None else len(telemetry),
             int(packet.is_marked),
-            None,
+            telemetry,
         )
         if self._is_selective and self._detect_losses(packet.pair, pair):
             self._call_law(packet.pair, "on_nack", self.now_ps)

@@ -75,6 +75,7 @@ class Packet:
     arrived_ps: int = 0  # of a data packet at its destination
     endpoint_ps: int = 0  # of an answer: how long the packet answered was in the host
     departure: int = 0  # how often the wire it is on had been down
+    telemetry: list[tuple[int, int, int, float]] = field(default_factory=list)  # what the ports on its way said
 
 
 @dataclass

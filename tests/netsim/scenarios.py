@@ -40,6 +40,7 @@ DCQCN_SETTINGS: dict[str, float] = {
 LAWS: dict[str, tuple[ModuleType, dict[str, float]]] = {
     "none": (load_law("none"), {}),
     "dcqcn": (load_law("dcqcn"), DCQCN_SETTINGS),
+    "hpcc": (load_law("hpcc"), {}),
     "windowed": (windowed_law, {}),
 }
 COMPILED: dict[str, CompiledLaw] = {name: compile_law(module, settings) for name, (module, settings) in LAWS.items()}

@@ -364,12 +364,24 @@ def test_telemetry_tells_of_every_hop(simulate: Simulate, write_law: Callable[..
         " or telemetry[1].time_ps - telemetry[0].time_ps != 90000 or telemetry[1].queue_bytes != 0: return 2"
     )
     law = write_law(rate="flow.line_rate_bps", cwnd="1000.0", telemetry=True, on_ack=checks)
-    assert simulate([(0, 1)], [{"bytes": 5000}], BARE, law=law).run["outcome"] == "finished"
+    config = replace(BARE, telemetry_bytes=0)
+    assert simulate([(0, 1)], [{"bytes": 5000}], config, law=law).run["outcome"] == "finished"
     wrong = write_law(
         rate="flow.line_rate_bps", cwnd="1000.0", telemetry=True, on_ack="if telemetry[0].tx_bytes < 5000: return 2"
     )
     with pytest.raises(LawError, match="refused"):
-        simulate([(0, 1)], [{"bytes": 5000}], BARE, law=wrong)
+        simulate([(0, 1)], [{"bytes": 5000}], config, law=wrong)
+
+
+def test_telemetry_takes_room_on_the_wire(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """A packet of 1000 B and its acknowledgement of 100 B each carry 42 B more over both links, at 80 ps a byte."""
+    finished_ps = []
+    for has_telemetry in (False, True):
+        law = write_law(rate="flow.line_rate_bps", cwnd="1000.0", telemetry=has_telemetry)
+        record = simulate([(0, 1)], [{"bytes": 1000}], BARE, law=law)
+        assert record.run["configuration"]["telemetry_bytes"] == 42
+        finished_ps += transfers(record, "acknowledged_ps")
+    assert finished_ps[1] - finished_ps[0] == 4 * 42 * 80
 
 
 def test_the_hosts_answer_after_the_endpoint_delay(simulate: Simulate) -> None:

@@ -31,6 +31,8 @@ def test_compiled_engine_equals_the_reference(first_seed: int) -> None:
         ]
         if scenario.faults:
             pairs.append((compiled.fault_drop_columns(), reference.fault_drop_columns()))
+        of_laws = b"".join(pair.flow.tobytes() for pair in reference.pairs)
+        assert compiled.flow_records(reference.law.flow_dtype.itemsize) == of_laws, f"seed {seed}"
         for ours, truth in pairs:
             for name, column in truth.items():
                 np.testing.assert_array_equal(ours[name], column, err_msg=f"seed {seed}, {name}")
