@@ -7,14 +7,21 @@ Long flows to one port of 400 Gbps, one parameter changed at a time, in four sit
 - `silent`: as settled, without marks
 - `shallow`: 4 flows on a longer path under thresholds far below the queue target, 50 to 200 KB
 
-Simulated, so the same on every machine. Run: `python -m benchmarks.hybrid_parameters`
+Simulated, so the same on every machine.
+
+Run: `python -m benchmarks.run hybrid_parameters`, or `python -m benchmarks.hybrid_parameters` for the table
 """
+
+from collections.abc import Iterator
+from typing import Any
 
 from foundation.settings.quantities import key_of, show_value
 from netsim.config.packet import PacketConfig
 from netsim.config.switch import EcnConfig
 from netsim.conformance.laws.long_flows import Settled, watch
 from netsim.conformance.one_switch import GBPS
+
+Settings = tuple[tuple[str, float], ...]
 
 RATE_BPS = 400 * GBPS
 JOINING_US = tuple(range(0, 3200, 200))
@@ -31,30 +38,55 @@ CHANGES: dict[str, tuple[float, ...]] = {
 }
 
 
+def benchmarks() -> list[dict[str, Any]]:
+    """Return queue, goodput and fairness of every change and situation, as rows of benchmarks/results.json."""
+    return [
+        {"name": f"netsim.hybrid.{label}.{what}", "value": value, "unit": what.rpartition("-")[2], "spread": "exact"}
+        for label, settings in _changes()
+        for what, value in _observe(settings).items()
+    ]
+
+
 def main() -> None:
     """Print the table as Markdown."""
     print("| | settled: KB, Jain | joined: Jain | silent: KB, Jain | shallow: KB, Gbps, Jain |\n|---|---|---|---|---|")
-    print(_row("defaults", ()))
+    for label, settings in _changes():
+        seen = _observe(settings)
+        print(
+            f"| {label} | {seen['settled-KB']:.0f}, {seen['settled-Jain']:.3f} | {seen['joined-Jain']:.3f}"
+            f" | {seen['silent-KB']:.0f}, {seen['silent-Jain']:.3f}"
+            f" | {seen['shallow-KB']:.0f}, {seen['shallow-Gbps']:.0f}, {seen['shallow-Jain']:.3f} |"
+        )
+
+
+def _changes() -> Iterator[tuple[str, Settings]]:
+    yield "defaults", ()
     for name, values in CHANGES.items():
         for value in values:
-            print(_row(f"`{key_of(name)}` {show_value(name, value)}", ((name, value),)))
+            yield f"{key_of(name)} {show_value(name, value)}", ((name, value),)
 
 
-def _row(label: str, settings: tuple[tuple[str, float], ...]) -> str:
-    settled = _watch(PacketConfig(), settings, senders=16, settle_us=4000, watch_us=2000)
-    joined = _watch(PacketConfig(), settings, senders=16, settle_us=3000, watch_us=200)
-    silent = _watch(SILENT, settings, senders=16, settle_us=4000, watch_us=2000)
-    shallow = _watch(SHALLOW, settings, senders=4, settle_us=2000, watch_us=2000, cable_mm=600_000)
-    return (
-        f"| {label} | {_queue(settled)}, {settled.fairness:.3f} | {joined.fairness:.3f}"
-        f" | {_queue(silent)}, {silent.fairness:.3f}"
-        f" | {_queue(shallow)}, {shallow.goodput_gbps:.0f}, {shallow.fairness:.3f} |"
-    )
+def _observe(settings: Settings) -> dict[str, float]:
+    situations = {
+        "settled": _watch(PacketConfig(), settings, senders=16, settle_us=4000, watch_us=2000),
+        "joined": _watch(PacketConfig(), settings, senders=16, settle_us=3000, watch_us=200),
+        "silent": _watch(SILENT, settings, senders=16, settle_us=4000, watch_us=2000),
+        "shallow": _watch(SHALLOW, settings, senders=4, settle_us=2000, watch_us=2000, cable_mm=600_000),
+    }
+    return {
+        f"{situation}-{unit}": value
+        for situation, seen in situations.items()
+        for unit, value in (
+            ("KB", seen.mean_queue_bytes / 1e3),
+            ("Gbps", seen.goodput_gbps),
+            ("Jain", seen.fairness),
+        )
+    }
 
 
 def _watch(
     config: PacketConfig,
-    settings: tuple[tuple[str, float], ...],
+    settings: Settings,
     *,
     senders: int,
     settle_us: int,
@@ -72,10 +104,6 @@ def _watch(
         start_us=JOINING_US[:senders],
         cable_mm=cable_mm,
     )
-
-
-def _queue(seen: Settled) -> str:
-    return f"{seen.mean_queue_bytes / 1e3:.0f}"
 
 
 if __name__ == "__main__":

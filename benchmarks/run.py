@@ -19,6 +19,7 @@ BENCHMARKS = (
     "captures",
     "ecmp",
     "engine_features",
+    "hybrid_parameters",
     "law_call",
     "loaders",
     "max_min_rates",
