@@ -157,6 +157,7 @@ class WarningFact:
     """A warning, word for word."""
 
     host: str
+    gpu: int
     message: str
     where: str
 
@@ -181,7 +182,7 @@ Reader = Callable[[re.Match[str], LogLine], Iterator[Fact]]
 def read_facts(line: LogLine) -> Iterator[Fact]:
     """Yield what a message states."""
     if line.level == "WARN":
-        yield WarningFact(host=line.host, message=line.message, where=line.where)
+        yield WarningFact(host=line.host, gpu=line.gpu, message=line.message, where=line.where)
     for pattern, reader in READERS:
         if match := pattern.search(line.message):
             yield from reader(match, line)

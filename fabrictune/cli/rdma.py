@@ -1,6 +1,7 @@
 """`fabrictune rdma`: what RDMA adapters do when nothing comes back."""
 
 from fabrictune.cli.groups import Group
+from fabrictune.cli.rdma_explain import explain
 from fabrictune.cli.rdma_predict import choose, predict, table
 from fabrictune.cli.rdma_simulate import simulate
 
@@ -15,5 +16,5 @@ timers = Group(
     """,
 )
 rdma.add_command(timers)
-for command in (predict, table, choose, simulate):
+for command in (predict, table, choose, simulate, explain):
     timers.add_command(command)

@@ -91,3 +91,21 @@ def test_a_mistake_says_what_is_allowed(arguments: list[str], message: str, caps
     """No traceback, and the option by its name."""
     assert run(["rdma", "timers", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_logs_are_explained_and_the_exit_code_says_whether_something_is_wrong(capsys: Capture, tmp_path: Path) -> None:
+    """One error 12 is one finding; `--json` gives it with the settings in force."""
+    log = tmp_path / "nccl.log"
+    log.write_text(
+        "a:1:1 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n"
+        "a:1:2 [0] NCCL WARN NET/IB : Got completion from peer b<1> with error 12, opcode 0, len 0, vendor err 129\n"
+    )
+    shown = printed(capsys, "explain", str(log), code=1)
+    assert shown.startswith(
+        "NCCL 2.21.5+cuda12.4, timeout 18, 7 retries: by connectx-6 a dead peer is noticed after 14"
+    )
+    assert "error: a: device not named to the host at b: error 12, IBV_WC_RETRY_EXC_ERR: no answer, once" in shown
+    told = values(capsys, "explain", str(log), "--flap", "30s", code=1)
+    assert told["settings"]["timeout"] == 18
+    assert [finding["id"] for finding in told["findings"]] == ["nccl.retries-exceeded", "nccl.flap-too-long"]
+    assert run(["rdma", "timers", "explain", str(log), "--fail-on", "never"]) == 0

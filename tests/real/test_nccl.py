@@ -17,6 +17,8 @@ from collectives.nccl.tests_json import read_test_json
 from collectives.nccl.tests_text import read_test_text
 from collectives.nccl.topology_xml import Distance, read_topology
 from foundation.errors import InputError
+from rdma_bench.timers.explaining import Wanted, explain_log
+from rdma_bench.timers.profiles import KNOWN_PROFILES
 
 pytestmark = pytest.mark.real
 
@@ -36,6 +38,14 @@ def test_a_roce_job_on_two_hosts(real_data: Path) -> None:
     assert Counter(fact.transport.split("/")[0] for fact in log.channels) == {"NET": 4, "P2P": 6}
     assert {fact.flags for fact in log.channels if fact.transport == "NET/IB"} == {("GDRDMA", "Shared")}
     assert sum(fact.is_complete for fact in log.ranks) == 4
+
+
+def test_its_timers_are_the_default_of_its_version(real_data: Path) -> None:
+    """NCCL 2.26 sets T 20 and R 7; the log has neither an error nor a setting of its own."""
+    explanation = explain_log(read_nccl_log([real_data / ROCE_LOG]), KNOWN_PROFILES["connectx-6"], Wanted())
+    spec = explanation.prediction.spec
+    assert (spec.timeout_exponent, spec.retries) == (20, 7)
+    assert explanation.findings == ()
 
 
 def test_its_flows_run_between_the_hosts_both_ways(real_data: Path) -> None:
