@@ -1,8 +1,9 @@
 """`fabrictune train`: the reference trainer."""
 
 from fabrictune.cli.groups import Group
+from fabrictune.cli.train_ablate import ablate
 from fabrictune.cli.train_run import run
 
 train = Group(name="train", help="Train a GPT over three axes of parallelism.")
-for command in (run,):
+for command in (run, ablate):
     train.add_command(command)

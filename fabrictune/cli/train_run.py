@@ -11,14 +11,20 @@ from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines
-from fabrictune.cli.recipes import read_recipe, recipe_argument, set_option
+from fabrictune.cli.recipes import (
+    FLOPS_PER_TFLOPS,
+    peak_option,
+    read_recipe,
+    recipe_argument,
+    set_option,
+    timeout_option,
+)
 from fabrictune.cli.records import with_command
 
 if TYPE_CHECKING:
     from trainer_probe.driver.reports import StepReport
     from trainer_probe.recipes.schema import Recipe
 
-FLOPS_PER_TFLOPS = 1e12
 PS_PER_NS = 1000
 COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU", "exposed tp", "dp", "pp")
 WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
@@ -27,20 +33,8 @@ WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
 @click.command()
 @recipe_argument
 @set_option
-@click.option(
-    "--peak-tflops",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="N",
-    help="Peak of one device, for MFU; known for some GPUs.",
-)
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=1),
-    default=86400.0,
-    show_default=True,
-    help="Seconds for all, where processes are started here.",
-)
+@peak_option
+@timeout_option
 @click.option(
     "--startup-timeout",
     "startup_timeout_s",

@@ -176,3 +176,28 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
     num_steps = len(record.tables["training"]["step"])
     assert num_steps >= 2
     assert record.run["data_state"]["place"] == 2 * num_steps
+
+
+def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two ranks, one round of one step: a row for each rung, and what each is compared with."""
+    words = ["train", "ablate", "tiny", *TWO_RANKS, "--rounds", "1", "--steps", "1", "--out", str(tmp_path / "run")]
+    assert run(words) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0].startswith("rounds: 1, counted steps of a turn: 1;")
+    assert lines[1].split()[:2] == ["rung", "tokens/s"]
+    assert [line.split("  ")[0] for line in lines[2:-2]] == [
+        "serial block",
+        "parallel block",
+        "sliding window",
+        "overlap tp",
+        "overlap pp",
+        "overlap dp",
+        "overlap all",
+        "one loader",
+        "LAMB, 4x batch",
+    ]
+    assert lines[-1] == f"record: {tmp_path / 'run'}"
+    record = RunRecord.read(tmp_path / "run")
+    assert (record.kind, record.run["outcome"]) == ("train ablate", "finished")
+    assert (record.tables["rungs"]["tokens_per_s"] > 0).all()
+    assert set(record.tables["turns"]["step"].tolist()) == {1}

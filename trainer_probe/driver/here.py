@@ -5,16 +5,17 @@ import signal
 import tempfile
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
 from foundation.errors import InputError, Mistake, UnavailableError
-from foundation.traces import CommTrace
-from trainer_probe.driver.outcome import Outcome, as_parquet
+from trainer_probe.data.batches import Batches
+from trainer_probe.driver.outcome import Outcome, as_parquet, from_parquet
 from trainer_probe.driver.reports import StepReport
 from trainer_probe.driver.stopping import telling_signals
 from trainer_probe.driver.tokens import make_tokens
@@ -24,8 +25,22 @@ from trainer_probe.relaying import relaying
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
+    from trainer_probe.driver.feeding import Machine
 
 MAX_RANKS = 256  # processes of one machine
+
+Message = TypeVar("Message")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(Generic[Message]):
+    """Between a rank and the process that started it; that of other ranks than the first is dead."""
+
+    send: Callable[[Message], None] = lambda message: None
+    is_stopped: Callable[[], bool] = lambda: False
+
+
+Work = Callable[["Member", "Machine", Line[Message]], Arrays]  # of a module, or a partial of such
 
 
 def train_here(
@@ -40,32 +55,37 @@ def train_here(
     Raises InputError for data that can't be used and for more ranks than one machine should be asked for, and
     UnavailableError where torch is missing or a rank fails.
     """
-    _check_ranks(recipe)
     reports: list[StepReport] = []
 
     def take(report: StepReport) -> None:
         reports.append(report)
         tell(report)
 
-    with tempfile.TemporaryDirectory(prefix="fabrictune-training-") as name, relaying(take) as sender:
-        folder = Path(name)
-        batches = make_tokens(recipe, folder)
-        hearing, telling = multiprocessing.Pipe(duplex=False)
-        target = partial(
-            _train_rank, recipe, Path(batches.spec.path), uuid.uuid4().hex, sender, hearing, peak_flops_per_s
-        )
-        with telling_signals(lambda: telling.send("stop"), (signal.SIGINT,)):
-            found = launch(recipe.degrees.layout, target, timeout_s=timeout_s)[0]
-        path = folder / "trace.parquet"
-        path.write_bytes(found["trace"].tobytes())
-        trace = CommTrace.read(path)
+    found, batches = work_here(recipe, partial(_train_rank, recipe, peak_flops_per_s), take, timeout_s=timeout_s)
     next_sample = recipe.first_sample + len(reports) * recipe.degrees.samples_per_step
     return Outcome(
         reports=tuple(reports),
-        trace=trace,
+        trace=from_parquet(found["trace"].tobytes()),
         was_stopped=bool(found["was_stopped"]),
         data_state=batches.state(next_sample),
     )
+
+
+def work_here(
+    recipe: Recipe, work: "Work[Message]", take: Callable[[Message], None], *, timeout_s: float
+) -> tuple[Arrays, Batches]:
+    """Call `work` in a process for each rank of a recipe, its data made ready; returns what rank 0 found, and the data.
+
+    What rank 0 says on its line is passed to `take`; Ctrl-C is told to it there. Raises what `train_here` does.
+    """
+    _check_ranks(recipe)
+    with tempfile.TemporaryDirectory(prefix="fabrictune-training-") as name, relaying(take) as sender:
+        batches = make_tokens(recipe, Path(name))
+        hearing, telling = multiprocessing.Pipe(duplex=False)
+        target = partial(_work_rank, work, Path(batches.spec.path), uuid.uuid4().hex, sender, hearing)
+        with telling_signals(lambda: telling.send("stop"), (signal.SIGINT,)):
+            found = launch(recipe.degrees.layout, target, timeout_s=timeout_s)
+    return found[0], batches
 
 
 def _check_ranks(recipe: Recipe) -> None:
@@ -89,30 +109,31 @@ def _check_ranks(recipe: Recipe) -> None:
         )
 
 
-def _train_rank(
-    recipe: Recipe,
+def _work_rank(
+    work: "Work[Message]",
     tokens: Path,
     job: str,
-    sender: "Connection[StepReport, StepReport]",
+    sender: "Connection[Message, Message]",
     hearing: "Connection[str, str]",
-    peak_flops_per_s: float | None,
     member: "Member",
 ) -> Arrays:
     """Run in the rank's own process; rank 0 speaks for all, and alone hears that it should stop."""
-    from trainer_probe.comm import Comm
     from trainer_probe.driver.feeding import Machine
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches every rank, in the middle of a step
+    line = Line(send=sender.send, is_stopped=hearing.poll) if member.rank == 0 else Line[Message]()
+    return work(member, Machine(ranks=tuple(range(member.plan.world_size)), tokens=tokens, job=job), line)
+
+
+def _train_rank(
+    recipe: Recipe, peak_flops_per_s: float | None, member: "Member", machine: "Machine", line: Line[StepReport]
+) -> Arrays:
+    from trainer_probe.comm import Comm
     from trainer_probe.driver.gathering import gather_trace
     from trainer_probe.driver.loop import Watch, train
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches every rank, in the middle of a step
-    is_first = member.rank == 0
     comm = Comm(recipe.degrees.layout, member)
-    machine = Machine(ranks=tuple(range(recipe.degrees.layout.world_size)), tokens=tokens, job=job)
-    watch = Watch(
-        tell=sender.send if is_first else lambda report: None,
-        is_stopped=hearing.poll if is_first else lambda: False,
-        peak_flops_per_s=peak_flops_per_s,
-    )
+    watch = Watch(tell=line.send, is_stopped=line.is_stopped, peak_flops_per_s=peak_flops_per_s)
     was_stopped = train(recipe, comm, machine, watch)
     trace = gather_trace(comm)
     if trace is None:

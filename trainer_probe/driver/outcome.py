@@ -68,3 +68,11 @@ def as_parquet(trace: CommTrace) -> bytes:
         path = Path(name, "trace.parquet")
         trace.write(path)
         return path.read_bytes()
+
+
+def from_parquet(content: bytes) -> CommTrace:
+    """Return the trace whose file has that content."""
+    with tempfile.TemporaryDirectory(prefix="fabrictune-trace-") as name:
+        path = Path(name, "trace.parquet")
+        path.write_bytes(content)
+        return CommTrace.read(path)
