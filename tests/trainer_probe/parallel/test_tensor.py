@@ -112,8 +112,9 @@ def test_logits_of_half_precision_lose_no_more_in_the_loss(group: tuple[Path, li
     _, found = group
     logits_SBV, targets_BS = half_precision_logits()
     expected = SingleProcess().cross_entropy(logits_SBV.double(), targets_BS, "")
-    for loss in [SingleProcess().cross_entropy(logits_SBV, targets_BS, ""), *(r["half-precision loss"] for r in found)]:
-        assert float(loss) == pytest.approx(float(expected), rel=1e-6)
+    alone = SingleProcess().cross_entropy(logits_SBV, targets_BS, "")
+    for loss in [float(alone), *(float(results["half-precision loss"]) for results in found)]:
+        assert loss == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_overlap_changes_no_bit(group: tuple[Path, list[Found]]) -> None:
