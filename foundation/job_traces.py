@@ -17,8 +17,10 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from foundation import traces
 from foundation.errors import InputError, Mistake, TraceError
 from foundation.layout import AXES, ParallelLayout
+from foundation.tables import read_metadata
 from foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, concatenate, naming
 
 KIND = "JobTrace"
@@ -94,6 +96,11 @@ class JobTrace:
     def write(self, path: Path) -> None:
         """Write as Parquet."""
         self.templates.write(path, kind=KIND, layout=json.dumps(asdict(self.layout)))
+
+    @staticmethod
+    def is_in(path: Path) -> bool:
+        """Return whether a Parquet file holds a job's templates; raises TraceError where it is none."""
+        return read_metadata(path, error=TraceError).get(traces.KIND) == KIND
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -8,6 +8,7 @@ from collectives.traces.aicb import is_aicb, read_aicb
 from collectives.traces.chakra import is_chakra, read_chakra
 from collectives.traces.kineto import is_kineto, read_kineto
 from foundation.errors import Mistake, TraceError
+from foundation.job_traces import JobTrace
 from foundation.traces import CommTrace
 
 
@@ -28,7 +29,7 @@ def _the_only(paths: Sequence[Path]) -> Path:
 
 TRACE_FORMATS: Mapping[str, TraceFormat] = {  # the first that recognises every file reads them
     "fabrictune": TraceFormat(
-        summary="the project's own Parquet file",
+        summary="the project's own Parquet file, of all ranks or of a planned job",
         recognises=lambda path: path.suffix == ".parquet",
         read=lambda paths, num_ranks: CommTrace.read(_the_only(paths)),
     ),
@@ -50,11 +51,20 @@ TRACE_FORMATS: Mapping[str, TraceFormat] = {  # the first that recognises every 
 }
 
 
-def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None) -> CommTrace:
+def find_job(paths: Sequence[Path]) -> JobTrace | None:
+    """Return the planned job that the one file holds, None where there is anything else; raises TraceError."""
+    is_parquet = len(paths) == 1 and paths[0].suffix == ".parquet" and paths[0].is_file()
+    return JobTrace.read(paths[0]) if is_parquet and JobTrace.is_in(paths[0]) else None
+
+
+def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None, is_added_up: bool = False) -> CommTrace:
     """Return the trace that the files hold, in whichever format; a folder stands for its traces. Raises TraceError.
 
-    `num_ranks` is heeded by formats that write one rank for all.
+    `num_ranks` is heeded by formats that write one rank for all. A planned job is written out; where only its flows are
+    wanted, `is_added_up` has each rank ask once for all the bytes of a kind, so that any number of ranks can be.
     """
+    if job := find_job(paths):
+        return (job.added_up() if is_added_up else job).written_out()
     files = [file for path in paths for file in _traces_at(path)]
     missing = [path for path in files if not path.is_file()]
     if missing or not files:

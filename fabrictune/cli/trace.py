@@ -10,7 +10,7 @@ from fabrictune.cli.options import json_option
 from fabrictune.cli.output import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
-    from foundation.traces import CommTrace
+    from collectives.traces.totals import Totals
 
 trace = Group(name="trace", help="Import, show and export communication traces.")
 
@@ -34,9 +34,10 @@ def show(files: tuple[Path, ...], ranks: int | None, as_json: bool) -> None:
     Example:
       fabrictune trace show profile.json.gz
     """
-    from collectives.traces.formats import read_trace
+    from collectives.traces.formats import find_job, read_trace
+    from collectives.traces.totals import Totals
 
-    _show(read_trace(files, num_ranks=ranks), as_json=as_json)
+    _show(Totals.of(find_job(files) or read_trace(files, num_ranks=ranks)), as_json=as_json)
 
 
 @trace.command("import")
@@ -52,10 +53,11 @@ def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json:
       fabrictune trace import workload.txt --ranks 64 --out step.parquet
     """
     from collectives.traces.formats import read_trace
+    from collectives.traces.totals import Totals
 
     requests = read_trace(files, num_ranks=ranks)
     requests.write(out)
-    _show(requests, as_json=as_json)
+    _show(Totals.of(requests), as_json=as_json)
 
 
 @trace.command()
@@ -81,24 +83,17 @@ def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_
         print_lines([f"{len(written)} files in {out}"])
 
 
-def _show(requests: "CommTrace", *, as_json: bool) -> None:
+def _show(totals: "Totals", *, as_json: bool) -> None:
     """Print the requests and bytes of each operation."""
-    import numpy as np
-
-    from foundation.traces import Operation
     from foundation.units import format_bytes
 
-    rows = [
-        (Operation(one).name.lower(), int((requests.operation_N == one).sum()), int(total))
-        for one in np.unique(requests.operation_N)
-        if (total := requests.bytes_N[requests.operation_N == one].sum()) >= 0
-    ]
-    num_ranks = len(np.unique(requests.rank_N))
+    rows = [(one.name.lower(), count, totals.num_bytes[one]) for one, count in totals.num_requests.items()]
     if as_json:
         operations = {name: {"requests": count, "bytes": total} for name, count, total in rows}
-        print_json({"ranks": num_ranks, "groups": len(requests.groups), "operations": operations})
+        print_json({"ranks": totals.num_ranks, "groups": totals.num_groups, "operations": operations})
         return
-    print_lines([f"{len(requests)} requests of {num_ranks} ranks in {len(requests.groups)} groups"])
+    num_requests = sum(totals.num_requests.values())
+    print_lines([f"{num_requests} requests of {totals.num_ranks} ranks in {totals.num_groups} groups"])
     print_table(
         ["operation", "requests", "bytes, all ranks"],
         [(name, str(count), format_bytes(total)) for name, count, total in rows],

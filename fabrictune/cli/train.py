@@ -2,8 +2,9 @@
 
 from fabrictune.cli.groups import Group
 from fabrictune.cli.train_ablate import ablate
+from fabrictune.cli.train_plan import plan
 from fabrictune.cli.train_run import run
 
 train = Group(name="train", help="Train a GPT over three axes of parallelism.")
-for command in (run, ablate):
+for command in (run, plan, ablate):
     train.add_command(command)

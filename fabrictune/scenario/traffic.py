@@ -92,14 +92,27 @@ def _trace_of_file(spec: CommTraceSpec) -> CommTrace:
     return read_trace([spec.file], num_ranks=spec.layout.world_size)
 
 
-def _of_requests(spec: type[JobSpec], trace_of: Callable[[Any], CommTrace], summary: str) -> Workload:
-    """Return a workload of what a job's ranks ask for: its messages for an engine, or a flow a queue pair."""
+def _sums_of_file(spec: CommTraceSpec) -> CommTrace:
+    return read_trace([spec.file], num_ranks=spec.layout.world_size, is_added_up=True)
+
+
+def _of_requests(
+    spec: type[JobSpec],
+    trace_of: Callable[[Any], CommTrace],
+    summary: str,
+    *,
+    sums_of: Callable[[Any], CommTrace] | None = None,
+) -> Workload:
+    """Return a workload of what a job's ranks ask for: its messages for an engine, or a flow a queue pair.
+
+    `sums_of` gives the trace for flows, where that may be shorter.
+    """
 
     def make(spec: JobSpec, fabric: Fabric, seed: int) -> Made:
         return expand(trace_of(spec), spec.place_on(fabric), fabric, spec.expansion)
 
     def make_flows(spec: JobSpec, fabric: Fabric, seed: int) -> Made:
-        return expand_to_flows(trace_of(spec), spec.place_on(fabric), fabric, spec.expansion)
+        return expand_to_flows((sums_of or trace_of)(spec), spec.place_on(fabric), fabric, spec.expansion)
 
     return Workload(spec=spec, make=make, make_flows=make_flows, summary=summary)
 
@@ -148,7 +161,9 @@ SINGLE_TRAFFIC: Mapping[str, Workload] = {
         make=make_neighbours,
         summary="every rank of a training job sends to its neighbours along the axes, all at once",
     ),
-    "comm_trace": _of_requests(CommTraceSpec, _trace_of_file, "what the ranks of a job asked for, from a file"),
+    "comm_trace": _of_requests(
+        CommTraceSpec, _trace_of_file, "what the ranks of a job asked for, from a file", sums_of=_sums_of_file
+    ),
     "observed": Workload(
         spec=ObservedSpec, make=make_observed, summary="flows seen on a real network: captures, NCCL's logs, listings"
     ),

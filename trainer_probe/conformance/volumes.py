@@ -10,13 +10,14 @@ from foundation.traces import Operation
 from trainer_probe.model.presets import MODELS
 from trainer_probe.parallel.degrees import Degrees
 from trainer_probe.parallel.volumes import Volumes, step_volumes
-from trainer_probe.planning.spec import PlanSpec
+from trainer_probe.recipes.schema import Recipe
 
 _MODEL = MODELS["175B"]
 _DEGREES = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=4), virtual=6, num_batches=8)
 _LARGE = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=192), virtual=6, num_batches=8)
 _MIDDLE = 3  # of the pipeline: a rank with neither the embedding nor the head
 _BF16_BYTES = 2
+_FLOPS_PER_S = 267.9e12  # bytes don't depend on it
 
 
 def cases() -> tuple[Case, ...]:
@@ -65,7 +66,8 @@ def _ledger_bytes() -> float:
     from trainer_probe.planning.rank import plan_rank
 
     rank = _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)
-    return float(plan_rank(PlanSpec(model=_MODEL, degrees=_LARGE), rank).bytes_N.sum())
+    recipe = Recipe(name="large", model=_MODEL, degrees=_LARGE, precision="bfloat16")
+    return float(plan_rank(recipe, rank, _FLOPS_PER_S).trace.bytes_N.sum())
 
 
 def _one_gather() -> float:

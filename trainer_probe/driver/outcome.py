@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundation.job_traces import JobTrace
 from foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
 from foundation.traces import CommTrace
 from trainer_probe.driver.reports import StepReport, training_table
@@ -62,7 +63,7 @@ def _skipped_steps(reports: Sequence[StepReport]) -> list[Finding]:
     ]
 
 
-def as_parquet(trace: CommTrace) -> bytes:
+def as_parquet(trace: CommTrace | JobTrace) -> bytes:
     """Return the bytes of the file that a trace is written as."""
     with tempfile.TemporaryDirectory(prefix="fabrictune-trace-") as name:
         path = Path(name, "trace.parquet")

@@ -24,12 +24,8 @@ SINGLE_BYTES = 4  # of a number in single precision
 
 def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
     """Return the bytes of a rank at `place` of its pipeline; what its optimizer asks for is not among them."""
-    shape = degrees.pipeline
-    chunks = [
-        ChunkSpec(model=model, number=number, num_chunks=shape.num_stages)
-        for number in range(place, shape.num_stages, shape.pp)
-    ]
     elements: Volumes = Counter()
+    chunks = stages_of(model, degrees, place)
     for chunk in chunks:
         elements += _tensor_elements(chunk, degrees)
         elements += _pipeline_elements(chunk, degrees)
@@ -38,6 +34,21 @@ def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_byte
     if chunks[-1].is_last:
         volumes += _loss_bytes(degrees, model, element_bytes)
     return volumes
+
+
+def held_elements(chunk: ChunkSpec, degrees: Degrees) -> int:
+    """Return how many numbers a rank holds of a stage's weights, padded to equal data-parallel shards."""
+    held = sum(math.prod(weight.local_shape(degrees.layout.tp)) for weight in chunk.weights())
+    return -(-held // degrees.layout.dp) * degrees.layout.dp
+
+
+def stages_of(model: ModelSpec, degrees: Degrees, place: int) -> list[ChunkSpec]:
+    """Return the stages of the ranks at a place of the pipeline."""
+    shape = degrees.pipeline
+    return [
+        ChunkSpec(model=model, number=number, num_chunks=shape.num_stages)
+        for number in range(place, shape.num_stages, shape.pp)
+    ]
 
 
 def _tensor_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
@@ -74,10 +85,7 @@ def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
 
 
 def _data_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
-    """The stage's weights on one rank, padded to equal shards."""
-    dp = degrees.layout.dp
-    if dp == 1:
+    if degrees.layout.dp == 1:
         return Counter()
-    held = sum(math.prod(weight.local_shape(degrees.layout.tp)) for weight in chunk.weights())
-    padded = -(-held // dp) * dp
-    return Counter({("dp", operation): padded for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)})
+    held = held_elements(chunk, degrees)
+    return Counter({("dp", operation): held for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)})

@@ -1,4 +1,9 @@
-"""One rank's step, planned: the trainer itself runs, alone, on tensors that have shapes and no values."""
+"""One rank's step, planned: the trainer itself runs, alone, on tensors that have shapes and no values.
+
+Left out: what the optimizer asks for, which is a few numbers for each of a model's weights.
+"""
+
+from dataclasses import dataclass
 
 import torch
 
@@ -13,8 +18,8 @@ from trainer_probe.parallel.trainer import ParallelTrainer
 from trainer_probe.planning.plan_ledger import PlanLedger
 from trainer_probe.planning.product_clock import ProductClock
 from trainer_probe.planning.repeating import RepeatedPasses
-from trainer_probe.planning.spec import PlanSpec
 from trainer_probe.policies import POLICIES
+from trainer_probe.recipes.schema import Recipe
 
 _META = torch.device("meta")
 
@@ -27,26 +32,30 @@ class _PlanComm(Comm):
         self._ledger = self.requests = PlanLedger(self.rank, self._groups, clock)
 
 
-def plan_rank(spec: PlanSpec, rank: int) -> CommTrace:
-    """Return what a rank asks for in a step, with the work before each request; raises InputError.
+@dataclass(frozen=True, kw_only=True)
+class RankPlan:
+    """What a rank asks for in a step, with the work before each request, and the operations of its products."""
 
-    Requests of the optimizer are not among them.
-    """
-    model, degrees, clock = spec.model, spec.degrees, ProductClock(spec.flops_per_s)
+    trace: CommTrace
+    flops: int
+
+
+def plan_rank(recipe: Recipe, rank: int, flops_per_s: float) -> RankPlan:
+    """Return the plan of a rank whose products run at a rate."""
+    model, degrees, clock = recipe.model, recipe.degrees, ProductClock(flops_per_s)
     with join_alone(degrees.layout, rank) as member:
         comm = _PlanComm(degrees.layout, member, clock)
 
         def repeated(passes: Passes) -> Passes:
             return RepeatedPasses(passes, comm.requests, clock)
 
-        dtype = getattr(torch, spec.dtype)
+        dtype = getattr(torch, recipe.precision_name)
         trainer = ParallelTrainer(
-            model, degrees, comm, POLICIES[spec.policy], dtype=dtype, device=_META, passes_of=repeated
+            model, degrees, comm, POLICIES[recipe.overlap], dtype=dtype, device=_META, passes_of=repeated
         )
         ids = torch.empty(degrees.num_batches, degrees.batch_size, model.sequence, dtype=torch.int64, device=_META)
-        batches = [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids]
-        trainer.run_step(0, batches, _change_nothing)
-        return comm.ledger()
+        trainer.run_step(0, [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids], _change_nothing)
+        return RankPlan(trace=comm.ledger(), flops=clock.flops)
 
 
 def _change_nothing() -> None:

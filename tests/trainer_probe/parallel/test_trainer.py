@@ -21,7 +21,10 @@ from foundation.traces import CommTrace, Operation
 from trainer_probe.launcher import launch
 from trainer_probe.model.spec import Block, ModelSpec
 from trainer_probe.parallel.degrees import Degrees
+from trainer_probe.planning.hardware import HardwareSpec
+from trainer_probe.planning.plan import make_plan
 from trainer_probe.policies import POLICIES
+from trainer_probe.recipes.schema import Recipe
 
 pytest.importorskip("torch")
 
@@ -33,8 +36,6 @@ from trainer_probe.model.forward import MicroBatch, run_chunk
 from trainer_probe.model.operators import SingleProcess
 from trainer_probe.parallel.trainer import ParallelTrainer
 from trainer_probe.parallel.volumes import step_volumes
-from trainer_probe.planning.job import plan_job
-from trainer_probe.planning.spec import PlanSpec
 
 if TYPE_CHECKING:
     from collectives.startup.process_groups import Member
@@ -225,10 +226,9 @@ def test_a_plan_has_the_requests_of_every_rank(trained: Trained) -> None:
     """Of groups that carry nothing and tensors without values, one rank a pipeline place: every rank's first step, in
     the same order and with the same waits, where products take no time."""
     for policy in trained.policies:
-        spec = PlanSpec(
-            model=trained.model, degrees=trained.degrees, policy=policy, dtype="float64", flops_per_s=math.inf
-        )
-        job = plan_job(spec)
+        overlap: Any = policy
+        recipe = Recipe(name="plan", model=trained.model, degrees=trained.degrees, overlap=overlap, precision="float64")
+        job = make_plan(recipe, HardwareSpec(flops_per_s=math.inf)).trace
         for rank in range(trained.degrees.layout.world_size):
             found, expected = job.of_rank(rank), trained.ledger(rank, policy)
             first = range(np.count_nonzero(expected.step_N == 0))

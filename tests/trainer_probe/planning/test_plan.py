@@ -6,25 +6,28 @@ from foundation.layout import ParallelLayout
 from trainer_probe.model.spec import ModelSpec
 from trainer_probe.parallel.degrees import Degrees
 from trainer_probe.parallel.volumes import step_volumes
+from trainer_probe.planning.hardware import HardwareSpec
+from trainer_probe.planning.plan import make_plan
+from trainer_probe.recipes.schema import Recipe
 
 pytest.importorskip("torch")
 
-from trainer_probe.planning.job import plan_job
 from trainer_probe.planning.rank import plan_rank
-from trainer_probe.planning.spec import PlanSpec
 
-SPEC = PlanSpec(
+RECIPE = Recipe(
+    name="twelve",
     model=ModelSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3),
     degrees=Degrees(layout=ParallelLayout(tp=2, pp=2, dp=3), virtual=2, num_batches=4, tensor_chunks=2),
-    flops_per_s=1e9,
+    precision="bfloat16",
 )
+HARDWARE = HardwareSpec(flops_per_s=1e9)
 
 
 def test_instances_are_the_plans_of_their_ranks() -> None:
     """All twelve ranks, row by row: groups' members, peers, bytes, work before, names and waits."""
-    job = plan_job(SPEC)
+    job = make_plan(RECIPE, HARDWARE).trace
     for rank in range(12):
-        found, expected = job.of_rank(rank), plan_rank(SPEC, rank)
+        found, expected = job.of_rank(rank), plan_rank(RECIPE, rank, HARDWARE.flops_per_s).trace
         assert [found.groups[group] for group in found.group_N] == [expected.groups[one] for one in expected.group_N]
         for name in ("rank_N", "operation_N", "peer_N", "bytes_N", "compute_before_ps_N", "axis_N", "tag_N"):
             assert list(getattr(found, name)) == list(getattr(expected, name)), (rank, name)
@@ -34,6 +37,6 @@ def test_instances_are_the_plans_of_their_ranks() -> None:
 @pytest.mark.parametrize("place", [0, 1])
 def test_bytes_are_those_of_the_closed_form(place: int) -> None:
     """Of a place's rank, over all axes and operations."""
-    rows = plan_job(SPEC).of_rank(SPEC.degrees.layout.rank(tp=1, dp=2, pp=place))
-    expected = step_volumes(SPEC.model, SPEC.degrees, place=place, element_bytes=2)
+    rows = make_plan(RECIPE, HARDWARE).trace.of_rank(RECIPE.degrees.layout.rank(tp=1, dp=2, pp=place))
+    expected = step_volumes(RECIPE.model, RECIPE.degrees, place=place, element_bytes=2)
     assert rows.bytes_N.sum() == sum(expected.values())

@@ -1,0 +1,41 @@
+"""What a trace comes to: requests and bytes by operation, of as many ranks as there are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from foundation.job_traces import ALONE, JobTrace
+from foundation.layout import AXES
+from foundation.traces import CommTrace, Operation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """Sums over all ranks."""
+
+    num_ranks: int
+    num_groups: int
+    num_requests: Mapping[Operation, int]
+    num_bytes: Mapping[Operation, int]
+
+    @classmethod
+    def of(cls, trace: CommTrace | JobTrace) -> Self:
+        """Add up a trace, or a job of which each template stands for many ranks."""
+        if isinstance(trace, CommTrace):
+            return cls._add_up(trace, len(np.unique(trace.rank_N)), len(trace.groups), num_instances=1)
+        layout, axes = trace.layout, set(trace.templates.axis_N)
+        num_groups = sum(layout.world_size // layout.degree(axis) for axis in AXES if axis in axes)
+        num_groups += layout.world_size if ALONE in axes else 0
+        return cls._add_up(trace.templates, layout.world_size, num_groups, num_instances=trace.num_instances)
+
+    @classmethod
+    def _add_up(cls, rows: CommTrace, num_ranks: int, num_groups: int, *, num_instances: int) -> Self:
+        is_one_ON = {Operation(one): rows.operation_N == one for one in np.unique(rows.operation_N)}
+        return cls(
+            num_ranks=num_ranks,
+            num_groups=num_groups,
+            num_requests={one: int(is_one_N.sum()) * num_instances for one, is_one_N in is_one_ON.items()},
+            num_bytes={one: int(rows.bytes_N[is_one_N].sum()) * num_instances for one, is_one_N in is_one_ON.items()},
+        )

@@ -1,0 +1,137 @@
+"""Memory in closed form, against what autograd keeps and against the tensors that a training leaves alive."""
+
+import gc
+from collections.abc import Iterable
+from itertools import product
+from typing import get_args
+
+import pytest
+
+from foundation.layout import ParallelLayout
+from trainer_probe.model.chunk import ChunkSpec
+from trainer_probe.model.spec import Block, ModelSpec, Positions
+from trainer_probe.optimizers.spec import OptimizerSpec
+from trainer_probe.parallel.degrees import Degrees
+from trainer_probe.planning.memory import plan_memory, stage_activation_bytes
+from trainer_probe.policies import POLICIES
+from trainer_probe.recipes.schema import Precision, Recipe
+
+pytest.importorskip("torch")
+
+import torch
+
+from trainer_probe.comm import Comm
+from trainer_probe.fake_groups import join_alone
+from trainer_probe.model.first_values import make_weights
+from trainer_probe.model.forward import MicroBatch, run_chunk
+from trainer_probe.optimizers.optimizer import make_optimizer
+from trainer_probe.parallel.tensor import make_operators
+from trainer_probe.parallel.trainer import ParallelTrainer
+
+BATCH = 3
+
+
+def make_model(block: Block, positions: Positions, window: int | None) -> ModelSpec:
+    return ModelSpec(
+        width=48, depth=3, num_heads=4, vocabulary=40, sequence=32, window=window, block=block, positions=positions
+    )
+
+
+def storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
+    """Return the bytes of each storage that some tensors share."""
+    return {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
+
+
+def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype) -> int:
+    """Return the bytes that a forward pass of real numbers keeps, weights apart, and those of its output."""
+    kept: list[torch.Tensor] = []
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept.append(tensor)
+        return tensor
+
+    layout, model = ParallelLayout(tp=tp), chunk.model
+    with join_alone(layout, 0) as member:
+        operators = make_operators(Comm(layout, member), POLICIES["all"], 1)
+        weights = {name: value.to(dtype).requires_grad_() for name, value in make_weights(chunk, tp=tp).items()}
+        ids = torch.zeros(BATCH, model.sequence, dtype=torch.int64)
+        x = (
+            None
+            if chunk.is_first
+            else torch.zeros(model.sequence // tp, BATCH, model.width, dtype=dtype, requires_grad=True)
+        )
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            found = run_chunk(chunk, weights, operators, MicroBatch(tokens_BS=ids, targets_BS=ids), x, "")
+        of_weights = storages(weights.values())
+        all_kept = {
+            number: size for number, size in storages([*kept, found]).items() if number not in of_weights and size > 4
+        }
+        return sum(all_kept.values())
+
+
+@pytest.mark.parametrize(
+    ("block", "positions", "window", "tp"),
+    list(product(get_args(Block), get_args(Positions), (None, 8, 6), (1, 2))),
+)
+def test_activations_are_what_autograd_keeps(block: Block, positions: Positions, window: int | None, tp: int) -> None:
+    """To the byte, in single precision: the first, a middle and the last of three stages of a layer each.
+
+    6 does not divide the 32 tokens, so the band is padded. The loss itself, a number, is not counted.
+    """
+    model = make_model(block, positions, window)
+    for number in range(3):
+        chunk = ChunkSpec(model=model, number=number, num_chunks=3)
+        degrees = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
+        assert stage_activation_bytes(chunk, degrees, 4) == kept_by_autograd(chunk, tp, torch.float32), number
+
+
+@pytest.mark.parametrize("block", get_args(Block))
+def test_activations_in_half_precision_take_half_but_for_the_loss(block: Block) -> None:
+    """Which is computed in single precision; attention to everything, since torch widens the band's scores."""
+    for number in range(3):
+        chunk = ChunkSpec(model=make_model(block, "learned", None), number=number, num_chunks=3)
+        degrees = Degrees(layout=ParallelLayout(tp=2), batch_size=BATCH)
+        assert stage_activation_bytes(chunk, degrees, 2) == kept_by_autograd(chunk, 2, torch.bfloat16), number
+
+
+def make_recipe(precision: Precision, *, dp: int) -> Recipe:
+    model = make_model("serial", "learned", None)
+    degrees = Degrees(layout=ParallelLayout(tp=2, dp=dp, pp=3), num_batches=4, batch_size=BATCH)
+    return Recipe(name="memory", model=model, degrees=degrees, precision=precision)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("dp", [1, 2])
+def test_state_is_what_a_trainer_keeps_alive(precision: Precision, dp: int) -> None:
+    """All tensors that are there after a trainer and its optimizer have been made and were not before.
+
+    A tensor of an activation's shape, which the pipeline receives into, is no state.
+    """
+    recipe = make_recipe(precision, dp=dp)
+    degrees = recipe.degrees
+    rank = degrees.layout.rank(tp=1, dp=0, pp=1)
+    with join_alone(degrees.layout, rank) as member:
+        before = storages(all_tensors())
+        comm = Comm(degrees.layout, member)
+        dtype = getattr(torch, precision)
+        trainer = ParallelTrainer(recipe.model, degrees, comm, POLICIES["all"], dtype=dtype)
+        optimizer = make_optimizer(trainer.shards, OptimizerSpec(), comm)
+        alive = sum(size for number, size in storages(all_tensors()).items() if number not in before)
+        del optimizer
+    plan = plan_memory(recipe, 1)
+    example = recipe.model.sequence // 2 * BATCH * recipe.model.width * dtype.itemsize
+    assert alive - example == plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes
+
+
+def all_tensors() -> list[torch.Tensor]:
+    gc.collect()
+    return [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+
+
+def test_the_schedule_keeps_as_many_micro_batches_as_warm_up_and_one() -> None:
+    """Three ranks, one stage each, four micro-batches: place 0 keeps three at once, place 2 one."""
+    recipe = make_recipe("float32", dp=1)
+    stages = [ChunkSpec(model=recipe.model, number=number, num_chunks=3) for number in range(3)]
+    for place, at_once in enumerate((3, 2, 1)):
+        expected = at_once * stage_activation_bytes(stages[place], recipe.degrees, 4)
+        assert plan_memory(recipe, place).activations_bytes == expected

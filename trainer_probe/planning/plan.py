@@ -1,0 +1,109 @@
+"""A job's plan: what its ranks ask for, what they hold, and how long a step takes at best.
+
+Shapes: P pipeline places.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from collectives.bounds import PS_PER_S
+from foundation.errors import InputError, Mistake
+from foundation.extras import require_extra
+from foundation.job_traces import JobTrace
+from foundation.layout import Axis
+from foundation.traces import IntColumn
+from trainer_probe.model.counts import flops_per_token
+from trainer_probe.planning.hardware import HardwareSpec
+from trainer_probe.planning.memory import MemoryPlan, plan_memory
+from trainer_probe.planning.playing import Play, durations, play
+from trainer_probe.planning.volumes import Volume, volumes_of_place
+from trainer_probe.recipes.schema import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A recipe on a cluster."""
+
+    recipe: Recipe
+    hardware: HardwareSpec
+    trace: JobTrace
+    flops_P: IntColumn  # of products, on each rank of a place
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of a step."""
+        return self.recipe.degrees.samples_per_step * self.recipe.model.sequence
+
+    @property
+    def model_flops(self) -> float:
+        """What the model's operations of a step are, on a GPU's average, by the papers' count."""
+        return flops_per_token(self.recipe.model) * self.num_tokens / self.recipe.degrees.layout.world_size
+
+    @cached_property
+    def memory(self) -> tuple[MemoryPlan, ...]:
+        """What the ranks of each place hold."""
+        return tuple(plan_memory(self.recipe, place) for place in range(self.recipe.degrees.layout.pp))
+
+    def volumes(self, place: int) -> list[Volume]:
+        """Return what a rank at a place of the pipeline asks for, by axis and operation."""
+        return volumes_of_place(self.trace, place, self._duration_ps_N)
+
+    @cached_property
+    def _duration_ps_N(self) -> IntColumn:
+        return durations(self.trace, self.hardware)
+
+    @cached_property
+    def at_best(self) -> Play:
+        """The step, where no two requests share a link."""
+        return play(self.trace, self._duration_ps_N)
+
+    @cached_property
+    def without_network(self) -> Play:
+        """The step, where requests take no time: products, and the pipeline's waiting."""
+        return play(self.trace, durations(self.trace, self.hardware, ()))
+
+    @property
+    def work_ps(self) -> int:
+        """How long the place with the most products takes for them."""
+        return round(float(self.flops_P.max()) / self.hardware.flops_per_s * PS_PER_S)
+
+    @property
+    def bubble_fraction(self) -> float:
+        """Waiting of the busiest place over its work, where requests take no time."""
+        return self.without_network.step_ps / self.work_ps - 1
+
+    def exposed_ps(self, axis: Axis) -> int:
+        """Return by how much one axis' requests alone lengthen the step at best."""
+        alone = play(self.trace, durations(self.trace, self.hardware, (axis,)))
+        return alone.step_ps - self.without_network.step_ps
+
+    @property
+    def mfu_fraction(self) -> float:
+        """At most the share of the rate of products that the model's operations use."""
+        return self.model_flops / (self.at_best.step_ps / PS_PER_S * self.hardware.flops_per_s)
+
+
+def place_of_rank(recipe: Recipe, rank: int) -> int:
+    """Return a rank's place in its pipeline; raises InputError for a rank that the recipe does not have."""
+    layout = recipe.degrees.layout
+    if not 0 <= rank < layout.world_size:
+        raise InputError(Mistake(where="rank", found=str(rank), allowed=f"0 to {layout.world_size - 1}"))
+    return int(layout.coordinates(rank)["pp"])
+
+
+def make_plan(recipe: Recipe, hardware: HardwareSpec) -> Plan:
+    """Return the plan of a recipe on a cluster; raises UnavailableError where torch is missing."""
+    require_extra("torch", extra="train", where="trainer")
+    from trainer_probe.planning.rank import plan_rank
+
+    layout = recipe.degrees.layout
+    firsts = [layout.rank(tp=0, dp=0, pp=place) for place in range(layout.pp)]
+    plans = [plan_rank(recipe, rank, hardware.flops_per_s) for rank in firsts]
+    return Plan(
+        recipe=recipe,
+        hardware=hardware,
+        trace=JobTrace.of_places(layout, [plan.trace for plan in plans]),
+        flops_P=np.array([plan.flops for plan in plans]),
+    )

@@ -1,0 +1,76 @@
+"""A plan as a record."""
+
+from dataclasses import asdict
+
+import numpy as np
+
+from foundation.layout import AXES
+from foundation.records import Columns, RunRecord, describe_run
+from trainer_probe.driver.outcome import as_parquet
+from trainer_probe.planning.plan import Plan
+
+TRACE_FILE = "job_trace.parquet"
+
+
+def make_record(plan: Plan, *, started: float) -> RunRecord:
+    """Return a record of kind "train plan"; `started` is what `time.perf_counter` said at the start.
+
+    Tables: `volumes` (place, axis, operation, num_requests, buffer_bytes, sent_bytes, duration_ps), `memory` (place,
+    flops, weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes) and `step` (part, duration_ps). The file
+    `job_trace.parquet` is the whole job's requests, a JobTrace.
+    """
+    recipe = plan.recipe
+    return RunRecord(
+        kind="train plan",
+        run={
+            "name": recipe.name,
+            "question": recipe.question,
+            "configuration": {
+                **recipe.settings(),
+                **{f"hardware.{key}": one for key, one in vars(plan.hardware).items()},
+            },
+            "outcome": summary(plan),
+            **describe_run(seed=recipe.seed, started=started),
+        },
+        tables={"volumes": _volumes(plan), "memory": _memory(plan), "step": _step(plan)},
+        files={TRACE_FILE: as_parquet(plan.trace)},
+    )
+
+
+def summary(plan: Plan) -> dict[str, float]:
+    """Return the figures of a step."""
+    return {
+        "num_ranks": plan.recipe.degrees.layout.world_size,
+        "num_requests": plan.trace.num_requests,
+        "num_tokens": plan.num_tokens,
+        "model_flops_per_gpu": plan.model_flops,
+        "most_memory_bytes": max(memory.total_bytes for memory in plan.memory),
+        "bubble_fraction": plan.recipe.degrees.pipeline.bubble_fraction,
+        "played_bubble_fraction": plan.bubble_fraction,
+        "step_ps": plan.at_best.step_ps,
+        "mfu_fraction": plan.mfu_fraction,
+    }
+
+
+def _volumes(plan: Plan) -> Columns:
+    rows = [
+        {"place": place, **asdict(volume), "operation": volume.operation.name.lower()}
+        for place in range(plan.recipe.degrees.layout.pp)
+        for volume in plan.volumes(place)
+    ]
+    names = ("place", "axis", "operation", "num_requests", "buffer_bytes", "sent_bytes", "duration_ps")
+    return {name: np.array([row[name] for row in rows]) for name in names}
+
+
+def _memory(plan: Plan) -> Columns:
+    rows = [asdict(memory) for memory in plan.memory]
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return {"place": np.arange(len(rows)), "flops": plan.flops_P, **columns}
+
+
+def _step(plan: Plan) -> Columns:
+    """Return the step's parts: work of the busiest place, waiting for the pipeline, and each axis' part alone."""
+    waiting_ps = plan.without_network.step_ps - plan.work_ps
+    parts = {"work": plan.work_ps, "bubble": waiting_ps, **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES}}
+    parts["step"] = plan.at_best.step_ps
+    return {"part": np.array(list(parts)), "duration_ps": np.array(list(parts.values()))}

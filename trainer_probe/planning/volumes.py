@@ -1,0 +1,50 @@
+"""What one rank's requests of a step come to, by axis and operation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from collectives.bounds import bus_factor
+from foundation.job_traces import JobTrace
+from foundation.layout import AXES, Axis
+from foundation.traces import IntColumn, Operation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """The requests of one kind that a rank makes in a step."""
+
+    axis: Axis
+    operation: Operation
+    num_requests: int
+    buffer_bytes: int  # nccl-tests' size
+    sent_bytes: int  # that leave the GPU
+    duration_ps: int  # one after another, at best
+
+
+def sent_bytes(operation: Operation, num_ranks: int, num_bytes: int) -> int:
+    """Return what leaves a rank at least for an operation on a buffer of so many bytes."""
+    return 0 if operation == Operation.RECEIVE else round(num_bytes * bus_factor(operation, num_ranks))
+
+
+def volumes_of_place(job: JobTrace, place: int, duration_ps_N: IntColumn) -> list[Volume]:
+    """Return the requests of the ranks at a pipeline place that move bytes; `duration_ps_N` is what each takes."""
+    rows = job.templates
+    is_own_N = (rows.rank_N == job.layout.rank(tp=0, dp=0, pp=place)) & (rows.bytes_N > 0)
+    found = []
+    for number, axis in enumerate(AXES):
+        for operation in Operation:
+            is_kind_N = is_own_N & (job.axis_N == number) & (rows.operation_N == operation)
+            if is_kind_N.any():
+                num_bytes = int(rows.bytes_N[is_kind_N].sum())
+                found.append(
+                    Volume(
+                        axis=axis,
+                        operation=operation,
+                        num_requests=int(np.count_nonzero(is_kind_N)),
+                        buffer_bytes=num_bytes,
+                        sent_bytes=sent_bytes(operation, job.layout.degree(axis), num_bytes),
+                        duration_ps=int(duration_ps_N[is_kind_N].sum()),
+                    )
+                )
+    return found
