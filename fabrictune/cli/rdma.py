@@ -2,6 +2,7 @@
 
 from fabrictune.cli.groups import Group
 from fabrictune.cli.rdma_explain import explain
+from fabrictune.cli.rdma_flap_job import flap_job
 from fabrictune.cli.rdma_predict import choose, predict, table
 from fabrictune.cli.rdma_simulate import simulate
 
@@ -16,5 +17,6 @@ timers = Group(
     """,
 )
 rdma.add_command(timers)
+rdma.add_command(flap_job)
 for command in (predict, table, choose, simulate, explain):
     timers.add_command(command)

@@ -1,0 +1,141 @@
+"""A real job whose link goes down and comes back: how long it stalls, beside when TCP sends again.
+
+Two ranks all-reduce over gloo between two hosts that are network namespaces of this machine. For each flap the port of
+the switch to one of them is taken down; the iteration that was on its way tells how long the job stood still. What RDMA
+timers would make of the same flap stands beside it, as a prediction.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fabrictune.validate.flap_ranks import LastingJob, lasting_job
+from foundation.errors import InputError, Mistake
+from foundation.extras import require_extra
+from foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from foundation.units import format_duration
+from rdma_bench.flaps.network import FlappingNetwork, flapping_network
+from rdma_bench.flaps.tcp import tcp_resumes_ns
+from rdma_bench.timers.prediction import Prediction
+
+NS_PER_S = 1_000_000_000
+PS_PER_NS = 1000
+STARTUP_S = 60.0
+PATIENCE_S = 10.0  # beyond what is predicted
+PAUSE_S = 0.5  # of running, before each flap
+SHORTEST_NS, LONGEST_NS = 100_000_000, 60_000_000_000
+AGREEMENT = 0.25  # within which a stall agrees with the prediction
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlapResult:
+    """What one flap did."""
+
+    flap_ns: int  # as asked for
+    down_ns: int  # as it was
+    timeout_ns: float  # of TCP, just before
+    stall_ns: int  # from the link's going down to the end of the iteration that was on its way
+
+    @property
+    def tcp_resumes_ns(self) -> float:
+        """The first of TCP's retransmissions after the link has come back."""
+        return tcp_resumes_ns(self.down_ns, self.timeout_ns)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the job resumed with that retransmission."""
+        return abs(self.stall_ns - self.tcp_resumes_ns) <= AGREEMENT * self.tcp_resumes_ns
+
+
+def run_flap_job(
+    flaps_ns: Sequence[int], *, num_bytes: int = 2**20, progress: Callable[[float], None] | None = None
+) -> tuple[list[FlapResult], dict[str, Any]]:
+    """Return what each flap did, and what rank 0 said at the end: iterations, median_ns, num_wrong.
+
+    Raises InputError for a flap out of range, UnavailableError without root, namespaces or torch, or if a rank fails.
+    """
+    wrong = [flap_ns for flap_ns in flaps_ns if not SHORTEST_NS <= flap_ns <= LONGEST_NS]
+    if wrong or not flaps_ns:
+        found = ", ".join(format_duration(flap_ns * PS_PER_NS) for flap_ns in wrong) or "none"
+        raise InputError(Mistake(where="flap", found=found, allowed="100 ms to 60 s"))
+    require_extra("torch", extra="train", where="rdma flap-job")
+    with flapping_network() as network, lasting_job(network, num_bytes) as job:
+        job.await_event("ready", STARTUP_S)
+        results = []
+        for flap_ns in flaps_ns:
+            results.append(_flap(network, job, flap_ns))
+            if progress:
+                progress(len(results) / len(flaps_ns))
+        job.stop()
+        return results, job.await_event("end", PATIENCE_S)
+
+
+def flap_record(
+    results: Sequence[FlapResult], ended: Mapping[str, Any], predictions: Sequence[Prediction], *, started: float
+) -> RunRecord:
+    """Return the flaps as a record, each beside what adapters would make of it."""
+    flap_columns = {
+        "flap_ns": [result.flap_ns for result in results],
+        "down_ns": [result.down_ns for result in results],
+        "tcp_timeout_ns": [result.timeout_ns for result in results],
+        "tcp_resumes_ns": [result.tcp_resumes_ns for result in results],
+        "stall_ns": [result.stall_ns for result in results],
+    }
+    rdma = [
+        (one.profile.name, result.flap_ns, one.resumes_ns(result.down_ns)) for one in predictions for result in results
+    ]
+    return RunRecord(
+        kind="rdma flap-job",
+        run=describe_run(seed=0, started=started, job={name: ended[name] for name in ("iterations", "median_ns")}),
+        tables={
+            "flaps": {name: np.array(values) for name, values in flap_columns.items()},
+            "rdma": {
+                "profile": np.array([name for name, _, _ in rdma], object),
+                "flap_ns": np.array([flap_ns for _, flap_ns, _ in rdma], np.int64),
+                "resumes_ns": np.array([time_ns if np.isfinite(time_ns) else -1.0 for _, _, time_ns in rdma]),
+            },
+        },
+        findings=tuple(_findings(results, int(ended["num_wrong"]))),
+    )
+
+
+def _flap(network: FlappingNetwork, job: LastingJob, flap_ns: int) -> FlapResult:
+    time.sleep(PAUSE_S)
+    job.forget_events()
+    timeout_ns = network.retransmission_timeout_ns()
+    down_ns = time.monotonic_ns()
+    network.take_down()
+    time.sleep(flap_ns / NS_PER_S)
+    network.bring_up()
+    up_ns = time.monotonic_ns()
+    stall = job.await_event("stall", tcp_resumes_ns(up_ns - down_ns, timeout_ns) / NS_PER_S + PATIENCE_S)
+    return FlapResult(
+        flap_ns=flap_ns, down_ns=up_ns - down_ns, timeout_ns=timeout_ns, stall_ns=stall["ended_ns"] - down_ns
+    )
+
+
+def _findings(results: Sequence[FlapResult], num_wrong: int) -> Iterator[Finding]:
+    for result in results:
+        if not result.agrees:
+            yield Finding(
+                id="flaps.unpredicted-stall",
+                severity=Severity.WARNING,
+                entity=f"a flap of {format_duration(result.flap_ns * PS_PER_NS)}",
+                expected=f"a stall of {format_duration(result.tcp_resumes_ns * PS_PER_NS)}",
+                actual=format_duration(result.stall_ns * PS_PER_NS),
+                next_step="repeat it on a quiet machine; look at tcp_rto_min_us and tcp_retries2",
+                confidence=Confidence.MEASURED,
+            )
+    if num_wrong:
+        yield Finding(
+            id="flaps.wrong-result",
+            severity=Severity.CRITICAL,
+            entity="the job",
+            expected="every element of every all-reduce right",
+            actual=f"{num_wrong} wrong",
+            next_step="report it with the record: a transport that resumes must not lose or repeat bytes",
+            confidence=Confidence.MEASURED,
+        )

@@ -1,0 +1,101 @@
+"""The ranks of a job that lasts until it is told to stop, each on a host of its own, and what rank 0 says of it."""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, NoReturn
+
+from collectives.startup.servers import QUICK_RESOLVER
+from foundation.errors import Mistake, UnavailableError
+from rdma_bench.flaps.network import INTERFACE, FlappingNetwork
+
+PORT = 29_500  # in a namespace of its own, where nobody else listens
+NUM_RANKS = 2
+TAIL_LINES = 15
+
+
+class LastingJob:
+    """The ranks, and what rank 0 says."""
+
+    def __init__(self, ranks: Sequence["subprocess.Popen[str]"], errors: Sequence[IO[str]]) -> None:
+        self._ranks, self._errors = ranks, errors
+        self._events: queue.Queue[dict[str, Any]] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def await_event(self, name: str, timeout_s: float) -> dict[str, Any]:
+        """Return the next event of that name; raises UnavailableError if it does not come, or a rank has ended."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                event = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                self._fail(f"{name!r} did not come within {timeout_s:.0f} s")
+            if event["event"] == name:
+                return event
+            if event["event"] == "gone":
+                self._fail("rank 0 has ended")
+
+    def forget_events(self) -> None:
+        """Drop what has been said so far."""
+        while not self._events.empty():
+            self._events.get()
+
+    def stop(self) -> None:
+        """Tell rank 0 to end the job."""
+        stdin = self._ranks[0].stdin
+        assert stdin, "a pipe"
+        stdin.close()
+
+    def _read(self) -> None:
+        stdout = self._ranks[0].stdout
+        assert stdout, "a pipe"
+        for line in stdout:
+            self._events.put(json.loads(line))
+        self._events.put({"event": "gone"})
+
+    def _fail(self, what: str) -> NoReturn:
+        said = []
+        for error in self._errors:
+            error.seek(0)
+            said.extend(error.read().splitlines()[-TAIL_LINES:])
+        raise UnavailableError(Mistake(where="flap job", found="\n".join([what, *said])))
+
+
+@contextmanager
+def lasting_job(network: FlappingNetwork, num_bytes: int, *, port: int = PORT) -> Iterator[LastingJob]:
+    """Start a rank on each host, which all-reduce so many bytes again and again, and end them with the block."""
+    environment = {**QUICK_RESOLVER, **os.environ, "GLOO_SOCKET_IFNAME": INTERFACE, "OMP_NUM_THREADS": "1"}
+    address = (network.hosts[0].address, str(port), str(num_bytes))
+    words = (sys.executable, "-m", "collectives.measuring.lasting")
+    with ExitStack() as stack:
+        errors = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in network.hosts]
+        ranks = list["subprocess.Popen[str]"]()
+        stack.callback(_end, ranks)
+        for rank, host in enumerate(network.hosts):
+            ranks.append(
+                subprocess.Popen(  # noqa: S603  # this interpreter and this module
+                    host.command(*words, str(rank), str(NUM_RANKS), *address),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+                    stderr=errors[rank],
+                    text=True,
+                    env=environment,
+                )
+            )
+        yield LastingJob(ranks, errors)
+
+
+def _end(ranks: "Sequence[subprocess.Popen[str]]") -> None:
+    for process in ranks:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe:
+                pipe.close()
