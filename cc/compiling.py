@@ -10,6 +10,7 @@ through half a stack slot as Numba does, stalls the processor for as long as the
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -58,6 +59,11 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         uses_telemetry=reads_telemetry(module),
         keep_alive=tuple(entries.values()),
     )
+
+
+def with_settings(law: CompiledLaw, module: ModuleType, settings: Mapping[str, float] | None = None) -> CompiledLaw:
+    """Return a law that was compiled from `module` with other settings, which needs no compiling; raises LawError."""
+    return replace(law, params=params_record(module, settings))
 
 
 class FunctionWrapper:

@@ -97,9 +97,10 @@ class RunRecord:
         default_factory=dict
     )  # written beside the tables for other tools, never read
 
-    def write(self, directory: Path) -> Path:
+    def write(self, directory: Path, *, durably: bool = False) -> Path:
         """Write the record as `directory`, which must not exist or be an earlier record; returns it.
 
+        With `durably` it is on disk, not only on its way there, before it appears and before this returns.
         Raises RecordError where something else stands there, or nothing can be written.
         """
         if directory.exists() and not _may_be_replaced(directory):
@@ -110,9 +111,13 @@ class RunRecord:
             directory.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
                 self._write_files(new := Path(scratch, "new"))
+                if durably:
+                    _sync(*new.iterdir(), new)
                 if directory.exists():
                     directory.replace(Path(scratch, "old"))
                 new.replace(directory)
+                if durably:
+                    _sync(directory.parent)
         except OSError as error:
             raise RecordError(Mistake(where=str(directory), found=f"cannot be written ({error.strerror})")) from error
         return directory
@@ -178,6 +183,16 @@ def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
         "wall_s": round(time.perf_counter() - started, 6),
         **more,
     }
+
+
+def _sync(*paths: Path) -> None:
+    """Wait until files and folders are on disk."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _may_be_replaced(directory: Path) -> bool:

@@ -23,7 +23,7 @@ pip_install scikit-build-core nanobind cmake ninja
 
 if [ "${1:-}" = tests ]; then
     step "packages with PyTorch and the development tools, and the engine; a minute or two"
-    pip_install --group dev --no-build-isolation -e '.[train,redis,probe]'
+    pip_install --group dev --no-build-isolation -e '.[train,redis,probe,sweep]'
     ensure_test_packages
     touch "$VENV/installed-for-tests"
 else

@@ -1,6 +1,5 @@
 """`fabrictune law`: the congestion-control laws there are, what can be set on them, and what a NIC has set."""
 
-import dataclasses
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 import click
 
-from cc.nic_parameters import NicFiles, nic_lines
+from cc.nic_parameters import NicFiles
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import json_option, scenario_argument, trust_code_option
 from fabrictune.cli.output import print_json, print_lines, print_table
@@ -105,18 +104,18 @@ def export_nic(scenario: Path, files: str) -> None:
     Example:
       fabrictune law export scenario.yaml --for cc_params
     """
+    from fabrictune.scenario.nic_settings import nic_settings
     from fabrictune.scenario.reading import load_scenario
 
     found = load_scenario(scenario)
-    if found.law.name != "dcqcn_firmware":
+    lines = nic_settings(found, NicFiles(files))
+    if not lines:
         raise LawError(
             Mistake(
                 where=f"{scenario}: law", found=found.law.name, allowed="dcqcn_firmware: the law a NIC has built in"
             )
         )
-    parameters = dataclasses.asdict(found.law.spec.parameters)
-    interval_ps = found.engine.cnp.interval_ns * 1000
-    print_lines(nic_lines(parameters, NicFiles(files), cnp_interval_ps=interval_ps))
+    print_lines(lines)
 
 
 def _yaml_lines(keys: Mapping[str, Any], indent: int = 0) -> Iterator[str]:

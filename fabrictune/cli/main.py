@@ -22,7 +22,7 @@ COMMANDS = {
     "scenario": LazyCommand("Check a scenario file, and list its keys.", "fabrictune.cli.scenario:scenario"),
     "topo": LazyCommand("Import, build, show, check, compare and probe fabrics.", "fabrictune.cli.topo:topo"),
     "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
-    "sim": LazyCommand("Run a scenario in the packet engine.", "fabrictune.cli.sim:sim"),
+    "sim": LazyCommand("Run a scenario in the packet engine, once or under many settings.", "fabrictune.cli.sim:sim"),
     "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
     "coll": LazyCommand("Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll:coll"),
     "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train:train"),

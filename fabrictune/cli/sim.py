@@ -17,11 +17,12 @@ from fabrictune.cli.options import (
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar, with_time
 from fabrictune.cli.records import with_command
+from fabrictune.cli.sim_sweep import sweep
 
 if TYPE_CHECKING:
     from fabrictune.scenario.summary import Summary
 
-sim = Group(name="sim", help="Run a scenario in the packet engine.")
+sim = Group(name="sim", help="Run a scenario in the packet engine, once or under many settings.")
 
 
 @sim.command()
@@ -60,6 +61,9 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])
     print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
     return code
+
+
+sim.add_command(sweep)
 
 
 def _print(headline: str, summary: "Summary") -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from foundation.errors import InputError, Mistake, UnitError, choose
 from foundation.records import Confidence, Finding, RunRecord, Severity
 from foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
+from reports.kpis import jain_fairness_index
 
 BITS_PS = 8e12  # bits of a byte times picoseconds of a second
 
@@ -154,6 +155,10 @@ def _percentile_99(values: NDArray[np.float64]) -> float:
     return float(np.quantile(values, 0.99, method="higher"))
 
 
+def _fairness(rate_T: NDArray[np.float64]) -> float:
+    return jain_fairness_index(rate_T) if rate_T.any() else math.nan
+
+
 METRICS: Mapping[str, Metric] = {
     "completion_time.max": Metric(
         unit=DURATION, measure=_over(completion_times_ps, np.max), meaning="the slowest transfer's completion time"
@@ -178,6 +183,11 @@ METRICS: Mapping[str, Metric] = {
     "makespan": Metric(unit=DURATION, measure=makespan_ps, meaning="when the last transfer of the run finished"),
     "throughput.min": Metric(unit=RATE, measure=_over(throughputs_bps, np.min), meaning="the slowest transfer's rate"),
     "throughput.mean": Metric(unit=RATE, measure=_over(throughputs_bps, np.mean), meaning="mean rate of a transfer"),
+    "fairness": Metric(
+        unit=FACTOR,
+        measure=_over(throughputs_bps, _fairness),
+        meaning="Jain's index of the transfers' rates, 1 if all are equal",
+    ),
     "drops": Metric(
         unit=COUNT, measure=_total("ports", "dropped_packets"), meaning="packets dropped", is_of_transfers=False
     ),

@@ -90,8 +90,14 @@ def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) 
     """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
     from cc.compiling import compile_law  # here, since it imports numba, which takes as long as all the rest
 
+    module, parameters = resolve(law, document=document, trust_code=trust_code)
+    return compile_law(module, parameters)
+
+
+def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tuple[ModuleType, dict[str, float]]:
+    """Return the law's module and its parameters; raises LawError, UntrustedCodeError, ScenarioError."""
     if not isinstance(law.spec, LawFile):
-        return compile_law(LAWS[law.name], dataclasses.asdict(law.spec.parameters))
+        return LAWS[law.name], dataclasses.asdict(law.spec.parameters)
     file = law.spec.file
     module = load_law(str(file) if is_path(str(file)) else f"./{file}", trust_code=trust_code)
     try:
@@ -99,4 +105,4 @@ def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) 
     except ValidationError as error:
         assert document, "parameters written in code are right"
         raise ScenarioError(*explain(error, document, "law", "parameters")) from error
-    return compile_law(module, dataclasses.asdict(parameters))
+    return module, dataclasses.asdict(parameters)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cc.interface import CompiledLaw
 from fabrictune.scenario.adapters import engine_of
-from fabrictune.scenario.composing import compose, compose_law, located
+from fabrictune.scenario.composing import Composed, compose, compose_law, located
 from fabrictune.scenario.describing import describe
 from fabrictune.scenario.faulting import faults_of, with_faults
 from fabrictune.scenario.schema import Scenario
@@ -22,6 +23,13 @@ def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress
     """
     law = compose_law(scenario, trust_code=trust_code)
     composed = compose(scenario)
+    record = simulate_composed(composed, law, progress=progress)
+    return replace(record, tables={**analyze_collisions(composed.network).tables(), **record.tables})
+
+
+def simulate_composed(composed: Composed, law: CompiledLaw, *, progress: Progress | None = None) -> RunRecord:
+    """Run what a scenario has been made into; raises InputError."""
+    scenario = composed.scenario
     network = with_faults(scenario, composed.network)
     with located(scenario):
         record = run(
@@ -41,7 +49,6 @@ def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress
     return replace(
         record,
         run={**record.run, **describe(composed)},
-        tables={**analyze_collisions(composed.network).tables(), **record.tables},
         findings=(*composed.findings, *findings, *record.findings),
     )
 

@@ -53,4 +53,4 @@ def _put(tree: Any, path: str, value: Any, origin: str) -> None:
         if not isinstance(tree, dict):
             found = f"{'.'.join(outer[:depth])} is {tree!r}, which has no keys"
             raise InputError(Mistake(where=f"{origin}: {path}", found=found, next_step="set it as a whole mapping"))
-    tree[last] = value
+    tree[last] = copy.deepcopy(value)  # a later change may reach into it

@@ -84,7 +84,7 @@ def test_a_group_without_a_command_says_what_there_is(
             "  allowed: scenario, topo, ecmp, sim, trace, coll, train, rdma, report, law, validate, conformance, "
             "doctor, demo\n",
         ),
-        (["sim", "rum"], "fabrictune sim: unknown command 'rum'\n  did you mean 'run'?\n  allowed: run\n"),
+        (["sim", "rum"], "fabrictune sim: unknown command 'rum'\n  did you mean 'run'?\n  allowed: run, sweep\n"),
         (
             ["law", "list", "--jsn"],
             "fabrictune law list: unknown option '--jsn'\n  did you mean '--json'?\n  allowed: --json\n"

@@ -1,0 +1,17 @@
+"""A scenario's congestion control as the lines that would set a NIC; nothing here sets one."""
+
+import dataclasses
+
+from cc.nic_parameters import NicFiles, nic_lines
+from fabrictune.scenario.schema import Scenario
+
+NIC_LAW = "dcqcn_firmware"  # the law that a NIC has built in
+PS_PER_NS = 1000
+
+
+def nic_settings(scenario: Scenario, files: NicFiles) -> tuple[str, ...]:
+    """Return the lines for a scenario's law, and its receivers' CNPs; none for a law that no NIC has built in."""
+    if scenario.law.name != NIC_LAW:
+        return ()
+    parameters = dataclasses.asdict(scenario.law.spec.parameters)
+    return nic_lines(parameters, files, cnp_interval_ps=scenario.engine.cnp.interval_ns * PS_PER_NS)

@@ -1,0 +1,60 @@
+"""A small sweep from a command line: a scenario, some keys with their values, and what is good."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fabrictune.scenario.reading import load_scenario
+from fabrictune.sweeping.schema import Sweep
+from foundation.documents import Key, key_path
+from foundation.errors import InputError, Mistake, ScenarioError
+from foundation.settings.binding import bind
+from foundation.settings.mistakes import explain
+
+SEPARATOR = ";"  # between the values of one key
+DEFAULT_OBJECTIVE = "completion_time.p99"
+
+
+def sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int) -> Sweep:
+    """Return the grid over `axes`, each `KEY=VALUE;VALUE`; raises InputError with every mistake found."""
+    tree = {
+        "name": f"{load_scenario(scenario).name}-sweep",
+        "scenario": scenario.name,
+        "vary": [_axis(text) for text in axes],
+        "seeds": num_seeds,
+        "objectives": [{"metric": metric} for metric in metrics or (DEFAULT_OBJECTIVE,)],
+    }
+    try:
+        return bind(Sweep, tree, folder=scenario.parent)
+    except ValidationError as error:
+        raise ScenarioError(*explain(error, _CommandLine())) from None
+
+
+class _CommandLine:
+    """Where the keys of such a sweep stand."""
+
+    def where(self, *keys: Key) -> str:
+        """Return the option, and the key in it."""
+        return f"{'--objective' if keys[:1] == ('objectives',) else '--vary'}: {key_path(keys)}"
+
+    def line(self, *_keys: Key) -> int:
+        """Return the one line there is."""
+        return 1
+
+
+def _axis(text: str) -> dict[str, Any]:
+    key, is_there, values = (part.strip() for part in text.partition("="))
+    if not is_there:
+        raise InputError(Mistake(where=f"--vary {text}", found="no values", allowed="KEY=VALUE;VALUE"))
+    return {"key": key, "values": [_value(value.strip()) for value in values.split(SEPARATOR)]}
+
+
+def _value(text: str) -> Any:
+    """Return a number, truth or list as JSON writes it, anything else as text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,97 @@
+"""The runs of a sweep on the workers of a Ray cluster: one that is named, or one started here for the sweep.
+
+Workers get plain data and give back records; they write nothing, so they need no disk in common, but the files that the
+scenario names must be there under the same paths. A worker that dies takes no result with it: Ray gives its run to
+another, and only one that kills its worker again and again ends the sweep.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from fabrictune.sweeping.executing import Take
+from fabrictune.sweeping.points import Task
+from fabrictune.sweeping.running import Worker
+from foundation.errors import Mistake, UnavailableError
+from foundation.extras import require_extra
+from foundation.records import RunRecord
+
+MAX_DEATHS = 3  # of workers that had the same run
+LOOPBACK = "127.0.0.1"
+QUIETLY = {  # read by Ray when it is imported: nothing is sent to its makers, and GPUs stay as they are
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+class RayCluster:
+    """Workers of Ray; open one with `open_cluster`."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._run = ray.remote(max_retries=MAX_DEATHS, num_cpus=1)(_run)
+
+    def run(self, tasks: Sequence[Task], take: Take) -> None:
+        """Run all tasks; raises UnavailableError for one whose workers all died."""
+        task_by_result = {self._run.remote(task): task for task in tasks}
+        waiting = list(task_by_result)
+        while waiting:
+            done, waiting = self._ray.wait(waiting)
+            for result in done:
+                task = task_by_result.pop(result)
+                take(task, self._fetch(result, task))
+
+    def _fetch(self, result: Any, task: Task) -> RunRecord:
+        fatal = self._ray.exceptions
+        try:
+            found: RunRecord | tuple[Mistake, ...] = self._ray.get(result)
+        except (fatal.WorkerCrashedError, fatal.OutOfMemoryError):
+            raise UnavailableError(
+                Mistake(
+                    where=f"point {dict(task.values)}, seed {task.seed}",
+                    found=f"{MAX_DEATHS + 1} workers died of it",
+                    next_step="run its scenario alone; for want of memory, use fewer workers",
+                )
+            ) from None
+        if isinstance(found, RunRecord):
+            return found
+        raise UnavailableError(*found)
+
+
+@contextmanager
+def open_cluster(num_workers: int, address: str | None = None) -> Iterator[RayCluster]:
+    """Join the cluster at `address`, or start one of `num_workers` here that listens on loopback alone.
+
+    Raises UnavailableError where Ray is not installed, or there is no cluster.
+    """
+    require_extra("ray", extra="sweep", where="--on ray")
+    os.environ.update({name: os.environ.get(name, value) for name, value in QUIETLY.items()})
+    import ray
+
+    own: dict[str, Any] = {"num_cpus": num_workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+    where: dict[str, Any] = {"address": address} if address else own
+    try:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        found = f"no cluster ({str(error).splitlines()[0]})"
+        raise UnavailableError(Mistake(where=address or "ray", found=found, next_step="ray start --head")) from error
+    try:
+        yield RayCluster(ray)
+    finally:
+        ray.shutdown()
+
+
+def _run(task: Task) -> RunRecord | tuple[Mistake, ...]:
+    """Run a task in this process, with what its earlier tasks have left; or say why this machine cannot."""
+    try:
+        return _worker().run(task)
+    except UnavailableError as error:
+        return error.mistakes
+
+
+@cache
+def _worker() -> Worker:
+    return Worker()
