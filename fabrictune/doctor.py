@@ -17,6 +17,7 @@ from typing import Literal
 
 from foundation.errors import UnavailableError
 from foundation.units import format_bytes
+from rdma_bench.measuring.workers import find_python
 from topology.probing.sockets import open_raw_sockets
 
 State = Literal["ok", "missing", "unusable"]
@@ -103,24 +104,15 @@ def look_for_program(names: Sequence[str], next_step: str) -> Found:
 
 
 def look_at_verbs() -> Found:
-    """Can RDMA devices be opened? The module, its ABI, a device, and leave to open it are four different answers."""
-    module = look_for_module("pyverbs.device", "install python3-pyverbs from the distribution")
-    if module.state != "ok":
-        return module
-    devices = sorted(Path("/sys/class/infiniband").glob("*"))
-    if not devices:
-        return Found(
-            state="missing",
-            detail="pyverbs is here, but no RDMA device",
-            next_step="for one in software: modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0",
-        )
-    names = ", ".join(device.name for device in devices)
-    nodes = sorted(Path("/dev/infiniband").glob("uverbs*"))
-    if not any(os.access(node, os.R_OK | os.W_OK) for node in nodes):
-        return Found(
-            state="unusable", detail=f"{names}: no permission", next_step="join the group that owns /dev/infiniband"
-        )
-    return Found(state="ok", detail=names)
+    """Can RDMA devices be used, by this Python or by the system's? There are five reasons why not."""
+    try:
+        python = find_python()
+    except UnavailableError as error:
+        (mistake,) = error.mistakes
+        is_missing = mistake.found.startswith(("module missing", "no device", "no RDMA subsystem"))
+        state: State = "missing" if is_missing else "unusable"
+        return Found(state=state, detail=mistake.found, next_step=mistake.next_step)
+    return Found(state="ok", detail=f"with {python}")
 
 
 def look_at_namespaces() -> Found:
@@ -207,7 +199,12 @@ CHECKS: tuple[Check, ...] = (
         opens="packet captures",
         look=lambda: look_for_module("scapy", "pip install 'fabrictune[probe]'"),
     ),
-    Check(name="pyverbs", opens="timers measured on RDMA devices", look=look_at_verbs),
+    Check(name="RDMA devices", opens="rdma timers measure, bw, lat, matrix", look=look_at_verbs),
+    Check(
+        name="QEMU",
+        opens="the same with --soft-roce, in a virtual machine",
+        look=lambda: look_for_program(["qemu-system-x86_64"], "install qemu-system-x86, cpio, zstd and kmod"),
+    ),
     Check(name="raw sockets", opens="topo probe", look=look_at_raw_sockets),
     Check(name="network namespaces", opens="tests on a miniature cluster", look=look_at_namespaces),
     Check(

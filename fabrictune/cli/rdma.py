@@ -3,7 +3,9 @@
 from fabrictune.cli.groups import Group
 from fabrictune.cli.rdma_explain import explain
 from fabrictune.cli.rdma_flap_job import flap_job
+from fabrictune.cli.rdma_measure import measure
 from fabrictune.cli.rdma_predict import choose, predict, table
+from fabrictune.cli.rdma_serve import serve
 from fabrictune.cli.rdma_simulate import simulate
 
 rdma = Group(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
@@ -16,7 +18,7 @@ timers = Group(
       fabrictune rdma timers predict --flap 30s
     """,
 )
-rdma.add_command(timers)
-rdma.add_command(flap_job)
-for command in (predict, table, choose, simulate, explain):
+for one in (timers, serve, flap_job):
+    rdma.add_command(one)
+for command in (predict, table, choose, simulate, measure, explain):
     timers.add_command(command)

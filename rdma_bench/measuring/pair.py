@@ -32,7 +32,7 @@ class Pair:
     def connected(
         self, spec: ConnectionSpec, *, num_queue_pairs: int = 1, buffer_bytes: int = 2**16
     ) -> Iterator[Mapping[str, Any]]:
-        """Give what the sender's device is, connected to the receiver's; both are closed with the block."""
+        """Give the device and queue pairs of each end, `sender` and `receiver`; both are closed with the block."""
         size = {"num_queue_pairs": num_queue_pairs, "buffer_bytes": buffer_bytes}
         try:
             near = self.sender.ask("open", role="sender", **asdict(self.sender_place), **size)
@@ -40,8 +40,10 @@ class Pair:
             # The receiver first: a sender may begin as soon as it is connected.
             self.receiver.ask("connect", peer=near["address"], spec=asdict(spec))
             self.sender.ask("connect", peer=far["address"], spec=asdict(spec))
-            yield near
+            ends = {"sender": near, "receiver": far}
+            yield {name: {**end, "qpns": end["address"]["qpns"]} for name, end in ends.items()}
         finally:
             for worker in (self.receiver, self.sender):
-                with suppress(FabrictuneError):  # gone, and with it what it held
-                    worker.ask("close")
+                if not worker.is_waiting:  # else it frees everything once its connection ends
+                    with suppress(FabrictuneError):  # gone, and with it what it held
+                        worker.ask("close")

@@ -34,6 +34,7 @@ class Worker:
 
     def __init__(self, connection: socket.socket, name: str) -> None:
         self.name = name
+        self.is_waiting = False  # for an answer
         self._connection = connection
 
     def ask(self, request: str, *, timeout_s: float = ANSWER_TIMEOUT_S, **arguments: Any) -> Any:
@@ -44,6 +45,7 @@ class Worker:
     def begin(self, request: str, **arguments: Any) -> None:
         """Send a request, whose answer `finish` waits for."""
         channel.send(self._connection, {"do": request, **arguments})
+        self.is_waiting = True
 
     def finish(self, *, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """Wait for the answer to what `begin` sent."""
@@ -53,6 +55,7 @@ class Worker:
         except ChannelError as error:
             (mistake,) = error.mistakes
             raise ChannelError(Mistake(where=self.name, found=mistake.found)) from error
+        self.is_waiting = False
         if "error" in answer:
             raise _ERRORS.get(str(answer["error"]), UnavailableError)(
                 *map(self._mistake, answer.get("mistakes") or [{}])
@@ -68,14 +71,13 @@ class Worker:
 def local_worker(python: str, name: str = "this host", *, cut: str = "", heal: str = "") -> Iterator[Worker]:
     """Give a worker on this host that ends with the block, and what it held with it."""
     ours, its = socket.socketpair()
-    words = [python, "-m", "rdma_bench.verbs.worker", "--descriptor", str(its.fileno())]
-    words += ["--cut-command", cut, "--heal-command", heal]
+    options = ("--descriptor", str(its.fileno()), "--cut-command", cut, "--heal-command", heal)
     with (
         ours,
         subprocess.Popen(  # noqa: S603 - words of our own, and commands that this host's user gave
-            words,
+            worker_command(python, *options),
             pass_fds=[its.fileno()],
-            env=_environment(),
+            env=worker_environment(),
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is ours to answer: it ends when its socket does, path healed
         ) as process,
@@ -127,7 +129,7 @@ def _diagnose(python: str) -> Diagnosis:
     try:
         ran = subprocess.run(  # noqa: S603 - our own module
             [python, "-m", "rdma_bench.verbs.diagnosis"],
-            env=_environment(),
+            env=worker_environment(),
             capture_output=True,
             timeout=DIAGNOSIS_TIMEOUT_S,
             check=True,
@@ -137,5 +139,11 @@ def _diagnose(python: str) -> Diagnosis:
         return Diagnosis(problem="module missing", found=f"{python}: {error}", next_step="use Python 3.11 or later")
 
 
-def _environment() -> dict[str, str]:
+def worker_command(python: str, *options: str) -> list[str]:
+    """Return the words that start a worker."""
+    return [python, "-m", "rdma_bench.verbs.worker", *options]
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the environment in which a Python finds the worker, wherever it is installed."""
     return {**os.environ, "PYTHONPATH": str(PACKAGES)}

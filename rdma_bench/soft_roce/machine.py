@@ -65,6 +65,7 @@ class Machine:
             status, length = (int(word) for word in self._receive_line().split())
             return status, self._receive(length).decode(errors="replace")
         except TimeoutError:
+            self.process.kill()  # its late answer would be taken for the next one's
             self._fail(f"{command!r} took longer than {timeout_s:.0f} s")
         except (OSError, ValueError) as error:
             self._fail(f"{command!r} was not answered ({error})")

@@ -17,7 +17,7 @@ from rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
 
 KERNEL = "linux-image-amd64"  # the full one: the cloud kernel has neither rdma_rxe nor 9p
 USERLAND = (
-    *("busybox-static", "dash", "coreutils", "kmod", "iproute2", "libc-bin", "procps"),
+    *("busybox-static", "dash", "coreutils", "grep", "kmod", "iproute2", "libc-bin", "procps"),
     *("python3-minimal", "python3", "python3-pyverbs", "ibverbs-providers", "perftest", "tcpdump"),
 )
 ASKING_TIMEOUT_S = 60

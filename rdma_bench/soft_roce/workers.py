@@ -1,58 +1,73 @@
-"""Two workers inside the virtual machine, one for each end of its wire, led from outside as those of any two hosts."""
+"""Workers inside the virtual machine, one for each end of its wire, led from outside as those of any two hosts."""
 
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
+from foundation.errors import Mistake, UnavailableError
 from rdma_bench.measuring.pair import Pair, Place
 from rdma_bench.measuring.workers import remote_worker
 from rdma_bench.soft_roce.image import get_image
 from rdma_bench.soft_roce.machine import GUEST_FOLDER, Machine, boot
+from rdma_bench.soft_roce.programs import WHERE
 
 GUEST_IPV4 = "10.0.2.15"
-SENDER_PORT, RECEIVER_PORT = 18700, 18701
+SENDER_PORT, RECEIVER_PORT, SPARE_PORT = 18700, 18701, 18702
 SENDER, RECEIVER = Place(device="rxe_a"), Place(device="rxe_b")
 CUT = "tc filter add dev wire_b ingress pref 1 matchall action drop"
 HEAL = "tc filter del dev wire_b ingress pref 1"
-_START_TIMEOUT_S = 30.0
+TOKEN = "token"  # noqa: S105 - the name of its file in the shared folder
+_START_TIMEOUT_S = 60.0
 _LOOK_S = 0.2
 
 
 @contextmanager
 def soft_roce_machine(cache: Path | None = None) -> Iterator[Machine]:
     """Give a virtual machine with its RDMA devices up, built if it must be; raises UnavailableError."""
-    with boot(get_image(cache), guest_ports=(SENDER_PORT, RECEIVER_PORT)) as machine:
+    with boot(get_image(cache), guest_ports=(SENDER_PORT, RECEIVER_PORT, SPARE_PORT)) as machine:
         machine.run(f"sh {GUEST_FOLDER}/network.sh")
+        (machine.share / TOKEN).write_text(secrets.token_hex(32))
         yield machine
 
 
 @contextmanager
-def soft_roce_pair(machine: Machine) -> Iterator[Pair]:
-    """Give the two ends of the machine's wire, whose workers end with the block."""
-    token = secrets.token_hex(32)
-    (machine.share / "token").write_text(token)
+def running_workers(machine: Machine, *ports: int) -> Iterator[tuple[str, ...]]:
+    """Give the places, as this host reaches them, of workers that listen on ports of the guest."""
+    processes = [_start_worker(machine, port) for port in ports]
     try:
-        for port in (SENDER_PORT, RECEIVER_PORT):
-            _start_worker(machine, port)
-        with ExitStack() as stack:
-            near, far = (
-                stack.enter_context(remote_worker(f"127.0.0.1:{machine.port_by_guest_port[port]}", token))
-                for port in (SENDER_PORT, RECEIVER_PORT)
-            )
-            yield Pair(sender=near, receiver=far, sender_place=SENDER, receiver_place=RECEIVER)
+        for port in ports:
+            _wait_until_it_listens(machine, port)
+        yield tuple(f"127.0.0.1:{machine.port_by_guest_port[port]}" for port in ports)
     finally:
-        machine.attempt(f"for port in {SENDER_PORT} {RECEIVER_PORT}; do kill $(cat /run/$port.pid); done")
+        machine.attempt(f"kill {' '.join(processes)}")
 
 
-def _start_worker(machine: Machine, port: int) -> None:
-    log = f"/share/{port}.log"
-    command = (
-        f"python3 -m rdma_bench.verbs.worker --listen {GUEST_IPV4}:{port} --token-file /share/token"
+@contextmanager
+def soft_roce_pair(machine: Machine, sender: str, receiver: str) -> Iterator[Pair]:
+    """Give the workers at two places, each with its end of the wire."""
+    token = (machine.share / TOKEN).read_text()
+    with remote_worker(sender, token) as near, remote_worker(receiver, token) as far:
+        yield Pair(sender=near, receiver=far, sender_place=SENDER, receiver_place=RECEIVER)
+
+
+def _start_worker(machine: Machine, port: int) -> str:
+    """Return the number of its process in the guest."""
+    words = (
+        f"python3 -m rdma_bench.verbs.worker --listen {GUEST_IPV4}:{port} --token-file /share/{TOKEN}"
         f' --cut-command "{CUT}" --heal-command "{HEAL}"'
     )
-    machine.run(f": >{log}; {command} >>{log} 2>&1 & echo $! >/run/{port}.pid")
+    return machine.run(f": >{_log(port)}; {words} >>{_log(port)} 2>&1 & echo $!").strip()
+
+
+def _wait_until_it_listens(machine: Machine, port: int) -> None:
     deadline = time.monotonic() + _START_TIMEOUT_S
-    while "listening" not in machine.run(f"cat {log}") and time.monotonic() < deadline:
+    while "listening" not in (said := machine.run(f"cat {_log(port)}")):
+        if time.monotonic() > deadline:
+            raise UnavailableError(Mistake(where=WHERE, found=f"no worker on port {port}: {said.strip()}"))
         time.sleep(_LOOK_S)
+
+
+def _log(port: int) -> str:
+    return f"/run/worker-{port}.log"

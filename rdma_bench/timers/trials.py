@@ -17,6 +17,7 @@ from rdma_bench.timers.prediction import RetransmissionSpec
 
 COLUMNS = ("timeout", "retries", "cut_ns", "status", "after_ns")
 FOR_GOOD = -1
+NONE = -1
 SUCCESS, RETRIES_EXCEEDED = 0, 12
 _SAME_CUT = 0.05  # cuts that differ by less count as one
 
@@ -27,8 +28,9 @@ class Trial:
 
     spec: RetransmissionSpec
     cut_ns: int  # FOR_GOOD where the path did not come back
-    status: int
+    status: int  # NONE where the trial's limit came first
     after_ns: int
+    num_retransmissions: int = NONE  # as the sender's hardware counters have it; NONE where its driver counts none
 
 
 def read_trials(directory: Path) -> tuple[Trial, ...]:

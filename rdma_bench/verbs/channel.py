@@ -18,7 +18,6 @@ from foundation.errors import Mistake, UnavailableError
 
 MAX_MESSAGE_BYTES = 2**20
 GREETING_TIMEOUT_S = 10.0
-LEAST_TOKEN_CHARACTERS = 16
 _LENGTH = struct.Struct("!I")
 _GREETING_BYTES = 512
 

@@ -19,6 +19,7 @@ _FITS: Mapping[Any, Callable[[Any], bool]] = {
     str: lambda value: isinstance(value, str),
     tuple[int, ...]: lambda value: isinstance(value, list) and all(map(_is_whole, value)),
 }
+_WORDS: Mapping[Any, str] = {int: "a whole number", float: "a number", tuple[int, ...]: "whole numbers"}
 
 
 def read_spec(kind: type[Spec], values: Any, *, where: str) -> Spec:
@@ -33,7 +34,11 @@ def read_spec(kind: type[Spec], values: Any, *, where: str) -> Spec:
             allowed = ", ".join(hints)
             mistakes.append(Mistake(where=f"{where}.{name}", found="unknown key", allowed=allowed, nearest=nearest))
         elif not _FITS.get(hints[name], _FITS[str])(values[name]):  # what has names for its values is text
-            mistakes.append(Mistake(where=f"{where}.{name}", found=quote(repr(values[name])), allowed=f"{hints[name]}"))
+            mistakes.append(
+                Mistake(
+                    where=f"{where}.{name}", found=quote(repr(values[name])), allowed=_WORDS.get(hints[name], "text")
+                )
+            )
     mistakes.extend(
         Mistake(where=f"{where}.{field.name}", found="missing")
         for field in fields(kind)  # type: ignore[arg-type]

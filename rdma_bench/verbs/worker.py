@@ -13,9 +13,10 @@ import socket
 import sys
 from pathlib import Path
 
-from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
-from rdma_bench.verbs.channel import LEAST_TOKEN_CHARACTERS, ChannelError, greet_as_worker
+from foundation.errors import FabrictuneError, Mistake, UnavailableError
+from rdma_bench.verbs.channel import ChannelError, greet_as_worker
 from rdma_bench.verbs.session import CutCommands, Session
+from rdma_bench.verbs.tokens import read_token
 
 _NUM_WAITING = 4
 
@@ -38,24 +39,6 @@ def main() -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
     return 0
-
-
-def read_token(path: Path) -> str:
-    """Return the secret that both ends share; raises InputError for a file that cannot be one."""
-    try:
-        token = path.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Mistake(where=str(path), found=f"no token ({error})")) from error
-    if len(token) < LEAST_TOKEN_CHARACTERS:
-        raise InputError(
-            Mistake(
-                where=str(path),
-                found=f"a token of {len(token)} characters",
-                allowed=f"{LEAST_TOKEN_CHARACTERS} or more",
-                next_step=f"openssl rand -hex 32 > {path}",
-            )
-        )
-    return token
 
 
 def _parse() -> argparse.Namespace:

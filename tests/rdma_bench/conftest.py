@@ -1,29 +1,42 @@
 """A virtual machine with real RDMA devices, one for all tests, where there is a way to make it."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from foundation.errors import UnavailableError
 from rdma_bench.measuring.pair import Pair
 from rdma_bench.soft_roce.machine import Machine
-from rdma_bench.soft_roce.workers import soft_roce_machine, soft_roce_pair
+from rdma_bench.soft_roce.workers import (
+    RECEIVER_PORT,
+    SENDER_PORT,
+    running_workers,
+    soft_roce_machine,
+    soft_roce_pair,
+)
 
 
 @pytest.fixture(scope="session")
 def machine() -> Iterator[Machine]:
     """Give the machine; skip, saying why, where QEMU or a package cannot be had."""
-    starting = soft_roce_machine()
-    try:
-        machine = starting.__enter__()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    yield machine
-    starting.__exit__(None, None, None)
+    with ExitStack() as stack:
+        try:
+            machine = stack.enter_context(soft_roce_machine())
+        except UnavailableError as error:
+            pytest.skip(str(error))
+        yield machine
 
 
 @pytest.fixture(scope="session")
-def pair(machine: Machine) -> Iterator[Pair]:
-    """Give workers at both ends of its wire."""
-    with soft_roce_pair(machine) as pair:
+def places(machine: Machine) -> Iterator[tuple[str, ...]]:
+    """Give where workers listen, the sender's first."""
+    with running_workers(machine, SENDER_PORT, RECEIVER_PORT) as places:
+        yield places
+
+
+@pytest.fixture
+def pair(machine: Machine, places: tuple[str, str]) -> Iterator[Pair]:
+    """Give the workers at both ends of the wire."""
+    with soft_roce_pair(machine, *places) as pair:
         yield pair

@@ -1,0 +1,20 @@
+"""The secret that a worker and whoever leads a measurement share, as a file."""
+
+from pathlib import Path
+
+from foundation.errors import InputError, Mistake
+
+LEAST_CHARACTERS = 16
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; raises InputError for a file that cannot be one."""
+    try:
+        token = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Mistake(where=str(path), found=f"no token ({error})")) from error
+    if len(token) < LEAST_CHARACTERS:
+        found, next_step = f"a token of {len(token)} characters", f"openssl rand -hex 32 > {path}"
+        allowed = f"{LEAST_CHARACTERS} or more"
+        raise InputError(Mistake(where=str(path), found=found, allowed=allowed, next_step=next_step))
+    return token

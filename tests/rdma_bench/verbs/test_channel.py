@@ -1,0 +1,108 @@
+"""Messages between a measurement and its ends are bounded, and only who knows the token is heard."""
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from rdma_bench.verbs import channel
+from rdma_bench.verbs.channel import ChannelError
+
+TOKEN = "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Give two connected sockets."""
+    near, far = socket.socketpair()
+    with near, far:
+        yield near, far
+
+
+def test_a_message_arrives_as_it_was_sent(ends: tuple[socket.socket, socket.socket]) -> None:
+    """Text of any alphabet, numbers, lists."""
+    message = {"do": "open", "device": "mlx5_0 é", "sizes": [1, 2.5, None]}
+    channel.send(ends[0], message)
+    assert channel.receive(ends[1]) == message
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (struct.pack("!I", 2**31), "it sends a message of 2147483648 bytes, more than 1048576"),
+        (struct.pack("!I", 3) + b"no{", "it sends what is no JSON"),
+        (struct.pack("!I", 2) + b"[]", "it sends what is no JSON object"),
+        (struct.pack("!I", 9) + b"cut", "it is gone (closed)"),
+        (struct.pack("!I", 20_000) + b"[" * 20_000, "it sends what is no JSON"),
+    ],
+)
+def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket], content: bytes, found: str) -> None:
+    """Too long, not JSON, not an object, cut short, nested without end: one error, in bounded memory."""
+    ends[0].sendall(content)
+    ends[0].close()
+    with pytest.raises(ChannelError) as caught:
+        channel.receive(ends[1])
+    assert caught.value.mistakes[0].found == found
+
+
+def test_both_ends_prove_that_they_know_the_token(ends: tuple[socket.socket, socket.socket]) -> None:
+    """And the token itself never crosses the wire."""
+    worker = threading.Thread(target=channel.greet_as_worker, args=(ends[0], TOKEN))
+    worker.start()
+    channel.greet_as_controller(ends[1], TOKEN)
+    worker.join()
+    channel.send(ends[0], {"ready": True})
+    assert channel.receive(ends[1]) == {"ready": True}
+
+
+def test_another_token_is_refused(ends: tuple[socket.socket, socket.socket]) -> None:
+    """The worker answers with a refusal and hears nothing more."""
+    refused = []
+
+    def greet() -> None:
+        with pytest.raises(ChannelError) as caught:
+            channel.greet_as_worker(ends[0], TOKEN)
+        refused.append(caught.value.mistakes[0].found)
+
+    worker = threading.Thread(target=greet)
+    worker.start()
+    with pytest.raises(ChannelError):
+        channel.greet_as_controller(ends[1], TOKEN[::-1])
+    worker.join()
+    assert refused == ["it does not know the token"]
+
+
+def test_a_worker_that_only_repeats_is_not_believed(ends: tuple[socket.socket, socket.socket]) -> None:
+    """What the controller proves is no proof of a worker's, so sending it back helps nobody."""
+
+    def impostor() -> None:
+        channel.send(ends[0], {"challenge": "00"})
+        channel.send(ends[0], {"proof": channel.receive(ends[0])["proof"]})
+
+    thread = threading.Thread(target=impostor)
+    thread.start()
+    with pytest.raises(ChannelError):
+        channel.greet_as_controller(ends[1], TOKEN)
+    thread.join()
+
+
+def test_the_token_is_not_in_what_is_sent(ends: tuple[socket.socket, socket.socket]) -> None:
+    """All that a controller says while it greets, read as a stranger would."""
+    channel.send(ends[0], {"challenge": "00"})
+    channel.send(ends[0], {"proof": ""})
+    with pytest.raises(ChannelError):
+        channel.greet_as_controller(ends[1], TOKEN)
+    assert TOKEN not in json.dumps(channel.receive(ends[0]))
+
+
+def test_an_end_that_closed_is_noticed(ends: tuple[socket.socket, socket.socket]) -> None:
+    """Without taking what it sent before."""
+    assert not channel.has_ended(ends[1])
+    channel.send(ends[0], {"last": "words"})
+    assert not channel.has_ended(ends[1])
+    assert channel.receive(ends[1]) == {"last": "words"}
+    ends[0].close()
+    assert channel.has_ended(ends[1])
