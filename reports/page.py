@@ -30,6 +30,7 @@ from reports.outcomes import outcomes_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
 from reports.storms import storms_section
+from reports.training import training_section
 from reports.verdict import judge
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -45,6 +46,7 @@ SECTIONS = (
     collectives_section,
     attribution_section,
     storms_section,
+    training_section,
     fabric_section,
     loads_section,
     collisions_section,

@@ -43,6 +43,8 @@ PARTS = (
     "not_the_network_ps",
 )
 
+EXPOSED: Mapping[str, Kind] = {f"exposed_{axis}_ns": "number" for axis in ("tp", "dp", "pp")}  # of a training's step
+
 # Columns the page reads; a table may have more.
 COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "fabric": {
@@ -119,6 +121,24 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "ratio": "number",
         **dict.fromkeys(PARTS, "number"),
     },
+    "training": {
+        "step": "whole",
+        "loss": "number",
+        "is_skipped": "whole",
+        "tokens_per_s": "number",
+        "mfu_fraction": "number",
+        **EXPOSED,
+    },
+    "rungs": {
+        "rung": "text",
+        "base": "text",
+        "tokens_per_s": "number",
+        "mfu_fraction": "number",
+        "gain_fraction": "number",
+        "gain_fraction_low": "number",
+        "gain_fraction_high": "number",
+        **EXPOSED,
+    },
     "storms": {
         "pattern": "text",
         "ranks": "whole",
@@ -148,6 +168,8 @@ class Run:
     measurements: Columns | None
     model: Columns | None
     attribution: Columns | None
+    training: Columns | None
+    rungs: Columns | None
     storms: Columns | None
     variants: Columns | None
     designs: Columns | None

@@ -25,9 +25,9 @@ class Outcome:
 def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecord:
     """Return a record of kind "train run"; `started` is what `time.perf_counter` said at the start.
 
-    Its table `training` has step, loss, gradient_norm, learning_rate, is_skipped, elapsed_ns, tokens_per_s,
-    mfu_fraction (-1 where no peak is known), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns averaged over ranks. The
-    file `comm_trace.parquet` is what the ranks asked for in the last steps, a CommTrace.
+    Its table `training` has step, loss and gradient_norm (-1 where not finite), learning_rate, is_skipped, elapsed_ns,
+    tokens_per_s, mfu_fraction (-1 where no peak is known), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns averaged
+    over ranks. The file `comm_trace.parquet` is what the ranks asked for in the last steps, a CommTrace.
     """
     return RunRecord(
         kind="train run",

@@ -51,16 +51,20 @@ def add_up(comm: "Comm", *, loss_share: float, asks_to_stop: bool, exposed_ns: M
 
 
 def training_table(reports: Sequence[StepReport]) -> Columns:
-    """Return the columns of the record's table `training`; a utilisation that is not known is -1."""
+    """Return the columns of the record's table `training`; a figure that is not known or not finite is -1."""
     columns = {
         "step": [report.step for report in reports],
-        "loss": [report.loss for report in reports],
-        "gradient_norm": [report.gradient_norm for report in reports],
+        "loss": [_finite(report.loss) for report in reports],
+        "gradient_norm": [_finite(report.gradient_norm) for report in reports],
         "learning_rate": [report.learning_rate for report in reports],
         "is_skipped": [int(report.is_skipped) for report in reports],
         "elapsed_ns": [report.elapsed_ns for report in reports],
         "tokens_per_s": [report.tokens_per_s for report in reports],
-        "mfu_fraction": [-1.0 if math.isnan(report.mfu_fraction) else report.mfu_fraction for report in reports],
+        "mfu_fraction": [_finite(report.mfu_fraction) for report in reports],
         **{f"exposed_{axis}_ns": [report.exposed_ns[axis] for report in reports] for axis in AXES},
     }
     return {name: np.array(values) for name, values in columns.items()}
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else -1.0

@@ -49,7 +49,9 @@ def test_a_step_whose_gradients_are_not_finite_is_left_out(tmp_path: Path) -> No
     """Weights of 1e30 after the first step overflow in single precision; the run goes on and says so."""
     reports, _ = train_alone(small({"schedule": {"peak": 1e30}}), tmp_path)
     assert [report.is_skipped for report in reports] == [False, True, True, True]
-    assert training_table(reports)["is_skipped"].tolist() == [0, 1, 1, 1]
+    table = training_table(reports)
+    assert table["is_skipped"].tolist() == [0, 1, 1, 1]
+    assert table["loss"][1:].tolist() == table["gradient_norm"][1:].tolist() == [-1.0] * 3
 
 
 def test_a_run_ends_after_the_step_in_which_it_is_asked_to(tmp_path: Path) -> None:

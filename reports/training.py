@@ -1,0 +1,105 @@
+"""Training runs: the loss over steps, how fast they were, what stayed exposed; and what each technique gained.
+
+Shapes: S steps, R rungs of a ladder.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foundation.records import Columns
+from reports import svg
+from reports.axes import Axis
+from reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, words
+from reports.curves import HEIGHT, LEFT, TOP, draw_curves
+from reports.runs import Run
+
+PS_PER_NS = 1000
+AXES = ("tp", "dp", "pp")
+MAX_STEPS = 200  # points of a curve
+
+
+def training_section(runs: Sequence[Run]) -> Section | None:
+    """Return the runs' losses in one figure with a table of their speeds, and a table for each ladder, or None."""
+    trained = {run.label: run.training for run in runs if run.training is not None and len(run.training["step"])}
+    blocks: list[Figure | Table] = [draw_losses(trained), speeds_table(trained)] if trained else []
+    blocks += [rungs_table(run.label, run.rungs) for run in runs if run.rungs is not None and len(run.rungs["rung"])]
+    if not blocks:
+        return None
+    lead = "Real processes on a real clock; exposed is what an average rank waited for in a step."
+    return Section(anchor="training", title="Training", lead=lead, blocks=tuple(blocks))
+
+
+def draw_losses(trained: dict[str, Columns]) -> Figure:
+    """Return the loss of each run over its steps; steps whose loss was not finite are left out."""
+    curves = {label: _points(table) for label, table in trained.items()}
+    points = [point for curve in curves.values() for point in curve] or [(0.0, 0.0)]
+    steps, losses = zip(*points, strict=True)
+    across = Axis(low=0, high=max(steps), start=LEFT, end=svg.WIDTH - 8)
+    up = Axis(low=min(0.0, *losses), high=max(losses), start=TOP + HEIGHT, end=TOP)
+    caption = "Loss over steps, the mean over a step's tokens."
+    return Figure(drawing=draw_curves(curves, across, up, names=("step", "loss"), caption=caption), caption=caption)
+
+
+def speeds_table(trained: dict[str, Columns]) -> Table:
+    """Return a row for each run: medians over its steps, the first left out where there are others."""
+    return Table(
+        caption="Medians over steps, the first left out",
+        headings=("Run", "Steps", "Skipped", "Last loss", "Tokens/s", "MFU", *(f"Exposed {axis}" for axis in AXES)),
+        rows=tuple(_speed_row(label, table) for label, table in trained.items()),
+    )
+
+
+def rungs_table(label: str, rungs: Columns) -> Table:
+    """Return a row for each rung: its speed, what it gains over the rung it adds to, and what stayed exposed."""
+    return Table(
+        caption=f"{label}: what each technique gains, medians with quartiles over rounds",
+        headings=("Rung", "Over", "Tokens/s", "MFU", "Gain", "from", "to", *(f"Exposed {axis}" for axis in AXES)),
+        rows=tuple(_rung_row(rungs, row) for row in range(len(rungs["rung"]))),
+    )
+
+
+def _points(table: Columns) -> list[tuple[float, float]]:
+    is_shown_S = table["loss"] >= 0
+    stride = max(1, -(-int(is_shown_S.sum()) // MAX_STEPS))
+    steps, losses = table["step"][is_shown_S][::stride], table["loss"][is_shown_S][::stride]
+    return list(zip(steps.astype(float).tolist(), losses.tolist(), strict=True))
+
+
+def _speed_row(label: str, table: Columns) -> tuple[Cell, ...]:
+    counted = slice(1 if len(table["step"]) > 1 else 0, None)
+    num_skipped, speed = int(table["is_skipped"].sum()), float(np.median(table["tokens_per_s"][counted]))
+    return (
+        words(label),
+        number(len(table["step"]), f"{len(table['step']):,}"),
+        number(num_skipped, f"{num_skipped:,}", tone="bad" if num_skipped else ""),
+        _number_or_missing(float(table["loss"][-1]), f"{table['loss'][-1]:.4f}"),
+        number(speed, f"{speed:,.0f}"),
+        _share(float(np.median(table["mfu_fraction"][counted]))),
+        *(_exposed(float(np.median(table[f"exposed_{axis}_ns"][counted]))) for axis in AXES),
+    )
+
+
+def _rung_row(rungs: Columns, row: int) -> tuple[Cell, ...]:
+    speed, base = float(rungs["tokens_per_s"][row]), str(rungs["base"][row])
+    gains = [float(rungs[f"gain_fraction{end}"][row]) for end in ("", "_low", "_high")]
+    return (
+        words(str(rungs["rung"][row])),
+        words(base),
+        number(speed, f"{speed:,.0f}"),
+        _share(float(rungs["mfu_fraction"][row])),
+        *(number(gain, f"{gain:+.1%}") if base else missing() for gain in gains),
+        *(_exposed(float(rungs[f"exposed_{axis}_ns"][row])) for axis in AXES),
+    )
+
+
+def _share(fraction: float) -> Cell:
+    return _number_or_missing(fraction, percent(fraction))
+
+
+def _number_or_missing(value: float, shown: str) -> Cell:
+    return number(value, shown) if value >= 0 else missing()
+
+
+def _exposed(duration_ns: float) -> Cell:
+    return number(duration_ns, duration(duration_ns * PS_PER_NS))

@@ -1,0 +1,89 @@
+"""Training on the page: losses, speeds and gains as the record has them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foundation.errors import RecordError
+from foundation.records import RunRecord
+from reports.blocks import MISSING, Figure, Table
+from reports.page import build_page
+from reports.runs import open_run
+from reports.training import training_section
+
+EXPOSED = {f"exposed_{axis}_ns": np.array([1e6, 2e6, 4e6]) for axis in ("tp", "dp", "pp")}
+
+
+def training(**changes: Any) -> dict[str, Any]:
+    """Return three steps: the first slow, the last without a finite loss."""
+    table = {
+        "step": np.arange(3),
+        "loss": np.array([5.0, 4.0, -1.0]),
+        "is_skipped": np.array([0, 0, 1]),
+        "tokens_per_s": np.array([10.0, 1000.0, 3000.0]),
+        "mfu_fraction": np.full(3, -1.0),
+        **EXPOSED,
+    }
+    return table | changes
+
+
+def rungs() -> dict[str, Any]:
+    """Return a rung and another that gains a quarter over it."""
+    return {
+        "rung": np.array(["serial block", "parallel block"], object),
+        "base": np.array(["", "serial block"], object),
+        "tokens_per_s": np.array([1000.0, 1250.0]),
+        "mfu_fraction": np.array([0.4, 0.5]),
+        "gain_fraction": np.array([0.0, 0.25]),
+        "gain_fraction_low": np.array([0.0, 0.2]),
+        "gain_fraction_high": np.array([0.0, 0.3]),
+        **{name: values[:2] for name, values in EXPOSED.items()},
+    }
+
+
+def record(**tables: Any) -> RunRecord:
+    return RunRecord(kind="train run", run={"name": "trial"}, tables=tables)
+
+
+def test_speeds_are_medians_without_the_first_step() -> None:
+    """1,000 and 3,000 tokens a second make 2,000; 2 and 4 ms exposed make 3; the last loss is none."""
+    section = training_section([open_run(record(training=training()), "run")])
+    assert section is not None
+    figure, table = section.blocks
+    assert isinstance(figure, Figure)
+    assert isinstance(table, Table)
+    (row,) = table.rows
+    assert [cell.text for cell in row] == ["run", "3", "1", MISSING, "2,000", MISSING, "3 ms", "3 ms", "3 ms"]
+    assert row[2].tone == "bad"
+
+
+def test_a_rung_stands_beside_what_it_adds_to() -> None:
+    """The first adds to nothing."""
+    section = training_section([open_run(record(rungs=rungs()), "ladder")])
+    assert section is not None
+    (table,) = section.blocks
+    assert isinstance(table, Table)
+    first, second = ([cell.text for cell in row[:7]] for row in table.rows)
+    assert first == ["serial block", "", "1,000", "40 %", MISSING, MISSING, MISSING]
+    assert second == ["parallel block", "serial block", "1,250", "50 %", "+25.0%", "+20.0%", "+30.0%"]
+
+
+def test_a_run_without_a_finite_loss_is_still_drawn() -> None:
+    """Diverged from the first step on."""
+    html = build_page([record(training=training(loss=np.full(3, -1.0)))], title="diverged")
+    assert 'id="training"' in html
+
+
+def test_a_page_without_training_has_no_such_section() -> None:
+    """Neither table, or no rows."""
+    empty = {name: values[:0] for name, values in training().items()}
+    assert training_section([open_run(record(), "none"), open_run(record(training=empty), "empty")]) is None
+
+
+def test_a_table_without_a_column_is_refused() -> None:
+    """By its name."""
+    table = training()
+    del table["loss"]
+    with pytest.raises(RecordError, match=r"run: training.loss: the column is missing"):
+        open_run(record(training=table), "run")
