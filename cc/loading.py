@@ -7,12 +7,13 @@ scenario file, so that a scenario from elsewhere stays data.
 from pathlib import Path
 from types import ModuleType
 
-from cc import dcqcn, dcqcn_firmware, dctcp, hpcc, hybrid, none, swift, timely
+from cc import barre, dcqcn, dcqcn_firmware, dctcp, hpcc, hybrid, none, swift, timely
 from cc.checking import require_law
 from foundation.errors import LawError, Mistake, UntrustedCodeError, choose
 
 LAWS: dict[str, ModuleType] = {
     "none": none,
+    "barre": barre,
     "dcqcn": dcqcn,
     "dcqcn_firmware": dcqcn_firmware,
     "dctcp": dctcp,

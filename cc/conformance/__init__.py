@@ -3,10 +3,10 @@
 The compiler is imported by the cases that need it, so that listing them is quick.
 """
 
-from cc.conformance import agreement, dcqcn, dcqcn_firmware, dcqcn_fluid, swift
+from cc.conformance import agreement, barre, dcqcn, dcqcn_firmware, dcqcn_fluid, swift
 from foundation.cases import Case
 
-SUBJECTS = (dcqcn_fluid, dcqcn, dcqcn_firmware, swift, agreement)
+SUBJECTS = (dcqcn_fluid, dcqcn, dcqcn_firmware, swift, barre, agreement)
 
 
 def cases() -> tuple[Case, ...]:

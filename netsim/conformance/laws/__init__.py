@@ -1,9 +1,9 @@
 """Congestion-control laws in the engine, against what their papers published. One law a file."""
 
 from foundation.cases import Case
-from netsim.conformance.laws import dcqcn, dctcp, hpcc, hybrid, swift, timely
+from netsim.conformance.laws import barre, dcqcn, dctcp, hpcc, hybrid, swift, timely
 
-LAWS = (dcqcn, dctcp, hpcc, hybrid, swift, timely)
+LAWS = (barre, dcqcn, dctcp, hpcc, hybrid, swift, timely)
 
 
 def cases() -> tuple[Case, ...]:
