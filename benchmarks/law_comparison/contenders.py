@@ -1,0 +1,28 @@
+"""Who is compared: what each changes in a question's scenario."""
+
+from collections.abc import Mapping
+
+from foundation.settings.changing import Changes
+
+BASELINE = "dcqcn-firmware"
+
+# Barre (USENIX ATC'25), table 2, gives a range for each parameter its authors tune; here each is the middle of its own.
+_TUNED = {
+    "rate_reduce_monitor_period": "2500 ns",  # 1 to 4 us
+    "rpg_min_dec_fac": "89 %",  # 80 to 98 %
+    "rpg_ai_rate": "14 Mbps",  # 8 to 20 Mbps
+    "rpg_time_reset": "60 us",  # 20 to 100 us
+}
+
+CONTENDERS: Mapping[str, Changes] = {
+    BASELINE: {"law": "dcqcn_firmware"},
+    "dcqcn-tuned": {
+        "law": {"name": "dcqcn_firmware", "parameters": _TUNED},
+        "engine.cnp.interval": "1 us",  # 0 to 2 us
+    },
+    "dcqcn-paper": {"law": "dcqcn", "engine.cnp.interval": "50 us"},
+    "swift": {"law": "swift"},
+    "hpcc": {"law": "hpcc"},
+    "hybrid": {"law": "hybrid"},
+    "none": {"law": "none"},
+}

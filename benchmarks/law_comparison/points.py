@@ -1,0 +1,88 @@
+"""Points of the comparison: run one, keep it, and find it again.
+
+A point is written beside its place and renamed into it, so that there is a whole one or none.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.law_comparison.contenders import CONTENDERS
+from benchmarks.law_comparison.steps import write_step
+from fabrictune.scenario.expectations import METRICS, of_part
+from fabrictune.scenario.overriding import override
+from fabrictune.scenario.reading import load_scenario
+from fabrictune.scenario.simulating import simulate
+
+QUESTIONS = Path(__file__).parent / "questions"
+NEEDS_STEP = "training-step-256"
+VICTIMS = "bystanders"
+FIGURES = ("makespan", "slowdown.p50", "slowdown.p99", "pauses", "paused_time", "queue.max", "ecn_marks", "drops")
+FIGURES_OF_VICTIMS = ("slowdown.p50", "slowdown.p99")
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One law on one question under one seed."""
+
+    question: str
+    contender: str
+    seed: int
+
+    def path(self, folder: Path) -> Path:
+        """Return where it is kept."""
+        return folder / f"{self.question}--{self.contender}--{self.seed}.json"
+
+
+def question_names() -> list[str]:
+    """Return the questions there are."""
+    return sorted(path.stem for path in QUESTIONS.glob("*.yaml"))
+
+
+def all_points(questions: Sequence[str], contenders: Sequence[str], num_seeds: int) -> list[Point]:
+    """Return the points seed by seed, so that a run that is stopped leaves whole pairs."""
+    return [
+        Point(question=question, contender=contender, seed=seed)
+        for question in questions
+        for seed in range(num_seeds)
+        for contender in contenders
+    ]
+
+
+def run_missing(points: Sequence[Point], folder: Path, tell: Callable[[str], None]) -> None:
+    """Run the points that are not kept yet, one after another, and keep each as it finishes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    missing = [point for point in points if not point.path(folder).exists()]
+    tell(f"{len(points) - len(missing)} of {len(points)} points are kept")
+    for number, point in enumerate(missing, start=1):
+        figures = run_point(point, folder)
+        half = point.path(folder).with_suffix(".half")
+        half.write_text(json.dumps(figures))
+        half.rename(point.path(folder))
+        tell(f"{number} of {len(missing)}: {point.question}, {point.contender}, seed {point.seed}")
+
+
+def run_point(point: Point, folder: Path) -> Figures:
+    """Return the figures of one run."""
+    path = QUESTIONS / f"{point.question}.yaml"
+    if point.question == NEEDS_STEP:
+        write_step(folder / "step.parquet")
+        path = Path(shutil.copy(path, folder))
+    changes = {**CONTENDERS[point.contender], "seed": point.seed, "routing.seed": point.seed}
+    record = simulate(override(load_scenario(path), changes, origin=f"contender {point.contender}"))
+    figures = {name: METRICS[name].measure(record) for name in FIGURES}
+    if "part" in record.tables["transfers"]:
+        victims = of_part(record, VICTIMS)
+        figures |= {f"{VICTIMS}.{name}": METRICS[name].measure(victims) for name in FIGURES_OF_VICTIMS}
+    return figures
+
+
+def kept(points: Sequence[Point], folder: Path) -> Iterator[tuple[Point, Figures]]:
+    """Return the points that have been run, with their figures."""
+    for point in points:
+        if point.path(folder).exists():
+            yield point, json.loads(point.path(folder).read_text())
