@@ -21,6 +21,7 @@ CONTENDERS: Mapping[str, Changes] = {
         "engine.cnp.interval": "1 us",  # 0 to 2 us
     },
     "dcqcn-paper": {"law": "dcqcn", "engine.cnp.interval": "50 us"},
+    "barre": {"law": "barre", "engine.cnp.interval": "1 us"},
     "swift": {"law": "swift"},
     "hpcc": {"law": "hpcc"},
     "hybrid": {"law": "hybrid"},
