@@ -15,6 +15,7 @@ import numpy as np
 
 from foundation.errors import InputError, Mistake, UnavailableError
 from trainer_probe.data.batches import Batches
+from trainer_probe.driver.devices import check_device
 from trainer_probe.driver.outcome import Outcome, as_parquet, from_parquet
 from trainer_probe.driver.reports import StepReport
 from trainer_probe.driver.stopping import telling_signals
@@ -79,6 +80,7 @@ def work_here(
     What rank 0 says on its line is passed to `take`; Ctrl-C is told to it there. Raises what `train_here` does.
     """
     _check_ranks(recipe)
+    check_device(recipe)
     with tempfile.TemporaryDirectory(prefix="fabrictune-training-") as name, relaying(take) as sender:
         batches = make_tokens(recipe, Path(name))
         hearing, telling = multiprocessing.Pipe(duplex=False)

@@ -25,6 +25,7 @@ from foundation.extras import require_extra
 from foundation.records import installed_version
 from trainer_probe.data.batches import Batches
 from trainer_probe.driver.agreement import Statement, judge, machine_of
+from trainer_probe.driver.devices import check_device
 from trainer_probe.driver.outcome import Outcome
 from trainer_probe.driver.reports import StepReport
 from trainer_probe.driver.stopping import telling_signals
@@ -80,6 +81,7 @@ def _look(launched: Launched, read: Callable[[], Recipe], folder: Path) -> tuple
     statement = replace(statement, settings=recipe.settings())
     try:
         _check_ranks(recipe, launched)
+        check_device(recipe, launched.local_rank)
         if is_first_there:
             batches = make_tokens(recipe, folder)
             statement = replace(statement, tokens=batches.spec.path, checksum=batches.file.checksum)

@@ -8,20 +8,17 @@ from types import FrameType
 
 @contextmanager
 def telling_signals(tell: Callable[[], None], signals: Sequence[signal.Signals]) -> Iterator[None]:
-    """Call `tell` at the first of these signals while the block runs; a second has its usual effect."""
+    """Call `tell` at the first of each of these signals while the block runs; a second has its usual effect."""
     before = {number: signal.getsignal(number) for number in signals}
 
     def on_first(number: int, frame: FrameType | None) -> None:
-        restore()
+        signal.signal(number, before[signal.Signals(number)])
         tell()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
     for number in signals:
         signal.signal(number, on_first)
     try:
         yield
     finally:
-        restore()
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -4,9 +4,8 @@ The model's key `preset` stands for the keys of a preset; those beside it count 
 from the recipe's own folder.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -60,11 +59,6 @@ def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--
     if mistakes:
         raise InputError(*mistakes)
     return recipe
-
-
-def vary(recipe: Recipe, **sections: dict[str, Any]) -> Recipe:
-    """Return a recipe with some fields of some of its sections changed: `vary(recipe, model={"block": "serial"})`."""
-    return replace(recipe, **{name: replace(getattr(recipe, name), **changes) for name, changes in sections.items()})
 
 
 def _expand_preset(document: Document) -> list[Mistake]:

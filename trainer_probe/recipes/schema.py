@@ -3,7 +3,6 @@
 A recipe is complete: two runs of one recipe see the same samples in the same order and begin with the same weights.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -21,6 +20,7 @@ from trainer_probe.optimizers.spec import OptimizerSpec
 from trainer_probe.parallel.degrees import Degrees, check_degrees
 
 MAX_SEED = 2**63 - 1
+MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
 FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is called by it
 
 Overlap = Literal["none", "tp", "pp", "dp", "all"]
@@ -78,7 +78,7 @@ class Recipe:
     )
     loader: Loading = field(default="machine", metadata={"help": "one loader for all workers of a machine, or each"})
     num_steps: Annotated[int, Field(ge=1)] = field(default=20, metadata={"help": "steps of this run"})
-    first_sample: Annotated[int, Field(ge=0)] = field(
+    first_sample: Annotated[int, Field(ge=0, le=MAX_PLACE)] = field(
         default=0, metadata={"help": "place in the order of samples to begin at, as an earlier run's record says"}
     )
     num_traced_steps: Annotated[int, Field(ge=1)] = field(
@@ -111,10 +111,6 @@ class Recipe:
         """Return every setting by its dotted name, as JSON values; of files the names alone, wherever they lie."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=lambda path: path.name))
         return dict(_flat(plain, ""))
-
-    def digest(self) -> str:
-        """Return a text that two recipes share only if they ask for the same run."""
-        return hashlib.blake2b(json.dumps(self.settings(), sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def _mistakes_in_degrees(recipe: Recipe) -> Iterable[Mistake]:

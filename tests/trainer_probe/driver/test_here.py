@@ -93,11 +93,19 @@ def test_the_record_tells_how_to_go_on(recipe: Recipe, outcome: Outcome, tmp_pat
             "tiny: device: processes started here talk over gloo, and GPUs want NCCL\n"
             "  next: torchrun --nproc-per-node GPUS -m fabrictune train run ...",
         ),
+        (
+            {"device": "cuda", "degrees": {}},
+            "tiny: device: torch sees 0 GPUs here, and this is local rank 0\n"
+            "  next: start one rank a GPU, with a torch that was built for CUDA; or --set device=cpu",
+        ),
         ({"data": {"source": "tokens", "path": "/no/such.tokens"}}, "/no/such.tokens: No such file or directory"),
     ],
 )
-def test_what_cannot_run_is_refused_before_any_process_starts(changes: dict[str, object], message: str) -> None:
-    """One message, from the process that was to start the ranks."""
+def test_what_cannot_run_is_refused_before_any_process_starts(
+    changes: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message, from the process that was to start the ranks, which sees no GPU."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     with pytest.raises(FabrictuneError) as raised:
         run(load_recipe(TINY, changes))
     assert str(raised.value) == message

@@ -73,3 +73,11 @@ def test_a_known_peak_gives_a_utilisation(tmp_path: Path) -> None:
     unknown, _ = train_alone(recipe, tmp_path)
     assert math.isnan(unknown[0].mfu_fraction)
     assert training_table(unknown)["mfu_fraction"].tolist() == [-1.0]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
+def test_a_gpu_trains_as_a_cpu_does(tmp_path: Path) -> None:
+    """bfloat16 has 8 bits of precision: losses agree to a percent in the first steps."""
+    here, _ = train_alone(small(), tmp_path)
+    there, _ = train_alone(small({"device": "cuda"}), tmp_path)
+    assert [report.loss for report in there] == pytest.approx([report.loss for report in here], rel=0.01)
