@@ -1,9 +1,9 @@
 """What the trainer claims, and how it is obtained. One subject a file."""
 
 from foundation.cases import Case
-from trainer_probe.conformance import counts, optimizers, pipelines, processes, volumes
+from trainer_probe.conformance import counts, optimizers, pipelines, plans, processes, volumes
 
-SUBJECTS = (counts, volumes, optimizers, pipelines, processes)
+SUBJECTS = (counts, volumes, plans, optimizers, pipelines, processes)
 
 
 def cases() -> tuple[Case, ...]:

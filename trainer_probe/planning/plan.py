@@ -12,12 +12,12 @@ from collectives.bounds import PS_PER_S
 from foundation.errors import InputError, Mistake
 from foundation.extras import require_extra
 from foundation.job_traces import JobTrace
-from foundation.layout import Axis
+from foundation.layout import AXES, Axis
 from foundation.traces import IntColumn
 from trainer_probe.model.counts import flops_per_token
 from trainer_probe.planning.hardware import HardwareSpec
 from trainer_probe.planning.memory import MemoryPlan, plan_memory
-from trainer_probe.planning.playing import Play, durations, play
+from trainer_probe.planning.playing import Play, Player, durations
 from trainer_probe.planning.volumes import Volume, volumes_of_place
 from trainer_probe.recipes.schema import Recipe
 
@@ -55,14 +55,18 @@ class Plan:
         return durations(self.trace, self.hardware)
 
     @cached_property
+    def _player(self) -> Player:
+        return Player(self.trace)
+
+    @cached_property
     def at_best(self) -> Play:
         """The step, where no two requests share a link."""
-        return play(self.trace, self._duration_ps_N)
+        return self._player.play(self._duration_ps_N)
 
     @cached_property
     def without_network(self) -> Play:
         """The step, where requests take no time: products, and the pipeline's waiting."""
-        return play(self.trace, durations(self.trace, self.hardware, ()))
+        return self._player.play(np.zeros_like(self._duration_ps_N))
 
     @property
     def work_ps(self) -> int:
@@ -76,7 +80,8 @@ class Plan:
 
     def exposed_ps(self, axis: Axis) -> int:
         """Return by how much one axis' requests alone lengthen the step at best."""
-        alone = play(self.trace, durations(self.trace, self.hardware, (axis,)))
+        is_own_N = self.trace.axis_N == AXES.index(axis)
+        alone = self._player.play(np.where(is_own_N, self._duration_ps_N, 0))
         return alone.step_ps - self.without_network.step_ps
 
     @property

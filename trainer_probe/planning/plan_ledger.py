@@ -116,7 +116,7 @@ class PlanLedger(Ledger):
             else:
                 assert event.subject.tag.startswith(old), "a pass names its requests by its tag"
                 tag = new + event.subject.tag.removeprefix(old)
-                numbers.append(self.issue(**vars(replace(event.subject, tag=tag))))
+                numbers.append(self.issue(**{**vars(event.subject), "tag": tag}))
         self._clock.flops += recording.flops_behind
 
     def trace(self) -> CommTrace:

@@ -11,14 +11,14 @@ Shapes: N requests of the templates, P pipeline places.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Collection
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from itertools import pairwise
 
 import numpy as np
 
 from collectives.bounds import BITS_PER_BYTE, PS_PER_S
 from foundation.job_traces import JobTrace
-from foundation.layout import AXES, Axis
 from foundation.traces import CommTrace, IntColumn, Operation
 from trainer_probe.planning.hardware import HardwareSpec
 from trainer_probe.planning.volumes import sent_bytes
@@ -37,42 +37,37 @@ class Play:
         return int(self.done_ps_N.max(initial=0))
 
 
-def play(job: JobTrace, duration_ps_N: IntColumn) -> Play:
-    """Return when each request is made and complete if it takes so long from then on.
+class Player:
+    """Plays a job's step; what its requests wait for is looked up once, for any number of plays."""
 
-    A message's time counts from its send; its receive takes none.
-    """
-    rows = job.templates
-    sender_N = _senders(rows)
-    waits: list[list[int]] = [rows.dependencies.of(row).tolist() for row in range(len(rows))]
-    followers: defaultdict[int, list[int]] = defaultdict(list)
-    missing = np.zeros(len(rows), np.int64)
-    for row, own in enumerate(waits):
-        for other in (*own, *([int(sender_N[row])] if sender_N[row] >= 0 else [])):
-            followers[other].append(row)
-            missing[row] += 1
-    ready, done = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-    free = deque(np.flatnonzero(missing == 0).tolist())
-    while free:
-        row = free.popleft()
-        ready[row] = max((done[other] for other in waits[row]), default=0) + rows.compute_before_ps_N[row]
-        is_receive = sender_N[row] >= 0
-        done[row] = max(ready[row], done[sender_N[row]]) if is_receive else ready[row] + duration_ps_N[row]
-        for follower in followers[row]:
-            missing[follower] -= 1
-            if not missing[follower]:
-                free.append(follower)
-    assert not missing.any(), "a pipeline's program comes to its end"
-    return Play(ready_ps_N=ready, done_ps_N=done)
+    def __init__(self, job: JobTrace) -> None:
+        rows = job.templates
+        self._sender = _senders(rows)
+        self._work_ps = rows.compute_before_ps_N.tolist()
+        offsets, waits = rows.dependencies.offset_N1.tolist(), rows.dependencies.row_D.tolist()
+        self._waits = [waits[first:last] for first, last in pairwise(offsets)]
+        before = {row: [*own, *self._sender.get(row, ())] for row, own in enumerate(self._waits)}
+        self._order = tuple(TopologicalSorter(before).static_order())
+
+    def play(self, duration_ps_N: IntColumn) -> Play:
+        """Return when each request is made and complete if it takes so long from then on.
+
+        A message's time counts from its send; its receive takes none.
+        """
+        duration = duration_ps_N.tolist()
+        ready, done = [0] * len(duration), [0] * len(duration)
+        for row in self._order:
+            ready[row] = max((done[other] for other in self._waits[row]), default=0) + self._work_ps[row]
+            done[row] = max([ready[row] + duration[row], *(done[sender] for sender in self._sender.get(row, ()))])
+        return Play(ready_ps_N=np.array(ready, np.int64), done_ps_N=np.array(done, np.int64))
 
 
-def durations(job: JobTrace, hardware: HardwareSpec, axes: Collection[Axis] = AXES) -> IntColumn:
-    """Return how long each request takes at best, N; those along other axes than these take no time."""
+def durations(job: JobTrace, hardware: HardwareSpec) -> IntColumn:
+    """Return how long each request takes at best, N."""
     rows = job.templates
     found = np.zeros(len(rows), np.int64)
     for row in np.flatnonzero(rows.bytes_N).tolist():
-        if rows.axis_N[row] in axes:
-            found[row] = _duration_ps(rows, row, hardware)
+        found[row] = _duration_ps(rows, row, hardware)
     return found
 
 
@@ -85,9 +80,9 @@ def _duration_ps(rows: CommTrace, row: int, hardware: HardwareSpec) -> int:
     return round(num_bits / (hardware.nvlink_rate_bps if is_inside else hardware.nic_rate_bps) * PS_PER_S)
 
 
-def _senders(rows: CommTrace) -> IntColumn:
-    """Return the row of the send that each receive meets, N; -1 for other rows. The k-th meets the k-th."""
-    found = np.full(len(rows), -1)
+def _senders(rows: CommTrace) -> dict[int, tuple[int]]:
+    """Return the row of the send that each receive meets: the k-th to a rank meets its k-th from there."""
+    found: dict[int, tuple[int]] = {}
     sent: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
     ends = list(zip(rows.operation_N.tolist(), rows.rank_N.tolist(), rows.peer_N.tolist(), strict=True))
     for row, (operation, rank, peer) in enumerate(ends):
@@ -95,5 +90,5 @@ def _senders(rows: CommTrace) -> IntColumn:
             sent[rank, peer].append(row)
     for row, (operation, rank, peer) in enumerate(ends):
         if operation == Operation.RECEIVE:
-            found[row] = sent[peer, rank].popleft()
+            found[row] = (sent[peer, rank].popleft(),)
     return found
