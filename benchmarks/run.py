@@ -29,6 +29,8 @@ BENCHMARKS = (
     "simai_all_reduce",
     "startup_storm",
     "trainer",
+    "trainer_gpu",
+    "trainer_kernels",
 )
 RESULTS = Path(__file__).with_name("results.json")
 

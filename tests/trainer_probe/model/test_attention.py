@@ -8,7 +8,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from trainer_probe.model.attention import attend
+from trainer_probe.model.attention import attend, attend_in_band
+from trainer_probe.model.flex import attend_in_window
 
 
 def random_inputs(num_tokens: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -62,3 +63,28 @@ def test_operations_grow_with_sequence_times_window() -> None:
     assert count_operations(128, 8) == 2 * count_operations(64, 8)
     assert count_operations(64, 16) == 2 * count_operations(64, 8)
     assert count_operations(128, None) == 4 * count_operations(64, None)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile:UserWarning")
+@pytest.mark.parametrize("window", [1, 5, 16])
+def test_the_fused_kernels_mask_is_the_band(window: int) -> None:
+    """Computed by definition here; torch has its backward pass on GPUs alone."""
+    query, key, value = (tensor.detach() for tensor in random_inputs(16))
+    found, expected = attend_in_window(query, key, value, window), attend_in_band(query, key, value, window)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.real
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU")
+def test_the_fused_kernel_is_the_band() -> None:
+    """In bfloat16, which has 8 bits: a hundredth of outputs and gradients of order 1."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    half = torch.randn(3, 2, 4, 512, 64, generator=generator, device="cuda", dtype=torch.bfloat16).requires_grad_()
+    exact = half.detach().double().requires_grad_()
+    found, expected = attend(half[0], half[1], half[2], 100), attend(exact[0], exact[1], exact[2], 100)
+    torch.testing.assert_close(found.double(), expected, rtol=0, atol=0.02)
+    (gradients,), (exact_gradients,) = (
+        torch.autograd.grad(found.sum(), half),
+        torch.autograd.grad(expected.sum(), exact),
+    )
+    torch.testing.assert_close(gradients.double(), exact_gradients, rtol=0.02, atol=0.02)
