@@ -49,7 +49,7 @@ HELD_OUT_FRACTION = 0.05
 HELD_OUT_SAMPLES = 256
 TUNING_SEED, SEEDS = 100, (0, 1, 2, 3, 4)
 ADAMW_RATES = (1e-3, 3e-3, 1e-2, 3e-2)
-LAMB_RATES = (1e-2, 3e-2, 1e-1, 3e-1)
+LAMB_RATES = (3e-3, 1e-2, 3e-2, 1e-1)
 STUDENT_T = {3: 4.303, 5: 2.776}  # two-sided 95 % by number of seeds
 
 
