@@ -19,6 +19,7 @@ BENCHMARKS = (
     "captures",
     "ecmp",
     "engine_features",
+    "hpcc_figure_11",
     "hybrid_parameters",
     "law_call",
     "loaders",
