@@ -29,6 +29,10 @@ TIMEOUT, RETRIES = "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT"
 RETRIES_EXCEEDED, FLUSHED = 12, 5
 MAX_EVIDENCE = 5
 PS_PER_NS = 1000
+_ZERO_MEANS = {
+    TIMEOUT: "0 turns the timer off, and a lost packet is never sent again",
+    RETRIES: "with 0 the first lost packet may end the job",
+}
 _MEANINGS = {
     4: "IBV_WC_LOC_PROT_ERR: the adapter may not use the local memory, as with GPUDirect set up wrongly",
     9: "IBV_WC_REM_INV_REQ_ERR: the peer refused the request",
@@ -63,8 +67,8 @@ def explain_log(log: NcclLog, profile: TimerProfile, wanted: Wanted) -> Explanat
     timeouts = _values(log, TIMEOUT, default.timeout_exponent)
     counts = _values(log, RETRIES, default.retries)
     spec = RetransmissionSpec(
-        timeout_exponent=_least_usable(timeouts, MAX_EXPONENT, default.timeout_exponent),
-        retries=_least_usable(counts, MAX_RETRIES, default.retries),
+        timeout_exponent=_least_usable(timeouts, range(MAX_EXPONENT + 1), default.timeout_exponent),
+        retries=_least_usable(counts, range(profile.timers.fewest_retries, MAX_RETRIES + 1), default.retries),
     )
     prediction, errors = predict(spec, profile), completion_errors(log)
     findings = (
@@ -82,13 +86,13 @@ def _values(log: NcclLog, name: str, default: int) -> dict[str, str]:
     return {**dict.fromkeys(hosts, str(default)), **log.settings(name)}
 
 
-def _least_usable(values: dict[str, str], most: int, default: int) -> int:
-    """Return the least value that the field can hold."""
-    return min((int(text) for text in values.values() if _is_usable(text, most)), default=default)
+def _least_usable(values: dict[str, str], allowed: range, default: int) -> int:
+    """Return the least value that means something."""
+    return min((int(text) for text in values.values() if _is_usable(text, allowed)), default=default)
 
 
-def _is_usable(text: str, most: int) -> bool:
-    return text.isdecimal() and len(text) < 4 and int(text) <= most
+def _is_usable(text: str, allowed: range) -> bool:
+    return text.isdecimal() and len(text) < 4 and int(text) in allowed
 
 
 def _error_findings(errors: Sequence[CompletionError], prediction: Prediction, wanted: Wanted) -> Iterator[Finding]:
@@ -142,11 +146,10 @@ def _what_to_set(prediction: Prediction, wanted: Wanted) -> str:
 
 def _setting_findings(log: NcclLog, name: str, values: dict[str, str], most: int, why: str) -> Iterator[Finding]:
     for host, text in values.items():
-        if not _is_usable(text, most):
+        if not _is_usable(text, range(most + 1)):
             yield _setting(log, name, host, text, f"0 to {most}: the field has {why}", f"set {name} to {most} at most")
-        elif name == TIMEOUT and int(text) == 0:
-            expected = f"1 to {most}: 0 turns the timer off, and a lost packet is never sent again"
-            yield _setting(log, name, host, text, expected, f"unset {name}")
+        elif int(text) == 0:
+            yield _setting(log, name, host, text, f"1 to {most}: {_ZERO_MEANS[name]}", f"unset {name}")
     if len(set(values.values())) > 1:
         differing = ", ".join(f"{text} on {host}" for host, text in sorted(values.items()))
         yield _setting(log, name, "the job", differing, "one value on all hosts", f"set {name} alike everywhere")
