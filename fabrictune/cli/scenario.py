@@ -1,16 +1,13 @@
 """`fabrictune scenario`: check a scenario file, and list the keys that one may have."""
 
-import textwrap
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from fabrictune.cli.groups import Group
+from fabrictune.cli.keys import print_keys
 from fabrictune.cli.options import json_option, scenario_argument
-from fabrictune.cli.output import print_json, print_lines, print_table
-
-WIDTH = 110
+from fabrictune.cli.output import print_json, print_lines
 
 scenario = Group(name="scenario", help="Check a scenario file, and list the keys that one may have.")
 
@@ -56,14 +53,6 @@ def keys(section: str, as_json: bool) -> None:
       fabrictune scenario keys
       fabrictune scenario keys fabric.clos
     """
-    from fabrictune.scenario.listing import TOP, list_keys, sections
+    from fabrictune.scenario.schema import Scenario
 
-    lines = list_keys(section)
-    if as_json:
-        print_json([asdict(line) for line in lines])
-        return
-    print_table(
-        ("key", "takes", "default", "meaning"), [(line.key, line.takes, line.default, line.meaning) for line in lines]
-    )
-    if section == TOP:
-        print_lines(["", *textwrap.wrap(f"sections: {', '.join(sections())}", WIDTH)])
+    print_keys(Scenario, "scenario", section, as_json=as_json)

@@ -12,7 +12,8 @@ import pytest
 
 from cc.loading import LAWS
 from fabrictune.cli.main import COMMANDS, fabrictune, run
-from fabrictune.scenario.listing import sections
+from fabrictune.scenario.schema import Scenario
+from foundation.settings.listing import sections
 from topology.builders import BUILDERS
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -125,7 +126,7 @@ def test_a_group_without_a_command_says_what_there_is(
         (
             ["scenario", "keys", "fabric.clso"],
             "SECTION: unknown section 'fabric.clso'\n  did you mean 'fabric.clos'?\n"
-            f"  allowed: {', '.join(sections())}\n",
+            f"  allowed: {', '.join(sections(Scenario, 'scenario'))}\n",
         ),
         (["conformance", "nosuch."], "PREFIX: no case begins with nosuch.\n"),
     ],

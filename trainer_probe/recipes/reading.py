@@ -10,12 +10,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from foundation.documents import Document, load_yaml
-from foundation.errors import InputError, Mistake, nearest_name, quote
+from foundation.errors import InputError, Mistake, nearest_name
 from foundation.settings.binding import bind
 from foundation.settings.changing import Changes, change
 from foundation.settings.mistakes import explain
 from trainer_probe.model.presets import MODELS
-from trainer_probe.recipes.schema import Recipe
+from trainer_probe.recipes.schema import Recipe, RecipeKeys
 
 MAX_RECIPE_BYTES = 2**20
 SUFFIX = ".yaml"
@@ -51,30 +51,16 @@ def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--
     `origin` says where the changes stand. No file that the recipe names is opened.
     """
     document = change(load_yaml(path, max_bytes=MAX_RECIPE_BYTES), changes or {}, origin=origin)
-    mistakes = _expand_preset(document)
+    _expand_preset(document)
     try:
-        recipe = bind(Recipe, document.tree, folder=path.parent)
+        return bind(RecipeKeys, document.tree, folder=path.parent)
     except ValidationError as error:
-        raise InputError(*mistakes, *explain(error, document)) from None
-    if mistakes:
-        raise InputError(*mistakes)
-    return recipe
+        raise InputError(*explain(error, document)) from None
 
 
-def _expand_preset(document: Document) -> list[Mistake]:
-    """Put a preset's keys where `model` leaves them out; returns what is wrong with the preset's name."""
+def _expand_preset(document: Document) -> None:
+    """Put a preset's values where `model` leaves its keys out."""
     model = document.tree.get("model") if isinstance(document.tree, dict) else None
-    if not isinstance(model, dict) or "preset" not in model:
-        return []
-    name = model.pop("preset")
-    if name not in MODELS:
-        return [
-            Mistake(
-                where=document.where("model", "preset"),
-                found=f"unknown preset {quote(str(name))}",
-                allowed=", ".join(MODELS),
-                nearest=nearest_name(str(name), MODELS),
-            )
-        ]
-    document.tree["model"] = {**asdict(MODELS[name]), **model}
-    return []
+    preset = MODELS.get(str(model.get("preset"))) if isinstance(model, dict) else None
+    if isinstance(model, dict) and preset is not None:
+        document.tree["model"] = {**asdict(preset), **model}

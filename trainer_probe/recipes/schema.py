@@ -27,6 +27,7 @@ Overlap = Literal["none", "tp", "pp", "dp", "all"]
 Loading = Literal["machine", "worker"]
 Precision = Literal["float64", "float32", "bfloat16", "float16"]
 DeviceName = Literal["cpu", "cuda"]
+PresetName = Literal["tiny", "small", "175B", "530B"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class Recipe:
 
     name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the run, and of its record"})
     question: str = field(default="", metadata={"help": "what the run is to answer; stands on the report"})
-    model: ModelSpec = field(default_factory=ModelSpec, metadata={"help": "a preset, and what differs from it"})
+    model: ModelSpec = field(default_factory=ModelSpec, metadata={"help": "what is trained"})
     degrees: Degrees = field(default_factory=Degrees, metadata={"help": "how a step is divided over ranks"})
     overlap: Overlap = field(default="all", metadata={"help": "axes whose communication runs beside work"})
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "gradients to changes"})
@@ -111,6 +112,20 @@ class Recipe:
         """Return every setting by its dotted name, as JSON values; of files the names alone, wherever they lie."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=lambda path: path.name))
         return dict(_flat(plain, ""))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelKeys(ModelSpec):
+    """A model as a file has it: reading puts a preset's values where the file has none."""
+
+    preset: PresetName | None = field(default=None, metadata={"help": "model whose values stand for keys left out"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecipeKeys(Recipe):
+    """A recipe as a file has it."""
+
+    model: ModelKeys = field(default_factory=ModelKeys, metadata={"help": "a preset, and what differs from it"})
 
 
 def _mistakes_in_degrees(recipe: Recipe) -> Iterable[Mistake]:

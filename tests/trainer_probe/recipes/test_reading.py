@@ -10,7 +10,7 @@ from trainer_probe.data.batches import BatchSpec
 from trainer_probe.model.presets import MODELS
 from trainer_probe.policies import POLICIES
 from trainer_probe.recipes.reading import find_recipe, load_recipe, recipe_names
-from trainer_probe.recipes.schema import Overlap, TextSource
+from trainer_probe.recipes.schema import Overlap, PresetName, TextSource
 
 TINY = find_recipe("tiny")
 
@@ -62,9 +62,10 @@ def test_batches_are_those_of_the_step() -> None:
     assert load_recipe(TINY).batches(Path("some")) == expected
 
 
-def test_every_overlap_is_a_policy() -> None:
-    """The recipe's names are the table's."""
+def test_names_are_those_of_the_tables() -> None:
+    """Of overlap policies, and of preset models."""
     assert get_args(Overlap) == tuple(POLICIES)
+    assert get_args(PresetName) == tuple(MODELS)
 
 
 def test_precision_follows_the_device() -> None:
@@ -80,7 +81,7 @@ def test_precision_follows_the_device() -> None:
         (
             {"model.preset": "tin", "optimzer": {}, "model.block": "serail"},
             [
-                "--set: model.preset: unknown preset 'tin'\n  did you mean 'tiny'?\n",
+                "--set: model.preset: 'tin'\n  did you mean 'tiny'?\n  allowed: tiny, small, 175B, 530B",
                 "--set: optimzer: unknown key 'optimzer'\n  did you mean 'optimizer'?\n",
                 "--set: model.block: 'serail'\n  did you mean 'serial'?\n  allowed: serial, parallel",
             ],
@@ -99,6 +100,7 @@ def test_precision_follows_the_device() -> None:
                 "--set: model.window: 65\n  allowed: at most the sequence, 64\n  next: leave it out for full attention",
             ],
         ),
+        ({"model.prest": "tiny"}, ["--set: model.prest: unknown key 'prest'\n  did you mean 'preset'?\n"]),
         ({"num_steps": 0}, ["--set: num_steps: 0\n  allowed: 1 or more"]),
         (
             {"data": {"source": "txt"}},

@@ -1,4 +1,4 @@
-"""The keys a scenario may have, listed from the specs that also check it: key, what it takes, default, meaning."""
+"""The keys a settings file may have, listed from the specs that also check it: key, what it takes, default, meaning."""
 
 import dataclasses
 import types
@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from fabrictune.scenario.schema import Scenario
 from foundation.errors import InputError, choose
 from foundation.settings.binding import choice_of, settings_of
 from foundation.settings.quantities import key_of, quantity_of, show_value
 
-TOP = "scenario"
 TYPES: Mapping[Any, str] = {
     int: "whole number",
     float: "number",
@@ -33,22 +31,24 @@ class KeyLine:
     meaning: str
 
 
-def sections() -> dict[str, type]:
-    """Return the mappings of a scenario by name: itself, `engine`, `fabric.clos`, `law.dcqcn` and so on."""
-    found: dict[str, type] = {TOP: Scenario}
-    for field, hint in settings_of(Scenario):
+def sections(root: type, name: str) -> dict[str, type]:
+    """Return the mappings of a file by name: itself as `name`, and `engine`, `fabric.clos`, `law.dcqcn` and so on."""
+    found = {name: root}
+    for field, hint in settings_of(root):
         if choice := choice_of(_one_of(hint)):
-            found |= {f"{key_of(field.name)}.{name}": spec for name, spec in choice.specs.items()}
+            found |= {f"{key_of(field.name)}.{chosen}": spec for chosen, spec in choice.specs.items()}
         elif spec := _spec_in(hint):
             found[key_of(field.name)] = spec
     return found
 
 
-def list_keys(section: str = TOP) -> list[KeyLine]:
-    """Return the keys of one section, nested mappings written `outer.inner`; raises InputError for an unknown one."""
-    known = sections()
+def list_keys(known: Mapping[str, type], section: str) -> list[KeyLine]:
+    """Return the keys of one of the `sections`, nested mappings written `outer.inner`, except those of the first.
+
+    Raises InputError for a section that is not known.
+    """
     choose(section, tuple(known), where="SECTION", what="section", error=InputError)
-    return list(_lines(known[section], "", is_nested_listed=section != TOP))
+    return list(_lines(known[section], "", is_nested_listed=section != next(iter(known))))
 
 
 def _lines(spec: type, prefix: str, *, is_nested_listed: bool) -> Iterator[KeyLine]:
