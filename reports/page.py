@@ -27,6 +27,7 @@ from reports.faults import faults_section
 from reports.kpi_table import kpi_section
 from reports.loads import loads_section
 from reports.outcomes import outcomes_section
+from reports.pair_map import pair_map_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
 from reports.storms import storms_section
@@ -47,6 +48,7 @@ SECTIONS = (
     attribution_section,
     storms_section,
     training_section,
+    pair_map_section,
     fabric_section,
     loads_section,
     collisions_section,

@@ -146,6 +146,14 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "wall_ns": "number",
         "server_cpu_ns": "number",
     },
+    "rdma_transfers": {
+        "sender": "text",
+        "receiver": "text",
+        "queue_pairs": "whole",
+        "size_bytes": "whole",
+        "bandwidth_bps": "number",
+        "median_ns": "number",
+    },
 }
 
 
@@ -171,6 +179,7 @@ class Run:
     training: Columns | None
     rungs: Columns | None
     storms: Columns | None
+    rdma_transfers: Columns | None
     variants: Columns | None
     designs: Columns | None
     steps: Columns | None

@@ -7,6 +7,7 @@ from fabrictune.cli.rdma_measure import measure
 from fabrictune.cli.rdma_predict import choose, predict, table
 from fabrictune.cli.rdma_serve import serve
 from fabrictune.cli.rdma_simulate import simulate
+from fabrictune.cli.rdma_transfers import bw, lat, matrix
 
 rdma = Group(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
 timers = Group(
@@ -18,7 +19,7 @@ timers = Group(
       fabrictune rdma timers predict --flap 30s
     """,
 )
-for one in (timers, serve, flap_job):
+for one in (timers, bw, lat, matrix, serve, flap_job):
     rdma.add_command(one)
 for command in (predict, table, choose, simulate, measure, explain):
     timers.add_command(command)

@@ -43,7 +43,19 @@ class Pair:
             ends = {"sender": near, "receiver": far}
             yield {name: {**end, "qpns": end["address"]["qpns"]} for name, end in ends.items()}
         finally:
-            for worker in (self.receiver, self.sender):
-                if not worker.is_waiting:  # else it frees everything once its connection ends
-                    with suppress(FabrictuneError):  # gone, and with it what it held
-                        worker.ask("close")
+            self._close()
+
+    @contextmanager
+    def placed(self) -> Iterator[str]:
+        """Give the receiver's IPv4 address on its port, with both ports kept for this block."""
+        try:
+            self.sender.ask("place", role="sender", **asdict(self.sender_place))
+            yield str(self.receiver.ask("place", role="receiver", **asdict(self.receiver_place))["ipv4"])
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        for worker in (self.receiver, self.sender):
+            if not worker.is_waiting:  # else it frees everything once its connection ends
+                with suppress(FabrictuneError):  # gone, and with it what it held
+                    worker.ask("close")

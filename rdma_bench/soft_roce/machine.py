@@ -26,7 +26,7 @@ from rdma_bench.soft_roce.programs import WHERE, require_programs
 GUEST_FOLDER = "/python/rdma_bench/soft_roce/guest"  # as the guest sees it
 MEMORY_MB = 1024
 CORES = 2
-BOOT_TIMEOUT_S = 90.0
+BOOT_TIMEOUT_S = 240.0  # 8 s where the machine has nothing else to do
 COMMAND_TIMEOUT_S = 60.0
 LIFETIME_S = 900
 _CONSOLE_LINES = 12

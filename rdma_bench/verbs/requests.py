@@ -16,10 +16,16 @@ def _is_whole(value: Any) -> bool:
 _FITS: Mapping[Any, Callable[[Any], bool]] = {
     int: _is_whole,
     float: lambda value: _is_whole(value) or isinstance(value, float),
+    bool: lambda value: isinstance(value, bool),
     str: lambda value: isinstance(value, str),
     tuple[int, ...]: lambda value: isinstance(value, list) and all(map(_is_whole, value)),
 }
-_WORDS: Mapping[Any, str] = {int: "a whole number", float: "a number", tuple[int, ...]: "whole numbers"}
+_WORDS: Mapping[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    tuple[int, ...]: "whole numbers",
+}
 
 
 def read_spec(kind: type[Spec], values: Any, *, where: str) -> Spec:

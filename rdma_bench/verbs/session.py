@@ -20,7 +20,8 @@ from rdma_bench.verbs.channel import ChannelError, has_ended, receive, send
 from rdma_bench.verbs.counters import read_counters
 from rdma_bench.verbs.diagnosis import diagnose, require_devices
 from rdma_bench.verbs.endpoint import Address, ConnectionSpec, Endpoint
-from rdma_bench.verbs.ports import find_port
+from rdma_bench.verbs.perftest import PerftestSpec, run_perftest
+from rdma_bench.verbs.ports import DevicePort, find_port
 from rdma_bench.verbs.requests import read_spec
 from rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
 from rdma_bench.verbs.trials import TrialSpec, run_trial
@@ -39,15 +40,24 @@ class CutCommands:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OpenSpec:
-    """Which port to use, and how much of it."""
+class PlaceSpec:
+    """Which port to use."""
 
     role: str  # "sender" or "receiver"
     device: str = ""
     port: int = 1
     gid_index: int = -1  # -1: the first of RoCE v2 on IPv4
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSpec:
+    """What to make on it."""
+
     num_queue_pairs: int = 1
     buffer_bytes: int = 65536
+
+
+SIZES = ("num_queue_pairs", "buffer_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,15 +80,18 @@ class Session:
         self._connection = connection
         self._commands = commands
         self._held = ExitStack()
+        self._place: DevicePort | None = None
         self._endpoint: Endpoint | None = None
         self._is_cut = False
         self._answers: Mapping[str, Callable[[dict[str, Any]], Any]] = {
             "describe": self._describe,
+            "place": self._hold,
             "open": self._open,
             "connect": self._connect,
             "trial": self._trial,
             "bandwidth": self._bandwidth,
             "latency": self._latency,
+            "perftest": self._perftest,
             "counters": self._counters,
             "stop_answering": self._stop_answering,
             "cut": self._cut,
@@ -113,17 +126,24 @@ class Session:
     def _describe(self, request: dict[str, Any]) -> Any:
         return {"host": platform.node(), "python": platform.python_version(), "diagnosis": asdict(diagnose())}
 
-    def _open(self, request: dict[str, Any]) -> Any:
-        spec = read_spec(OpenSpec, request, where="open")
+    def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Keep a port for this measurement, without queue pairs of our own on it."""
+        spec = read_spec(PlaceSpec, request, where="place")
         self._close({})
-        require_devices(diagnose(), where="open")
         place = find_port(spec.device, spec.port, None if spec.gid_index < 0 else spec.gid_index)
         self._held.enter_context(hold_port(place.device, place.port, spec.role))
-        self._endpoint = self._held.enter_context(
-            Endpoint(place, num_queue_pairs=spec.num_queue_pairs, buffer_bytes=spec.buffer_bytes)
-        )
-        where = {"device": place.device, "port": place.port, "gid_index": place.gid.index}
-        return {**where, "address": asdict(self._endpoint.address)}
+        self._place = place
+        ipv4 = place.gid.address.ipv4_mapped
+        return {"device": place.device, "port": place.port, "gid_index": place.gid.index, "ipv4": str(ipv4 or "")}
+
+    def _open(self, request: dict[str, Any]) -> Any:
+        size = read_spec(OpenSpec, {name: request.pop(name) for name in SIZES if name in request}, where="open")
+        require_devices(diagnose(), where="open")
+        where = self._hold(request)
+        assert self._place is not None, "held just now"
+        endpoint = Endpoint(self._place, **asdict(size))
+        self._endpoint = self._held.enter_context(endpoint)
+        return {**where, "address": asdict(endpoint.address)}
 
     def _connect(self, request: dict[str, Any]) -> Any:
         peer = read_spec(Address, request.get("peer"), where="connect.peer")
@@ -148,9 +168,11 @@ class Session:
             )
         return spec
 
+    def _perftest(self, request: dict[str, Any]) -> Any:
+        return asdict(run_perftest(read_spec(PerftestSpec, request, where="perftest"), self._placed))
+
     def _counters(self, request: dict[str, Any]) -> Any:
-        place = self._opened.place
-        return read_counters(place.device, place.port)
+        return read_counters(self._placed.device, self._placed.port)
 
     def _stop_answering(self, request: dict[str, Any]) -> None:
         self._opened.stop_answering()
@@ -174,7 +196,13 @@ class Session:
     def _close(self, request: dict[str, Any]) -> None:
         self._restore()
         self._held.close()
-        self._held, self._endpoint = ExitStack(), None
+        self._held, self._place, self._endpoint = ExitStack(), None, None
+
+    @property
+    def _placed(self) -> DevicePort:
+        if self._place is None:
+            raise InputError(Mistake(where="do", found="a request for a port", next_step="name one before"))
+        return self._place
 
     @property
     def _opened(self) -> Endpoint:

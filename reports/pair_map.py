@@ -1,0 +1,86 @@
+"""Heat map of hosts: what each sends to each other one, darker where it is more."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from foundation.records import Columns
+from foundation.units import format_bytes, format_duration, format_rate
+from reports import svg
+from reports.blocks import Figure, Section, Table, left_out, number, plural, words
+from reports.load_scale import step_of
+from reports.runs import Run
+
+PS_PER_NS = 1000
+LEFT, TOP = 220.0, 60.0  # room for names
+MOST_SIDE, LEAST_SIDE = 96.0, 6.0  # of a cell
+SIDE_WITH_VALUE = 60.0
+MAX_ROWS = 64
+MAX_NAME = 30  # characters
+
+
+def pair_map_section(runs: Sequence[Run]) -> Section | None:
+    """Return a map for each case of each run between several pairs of hosts, or None."""
+    figures = tuple(
+        figure
+        for run in runs
+        if run.rdma_transfers is not None
+        for figure in _draw_cases(run.label, run.rdma_transfers)
+    )
+    if not figures:
+        return None
+    lead = "Rows send, columns receive; the darkest is the most of its map. Pairs were measured one after another."
+    return Section(anchor="pairs", title="Between hosts", lead=lead, blocks=figures)
+
+
+def _draw_cases(label: str, table: Columns) -> Iterator[Figure]:
+    cases = zip(table["queue_pairs"].tolist(), table["size_bytes"].tolist(), strict=True)
+    for queue_pairs, size_bytes in dict.fromkeys(cases):
+        is_own = (table["queue_pairs"] == queue_pairs) & (table["size_bytes"] == size_bytes)
+        own = {name: column[is_own] for name, column in table.items()}
+        if len(set(own["sender"].tolist())) > 1:
+            yield _draw(f"{label}: {plural(queue_pairs, 'queue pair')}, writes of {format_bytes(size_bytes)}", own)
+
+
+def _draw(title: str, table: Columns) -> Figure:
+    is_latency = not table["bandwidth_bps"].any()
+    values = table["median_ns"] if is_latency else table["bandwidth_bps"]
+    shown = [format_duration(value * PS_PER_NS) if is_latency else format_rate(value) for value in values.tolist()]
+    senders, receivers = table["sender"].tolist(), table["receiver"].tolist()
+    hosts = list(dict.fromkeys([*senders, *receivers]))
+    side = min(MOST_SIDE, max(LEAST_SIDE, (svg.WIDTH - LEFT - 8) / len(hosts)))
+    place = {host: index for index, host in enumerate(hosts)}
+    steps = step_of(values / max(float(np.max(values)), 1.0)).tolist()
+    parts = [*_names(hosts, side)]
+    for sender, receiver, step, value in zip(senders, receivers, steps, shown, strict=True):
+        parts.extend(_cell(place[sender], place[receiver], side, step, value, f"{sender} to {receiver}: {value}"))
+    measured, most = "median time of a write" if is_latency else "bandwidth", shown[int(np.argmax(values))]
+    caption = f"{title}: {measured}; the most is {most}."
+    rows = zip(senders, receivers, values.tolist(), shown, strict=True)
+    cells = tuple((words(near), words(far), number(value, text)) for near, far, value, text in rows)
+    return Figure(
+        drawing=svg.figure(TOP + side * len(hosts) + 8, caption, *parts),
+        caption=caption,
+        table=Table(
+            headings=("From", "To", "Median" if is_latency else "Bandwidth"),
+            rows=cells[:MAX_ROWS],
+            left_out=left_out(min(MAX_ROWS, len(cells)), len(cells), "pair", "rdma_transfers"),
+            is_folded=True,
+        ),
+    )
+
+
+def _names(hosts: Sequence[str], side: float) -> Iterator[Markup]:
+    for index, host in enumerate(hosts):
+        middle = (index + 0.5) * side
+        name = host if len(host) <= MAX_NAME else f"{host[: MAX_NAME - 1]}\u2026"
+        yield svg.text(LEFT - 8, TOP + middle + 4, f"{index} {name}", class_="tick", anchor="end")
+        yield svg.text(LEFT + middle, TOP - 8, f"{index}", class_="tick", anchor="middle")
+
+
+def _cell(row: int, column: int, side: float, step: int, value: str, hint: str) -> Iterator[Markup]:
+    x, y = LEFT + column * side, TOP + row * side
+    yield svg.rectangle(x, y, side - 1, side - 1, f"fill-{step}", svg.hint(hint))
+    if side >= SIDE_WITH_VALUE:
+        yield svg.text(x + side / 2, y + side / 2 + 4, value, class_="tick", anchor="middle")

@@ -1,0 +1,104 @@
+"""A worker is a process that listens where it was told, serves who knows its token, and says what it cannot do."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from foundation.errors import InputError, UnavailableError
+from rdma_bench.measuring.workers import local_worker, remote_worker, worker_command, worker_environment
+from rdma_bench.verbs.channel import ChannelError
+
+TOKEN = "0123456789abcdef"
+ENDED_S = 20
+
+
+@contextmanager
+def worker(folder: Path, listen: str = "127.0.0.1:0", *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start one; it ends with the block."""
+    (folder / "token").write_text(f"{TOKEN}\n")
+    words = worker_command(sys.executable, "--listen", listen, "--token-file", str(folder / "token"), *options)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=worker_environment(), stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+def place_of(process: "subprocess.Popen[str]") -> str:
+    """Return where it listens, once it says so."""
+    assert process.stdout is not None
+    return process.stdout.readline().removeprefix("listening on ").strip()
+
+
+def test_it_answers_who_knows_the_token_and_nobody_else(tmp_path: Path) -> None:
+    """One after another: a stranger, a friend, the friend again."""
+    with worker(tmp_path) as process:
+        place = place_of(process)
+        with pytest.raises(ChannelError), remote_worker(place, TOKEN[::-1]):
+            pass
+        for _ in range(2):
+            with remote_worker(place, TOKEN) as friend:
+                assert friend.ask("describe")["python"].startswith("3.")
+
+
+def test_a_port_that_another_worker_has_is_refused(tmp_path: Path) -> None:
+    """Exit code 3, and one line that names the option."""
+    with worker(tmp_path) as first:
+        place = place_of(first)
+        with worker(tmp_path, place) as second:
+            _, said = second.communicate(timeout=ENDED_S)
+    assert second.returncode == 3
+    assert said.startswith(f"--listen {place}: [Errno 98] Address already in use")
+
+
+def test_a_token_that_is_too_short_is_refused(tmp_path: Path) -> None:
+    """Exit code 2, with the command that makes a better one."""
+    (tmp_path / "short").write_text("secret")
+    with worker(tmp_path, "127.0.0.1:0", "--token-file", str(tmp_path / "short")) as process:
+        _, said = process.communicate(timeout=ENDED_S)
+    assert process.returncode == 2
+    assert said == (
+        f"{tmp_path / 'short'}: a token of 6 characters\n"
+        f"  allowed: 16 or more\n  next: openssl rand -hex 32 > {tmp_path / 'short'}\n"
+    )
+
+
+def test_a_path_is_healed_when_who_cut_it_is_gone(tmp_path: Path) -> None:
+    """The commands of the worker's owner run as they stand, and the second even without being asked for."""
+    touch, remove = (shlex.join([word, str(tmp_path / "cut")]) for word in ("touch", "rm"))
+    with local_worker(sys.executable, cut=touch, heal=remove) as near:
+        near.ask("cut")
+        assert (tmp_path / "cut").exists()
+    assert not (tmp_path / "cut").exists()
+
+
+def test_without_commands_no_path_can_be_cut(tmp_path: Path) -> None:
+    """And a request cannot bring its own."""
+    with local_worker(sys.executable) as near:
+        with pytest.raises(UnavailableError, match="no command that cuts the path"):
+            near.ask("cut", command="touch cut")
+        with pytest.raises(InputError):
+            near.ask("heal", after_s="soon")
+
+
+def test_nobody_listens_there_is_one_message() -> None:
+    """With what to start on that host."""
+    with pytest.raises(ChannelError) as caught, remote_worker("127.0.0.1:1", TOKEN):
+        pass
+    assert caught.value.mistakes[0].next_step == "fabrictune rdma serve --listen ... on that host"
+
+
+def test_a_worker_ends_with_its_leader(tmp_path: Path) -> None:
+    """Nothing keeps running on this host after a measurement."""
+    with local_worker(sys.executable, cut=f"sh -c 'echo $PPID > {tmp_path / 'pid'}'", heal="true") as near:
+        near.ask("cut")
+        pid = int((tmp_path / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
