@@ -8,6 +8,7 @@ first rank to fail ends the job: the others say where they stand and are killed,
 
 import multiprocessing
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -92,6 +93,7 @@ def _start(
 
 def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
     """Run in the rank's own process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the process that started the ranks
     import torch
     import torch.distributed as dist
 

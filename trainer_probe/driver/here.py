@@ -122,7 +122,6 @@ def _work_rank(
     """Run in the rank's own process; rank 0 speaks for all, and alone hears that it should stop."""
     from trainer_probe.driver.feeding import Machine
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C reaches every rank, in the middle of a step
     line = Line(send=sender.send, is_stopped=hearing.poll) if member.rank == 0 else Line[Message]()
     return work(member, Machine(ranks=tuple(range(member.plan.world_size)), tokens=tokens, job=job), line)
 
