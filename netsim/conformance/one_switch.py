@@ -14,7 +14,6 @@ from foundation.records import RunRecord
 from foundation.rocev2 import WIRE_OVERHEAD_BYTES
 from netsim.config.faults import Fault
 from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
 from topology.fabric import Fabric
 
 GBPS = 10**9
@@ -36,7 +35,6 @@ def run_incast(
     seed: int = 0,
     messages: int = 1,
     faults: tuple[Fault, ...] = (),
-    probe: ProbeConfig | None = None,
 ) -> RunRecord:
     """Return the record of `senders` NICs sending to NIC 0, each so many messages at once, all under one switch."""
     from cc.compiling import compile_law
@@ -54,7 +52,7 @@ def run_incast(
     )
     traffic = replace(several, qp_N=np.tile(once.qp_N, messages))
     network = build_network(fabric, queue_pairs, HashSpec())
-    return run(network, traffic, compile_law(load_law(law)), config, seed=seed, faults=faults, probe=probe)
+    return run(network, traffic, compile_law(load_law(law)), config, seed=seed, faults=faults)
 
 
 @dataclass(frozen=True, kw_only=True)

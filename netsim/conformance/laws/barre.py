@@ -1,18 +1,18 @@
-"""Barre in the engine: the queue and the throughput it comes to rest at, for flows of 400 Gb/s as in its paper."""
+"""Barre in the engine: the queue and the throughput it comes to rest at, for flows of 400 Gb/s as in its paper.
 
-from collections.abc import Iterator
-from functools import cache, partial
+The start is left out: the queue of a start at line rate takes flows to the least rate, from which both locks let them
+rise only after some 15 ms.
+"""
 
-import numpy as np
+from functools import cache
 
 from cc.barre_fluid import BarreFluid, stable_queue_bytes
 from foundation.cases import Case, around
-from foundation.records import RunRecord
 from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig
 from netsim.config.transport import CnpConfig
-from netsim.conformance.one_switch import FULL_FRAME_BYTES, GBPS, run_incast
+from netsim.conformance.laws.long_flows import Settled, watch
+from netsim.conformance.one_switch import FULL_FRAME_BYTES, GBPS
 
 _PAPER = "Barre, USENIX ATC 2025"
 _RATE_BPS = 400 * GBPS
@@ -20,15 +20,14 @@ _CABLE_MM = 200_000
 _RTT_PS = 4_200_000  # four cables of 1 us, two full frames and two acknowledgements
 _ECN = EcnConfig(kmin_bytes=100_000, kmax_bytes=3_200_000, pmax_fraction=0.2)
 _CONFIG = PacketConfig(ecn=_ECN, cnp=CnpConfig(interval_ns=1_000))
-_MESSAGE_BYTES = 40_000_000
 
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (*_stable_queue(8), *(_throughput(num_flows) for num_flows in (8, 16)))
+    return tuple(case for num_flows in (8, 16) for case in (_stable_queue(num_flows), _throughput(num_flows)))
 
 
-def _stable_queue(num_flows: int) -> Iterator[Case]:
+def _stable_queue(num_flows: int) -> Case:
     queue_bytes = stable_queue_bytes(
         BarreFluid(
             num_flows=num_flows,
@@ -41,11 +40,11 @@ def _stable_queue(num_flows: int) -> Iterator[Case]:
         )
     )
     assert queue_bytes is not None
-    yield Case(
+    return Case(
         name=f"netsim.barre-stable-queue.{num_flows}-flows",
         source="cc/barre_fluid.py, which knows no delay of feedback; here queue and wires delay it",
         unit="KB",
-        run=partial(_queue_kb, num_flows),
+        run=lambda: _settled(num_flows).mean_queue_bytes / 1e3,
         **around(queue_bytes / 1e3, 0.1),
         trust="B",
     )
@@ -59,39 +58,19 @@ def _throughput(num_flows: int) -> Case:
         expected=395.0,
         low=390.0,
         high=400.1,  # a frame begun is counted whole
-        run=partial(_settled_gbps, num_flows),
+        run=lambda: _settled(num_flows).goodput_gbps,
         trust="C",
     )
 
 
-def _queue_kb(num_flows: int) -> float:
-    _, _, queue_bytes_S = _settled(num_flows)
-    return float(queue_bytes_S.mean()) / 1e3
-
-
-def _settled_gbps(num_flows: int) -> float:
-    time_ps_S, tx_bytes_S, _ = _settled(num_flows)
-    return float(tx_bytes_S[-1] - tx_bytes_S[0]) * 8e3 / float(time_ps_S[-1] - time_ps_S[0])
-
-
-def _settled(num_flows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return time, bytes sent and queue of the receiver's port, from a third of the run to the first finish."""
-    tables = _run(num_flows).tables
-    samples, busiest = tables["samples"], int(tables["ports"]["data_packets"].argmax())
-    first_finish_ps = int(tables["transfers"]["finish_ps"].min())
-    is_settled = (samples["time_ps"] > first_finish_ps // 3) & (samples["time_ps"] < first_finish_ps)
-    row_S = np.flatnonzero(is_settled & (samples["port"] == tables["ports"]["port"][busiest]))
-    return samples["time_ps"][row_S], samples["tx_bytes"][row_S], samples["queue_bytes"][row_S]
-
-
 @cache
-def _run(num_flows: int) -> RunRecord:
-    return run_incast(
-        num_flows,
-        _MESSAGE_BYTES,
-        _RATE_BPS,
+def _settled(num_flows: int) -> Settled:
+    return watch(
+        "barre",
         _CONFIG,
-        law="barre",
+        senders=num_flows,
+        rate_bps=_RATE_BPS,
+        settle_us=20_000,
+        watch_us=4_000,
         cable_mm=_CABLE_MM,
-        probe=ProbeConfig(interval_ns=1_000, ports="all"),
     )

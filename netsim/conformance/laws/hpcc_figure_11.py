@@ -20,6 +20,7 @@ from foundation.seeds import stream
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
 from netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
+from netsim.conformance.laws.long_flows import with_settings
 from netsim.workloads.joining import join
 from netsim.workloads.poisson import PoissonSpec, make_poisson
 from netsim.workloads.table import Made, one_message_each
@@ -105,8 +106,6 @@ def _ratio(pick: Callable[[Outcome], float], better: str, worse: str, load: Load
 @cache
 def measure(label: str, load: Load, seed: int) -> Outcome:
     """Return the figures of one run under one of LAWS."""
-    from cc.compiling import compile_law
-    from cc.loading import load_law
     from netsim.packet import run
     from topology.hashing import HashSpec
     from topology.routing import build_network
@@ -115,8 +114,8 @@ def measure(label: str, load: Load, seed: int) -> Outcome:
     fabric = paper_fabric()
     pairs, flows = traffic(fabric, load, seed)
     probe = ProbeConfig(interval_ns=10_000, ports="all")
-    network, law = build_network(fabric, pairs, HashSpec()), compile_law(load_law(name), settings)
-    tables = run(network, flows, law, CONFIG, seed=seed, probe=probe).tables
+    network = build_network(fabric, pairs, HashSpec())
+    tables = run(network, flows, with_settings(name, tuple(settings.items())), CONFIG, seed=seed, probe=probe).tables
     transfers, samples = tables["transfers"], tables["samples"]
     bytes_N, slowdown_N = transfers["bytes"], transfers["slowdown"]
     is_background_N = (bytes_N != INCAST_BYTES) | (not load.has_incast)

@@ -67,7 +67,8 @@ def watch(
         settings=settings,
         cable_mm=cable_mm,
     )
-    return _look(record, config, settle_ps=settle_us * 10**6)
+    on_wire = config.with_telemetry() if compiled(law).uses_telemetry else config
+    return _look(record, on_wire, settle_ps=settle_us * 10**6)
 
 
 @cache
