@@ -31,6 +31,7 @@ from reports.pair_map import pair_map_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
 from reports.storms import storms_section
+from reports.timers import timers_section
 from reports.training import training_section
 from reports.verdict import judge
 
@@ -55,6 +56,7 @@ SECTIONS = (
     completion_section,
     congestion_section,
     faults_section,
+    timers_section,
 )
 
 

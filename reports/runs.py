@@ -45,6 +45,8 @@ PARTS = (
 
 EXPOSED: Mapping[str, Kind] = {f"exposed_{axis}_ns": "number" for axis in ("tp", "dp", "pp")}  # of a training's step
 
+ACCOUNTS = ("", "simulated_", "measured_")  # of a queue pair's timers: the model's, the engine's, a device's
+
 # Columns the page reads; a table may have more.
 COLUMNS: Mapping[str, Mapping[str, Kind]] = {
     "fabric": {
@@ -154,6 +156,14 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "bandwidth_bps": "number",
         "median_ns": "number",
     },
+    "timers": {
+        "profile": "text",
+        "timeout": "whole",
+        "retries": "whole",
+        "flap_ns": "number",
+        **{f"{who}{what}_ns": "number" for who in ACCOUNTS for what in ("gives_up", "stall")},
+    },
+    "flaps": {"down_ns": "whole", "tcp_resumes_ns": "number", "stall_ns": "whole"},
 }
 
 
@@ -180,6 +190,8 @@ class Run:
     rungs: Columns | None
     storms: Columns | None
     rdma_transfers: Columns | None
+    timers: Columns | None
+    flaps: Columns | None
     variants: Columns | None
     designs: Columns | None
     steps: Columns | None

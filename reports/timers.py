@@ -1,0 +1,58 @@
+"""What link flaps do under given timers: model, engine and device in one table, and a real job that stood still."""
+
+from collections.abc import Sequence
+
+from foundation.records import Columns
+from reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
+from reports.runs import ACCOUNTS, Run
+
+MAX_ROWS = 60
+PS_PER_NS = 1000
+
+
+def timers_section(runs: Sequence[Run]) -> Section | None:
+    """Return the timers that each run tried and the flaps of its job, or None."""
+    tables = [_timers(run.label, run.timers) for run in runs if run.timers is not None]
+    tables += [_flaps(run.label, run.flaps) for run in runs if run.flaps is not None]
+    if not tables:
+        return None
+    lead = "Traffic goes on with the first retransmission after the link, not with the link; after the last one, never."
+    return Section(anchor="timers", title="Link flaps and timers", lead=lead, blocks=tuple(tables))
+
+
+def _timers(label: str, timers: Columns) -> Table:
+    columns = {name: values[:MAX_ROWS].tolist() for name, values in timers.items()}
+    rows = tuple(
+        (
+            words(columns["profile"][row]),
+            number(columns["timeout"][row], str(columns["timeout"][row])),
+            number(columns["retries"][row], str(columns["retries"][row])),
+            *(_time(columns[f"{account}gives_up_ns"][row]) for account in ACCOUNTS),
+            _time(columns["flap_ns"][row]),
+            *(_time(columns[f"{account}stall_ns"][row]) for account in ACCOUNTS),
+        )
+        for row in range(len(columns["profile"]))
+    )
+    outcomes = ("Gives up: model", "simulated", "measured", "Flap", "Stall: model", "simulated", "measured")
+    return Table(
+        headings=("Profile", "Timeout", "Retries", *outcomes),
+        rows=rows,
+        caption=f"{label}: when a queue pair gives up on a dead link, and how long a flap stalls it.",
+        left_out=left_out(len(rows), len(timers["profile"]), "row", "timers"),
+    )
+
+
+def _flaps(label: str, flaps: Columns) -> Table:
+    times = (flaps[name][:MAX_ROWS].tolist() for name in ("down_ns", "tcp_resumes_ns", "stall_ns"))
+    rows = tuple(tuple(_time(time_ns) for time_ns in row) for row in zip(*times, strict=True))
+    return Table(
+        headings=("Link down", "TCP sends again at", "The job stalled"),
+        rows=rows,
+        caption=f"{label}: flaps of a real job's link.",
+        left_out=left_out(len(rows), len(flaps["down_ns"]), "flap", "flaps"),
+    )
+
+
+def _time(time_ns: float) -> Cell:
+    """Return a time; one that never came, or was not measured, is negative in the record."""
+    return missing() if time_ns < 0 else number(time_ns, duration(time_ns * PS_PER_NS))
