@@ -25,7 +25,7 @@ UNIT_PS = 4_096_000
 MAX_EXPONENT = 31
 MAX_RETRIES = 7
 NEVER_PS = 2**62
-ENDLESS_WAITS = 1024  # what stands for waits without end
+ENDLESS_WAITS, ENDLESS_PS = 1024, 2**60  # so many waits, or so long (13 days), stand for waits without end
 
 # How long a sender waits whose receiver was not ready, by the code in the refusal. Source: ibid., table 45.
 RNR_TIMERS_MS = (
@@ -87,7 +87,8 @@ class TimerModel:
         if interval_ps == NEVER_PS:
             return (NEVER_PS,)
         is_endless = retries == self.endless_retries
-        num_regular = ENDLESS_WAITS if is_endless else retries + self.extra_waits
+        endless_waits = min(ENDLESS_WAITS, ENDLESS_PS // interval_ps)
+        num_regular = endless_waits if is_endless else retries + self.extra_waits
         waits_ps = (*self._leading_waits_ps(exponent, num_regular), *(interval_ps,) * (num_regular - 1))
         return (*waits_ps, NEVER_PS) if is_endless else waits_ps or (interval_ps,)
 

@@ -24,6 +24,7 @@ from fabrictune.scenario.schema import Scenario
 from foundation.errors import InputError, Mistake
 from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from foundation.settings.binding import Chosen
+from foundation.units import format_duration
 from netsim.config.faults import Fault, Flap, LinkDown
 from netsim.packet import run
 from rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
@@ -205,9 +206,12 @@ def _findings(rows: Sequence[TimerRow]) -> Iterator[Finding]:
                 id="timers.simulation-differs",
                 severity=Severity.WARNING,
                 entity=f"{row.prediction.profile.name}, timeout {spec.timeout_exponent}, {spec.retries} retries",
-                expected=f"given up after {row.prediction.gives_up_ns / 1e9:.4g} s, stalled for"
-                f" {row.model_stall_ns / 1e9:.4g} s",
-                actual=f"{row.simulated_gives_up_ns / 1e9:.4g} s, {row.simulated_stall_ns / 1e9:.4g} s",
+                expected=f"gives up: {_shown(row.prediction.gives_up_ns)}, stall: {_shown(row.model_stall_ns)}",
+                actual=f"{_shown(row.simulated_gives_up_ns)} and {_shown(row.simulated_stall_ns)}",
                 next_step="see whether all traffic crosses the link, and whether paths converge around it",
                 confidence=Confidence.PREDICTED,
             )
+
+
+def _shown(time_ns: float) -> str:
+    return format_duration(time_ns * PS_PER_NS) if math.isfinite(time_ns) else "never"

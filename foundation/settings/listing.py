@@ -32,11 +32,15 @@ class KeyLine:
 
 
 def sections(root: type, name: str) -> dict[str, type]:
-    """Return the mappings of a file by name: itself as `name`, and `engine`, `fabric.clos`, `law.dcqcn` and so on."""
+    """Return the mappings of a file by name: itself as `name`, and `engine`, `fabric.clos`, `law.dcqcn` and so on.
+
+    A choice without keys of its own is left out.
+    """
     found = {name: root}
     for field, hint in settings_of(root):
         if choice := choice_of(_one_of(hint)):
-            found |= {f"{key_of(field.name)}.{chosen}": spec for chosen, spec in choice.specs.items()}
+            with_keys = {chosen: spec for chosen, spec in choice.specs.items() if settings_of(spec)}
+            found |= {f"{key_of(field.name)}.{chosen}": spec for chosen, spec in with_keys.items()}
         elif spec := _spec_in(hint):
             found[key_of(field.name)] = spec
     return found

@@ -58,6 +58,13 @@ def test_a_count_without_limit_never_fails() -> None:
     assert waits_ps == (nominal_timeout_ps(14),) * ENDLESS_WAITS + (NEVER_PS,)
 
 
+def test_waits_without_limit_stay_within_the_engines_clock() -> None:
+    """T 31 is 2.4 hours: a thousand of them are more picoseconds than 63 bits hold; 131 are 13 days."""
+    *waits_ps, last_ps = TimerModel(endless_retries=7).waits_ps(31, 7)
+    assert len(waits_ps) == 2**60 // nominal_timeout_ps(31) == 131
+    assert last_ps == NEVER_PS
+
+
 def test_a_queue_pair_waits_at_least_once() -> None:
     """One retry, none of it regular, and an early series that is too slow for T 1 of 8.2 us: one regular wait."""
     model = TimerModel(extra_waits=-1, early_ns=(10**6,), fewest_retries=1)
