@@ -1,11 +1,12 @@
-"""DCQCN in the engine, against what its paper measured."""
+"""DCQCN in the engine: what its paper measured, and what others found wrong with it."""
 
-from functools import partial
+from functools import cache, partial
 
-from foundation.cases import Case
+from foundation.cases import Case, exactly
 from netsim.config.packet import PacketConfig
 from netsim.config.switch import EcnConfig
 from netsim.config.transport import CnpConfig
+from netsim.conformance.laws.long_flows import Settled, watch
 from netsim.conformance.one_switch import GBPS, run_incast, wire_bytes
 
 _TESTBED = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015"
@@ -15,6 +16,10 @@ _SHORT_BYTES, _LONG_BYTES = 20_000_000, 100_000_000
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
+    return (*_incasts(), *_pauses())
+
+
+def _incasts() -> tuple[Case, ...]:
     return tuple(
         Case(
             name=f"netsim.dcqcn-incast-{senders}-to-1",
@@ -28,6 +33,47 @@ def cases() -> tuple[Case, ...]:
             trust="C",
         )
         for senders in (2, 8, 16)
+    )
+
+
+def _pauses() -> tuple[Case, ...]:
+    source = (
+        "HPCC's ns-3, issue 14: plain DCQCN pauses its senders, DCQCN with a window of the rate's round trip does not;"
+        " 16 hosts of 100 Gb/s begin at once, 1 us a link"
+    )
+    return (
+        Case(
+            name="netsim.dcqcn-plain.pauses",
+            source=source,
+            unit="pauses",
+            expected=1,
+            low=1,
+            high=1_000_000,
+            run=lambda: _from_line_rate(is_windowed=0).num_pauses,
+            trust="B",
+        ),
+        Case(
+            name="netsim.dcqcn-windowed.pauses",
+            source=source,
+            unit="pauses",
+            run=lambda: _from_line_rate(is_windowed=1).num_pauses,
+            **exactly(0),
+            trust="B",
+        ),
+    )
+
+
+@cache
+def _from_line_rate(*, is_windowed: int) -> Settled:
+    return watch(
+        "dcqcn",
+        PacketConfig(mtu_bytes=1000),
+        senders=16,
+        rate_bps=100 * GBPS,
+        settle_us=1_000,
+        watch_us=200,
+        settings=(("is_windowed", is_windowed),),
+        cable_mm=200_000,
     )
 
 
