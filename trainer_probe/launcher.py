@@ -15,6 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -70,6 +71,7 @@ def launch(
             for rank in range(layout.world_size)
         ]
         try:
+            _start_forkserver()
             for process in ranks:
                 process.start()
             _await(ranks, folder, timeout_s)
@@ -80,6 +82,16 @@ def launch(
                     process.kill()
                     process.join()
         return [_load(folder / f"{rank}.npz") for rank in range(layout.world_size)]
+
+
+def _start_forkserver() -> None:
+    """Have ranks not hear a terminal's Ctrl-C, which is for this process: it ends them as it sees fit."""
+    resource_tracker.ensure_running()  # the forkserver would start it, and undo the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start(
@@ -93,7 +105,6 @@ def _start(
 
 def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
     """Run in the rank's own process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the process that started the ranks
     import torch
     import torch.distributed as dist
 

@@ -91,9 +91,9 @@ def ablate(
     is_partial = record.run["outcome"] == "interrupted"
     if as_json:
         head = {"record": str(directory), "outcome": record.run["outcome"]}
-        print_json({**head, "rungs": rows_of(record.tables["rungs"])})
+        print_json({**head, "rungs": rows_of(record.tables.get("rungs", {}))})
         return INTERRUPTED if is_partial else 0
-    if not quiet:
+    if record.tables and not quiet:
         _print(record, rounds, steps)
     print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
     return INTERRUPTED if is_partial else 0

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 from collections.abc import Mapping
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -79,3 +80,13 @@ def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch
         launch(ParallelLayout(dp=2), lambda member: {})
     assert str(error.value) == ('trainer: torch is not installed\n  next: pip install "fabrictune[train]"')
     assert error.value.exit_code == 3
+
+
+def say_what_is_blocked(member: "Member") -> dict[str, NDArray[np.bool_]]:
+    return {"is_deaf": np.array(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))}
+
+
+def test_ranks_do_not_hear_a_terminals_interrupt() -> None:
+    """It is for the process that started them, which still does."""
+    assert all(arrays["is_deaf"] for arrays in launch(ParallelLayout(dp=2), say_what_is_blocked))
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.layout import AXES
-from foundation.records import RunRecord, describe_run
+from foundation.records import Columns, RunRecord, describe_run
 from trainer_probe.ablation.ladder import ladder
 from trainer_probe.ablation.rounds import Turn
 from trainer_probe.driver.reports import training_table
@@ -27,7 +27,7 @@ def make_record(recipe: Recipe, turns: Sequence[Turn], *, num_rounds: int, start
     Its table `rungs` has rung, base ("" for the first), rounds, tokens_per_s with its quartiles tokens_per_s_low and
     _high, mfu_fraction (-1 where no peak is known), gain_fraction with gain_fraction_low and _high (over the base, 0
     for the first), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns of a step. `turns` has every counted step: round,
-    rung, and the columns of a training's table.
+    rung, and the columns of a training's table. Where no turn was finished there are no tables.
     """
     rows = [_row(recipe, turns, rung.name, rung.base) for rung in ladder(recipe)]
     rows = [row for row in rows if row["rounds"]]
@@ -41,15 +41,20 @@ def make_record(recipe: Recipe, turns: Sequence[Turn], *, num_rounds: int, start
             "outcome": "finished" if is_whole else "interrupted",
             **describe_run(seed=recipe.seed, started=started),
         },
-        tables={
-            "rungs": {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())},
-            "turns": {
-                "round": np.array([turn.round for turn in turns]),
-                "rung": np.array([turn.rung for turn in turns]),
-                **training_table([turn.report for turn in turns]),
-            },
-        },
+        tables={"rungs": _columns(rows), "turns": _turns_table(turns)} if rows else {},
     )
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def _turns_table(turns: Sequence[Turn]) -> Columns:
+    return {
+        "round": np.array([turn.round for turn in turns]),
+        "rung": np.array([turn.rung for turn in turns]),
+        **training_table([turn.report for turn in turns]),
+    }
 
 
 def _row(recipe: Recipe, turns: Sequence[Turn], name: str, base: str | None) -> dict[str, Any]:
