@@ -66,7 +66,7 @@ class SequenceGroup:
             handle.wait()
             if number + 1 < len(chunks):
                 handle = start(number + 1)
-            product_TPBO[:, places] = whole_TPBI[:, places] @ matrix_IO
+            product_TPBO[:, places] = _multiply(whole_TPBI[:, places], matrix_IO)
         return whole_TPBI.flatten(0, 1), product_TPBO.flatten(0, 1)
 
     def multiply_and_scatter(
@@ -79,7 +79,7 @@ class SequenceGroup:
         for number, places in enumerate(self._chunks(x_TPBI.shape[1])):
             request = self._comm.reduce_scatter(
                 sum_PBO[places],
-                x_TPBI[:, places] @ matrix_IO,
+                _multiply(x_TPBI[:, places], matrix_IO),
                 axis="tp",
                 tag=f"{tag}.{number}",
                 policy=self._policy.name,
@@ -100,3 +100,9 @@ class SequenceGroup:
         if not self._policy.overlaps("tp"):
             handle.wait()
         return handle
+
+
+def _multiply(x_TPBI: torch.Tensor, matrix_IO: torch.Tensor) -> torch.Tensor:
+    """Return T P B O by one product: of a chunk, whose tokens lie apart, torch's own takes four times as long."""
+    product_NO = x_TPBI.flatten(0, 2) @ matrix_IO  # N tokens
+    return product_NO.view(*x_TPBI.shape[:3], -1)
