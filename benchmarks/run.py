@@ -26,6 +26,7 @@ BENCHMARKS = (
     "max_min_rates",
     "packet_engine",
     "path_choice",
+    "plans",
     "roofline",
     "simai_all_reduce",
     "startup_storm",

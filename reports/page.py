@@ -28,6 +28,7 @@ from reports.kpi_table import kpi_section
 from reports.loads import loads_section
 from reports.outcomes import outcomes_section
 from reports.pair_map import pair_map_section
+from reports.plans import plans_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
 from reports.storms import storms_section
@@ -48,6 +49,7 @@ SECTIONS = (
     collectives_section,
     attribution_section,
     storms_section,
+    plans_section,
     training_section,
     pair_map_section,
     fabric_section,

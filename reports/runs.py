@@ -141,6 +141,24 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "gain_fraction_high": "number",
         **EXPOSED,
     },
+    "volumes": {
+        "place": "whole",
+        "axis": "text",
+        "operation": "text",
+        "num_requests": "whole",
+        "buffer_bytes": "whole",
+        "sent_bytes": "whole",
+        "duration_ps": "whole",
+    },
+    "memory": {
+        "place": "whole",
+        "flops": "whole",
+        "weights_bytes": "whole",
+        "gradients_bytes": "whole",
+        "optimizer_bytes": "whole",
+        "activations_bytes": "whole",
+    },
+    "step_parts": {"part": "text", "duration_ps": "whole"},
     "storms": {
         "pattern": "text",
         "ranks": "whole",
@@ -188,6 +206,9 @@ class Run:
     attribution: Columns | None
     training: Columns | None
     rungs: Columns | None
+    volumes: Columns | None
+    memory: Columns | None
+    step_parts: Columns | None
     storms: Columns | None
     rdma_transfers: Columns | None
     timers: Columns | None

@@ -91,7 +91,7 @@ def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
         "rank": rank,
         "volumes": [row for row in volumes if row["place"] == place],
         "memory": memory[place],
-        "step": rows_of(record.tables["step"]),
+        "step": rows_of(record.tables["step_parts"]),
     }
 
 

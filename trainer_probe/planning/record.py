@@ -16,8 +16,8 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
     """Return a record of kind "train plan"; `started` is what `time.perf_counter` said at the start.
 
     Tables: `volumes` (place, axis, operation, num_requests, buffer_bytes, sent_bytes, duration_ps), `memory` (place,
-    flops, weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes) and `step` (part, duration_ps). The file
-    `job_trace.parquet` is the whole job's requests, a JobTrace.
+    flops, weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes) and `step_parts` (part, duration_ps). The
+    file `job_trace.parquet` is the whole job's requests, a JobTrace.
     """
     recipe = plan.recipe
     return RunRecord(
@@ -32,7 +32,7 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
             "outcome": summary(plan),
             **describe_run(seed=recipe.seed, started=started),
         },
-        tables={"volumes": _volumes(plan), "memory": _memory(plan), "step": _step(plan)},
+        tables={"volumes": _volumes(plan), "memory": _memory(plan), "step_parts": _step_parts(plan)},
         files={TRACE_FILE: as_parquet(plan.trace)},
     )
 
@@ -53,13 +53,14 @@ def summary(plan: Plan) -> dict[str, float]:
 
 
 def _volumes(plan: Plan) -> Columns:
-    rows = [
-        {"place": place, **asdict(volume), "operation": volume.operation.name.lower()}
-        for place in range(plan.recipe.degrees.layout.pp)
-        for volume in plan.volumes(place)
-    ]
-    names = ("place", "axis", "operation", "num_requests", "buffer_bytes", "sent_bytes", "duration_ps")
-    return {name: np.array([row[name] for row in rows]) for name in names}
+    rows = [(place, volume) for place in range(plan.recipe.degrees.layout.pp) for volume in plan.volumes(place)]
+    counts = ("num_requests", "buffer_bytes", "sent_bytes", "duration_ps")
+    return {
+        "place": np.array([place for place, _ in rows], np.int64),
+        "axis": np.array([volume.axis for _, volume in rows], object),
+        "operation": np.array([volume.operation.name.lower() for _, volume in rows], object),
+        **{name: np.array([getattr(volume, name) for _, volume in rows], np.int64) for name in counts},
+    }
 
 
 def _memory(plan: Plan) -> Columns:
@@ -68,9 +69,9 @@ def _memory(plan: Plan) -> Columns:
     return {"place": np.arange(len(rows)), "flops": plan.flops_P, **columns}
 
 
-def _step(plan: Plan) -> Columns:
+def _step_parts(plan: Plan) -> Columns:
     """Return the step's parts: work of the busiest place, waiting for the pipeline, and each axis' part alone."""
     waiting_ps = plan.without_network.step_ps - plan.work_ps
     parts = {"work": plan.work_ps, "bubble": waiting_ps, **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES}}
     parts["step"] = plan.at_best.step_ps
-    return {"part": np.array(list(parts)), "duration_ps": np.array(list(parts.values()))}
+    return {"part": np.array(list(parts), object), "duration_ps": np.array(list(parts.values()))}

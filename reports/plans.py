@@ -1,0 +1,78 @@
+"""Plans of training jobs: what a step takes at best, what GPUs hold, and what they ask of the network."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foundation.records import Columns
+from foundation.units import format_bytes
+from reports.blocks import Cell, Section, Table, duration, missing, number, words
+from reports.runs import Run
+
+MEMORY = ("weights", "gradients", "optimizer", "activations")
+
+
+def plans_section(runs: Sequence[Run]) -> Section | None:
+    """Return a table of the steps of all plans, and of each plan its memory and its volumes, or None."""
+    planned = {run.label: run.step_parts for run in runs if run.step_parts is not None}
+    if not planned:
+        return None
+    blocks = [steps_table(planned)]
+    blocks += [memory_table(run.label, run.memory) for run in runs if run.memory is not None]
+    blocks += [volumes_table(run.label, run.volumes) for run in runs if run.volumes is not None]
+    lead = "Nothing was run: products at a stated rate, and requests over links that nobody shares."
+    return Section(anchor="plans", title="Plans", lead=lead, blocks=tuple(blocks))
+
+
+def steps_table(planned: dict[str, Columns]) -> Table:
+    """Return a row for each plan and a column for each part of a step that any of them has."""
+    parts = list(dict.fromkeys(part for table in planned.values() for part in table["part"].tolist()))
+    rows = []
+    for label, table in planned.items():
+        times = dict(zip(table["part"].tolist(), table["duration_ps"].tolist(), strict=True))
+        rows.append((words(label), *(_duration(times[part]) if part in times else missing() for part in parts)))
+    caption = "A step at best. Exposed: by how much an axis' requests alone lengthen it"
+    return Table(caption=caption, headings=("Plan", *(part.capitalize() for part in parts)), rows=tuple(rows))
+
+
+def memory_table(label: str, memory: Columns) -> Table:
+    """Return what the GPUs at each pipeline place hold, most activations taken."""
+    total = np.sum([memory[f"{name}_bytes"] for name in MEMORY], axis=0)
+    rows = [
+        (
+            number(int(place), str(place)),
+            *(_bytes(int(memory[f"{name}_bytes"][row])) for name in MEMORY),
+            _bytes(int(total[row])),
+            number(float(memory["flops"][row]), f"{memory['flops'][row]:.4g}"),
+        )
+        for row, place in enumerate(memory["place"].tolist())
+    ]
+    headings = ("Place", *(name.capitalize() for name in MEMORY), "In all", "Operations")
+    return Table(caption=f"{label}: a GPU's memory by place in the pipeline", headings=headings, rows=tuple(rows))
+
+
+def volumes_table(label: str, volumes: Columns) -> Table:
+    """Return what a GPU at each pipeline place asks for in a step."""
+    rows = [
+        (
+            number(int(volumes["place"][row]), str(volumes["place"][row])),
+            words(str(volumes["axis"][row])),
+            words(str(volumes["operation"][row])),
+            number(int(volumes["num_requests"][row]), f"{volumes['num_requests'][row]:,}"),
+            _bytes(int(volumes["buffer_bytes"][row])),
+            _bytes(int(volumes["sent_bytes"][row])),
+            _duration(int(volumes["duration_ps"][row])),
+        )
+        for row in range(len(volumes["place"]))
+    ]
+    headings = ("Place", "Axis", "Operation", "Requests", "Buffers", "Leaves the GPU", "At least")
+    caption = f"{label}: what a GPU asks for in a step"
+    return Table(caption=caption, headings=headings, rows=tuple(rows), is_folded=True)
+
+
+def _bytes(num_bytes: int) -> Cell:
+    return number(num_bytes, format_bytes(num_bytes))
+
+
+def _duration(duration_ps: int) -> Cell:
+    return number(duration_ps, duration(duration_ps))
