@@ -4,7 +4,8 @@ A law is a module of pure functions, one per event it cares about, each `handler
 `params` and `flow` are records (NumPy structured scalars when interpreted, C structs when compiled); a handler reads
 the event and writes the flow. The engine obeys three fields of the flow after every handler: it paces to `rate_bps`,
 keeps at most `cwnd_bytes` in flight (below one packet is allowed: one packet every `cwnd/mtu` round trips), and calls
-`on_timer(k)` when the clock reaches `deadline_ps[k]`, which it first sets back to NEVER. Both limits always hold.
+`on_timer(k)` when the clock reaches `deadline_ps[k]`, which it first sets back to NEVER. Both limits always hold, and
+neither may be 0 or so small that it means never (`MIN_RATE_BPS`, `MIN_CWND_BYTES`).
 
 A module that is a law defines:
 
@@ -43,6 +44,8 @@ import numpy as np
 NEVER = np.iinfo(np.int64).max  # a timer that is not set
 NUM_TIMERS = 4
 UNLIMITED_CWND_BYTES = 1e18
+MIN_RATE_BPS = 1.0  # a law that goes below has lost its flow: a packet would take hours
+MIN_CWND_BYTES = 0.001
 
 # The engine's header: what every flow record begins with. 72 bytes.
 FLOW_HEADER: tuple[tuple[str, str] | tuple[str, str, tuple[int, ...]], ...] = (
@@ -87,8 +90,8 @@ class Status(IntEnum):
     OK = 0
     RAISED = 1  # set by the compiled shim when the handler raised
     REFUSED = 2  # the law met a state it declares impossible
-    BAD_RATE = 3  # set by the engine: rate_bps is not a positive number
-    BAD_CWND = 4  # set by the engine: cwnd_bytes is not a positive number
+    BAD_RATE = 3  # set by the engine: rate_bps is below MIN_RATE_BPS, infinite, or no number
+    BAD_CWND = 4  # set by the engine: cwnd_bytes is below MIN_CWND_BYTES, or no number
     BAD_DEADLINE = 5  # set by the engine: a deadline in the past
 
 

@@ -29,6 +29,9 @@ BYTES_PER_PRIORITY: int
 BYTES_PER_WATCHDOG: int
 BYTES_PER_TELEMETRY: int
 
+MIN_RATE_BPS: float
+MIN_CWND_BYTES: float
+
 def law_layout() -> dict[str, int]: ...
 
 class LawFaultError(RuntimeError): ...

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cc.interface import EVENTS, CompiledLaw, Status
+from cc.interface import EVENTS, MIN_CWND_BYTES, MIN_RATE_BPS, CompiledLaw, Status
 from foundation.errors import InputError, LawError, Mistake
 from foundation.records import RunRecord, describe_run
 from foundation.traces import TrafficTrace
@@ -117,8 +117,8 @@ def _law_error(law: CompiledLaw, event: int, status: int, queue_pair: int, now_p
     what = {
         Status.RAISED: "raised an exception",
         Status.REFUSED: "refused the state it met",
-        Status.BAD_RATE: "left rate_bps not a positive number",
-        Status.BAD_CWND: "left cwnd_bytes not a positive number",
+        Status.BAD_RATE: f"left rate_bps below {MIN_RATE_BPS:g}, or no number",
+        Status.BAD_CWND: f"left cwnd_bytes below {MIN_CWND_BYTES:g}, or no number",
         Status.BAD_DEADLINE: "left a deadline_ps that has passed",
     }.get(Status(status) if status in list(Status) else Status.OK, f"returned the unknown status {status}")
     return LawError(

@@ -1,7 +1,8 @@
 """What packages claim together: collectives expanded on a fabric and run in the engine, against what cannot be beaten.
 
 On a clean fabric every algorithm comes within 3 % of its lower bound and never below it; on one where flows collide the
-slowest flow takes what max-min fairness of the same paths says. What adapters' timers do is in `timer_cases`.
+slowest flow takes what max-min fairness of the same paths says. What adapters' timers do is in `timer_cases`, what
+laws do to training in `law_cases`.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from collectives.jobs import collective_step
 from collectives.lower_bound import Links, lower_bound_ps
 from collectives.plans import make_plans
 from collectives.schedule import GroupShape
+from fabrictune.validate.law_cases import law_cases
 from fabrictune.validate.timer_cases import timer_cases
 from foundation.cases import Case, around
 from foundation.layout import ParallelLayout
@@ -100,7 +102,7 @@ _COLLIDING_SEEDS = range(4)
 def cases() -> tuple[Case, ...]:
     """Return every case of this package."""
     on_fabrics = (*(_clean_case(job) for job in _CLEAN), *(_colliding_case(seed) for seed in _COLLIDING_SEEDS))
-    return (*on_fabrics, *timer_cases())
+    return (*on_fabrics, *timer_cases(), *law_cases())
 
 
 def _clean_case(job: Job) -> Case:

@@ -10,6 +10,8 @@ namespace netsim {
 
 inline constexpr int NUM_TIMERS = 4;
 inline constexpr int MAX_TELEMETRY_HOPS = 16;
+inline constexpr double MIN_RATE_BPS = 1;
+inline constexpr double MIN_CWND_BYTES = 0.001;
 
 // What every flow record begins with; the law's own state follows. The law writes the first three fields.
 struct FlowHeader {

@@ -18,8 +18,8 @@ template <bool is_full>
 inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t status) {
     Sender& sender = senders[qp];
     const FlowHeader& header = flow(qp);
-    if (status == OK && !(header.rate_bps > 0 && std::isfinite(header.rate_bps))) status = BAD_RATE;
-    if (status == OK && !(header.cwnd_bytes > 0)) status = BAD_CWND;
+    if (status == OK && !(header.rate_bps >= MIN_RATE_BPS && std::isfinite(header.rate_bps))) status = BAD_RATE;
+    if (status == OK && !(header.cwnd_bytes >= MIN_CWND_BYTES)) status = BAD_CWND;
     if (status == OK && law.on_timer) {
         const Picoseconds earliest_ps = *std::min_element(header.deadline_ps, header.deadline_ps + NUM_TIMERS);
         if (earliest_ps < now_ps || (earliest_ps == now_ps && event == ON_TIMER)) status = BAD_DEADLINE;

@@ -41,6 +41,7 @@ LAWS: dict[str, tuple[ModuleType, dict[str, float]]] = {
     "none": (load_law("none"), {}),
     "dcqcn": (load_law("dcqcn"), DCQCN_SETTINGS),
     "hpcc": (load_law("hpcc"), {}),
+    "hybrid": (load_law("hybrid"), {"queue_target_ps": 0, "flow_scaling_range_ps": 100_000}),  # windows below a packet
     "windowed": (windowed_law, {}),
 }
 COMPILED: dict[str, CompiledLaw] = {name: compile_law(module, settings) for name, (module, settings) in LAWS.items()}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cc.interface import FLOW_HEADER, TELEMETRY_DTYPE
+from cc.interface import FLOW_HEADER, MIN_CWND_BYTES, MIN_RATE_BPS, TELEMETRY_DTYPE
 from netsim import _engine
 
 
@@ -13,6 +13,11 @@ def test_records_have_the_same_layout_on_both_sides() -> None:
     telemetry = {f"telemetry.{name}": field[1] for name, field in (TELEMETRY_DTYPE.fields or {}).items()}
     sizes = {"flow_header": header.itemsize, "telemetry": TELEMETRY_DTYPE.itemsize}
     assert _engine.law_layout() == offsets | telemetry | sizes
+
+
+def test_both_sides_refuse_the_same_rates_and_windows() -> None:
+    """The message names the bounds that the engine holds a law to."""
+    assert (_engine.MIN_RATE_BPS, _engine.MIN_CWND_BYTES) == (MIN_RATE_BPS, MIN_CWND_BYTES)
 
 
 def test_what_a_hop_touches_fits_in_cache_lines() -> None:

@@ -285,9 +285,13 @@ def test_probing_changes_nothing_but_the_samples(simulate: Simulate) -> None:
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
-        ("flow.rate_bps = -1.0", "left rate_bps not a positive number"),
-        ("flow.rate_bps = math.nan", "left rate_bps not a positive number"),
-        ("flow.cwnd_bytes = 0.0", "left cwnd_bytes not a positive number"),
+        ("flow.rate_bps = -1.0", "left rate_bps below 1, or no number"),
+        ("flow.rate_bps = 0.999", "left rate_bps below 1, or no number"),
+        ("flow.rate_bps = math.nan", "left rate_bps below 1, or no number"),
+        ("flow.rate_bps = math.inf", "left rate_bps below 1, or no number"),
+        ("flow.cwnd_bytes = 0.0", "left cwnd_bytes below 0.001, or no number"),
+        ("flow.cwnd_bytes = 0.000999", "left cwnd_bytes below 0.001, or no number"),
+        ("flow.cwnd_bytes = math.nan", "left cwnd_bytes below 0.001, or no number"),
         ("flow.deadline_ps[1] = now_ps - 1", "left a deadline_ps that has passed"),
         ("return 2", "refused the state it met"),
         ("return 99", "returned the unknown status 99"),
@@ -304,6 +308,18 @@ def test_a_law_that_misbehaves_ends_the_run_by_name(
     mistake = error.value.mistakes[0]
     assert mistake.where == "law my_law, on_ack"
     assert mistake.found == f"{what} at 216 ns (216000 ps), queue pair 0"
+
+
+def test_a_rate_that_is_halved_for_ever_ends_the_run(simulate: Simulate, write_law: Callable[..., Any]) -> None:
+    """100 Gb/s are below 1 bit a second after 37 halvings; the law's timer alone would go on for years."""
+    law = write_law(
+        rate="100e9",
+        cwnd="1e18",
+        on_start="flow.deadline_ps[0] = 1_000_000",
+        on_timer="flow.rate_bps /= 2; flow.deadline_ps[0] = now_ps + 1_000_000",
+    )
+    with pytest.raises(LawError, match=r"on_timer: left rate_bps below 1, or no number at 37 us .* queue pair 0"):
+        simulate([(0, 1)], [{"bytes": 10_000_000}], BARE, law=law)
 
 
 def test_a_timer_that_sets_itself_to_now_is_refused(simulate: Simulate, write_law: Callable[..., Any]) -> None:

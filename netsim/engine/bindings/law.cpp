@@ -68,6 +68,8 @@ void bind_law(nb::module_& module) {
     module.attr("LawFaultError") = fault;
     nb::register_exception_translator(raise_law_fault, fault.ptr());
     module.def("law_layout", &law_layout);
+    module.attr("MIN_RATE_BPS") = MIN_RATE_BPS;
+    module.attr("MIN_CWND_BYTES") = MIN_CWND_BYTES;
     nb::class_<Law>(module, "Law")
         .def(
             "__init__",

@@ -126,7 +126,7 @@ def test_a_law_that_fails_everywhere_is_named_with_flow_and_time(write: Write, r
     )
     broken = SWEEP + "change: {law: ./law.py}\n"
     with pytest.raises(
-        InputError, match=r"law law, on_start: left rate_bps not a positive number at 0 ps .* queue pair"
+        InputError, match=r"law law, on_start: left rate_bps below 1, or no number at 0 ps .* queue pair"
     ):
         run(write(broken), trust_code=True)
 
