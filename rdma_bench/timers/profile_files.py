@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from foundation.documents import load_yaml
-from foundation.errors import InputError, choose
+from foundation.errors import InputError, Mistake, choose
 from foundation.settings.binding import bind
 from foundation.settings.mistakes import explain
 from foundation.settings.quantities import key_of
@@ -40,5 +40,8 @@ def write_profile(profile: TimerProfile, path: Path) -> Path:
     timers = {key_of(name): value for name, value in asdict(profile.timers).items() if value is not None}
     timers["early"] = [f"{time_ns} ns" for time_ns in profile.timers.early_ns]
     content = {name: value for name, value in asdict(profile).items() if value} | {"timers": timers}
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    try:
+        path.write_text(json.dumps(content, indent=2) + "\n")
+    except OSError as error:
+        raise InputError(Mistake(where=str(path), found=f"cannot be written ({error.strerror})")) from error
     return path

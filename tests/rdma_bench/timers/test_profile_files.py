@@ -46,6 +46,12 @@ def test_every_mistake_of_a_file_is_named_at_once(tmp_path: Path) -> None:
         read_profile(path)
 
 
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A folder that is not there."""
+    with pytest.raises(InputError, match=r"missing/nic.json: cannot be written \(No such file or directory\)"):
+        write_profile(KNOWN_PROFILES["ibta"], tmp_path / "missing" / "nic.json")
+
+
 def test_an_unknown_name_is_guessed_at() -> None:
     """A name without dot or slash is one of the known."""
     with pytest.raises(InputError, match=r"--profile: unknown profile 'conectx-6'\n  did you mean 'connectx-6'"):
