@@ -30,6 +30,7 @@ BENCHMARKS = (
     "roofline",
     "simai_all_reduce",
     "startup_storm",
+    "sweeps",
     "trainer",
     "trainer_gpu",
     "trainer_kernels",

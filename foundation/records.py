@@ -33,6 +33,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Self
@@ -166,8 +167,9 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
+@cache
 def installed_version(package: str) -> str:
-    """Return which version of a package is installed here."""
+    """Return which version of a package is installed here; asked once, since it is parsed each time."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

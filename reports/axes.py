@@ -6,11 +6,17 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup
 
-from foundation.units import BYTE_UNITS, DURATION_UNITS
+from foundation.units import BYTE_UNITS, DURATION_UNITS, RATE_UNITS
 from reports import svg
 
 DURATION_LADDER = ("ps", "ns", "us", "ms", "s")
 BYTE_LADDER = ("B", "KB", "MB", "GB", "TB")
+RATE_LADDER = ("bps", "Kbps", "Mbps", "Gbps", "Tbps")
+LADDERS = {
+    "ps": (DURATION_UNITS, DURATION_LADDER),
+    "bytes": (BYTE_UNITS, BYTE_LADDER),
+    "bps": (RATE_UNITS, RATE_LADDER),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +83,13 @@ def bytes_axis(high_bytes: float, *, start: float, end: float) -> Axis:
 def logarithmic_bytes_axis(low_bytes: float, high_bytes: float, *, start: float, end: float) -> Axis:
     """Return a logarithmic axis of sizes, which are positive."""
     return replace(_with_unit(low_bytes, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER), is_logarithmic=True)
+
+
+def quantity_axis(unit: str, low: float, high: float, *, start: float, end: float) -> Axis:
+    """Return an axis of quantities in a base unit (ps, bytes, bps), or of plain numbers."""
+    if unit in LADDERS:
+        return _with_unit(low, high, start, end, *LADDERS[unit])
+    return Axis(low=low, high=high, start=start, end=end)
 
 
 def draw_bottom(axis: Axis, y: float, top: float, name: str) -> Markup:

@@ -37,21 +37,26 @@ def kpi_table(runs: Sequence[Run], kind: str) -> Table:
 
 def format_kpi(kpi: Kpi) -> str:
     """Return an indicator's value for people, with its unit."""
-    match kpi.unit:
+    return format_value(kpi.value, kpi.unit)
+
+
+def format_value(value: float, unit: str) -> str:
+    """Return a value in one of the indicators' units for people; of an unknown unit, the plain number."""
+    match unit:
         case "ps":
-            return duration(kpi.value)
+            return duration(value)
         case "bps":
-            return format_rate(kpi.value)
+            return format_rate(value)
         case "bytes":
-            return format_bytes(kpi.value)
+            return format_bytes(value)
         case "ppm":
-            return f"{kpi.value:,.4g} ppm"
+            return f"{value:,.4g} ppm"
         case "fraction":
-            return percent(kpi.value)
+            return percent(value)
         case "count":
-            return f"{kpi.value:,.0f}"
-        case "ratio" | "index":
-            return f"{kpi.value:.3f}"
+            return f"{value:,.0f}"
+        case _:
+            return f"{value:.3f}"
 
 
 def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:

@@ -32,6 +32,7 @@ from reports.plans import plans_section
 from reports.provenance import describe
 from reports.runs import Run, open_run
 from reports.storms import storms_section
+from reports.sweeps import sweeps_section
 from reports.timers import timers_section
 from reports.training import training_section
 from reports.verdict import judge
@@ -46,6 +47,7 @@ SECTIONS = (
     kpi_section,
     comparison_section,
     outcomes_section,
+    sweeps_section,
     collectives_section,
     attribution_section,
     storms_section,

@@ -159,6 +159,16 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "activations_bytes": "whole",
     },
     "step_parts": {"part": "text", "duration_ps": "whole"},
+    "points": {"point": "whole", "settings": "text", "is_on_front": "whole"},
+    "objectives": {
+        "point": "whole",
+        "metric": "text",
+        "unit": "text",
+        "value": "number",
+        "low": "number",
+        "high": "number",
+    },
+    "sensitivity": {"key": "text", "metric": "text", "measure": "text", "value": "number"},
     "storms": {
         "pattern": "text",
         "ranks": "whole",
@@ -209,6 +219,9 @@ class Run:
     volumes: Columns | None
     memory: Columns | None
     step_parts: Columns | None
+    points: Columns | None
+    objectives: Columns | None
+    sensitivity: Columns | None
     storms: Columns | None
     rdma_transfers: Columns | None
     timers: Columns | None

@@ -1,6 +1,5 @@
 """`fabrictune sim sweep`: a scenario under many settings, and the best of them."""
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -161,13 +160,16 @@ def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
     """Print the share of each objective's variance that is each key's own, and which way it goes."""
     if not rows:
         return
-    by_key: dict[str, list[str]] = {}
-    for row in rows:
-        share, rank = row["variance_share"], row["rank_correlation"]
-        way = " rising" if rank > 0 else " falling" if rank < 0 else ""  # nan is neither
-        by_key.setdefault(row["key"], []).append("-" if math.isnan(share) else f"{share:.0%}{way}")
+    found = {(row["key"], row["metric"], row["measure"]): row["value"] for row in rows}
+
+    def cell(key: str, metric: str) -> str:
+        share, rank = (found.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
+        way = " rising" if rank and rank > 0 else " falling" if rank else ""
+        return "-" if share is None else f"{share:.0%}{way}"
+
+    keys = dict.fromkeys(row["key"] for row in rows)
     print_lines(["", "share of the variance that a key explains alone:"])
-    print_table(("key", *metrics), [(key, *cells) for key, cells in by_key.items()], indent=2)
+    print_table(("key", *metrics), [(key, *(cell(key, metric) for metric in metrics)) for key in keys], indent=2)
 
 
 def _estimate(row: dict[str, Any], num_seeds: int) -> str:

@@ -1,5 +1,6 @@
 """A sweep's first two objectives as a PNG: every point with its intervals, and the front as a line of steps."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,9 @@ def draw_front(record: RunRecord, path: Path) -> None:
     for chosen, style in ((~is_on_front_P, "C7o"), (is_on_front_P, "C0o")):
         errors = [np.abs(ends[1:, chosen] - ends[0, chosen]) for ends in (x_P, y_P)]
         axes.errorbar(x_P[0, chosen], y_P[0, chosen], xerr=errors[0], yerr=errors[1], fmt=style, elinewidth=0.8)
+    if len(metrics) > 1:
+        axes.xaxis.set_major_formatter(_show(metrics[0]))
+    axes.yaxis.set_major_formatter(_show(metrics[-1]))
     axes.set_xlabel(_name(record, metrics[0]) if len(metrics) > 1 else "point")
     axes.set_ylabel(_name(record, metrics[-1]))
     axes.set_title(f"{record.run['name']}: blue, no point is better in every objective")
@@ -47,5 +51,10 @@ def _column(record: RunRecord, metric: str) -> np.ndarray:
     return np.array([objectives[end][rows] for end in ("value", "low", "high")])
 
 
+def _show(metric: str) -> Callable[[float, float], str]:
+    """Return what writes a tick: the value with its unit."""
+    return lambda value, _place: METRICS[metric].show(value)
+
+
 def _name(record: RunRecord, metric: str) -> str:
-    return f"{metric}, {METRICS[metric].unit.what} in base units ({record.run['objectives'][metric]})"
+    return f"{metric} ({record.run['objectives'][metric]})"

@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from fabrictune.scenario.schema import Scenario
 from fabrictune.sweeping.schema import Sweep
 from fabrictune.sweeping.searching import Values
 from foundation.errors import InputError
+from foundation.records import installed_version
 
 WITHOUT_EFFECT = ("name", "question", "whatif", "factors", "document")  # on a simulated run
 DIGEST_BYTES = 12  # of a name: 2**48 runs before two would be expected to share one
@@ -105,7 +105,7 @@ class PointMaker:
         }
         law = LAWS.get(scenario.law.name)
         return {
-            "version": metadata.version("fabrictune"),
+            "version": installed_version("fabrictune"),
             "law source": inspect.getsource(law) if law else "",
             "keep_tables": self._sweep.keep_tables,
             **fields,

@@ -1,9 +1,9 @@
 """What a sweep came to, as tables of its record.
 
 - `points`: point, settings, a column `vary.KEY` for each key, num_seeds, is_on_front, is_surely_dominated
-- `objectives`: point, metric, is_maximised, value (the mean over seeds), low, high (its 95 % interval by Student's t;
-  equal to the value where one seed tells nothing of the spread)
-- `sensitivity`: key, metric, variance_share, rank_correlation (nan where it cannot be told)
+- `objectives`: point, metric, unit, is_maximised, value (the mean over seeds), low, high (its 95 % interval by
+  Student's t; equal to the value where one seed tells nothing of the spread)
+- `sensitivity`: key, metric, measure (variance_share, rank_correlation), value; no row where it cannot be told
 
 Points are in the order in which the search proposed them, so the tables are the same whoever ran it. A point has
 objectives only if every one of its runs gave every one of them.
@@ -12,19 +12,23 @@ Shapes: P points, O objectives.
 """
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from fabrictune.scenario.expectations import METRICS
 from fabrictune.sweeping.fronts import is_on_front, is_surely_dominated
 from fabrictune.sweeping.points import Point
-from fabrictune.sweeping.schema import Sweep
+from fabrictune.sweeping.schema import Objective, Sweep
 from fabrictune.sweeping.searching import Costs
 from fabrictune.sweeping.sensitivity import grouped, rank_correlation, variance_share
 from foundation.records import Columns, Confidence, Finding, RunRecord, Severity
 from topology.estimates import Estimate, estimate_mean, exactly_known
 
+UNITS = {"duration": "ps", "rate": "bps", "size": "bytes", "whole number": "count"}  # base units, for the page
 UNGUIDED = ("grid", "random")  # searches that do not look at results
 
 
@@ -125,20 +129,20 @@ def _points_table(
 
 def _objectives_table(sweep: Sweep, whole: Sequence[tuple[int, Sequence[Estimate]]]) -> Columns:
     rows = [
-        (row, objective.metric, int(objective.is_maximised), one.value, one.low, one.high)
+        (row, objective.metric, _unit(objective), int(objective.is_maximised), one.value, one.low, one.high)
         for row, found in whole
         for objective, one in zip(sweep.objectives, found, strict=True)
     ]
-    columns = list(zip(*rows, strict=True)) or [()] * 6
     kinds = {
         "point": np.int64,
         "metric": object,
+        "unit": object,
         "is_maximised": np.int64,
         "value": np.float64,
         "low": np.float64,
         "high": np.float64,
     }
-    return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+    return _columns(kinds, rows)
 
 
 def _sensitivity_table(
@@ -150,11 +154,23 @@ def _sensitivity_table(
         for order, metric in enumerate(sweep.metrics):
             value_P = np.array([found[order].value for _, found in whole])
             share = variance_share(grouped(position_P) if axis.is_range else position_P, value_P)
-            rank = rank_correlation(position_P, value_P) if axis.has_order else np.nan
-            rows.append((axis.key, metric, share, rank))
-    columns = list(zip(*rows, strict=True)) or [()] * 4
-    names, kinds = ("key", "metric", "variance_share", "rank_correlation"), (object, object, np.float64, np.float64)
-    return {name: np.array(column, kind) for name, kind, column in zip(names, kinds, columns, strict=True)}
+            rank = rank_correlation(position_P, value_P) if axis.has_order else math.nan
+            rows += [
+                (axis.key, metric, measure, value)
+                for measure, value in (("variance_share", share), ("rank_correlation", rank))
+                if not math.isnan(value)
+            ]
+    return _columns({"key": object, "metric": object, "measure": object, "value": np.float64}, rows)
+
+
+def _columns(kinds: Mapping[str, type], rows: Sequence[tuple[Any, ...]]) -> Columns:
+    """Return rows as columns of these types."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+
+
+def _unit(objective: Objective) -> str:
+    return UNITS.get(METRICS[objective.metric].unit.what, "ratio")
 
 
 def _text(value: object) -> str:

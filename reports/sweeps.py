@@ -1,0 +1,123 @@
+"""A sweep on the page: its points by two objectives, those that none is better than, and which keys matter."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from foundation.records import Columns
+from reports import axes, svg
+from reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
+from reports.curves import HEIGHT, LEFT, TOP
+from reports.kpi_table import format_value
+from reports.runs import Run
+
+DOT = 3.5  # half the side of a point's mark
+MARGIN = 0.05  # of the span, around the points
+MAX_ROWS = 64
+POINT = "point"  # what a sweep of one objective is drawn over
+
+Ends = NDArray[np.float64]  # value, low and high of each point, shape (3, P)
+
+
+def sweeps_section(runs: Sequence[Run]) -> Section | None:
+    """Return a figure and a table of sensitivities for each run that is a sweep, or None."""
+    blocks: list[Figure | Table] = []
+    for run in runs:
+        if run.points is not None and run.objectives is not None and len(run.objectives["point"]):
+            blocks.append(draw_points(run.label, run.points, run.objectives))
+            if run.sensitivity is not None and len(run.sensitivity["key"]):
+                blocks.append(sensitivity_table(run.label, run.sensitivity))
+    if not blocks:
+        return None
+    lead = "Dark, the points that none is better than in every objective; lines, 95 % intervals over seeds."
+    return Section(anchor="sweep", title="Sweep", lead=lead, blocks=tuple(blocks))
+
+
+def draw_points(label: str, points: Columns, objectives: Columns) -> Figure:
+    """Return every point at its first two objectives (of one, over the point's number), and the table of all."""
+    metrics = list(dict.fromkeys(objectives["metric"].tolist()))
+    across, up = (POINT, *metrics) if len(metrics) == 1 else metrics[:2]
+    x_P, y_P = (_ends(objectives, name) for name in (across, up))
+    x_axis = _axis(objectives, across, x_P, start=LEFT, end=svg.WIDTH - 8)
+    y_axis = _axis(objectives, up, y_P, start=TOP + HEIGHT, end=TOP)
+    parts = [axes.draw_bottom(x_axis, TOP + HEIGHT, TOP, across), axes.draw_left(y_axis, LEFT, svg.WIDTH - 8, up)]
+    shown_P = np.unique(objectives["point"])
+    for place, point in sorted(enumerate(shown_P.tolist()), key=lambda pair: points["is_on_front"][pair[1]]):
+        style = "fill-4" if points["is_on_front"][point] else "fill-1"
+        parts.append(_mark(x_axis, y_axis, x_P[:, place], y_P[:, place], style, str(points["settings"][point])))
+    num_best = int(points["is_on_front"].sum())
+    caption = f"{label}: {plural(len(shown_P), 'point')}, of which none is better than {num_best}."
+    drawing = svg.figure(TOP + HEIGHT + 40, caption, *parts)
+    return Figure(drawing=drawing, caption=caption, table=_points_table(points, objectives, metrics))
+
+
+def sensitivity_table(label: str, sensitivity: Columns) -> Table:
+    """Return a row for each key: its share of each objective's variance, and its rank correlation with it."""
+    metrics = list(dict.fromkeys(sensitivity["metric"].tolist()))
+    columns = zip(*(sensitivity[name].tolist() for name in ("key", "metric", "measure", "value")), strict=True)
+    found = {(key, metric, measure): value for key, metric, measure, value in columns}
+    rows = tuple(
+        (words(key), *(cell for metric in metrics for cell in _influence(found, key, metric)))
+        for key in dict.fromkeys(sensitivity["key"].tolist())
+    )
+    headings = tuple(name for metric in metrics for name in (f"Variance of {metric}", "Rank correlation"))
+    return Table(caption=f"{label}: what each key explains alone", headings=("Key", *headings), rows=rows)
+
+
+def _influence(found: Mapping[tuple[str, str, str], float], key: str, metric: str) -> tuple[Cell, Cell]:
+    share, rank = (found.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
+    return (
+        missing() if share is None else number(share, percent(share)),
+        missing() if rank is None else number(rank, f"{rank:+.2f}"),
+    )
+
+
+def _ends(objectives: Columns, name: str) -> Ends:
+    if name == POINT:
+        return np.array([np.unique(objectives["point"])] * 3, np.float64)
+    rows = objectives["metric"] == name
+    return np.array([objectives[end][rows] for end in ("value", "low", "high")])
+
+
+def _axis(objectives: Columns, name: str, ends_P: Ends, *, start: float, end: float) -> axes.Axis:
+    """Return an axis around the points and their intervals, with a margin."""
+    low, high = float(ends_P.min()), float(ends_P.max())
+    margin = MARGIN * (high - low or abs(high) or 1.0)
+    unit = "" if name == POINT else str(objectives["unit"][objectives["metric"] == name][0])
+    return axes.quantity_axis(unit, low - margin, high + margin, start=start, end=end)
+
+
+def _mark(across: axes.Axis, up: axes.Axis, x: Ends, y: Ends, style: str, settings: str) -> Markup:
+    """Return a point's square over the lines of its two intervals."""
+    left, top = across.at(float(x[0])), up.at(float(y[0]))
+    return Markup("").join(
+        (
+            svg.line(across.at(float(x[1])), top, across.at(float(x[2])), top, "baseline"),
+            svg.line(left, up.at(float(y[1])), left, up.at(float(y[2])), "baseline"),
+            svg.rectangle(left - DOT, top - DOT, 2 * DOT, 2 * DOT, style, svg.hint(settings)),
+        )
+    )
+
+
+def _points_table(points: Columns, objectives: Columns, metrics: Sequence[str]) -> Table:
+    rows: dict[int, dict[str, Any]] = {}
+    columns = (objectives[name].tolist() for name in ("point", "metric", "unit", "value", "low", "high"))
+    for point, metric, unit, value, low, high in zip(*columns, strict=True):
+        half = f" ± {format_value((high - low) / 2, unit)}" if high > low else ""
+        rows.setdefault(point, {})[metric] = number(value, format_value(value, unit) + half)
+    ordered = sorted(rows, key=lambda point: -points["is_on_front"][point])[:MAX_ROWS]
+    return Table(
+        headings=("Settings", "None better", *metrics),
+        rows=tuple(
+            (
+                words(str(points["settings"][point])),
+                words("yes" if points["is_on_front"][point] else ""),
+                *(rows[point].get(metric, missing()) for metric in metrics),
+            )
+            for point in ordered
+        ),
+        left_out=left_out(len(ordered), len(rows), "point", "points"),
+    )

@@ -1,0 +1,78 @@
+"""A sweep on the page: every point where its objectives put it, the best marked, and keys with what they explain."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foundation.errors import RecordError
+from foundation.records import RunRecord
+from reports.page import build_page
+from reports.runs import open_run
+from reports.sweeps import sweeps_section
+
+
+def sweep(metrics: tuple[str, ...] = ("time", "queue")) -> RunRecord:
+    """Return two points: 1 ms with 2 MB, and 2 ms with 1 MB, each within a tenth; the first alone is the best."""
+    values = {"time": ("ps", (1e9, 2e9)), "queue": ("bytes", (2e6, 1e6))}
+    rows: list[tuple[Any, ...]] = [
+        (point, metric, values[metric][0], values[metric][1][point]) for point in (0, 1) for metric in metrics
+    ]
+    point, metric, unit, value = zip(*rows, strict=True)
+    tables: dict[str, Any] = {
+        "points": {
+            "point": np.arange(2),
+            "settings": np.array(["k = <1>", "k = 2"], object),
+            "is_on_front": np.array([1, 0]),
+        },
+        "objectives": {
+            "point": np.array(point),
+            "metric": np.array(metric, object),
+            "unit": np.array(unit, object),
+            "value": np.array(value),
+            "low": 0.9 * np.array(value),
+            "high": 1.1 * np.array(value),
+        },
+        "sensitivity": {
+            "key": np.array(["k", "k"], object),
+            "metric": np.array([metrics[0]] * 2, object),
+            "measure": np.array(["variance_share", "rank_correlation"], object),
+            "value": np.array([0.97, -0.5]),
+        },
+    }
+    return RunRecord(kind="sim sweep", run={"name": "trial"}, tables=tables)
+
+
+def test_points_stand_with_their_intervals_and_keys_with_their_shares() -> None:
+    """1 ms within 0.1 ms; 97 % of the time's variance; what the record does not tell is a dash."""
+    section = sweeps_section([open_run(sweep(), "trial")])
+    assert section is not None
+    figure, table = section.blocks
+    assert figure.caption == "trial: 2 points, of which none is better than 1."
+    rows = [[cell.text for cell in row] for row in figure.table.rows]  # type: ignore[union-attr]  # it has its table
+    assert rows == [
+        ["k = <1>", "yes", "1 ms ± 100 us", "2 MB ± 200 KB"],
+        ["k = 2", "", "2 ms ± 200 us", "1 MB ± 100 KB"],
+    ]
+    assert [cell.text for cell in table.rows[0]] == ["k", "97 %", "-0.50"]  # type: ignore[union-attr]  # a table
+
+
+def test_the_page_shows_settings_and_runs_none() -> None:
+    """What a key was set to is text, whatever it looks like."""
+    page = build_page([sweep()], title="trial")
+    assert "k = &lt;1&gt;" in page
+    assert "k = <1>" not in page
+
+
+def test_one_objective_is_drawn_over_the_points() -> None:
+    """The axis across is the point's number."""
+    page = build_page([sweep(("time",))], title="trial")
+    assert ">point</text>" in page
+
+
+def test_half_a_table_is_refused() -> None:
+    """By name and column."""
+    record = sweep()
+    del record.tables["objectives"]["unit"]  # type: ignore[attr-defined]  # a dictionary, made above
+    with pytest.raises(RecordError, match=r"trial: objectives\.unit: the column is missing"):
+        open_run(record, "trial")
