@@ -81,8 +81,6 @@ def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[st
 def measure(
     context: click.Context,
     /,
-    exponents: tuple[int, ...],
-    retries: tuple[int, ...],
     flaps_ns: tuple[int, ...],
     by_command: bool,
     cut_command: str,
@@ -116,12 +114,9 @@ def measure(
 
     started, known = time.perf_counter(), find_profile(against, where="--against")
     plan = TimerPlan(
-        exponents=exponents,
-        retries=retries,
-        num_repetitions=settings.pop("num_repetitions"),
-        traffic=settings.pop("traffic"),
+        **{name: settings.pop(name) for name in ("exponents", "retries", "num_repetitions", "traffic")},
         cuts_ns=flaps_ns or (FOR_GOOD,),
-        by_command=by_command or bool(cut_command),
+        by_command=by_command or bool(cut_command) or (settings["soft_roce"] and bool(flaps_ns)),
         limit_s=None if limit_ps is None else limit_ps / PS_PER_S,
     )
     with (
@@ -139,8 +134,7 @@ def measure(
         if not quiet:
             _print(record, known.name)
         print_findings(record.findings)
-        print_lines([f"profile: {fitted}"] if fitted else [])
-        print_lines([f"record: {directory}"])
+        print_lines([*([f"profile: {fitted}"] if fitted else []), f"record: {directory}"])
     return INTERRUPTED if measured.stopped == "Ctrl-C" else exit_code(record.findings, fail_on)
 
 

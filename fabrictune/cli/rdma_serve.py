@@ -13,7 +13,7 @@ import click
     default="127.0.0.1:18700",
     show_default=True,
     metavar="IPV4:PORT",
-    help="Name the address that the other host reaches; there is none that means all.",
+    help="The one address of this host that others reach.",
 )
 @click.option(
     "--token-file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A secret of 16 characters."

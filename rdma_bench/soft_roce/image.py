@@ -72,6 +72,7 @@ def get_image(cache: Path | None = None) -> Image:
                 kernel_file, userland = download(apt, kernel, packages)
                 _build(new, kernel_file, userland, Path(scratch), places)
                 _put_in_place(new.folder, image.folder)
+            _remove_older(cache, image)
     except OSError as error:
         raise UnavailableError(Mistake(where=f"{WHERE}: {cache}", found=f"cannot be filled ({error})")) from error
     return image
@@ -89,6 +90,12 @@ def _put_in_place(new: Path, place: Path) -> None:
     except OSError:
         if not place.exists():  # else somebody else was faster
             raise
+
+
+def _remove_older(cache: Path, image: Image) -> None:
+    for folder in cache.glob("linux-image-*"):
+        if folder != image.folder:
+            shutil.rmtree(folder, ignore_errors=True)  # a machine that runs on it has it in memory
 
 
 def _build(image: Image, kernel_file: Path, userland: Sequence[Path], scratch: Path, places: dict[str, str]) -> None:

@@ -11,9 +11,6 @@ from foundation.errors import Mistake, UnavailableError
 WHERE = "soft-roce"
 PACKAGES: Mapping[str, str] = {
     "qemu-system-x86_64": "qemu-system-x86",
-    "apt-get": "apt",
-    "apt-cache": "apt",
-    "dpkg-deb": "dpkg",
     "tar": "tar",
     "cpio": "cpio",
     "zstd": "zstd",
@@ -30,10 +27,9 @@ def require_programs(names: Iterable[str]) -> dict[str, str]:
     place_by_name = {name: shutil.which(name, path=path) for name in names}
     missing = [name for name, place in place_by_name.items() if place is None]
     if missing:
-        packages = " ".join(sorted({PACKAGES[name] for name in missing}))
-        raise UnavailableError(
-            Mistake(where=WHERE, found=f"no {', '.join(missing)} on the path", next_step=f"apt-get install {packages}")
-        )
+        packages = " ".join(sorted({PACKAGES[name] for name in missing if name in PACKAGES}))
+        next_step = f"apt-get install {packages}" if packages else "use a machine with Debian"
+        raise UnavailableError(Mistake(where=WHERE, found=f"no {', '.join(missing)} on the path", next_step=next_step))
     return {name: place for name, place in place_by_name.items() if place is not None}
 
 

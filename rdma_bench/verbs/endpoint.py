@@ -10,6 +10,7 @@ Left out: devices without RoCE (a path needs a GID here), and multicast, datagra
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv6Address
 from typing import Any, Self
 
 from foundation.errors import InputError, Mistake, UnavailableError
@@ -67,6 +68,20 @@ class Address:
     qpns: tuple[int, ...]
     buffer_address: int
     buffer_key: int
+
+    def __post_init__(self) -> None:
+        """Raise InputError for what no endpoint has: it comes over a network."""
+        try:
+            IPv6Address(self.gid)
+        except AddressValueError as error:
+            raise InputError(Mistake(where="gid", found=str(error), allowed="an address of IPv6")) from error
+        for name, numbers, bits in (
+            ("qpns", self.qpns, 24),
+            ("buffer_address", (self.buffer_address,), 64),
+            ("buffer_key", (self.buffer_key,), 32),
+        ):
+            if not all(0 <= number < 2**bits for number in numbers):
+                raise InputError(Mistake(where=name, found=f"{numbers}", allowed=f"numbers of {bits} bits"))
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,7 @@ class Endpoint:
         from pyverbs.addr import GID, AHAttr, GlobalRoute
         from pyverbs.qp import QPAttr
 
-        assert len(peer.qpns) == len(self._queue_pairs)
+        _check_count("queue pairs of the peer", len(peer.qpns), self.num_queue_pairs, self.num_queue_pairs)
         self._peer = peer
         place, enums = self.place, self.enums
         route = GlobalRoute(
@@ -223,9 +238,9 @@ def _load_enums() -> Any:
     return enums
 
 
-def _check_count(where: str, found: int, highest: int) -> None:
-    if not 1 <= found <= highest:
-        raise InputError(Mistake(where=where, found=f"{found}", allowed=f"1 to {highest}"))
+def _check_count(where: str, found: int, highest: int, lowest: int = 1) -> None:
+    if not lowest <= found <= highest:
+        raise InputError(Mistake(where=where, found=f"{found}", allowed=f"{lowest} to {highest}"))
 
 
 @contextmanager

@@ -7,17 +7,16 @@ pairs are gone, and the port is free.
 
 import platform
 import socket
-import subprocess
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, nearest_name, quote
+from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, choose
 from rdma_bench.verbs.channel import ChannelError, has_ended, receive, send
 from rdma_bench.verbs.counters import read_counters
+from rdma_bench.verbs.cutting import CutCommands, Cutter
 from rdma_bench.verbs.diagnosis import diagnose, require_devices
 from rdma_bench.verbs.endpoint import Address, ConnectionSpec, Endpoint
 from rdma_bench.verbs.perftest import PerftestSpec, run_perftest
@@ -25,28 +24,23 @@ from rdma_bench.verbs.ports import DevicePort, find_port
 from rdma_bench.verbs.requests import read_spec
 from rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
 from rdma_bench.verbs.trials import TrialSpec, run_trial
+from rdma_bench.verbs.waiting import polling
 
-COMMAND_TIMEOUT_S = 30.0
 LONGEST_CUT_S = 600.0
-_SHOWN_CHARACTERS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class CutCommands:
-    """Programs of this host's owner that make the path dead, and alive again; nobody else can name others."""
-
-    cut: tuple[str, ...] = ()
-    heal: tuple[str, ...] = ()
+HEAL_PAUSE_S = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceSpec:
     """Which port to use."""
 
-    role: str  # "sender" or "receiver"
+    role: str
     device: str = ""
     port: int = 1
     gid_index: int = -1  # -1: the first of RoCE v2 on IPv4
+
+    def __post_init__(self) -> None:
+        choose(self.role, ROLES, where="role", what="role", error=InputError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +51,7 @@ class OpenSpec:
     buffer_bytes: int = 65536
 
 
+ROLES = ("sender", "receiver")
 SIZES = ("num_queue_pairs", "buffer_bytes")
 
 
@@ -78,11 +73,10 @@ class Session:
 
     def __init__(self, connection: socket.socket, commands: CutCommands) -> None:
         self._connection = connection
-        self._commands = commands
+        self._cutter = Cutter(commands)
         self._held = ExitStack()
         self._place: DevicePort | None = None
         self._endpoint: Endpoint | None = None
-        self._is_cut = False
         self._answers: Mapping[str, Callable[[dict[str, Any]], Any]] = {
             "describe": self._describe,
             "place": self._hold,
@@ -107,21 +101,19 @@ class Session:
         except ChannelError:
             return  # gone: whoever asked has its answers, or will never want them
         finally:
-            self._restore()
+            self._cutter.heal()
             self._held.close()
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        name = request.pop("do", "")
+        name = str(request.pop("do", ""))
         try:
-            if name not in self._answers:
-                allowed = ", ".join(self._answers)
-                nearest = nearest_name(str(name), self._answers)
-                raise InputError(
-                    Mistake(where="do", found=f"unknown {quote(str(name))}", allowed=allowed, nearest=nearest)
-                )
+            choose(name, tuple(self._answers), where="do", what="request", error=InputError)
             return {"result": self._answers[name](request)}
         except FabrictuneError as error:
             return {"error": type(error).__name__, "mistakes": [asdict(mistake) for mistake in error.mistakes]}
+        except OSError as error:  # a device that goes while it is looked at
+            mistake = Mistake(where=str(error.filename or name), found=error.strerror or str(error))
+            return {"error": UnavailableError.__name__, "mistakes": [asdict(mistake)]}
 
     def _describe(self, request: dict[str, Any]) -> Any:
         return {"host": platform.node(), "python": platform.python_version(), "diagnosis": asdict(diagnose())}
@@ -178,23 +170,15 @@ class Session:
         self._opened.stop_answering()
 
     def _cut(self, request: dict[str, Any]) -> None:
-        if not self._commands.cut or not self._commands.heal:
-            next_step = "start the receiver's worker with --cut-command and --heal-command"
-            raise UnavailableError(Mistake(where="cut", found="no command that cuts the path", next_step=next_step))
-        self._is_cut = True
-        _run(self._commands.cut)
+        self._cutter.cut()
 
     def _heal(self, request: dict[str, Any]) -> None:
-        time.sleep(read_spec(HealSpec, request, where="heal").after_s)
-        self._restore()
-
-    def _restore(self) -> None:
-        if self._is_cut:
-            _run(self._commands.heal)
-            self._is_cut = False
+        for _ in polling(read_spec(HealSpec, request, where="heal").after_s, self._is_abandoned, pause_s=HEAL_PAUSE_S):
+            pass
+        self._cutter.heal()
 
     def _close(self, request: dict[str, Any]) -> None:
-        self._restore()
+        self._cutter.heal()
         self._held.close()
         self._held, self._place, self._endpoint = ExitStack(), None, None
 
@@ -229,15 +213,3 @@ def hold_port(device: str, port: int, role: str) -> socket.socket:
         next_step = "wait for it to end, or name another port"
         raise UnavailableError(Mistake(where=f"{device} port {port}", found=found, next_step=next_step)) from error
     return holder
-
-
-def _run(command: Sequence[str]) -> None:
-    try:
-        ran = subprocess.run(  # noqa: S603 - the words were given on this host's command line
-            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError(Mistake(where=command[0], found=str(error))) from error
-    if ran.returncode:
-        words = ran.stderr.strip()[:_SHOWN_CHARACTERS]
-        raise UnavailableError(Mistake(where=command[0], found=f"ended with {ran.returncode}: {words}"))

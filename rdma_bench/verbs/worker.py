@@ -13,9 +13,10 @@ import socket
 import sys
 from pathlib import Path
 
-from foundation.errors import FabrictuneError, Mistake, UnavailableError
+from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
 from rdma_bench.verbs.channel import ChannelError, greet_as_worker
-from rdma_bench.verbs.session import CutCommands, Session
+from rdma_bench.verbs.cutting import CutCommands
+from rdma_bench.verbs.session import Session
 from rdma_bench.verbs.tokens import read_token
 
 _NUM_WAITING = 4
@@ -54,6 +55,8 @@ def _parse() -> argparse.Namespace:
 
 def _listen(place: str, token: str, commands: CutCommands) -> None:
     host, _, port = place.rpartition(":")
+    if not host:  # which would be every address of this host
+        raise InputError(Mistake(where=f"--listen {place}", found="no address", allowed="IPV4:PORT"))
     try:
         listener = socket.create_server((host, int(port)), backlog=_NUM_WAITING)
     except (OSError, ValueError, OverflowError) as error:

@@ -58,6 +58,24 @@ def test_a_port_that_another_worker_has_is_refused(tmp_path: Path) -> None:
     assert said.startswith(f"--listen {place}: [Errno 98] Address already in use")
 
 
+def test_it_listens_on_no_address_that_was_not_named(tmp_path: Path) -> None:
+    """A port alone would mean every address of the host."""
+    with worker(tmp_path, ":18700") as process:
+        _, said = process.communicate(timeout=ENDED_S)
+    assert (process.returncode, said) == (2, "--listen :18700: no address\n  allowed: IPV4:PORT\n")
+
+
+def test_a_request_that_is_none_is_refused_and_the_next_one_answered() -> None:
+    """Text of any length, and values of any type, where a name belongs."""
+    with local_worker(sys.executable) as near:
+        for request in ("x" * 10_000, "", "describe\n"):
+            with pytest.raises(InputError, match="unknown request"):
+                near.ask(request)
+        with pytest.raises(InputError, match="unknown role"):
+            near.ask("place", role="both")
+        assert near.ask("describe")["host"]
+
+
 def test_a_token_that_is_too_short_is_refused(tmp_path: Path) -> None:
     """Exit code 2, with the command that makes a better one."""
     (tmp_path / "short").write_text("secret")
