@@ -4,8 +4,7 @@ Every communication is named (operation, axis, tag, policy) and entered in the l
 it can be traced, replaced, and run in a simulator. Requests return at once with a handle; waiting on it is what a
 ledger calls exposed. Groups are those of the layout's axes, made when the rank started (`collectives.startup`).
 
-Left out: ranks on several machines, whose clocks differ; other reductions than sums; the true end of a request that is
-waited for late (its wait's end stands instead).
+Left out: other reductions than sums; the true end of a request that is waited for late (its wait's end stands instead).
 """
 
 import time
@@ -19,6 +18,7 @@ from collectives.startup.process_groups import Member
 from foundation.layout import AXES, Axis, ParallelLayout
 from foundation.traces import UNKNOWN, CommTrace, Operation
 from trainer_probe.ledger import Ledger
+from trainer_probe.moments import Moment
 
 
 class Handle:
@@ -80,10 +80,13 @@ class Comm:
         """Meet all ranks of the layout, then forget earlier requests and let time begin, at rank 0's moment for all."""
         if self.layout.world_size > 1:
             dist.barrier()
-        origin_ns = torch.tensor([self._clock_ns()], dtype=torch.int64)
+        own = Moment.now(self._clock_ns)
+        first = torch.tensor(own.numbers(), dtype=torch.int64)
         if self.layout.world_size > 1:
-            dist.broadcast(origin_ns, 0)
-        self._ledger.restart(int(origin_ns.item()))
+            dist.broadcast(first, 0)
+        clock_ns, time_of_day_ns, boot_high, boot_low = first.tolist()
+        begin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
+        self._ledger.restart(min(begin_ns, self._clock_ns()))  # a time of day that is ahead begins now
 
     def all_reduce(self, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
         """Add the tensors of the group up, in place."""
