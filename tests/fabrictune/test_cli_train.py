@@ -23,6 +23,7 @@ pytest.importorskip("torch")
 ROOT = Path(__file__).parents[2]
 TWO_RANKS = ("--set", 'degrees={"layout": {"dp": 2}}', "--set", "num_steps=2")
 FOREIGN = "import foundation.records; foundation.records.installed_version = lambda package: 'another';"
+ELSEWHERE = "import socket; socket.gethostname = lambda: 'elsewhere';"
 MAIN = "import sys; from fabrictune.cli.main import run; sys.exit(run(sys.argv[1:]))"
 
 
@@ -77,6 +78,22 @@ def test_a_run_prints_its_steps_and_leaves_a_record(tmp_path: Path, capfd: pytes
     assert RunRecord.read(tmp_path / "run").run["command"].startswith("fabrictune train run tiny")
     assert run(["trace", "show", str(tmp_path / "run" / "comm_trace.parquet")]) == 0
     assert "of 2 ranks" in capfd.readouterr().out
+
+
+def torchrun_on_two(rank: int, port: int) -> dict[str, str]:
+    """Return what torchrun tells the only rank of each of two machines."""
+    return {**torchrun(rank, port), "LOCAL_RANK": "0"}
+
+
+def test_every_machine_has_its_own_data_and_loader(tmp_path: Path) -> None:
+    """The second rank takes itself for one on another machine: it reads for itself, and trains with the first."""
+    words = ["tiny", *TWO_RANKS, "--json", "--out", "run"]
+    codes, outs, errors = run_two(words, tmp_path, second_code=ELSEWHERE + MAIN, launcher=torchrun_on_two)
+    assert (codes, errors) == ([0, 0], ["", ""])
+    together = json.loads(outs[0])["steps"]
+    codes, outs, _ = run_two(words, tmp_path)
+    assert codes == [0, 0]
+    assert [step["loss"] for step in together] == [step["loss"] for step in json.loads(outs[0])["steps"]]
 
 
 @pytest.mark.parametrize("launcher", [torchrun, srun])

@@ -57,7 +57,7 @@ def feeding(recipe: Recipe, comm: Comm, machine: Machine, device: torch.device) 
     """Give this rank its feed for as long as the block runs; the machine's first rank keeps the loader of all."""
     replica = comm.members("dp").index(comm.rank)
     with ExitStack() as open_things:
-        address = f"fabrictune-{machine.job}"
+        address = f"fabrictune-{machine.job}-{machine.ranks[0]}"  # containers of one host may share its names
         if recipe.loader == "worker":
             service = _service(recipe, machine, replicas=(replica,), num_workers=1)
             address = open_things.enter_context(LoaderProcess(service)).address
