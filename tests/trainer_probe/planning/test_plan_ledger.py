@@ -1,0 +1,105 @@
+"""The ledger of a plan with a clock that is turned by hand: work beside requests, and what is entered again."""
+
+import pytest
+
+from foundation.traces import UNKNOWN, CommTrace, Operation
+
+pytest.importorskip("torch")
+
+from trainer_probe.planning.plan_ledger import PlanLedger
+from trainer_probe.planning.product_clock import ProductClock
+
+
+def make_ledger() -> tuple[PlanLedger, ProductClock]:
+    """Return a ledger of rank 1 in a group of two, and its clock, which takes a nanosecond for an operation."""
+    clock = ProductClock(1e9)
+    return PlanLedger(1, ((0, 1),), clock), clock
+
+
+def issue(ledger: PlanLedger, tag: str) -> int:
+    return ledger.issue(
+        Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag=tag, peer=UNKNOWN
+    )
+
+
+def wait(ledger: PlanLedger, request: int) -> None:
+    ledger.wait(request, lambda: None)
+
+
+def waits(trace: CommTrace) -> list[list[int]]:
+    return [sorted(trace.dependencies.of(row).tolist()) for row in range(len(trace))]
+
+
+def test_work_beside_a_request_is_waited_for_too() -> None:
+    """10 before the first, 5 beside it: the second waits for the first and for 15 of work from the beginning."""
+    ledger, clock = make_ledger()
+    clock.flops += 10
+    first = issue(ledger, "first")
+    clock.flops += 5
+    wait(ledger, first)
+    issue(ledger, "second")
+    trace = ledger.trace()
+    assert trace.tag_N == ("first", "work", "second")
+    assert trace.compute_before_ps_N.tolist() == [10_000, 15_000, 0]
+    assert waits(trace) == [[], [], [0, 1]]
+    assert trace.groups[trace.group_N[1]] == (1,)
+
+
+def test_a_request_that_is_waited_for_at_once_stands_for_the_work_before_it() -> None:
+    """No row for work that the request itself has in front of it; the work behind the last is a row."""
+    ledger, clock = make_ledger()
+    clock.flops += 10
+    wait(ledger, issue(ledger, "first"))
+    clock.flops += 7
+    trace = ledger.trace()
+    assert trace.tag_N == ("first", "work")
+    assert trace.compute_before_ps_N.tolist() == [10_000, 7_000]
+    assert waits(trace) == [[], [0]]
+
+
+def test_work_beside_a_request_that_is_waited_for_first_covers_another() -> None:
+    """Two under way, 4 of work, both waited for: one row of work, since nothing passed between the waits."""
+    ledger, clock = make_ledger()
+    both = [issue(ledger, "one"), issue(ledger, "other")]
+    clock.flops += 4
+    for request in both:
+        wait(ledger, request)
+    issue(ledger, "next")
+    trace = ledger.trace()
+    assert trace.tag_N == ("one", "other", "work", "next")
+    assert waits(trace)[3] == [0, 1, 2]
+
+
+def gather(ledger: PlanLedger, clock: ProductClock, tag: str) -> None:
+    """Ask for something with work before, beside and behind it."""
+    clock.flops += 3
+    request = issue(ledger, f"{tag}.gather")
+    clock.flops += 2
+    wait(ledger, request)
+    clock.flops += 6
+
+
+def test_what_is_entered_again_has_other_names_and_the_same_work() -> None:
+    """As if it had been asked for twice."""
+    traces = []
+    for is_repeated in (False, True):
+        ledger, clock = make_ledger()
+        with ledger.recording() as recording:
+            gather(ledger, clock, "batch0")
+        if is_repeated:
+            ledger.repeat(recording, old="batch0", new="batch1")
+        else:
+            gather(ledger, clock, "batch1")
+        traces.append(ledger.trace())
+    asked, repeated = traces
+    assert repeated.tag_N == asked.tag_N
+    assert repeated.compute_before_ps_N.tolist() == asked.compute_before_ps_N.tolist()
+    assert waits(repeated) == waits(asked)
+
+
+def test_times_are_not_known() -> None:
+    """A plan has no moments at which requests were made; only work and order."""
+    ledger, _ = make_ledger()
+    wait(ledger, issue(ledger, "first"))
+    trace = ledger.trace()
+    assert trace.issue_ps_N.tolist() == trace.complete_ps_N.tolist() == trace.exposed_wait_ps_N.tolist() == [UNKNOWN]
