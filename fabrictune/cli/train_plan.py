@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.options import json_option, out_option, quiet_option
+from fabrictune.cli.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.recipes import read_recipe, recipe_argument, set_option
@@ -38,7 +39,9 @@ def _rate(context: click.Context, option: click.Parameter, text: str) -> int:
 @click.option("--nvlink", default="2400 Gbps", show_default=True, callback=_rate, help="Out of a GPU, inside its host.")
 @click.option("--nic", default="200 Gbps", show_default=True, callback=_rate, help="Out of a GPU to other hosts.")
 @click.option("--gpus-per-host", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--memory", callback=read_bytes, metavar="SIZE", help="Of a GPU, `80 GB`: more than that is a finding.")
 @out_option
+@fail_on_option
 @quiet_option
 @json_option
 def plan(
@@ -49,10 +52,12 @@ def plan(
     nvlink: int,
     nic: int,
     gpus_per_host: int,
+    memory: int | None,
     out: Path | None,
+    fail_on: str,
     quiet: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Say what a step of RECIPE asks of every rank and link, what a GPU must hold, and how long it takes at best.
 
     Nothing is trained: the trainer runs for one rank of each pipeline place, on tensors without values. The record
@@ -69,18 +74,25 @@ def plan(
 
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
     hardware = HardwareSpec(
-        flops_per_s=tflops * FLOPS_PER_TFLOPS, nvlink_rate_bps=nvlink, nic_rate_bps=nic, gpus_per_host=gpus_per_host
+        flops_per_s=tflops * FLOPS_PER_TFLOPS,
+        nvlink_rate_bps=nvlink,
+        nic_rate_bps=nic,
+        gpus_per_host=gpus_per_host,
+        memory_bytes=memory,
     )
     place = place_of_rank(recipe, rank)
     found = make_plan(recipe, hardware)
     record = with_command(make_record(found, started=started))
     directory = record.write(out or Path("runs") / f"{recipe.name}-plan")
     if as_json:
-        print_json({"record": str(directory), **_as_json(record, rank, place)})
-        return
+        shown = {"record": str(directory), **_as_json(record, rank, place)}
+        print_json({**shown, "findings": findings_json(record.findings)})
+        return exit_code(record.findings, fail_on)
     if not quiet:
         _print_plan(found, record, rank, place)
+    print_findings(record.findings)
     print_lines([f"record: {directory}"])
+    return exit_code(record.findings, fail_on)
 
 
 def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:

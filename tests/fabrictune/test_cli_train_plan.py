@@ -75,3 +75,14 @@ def test_its_flows_are_those_of_its_requests(capsys: Output) -> None:
         assert run(["ecmp", "analyze", f"{name}.yaml", "--out", name, "--json", "--fail-on", "never"]) == 0
         found.append({key: value for key, value in output(capsys).items() if key != "record"})
     assert found[0] == found[1]
+
+
+def test_more_than_a_gpu_holds_is_a_finding(capsys: Output) -> None:
+    """Place 0 keeps most activations, 2.3 MB in all."""
+    arguments = ["train", "plan", "tiny", "--memory", "2 MB", "--out", "large", "--json"]
+    assert run(arguments) == 1
+    (finding,) = output(capsys)["findings"]
+    assert finding["id"] == "train.memory-exceeded"
+    assert finding["entity"] == "GPUs at place 0 of the pipeline"
+    assert run([*arguments[:4], "3 MB", *arguments[5:]]) == 0
+    assert output(capsys)["findings"] == []

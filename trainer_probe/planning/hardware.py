@@ -18,12 +18,13 @@ class HardwareSpec:
     nvlink_rate_bps: float = field(default=2400e9, metadata={"help": "out of a GPU to others of its host"})
     nic_rate_bps: float = field(default=200e9, metadata={"help": "out of a GPU to other hosts"})
     gpus_per_host: int = field(default=8, metadata={"help": "ranks that NVLINK joins, in order of their numbers"})
+    memory_bytes: int | None = field(default=None, metadata={"help": "of a GPU, where it is to be held against"})
 
     def __post_init__(self) -> None:
         mistakes = [
             Mistake(where=name, found=f"{value:g}", allowed="above 0")
             for name, value in vars(self).items()
-            if not value > 0
+            if value is not None and not value > 0
         ]
         if mistakes:
             raise InputError(*mistakes)

@@ -1,11 +1,13 @@
 """A plan as a record."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 
 import numpy as np
 
 from foundation.layout import AXES
-from foundation.records import Columns, RunRecord, describe_run
+from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from foundation.units import format_bytes
 from trainer_probe.driver.outcome import as_parquet
 from trainer_probe.planning.plan import Plan
 
@@ -33,6 +35,7 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
             **describe_run(seed=recipe.seed, started=started),
         },
         tables={"volumes": _volumes(plan), "memory": _memory(plan), "step_parts": _step_parts(plan)},
+        findings=tuple(_exceeded_memory(plan)),
         files={TRACE_FILE: as_parquet(plan.trace)},
     )
 
@@ -50,6 +53,23 @@ def summary(plan: Plan) -> dict[str, float]:
         "step_ps": plan.at_best.step_ps,
         "mfu_fraction": plan.mfu_fraction,
     }
+
+
+def _exceeded_memory(plan: Plan) -> Iterable[Finding]:
+    """Yield a finding for the pipeline place that holds most, where that is more than a GPU has."""
+    most = max(plan.memory, key=lambda memory: memory.total_bytes)
+    available = plan.hardware.memory_bytes
+    if available is not None and most.total_bytes > available:
+        yield Finding(
+            id="train.memory-exceeded",
+            severity=Severity.ERROR,
+            entity=f"GPUs at place {plan.memory.index(most)} of the pipeline",
+            expected=f"at most {format_bytes(available)}",
+            actual=f"{format_bytes(most.total_bytes)}, of which activations {format_bytes(most.activations_bytes)}",
+            next_step="raise degrees.layout.tp, or lower degrees.batch_size or degrees.virtual",
+            confidence=Confidence.PREDICTED,
+            evidence=("table memory",),
+        )
 
 
 def _volumes(plan: Plan) -> Columns:
