@@ -1,5 +1,6 @@
 """`fabrictune train ablate`: what each technique of the trainer gains here."""
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from fabrictune.cli.recipes import (
     timeout_option,
 )
 from fabrictune.cli.records import with_command
+from foundation.errors import InputError, Mistake
 
 if TYPE_CHECKING:
     from foundation.records import RunRecord
@@ -28,6 +30,7 @@ PS_PER_NS = 1000
 
 
 @click.command()
+@click.pass_context
 @recipe_argument
 @set_option
 @click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Turns of each rung.")
@@ -43,6 +46,8 @@ PS_PER_NS = 1000
 @quiet_option
 @json_option
 def ablate(
+    context: click.Context,
+    /,
     recipe_name: str,
     settings: tuple[str, ...],
     rounds: int,
@@ -66,6 +71,7 @@ def ablate(
     from trainer_probe.ablation.record import make_record
     from trainer_probe.ablation.rounds import run_rounds
 
+    _refuse_launchers(context.command_path)
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
     recipes = climb(recipe)
     num_expected = rounds * steps * len(recipes)
@@ -97,6 +103,15 @@ def ablate(
         _print(record, rounds, steps)
     print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
     return INTERRUPTED if is_partial else 0
+
+
+def _refuse_launchers(where: str) -> None:
+    from collectives.startup.launchers import launched_by
+
+    launched = launched_by(os.environ)
+    if launched is not None:
+        allowed = "a process by itself, which starts its own ranks on this machine"
+        raise InputError(Mistake(where=where, found=f"started by {launched.launcher}", allowed=allowed))
 
 
 def _print(record: "RunRecord", rounds: int, steps: int) -> None:

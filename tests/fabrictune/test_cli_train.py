@@ -218,3 +218,14 @@ def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert (record.kind, record.run["outcome"]) == ("train ablate", "finished")
     assert (record.tables["rungs"]["tokens_per_s"] > 0).all()
     assert set(record.tables["turns"]["step"].tolist()) == {1}
+
+
+def test_an_ablation_starts_its_own_ranks(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Under torchrun every rank would start all the others."""
+    for name, value in torchrun(0, 1234).items():
+        monkeypatch.setenv(name, value)
+    assert run(["train", "ablate", "tiny"]) == 2
+    assert capfd.readouterr().err == (
+        "fabrictune train ablate: started by torchrun\n"
+        "  allowed: a process by itself, which starts its own ranks on this machine\n"
+    )

@@ -23,29 +23,6 @@ class Rung:
     add: Callable[[Recipe], Recipe]
 
 
-def _strip(recipe: Recipe) -> Recipe:
-    stripped = replace(recipe, overlap="none", loader="worker")
-    return _change(stripped, model={"block": "serial", "window": None}, optimizer={"name": "adamw"})
-
-
-def _narrow(window: int | None) -> Callable[[Recipe], Recipe]:
-    return lambda recipe: _change(recipe, model={"window": window or max(1, recipe.model.sequence // WINDOW_SHARE)})
-
-
-def _overlap(policy: Overlap) -> Callable[[Recipe], Recipe]:
-    return lambda recipe: replace(recipe, overlap=policy)
-
-
-def _enlarge(recipe: Recipe) -> Recipe:
-    num_batches = BATCH_FACTOR * recipe.degrees.num_batches
-    return _change(recipe, degrees={"num_batches": num_batches}, optimizer={"name": "lamb"})
-
-
-def _change(recipe: Recipe, **sections: dict[str, Any]) -> Recipe:
-    """Return the recipe with some fields of some sections changed."""
-    return replace(recipe, **{name: replace(getattr(recipe, name), **fields) for name, fields in sections.items()})
-
-
 def ladder(recipe: Recipe) -> tuple[Rung, ...]:
     """Return the rungs for a recipe, whose own window, if it has one, is the one that is tried."""
     return (
@@ -69,3 +46,26 @@ def climb(recipe: Recipe) -> Mapping[str, Recipe]:
     for rung in ladder(recipe):
         recipes[rung.name] = rung.add(recipe if rung.base is None else recipes[rung.base])
     return recipes
+
+
+def _strip(recipe: Recipe) -> Recipe:
+    stripped = replace(recipe, overlap="none", loader="worker")
+    return _change(stripped, model={"block": "serial", "window": None}, optimizer={"name": "adamw"})
+
+
+def _narrow(window: int | None) -> Callable[[Recipe], Recipe]:
+    return lambda recipe: _change(recipe, model={"window": window or max(1, recipe.model.sequence // WINDOW_SHARE)})
+
+
+def _overlap(policy: Overlap) -> Callable[[Recipe], Recipe]:
+    return lambda recipe: replace(recipe, overlap=policy)
+
+
+def _enlarge(recipe: Recipe) -> Recipe:
+    num_batches = BATCH_FACTOR * recipe.degrees.num_batches
+    return _change(recipe, degrees={"num_batches": num_batches}, optimizer={"name": "lamb"})
+
+
+def _change(recipe: Recipe, **sections: dict[str, Any]) -> Recipe:
+    """Return the recipe with some fields of some sections changed."""
+    return replace(recipe, **{name: replace(getattr(recipe, name), **fields) for name, fields in sections.items()})
