@@ -4,6 +4,7 @@ A recipe is complete: two runs of one recipe see the same samples in the same or
 """
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -142,4 +143,5 @@ def _flat(tree: dict[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            is_endless = isinstance(value, float) and not math.isfinite(value)  # which JSON has no number for
+            yield f"{prefix}{key}", str(value) if is_endless else value

@@ -1,5 +1,6 @@
 """Recipes from files: presets, changes, and every mistake at once."""
 
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -54,6 +55,12 @@ def test_settings_name_no_folders(tmp_path: Path) -> None:
     assert here.settings() == there.settings()
     assert here.settings()["data.spec.path"] == "some.tokens"
     assert load_recipe(TINY, {"degrees.batch_size": 1}).settings() != load_recipe(TINY).settings()
+
+
+def test_settings_are_json_values() -> None:
+    """Also where gradients are not clipped, which no number of JSON's says."""
+    recipe = load_recipe(TINY, {"optimizer.max_gradient_norm": float("inf")})
+    assert json.loads(json.dumps(recipe.settings(), allow_nan=False))["optimizer.max_gradient_norm"] == "inf"
 
 
 def test_batches_are_those_of_the_step() -> None:
