@@ -1,11 +1,13 @@
-"""What the retransmission timers must say: documented totals, and what was measured on an adapter."""
+"""What the retransmission timers must say: documented totals, what was measured on an adapter, and a fit to that."""
 
 from collections.abc import Iterator
 from functools import partial
 
 from foundation.cases import Case, around
+from rdma_bench.measuring.fitting import fit_timers
 from rdma_bench.timers.prediction import RetransmissionSpec, predict
 from rdma_bench.timers.profiles import KNOWN_PROFILES
+from rdma_bench.timers.trials import FOR_GOOD, RETRIES_EXCEEDED, Trial
 
 # Timeout exponent, seconds until the queue pair gives up, with 7 retries.
 _GUIDE_ROWS = ((14, 0.470), (18, 7.516), (20, 30.06), (22, 120.3))
@@ -21,10 +23,16 @@ _NO_FLOOR_ROWS = (
 )
 
 
+# Of these, what a profile is fitted to, and what it must then say of the others.
+_FITTED = ((14, 2), (14, 4), (14, 6), (17, 2), (17, 3), (17, 5))
+_FORETOLD = ((10, 7), (14, 7), (15, 5), (16, 7), (17, 7), (18, 7))
+
+
 def cases() -> tuple[Case, ...]:
     """Return the cases of the RDMA timers."""
     measured = (("connectx-6", _CONNECTX_6_ROWS, 0.01), ("connectx-6-no-floor", _NO_FLOOR_ROWS, 0.05))
-    return (*_guide(), *(case for profile, rows, fraction in measured for case in _study(profile, rows, fraction)))
+    studies = (case for profile, rows, fraction in measured for case in _study(profile, rows, fraction))
+    return (*_guide(), *studies, *_fit())
 
 
 def _guide() -> Iterator[Case]:
@@ -50,6 +58,33 @@ def _study(profile: str, rows: tuple[tuple[int, int, float], ...], fraction: flo
         )
 
 
+def _fit() -> Iterator[Case]:
+    for exponent, retries, total_ms in _CONNECTX_6_ROWS:
+        if (exponent, retries) in _FORETOLD:
+            yield Case(
+                name=f"rdma_bench.fit-foretells.t{exponent}-r{retries}",
+                source=f"{KNOWN_PROFILES['connectx-6'].source}; by a model fitted to six other settings of it",
+                unit="s",
+                run=partial(_foretold_s, exponent, retries),
+                trust="C",
+                **around(total_ms / 1e3, 0.01),
+            )
+
+
 def _gives_up_s(profile: str, exponent: int, retries: int) -> float:
     spec = RetransmissionSpec(timeout_exponent=exponent, retries=retries)
     return predict(spec, KNOWN_PROFILES[profile]).gives_up_ns / 1e9
+
+
+def _foretold_s(exponent: int, retries: int) -> float:
+    trials = [
+        Trial(
+            spec=RetransmissionSpec(timeout_exponent=tried_exponent, retries=tried_retries),
+            cut_ns=FOR_GOOD,
+            status=RETRIES_EXCEEDED,
+            after_ns=round(total_ms * 1e6),
+        )
+        for tried_exponent, tried_retries, total_ms in _CONNECTX_6_ROWS
+        if (tried_exponent, tried_retries) in _FITTED
+    ]
+    return sum(fit_timers(trials).timers.waits_ps(exponent, retries)) / 1e12

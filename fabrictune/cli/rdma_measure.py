@@ -107,6 +107,7 @@ def measure(
       fabrictune rdma timers measure --device mlx5_0 --retries 1 --retries 7 --profile my-nic.json
       fabrictune rdma timers measure --sender a:18700 --receiver b:18700 --token-file token --by-command --flap 2s
     """
+    from rdma_bench.measuring.stopping import CTRL_C
     from rdma_bench.measuring.timer_record import make_record
     from rdma_bench.measuring.timers import TimerPlan, measure_timers
     from rdma_bench.timers.profile_files import find_profile
@@ -135,7 +136,7 @@ def measure(
             _print(record, known.name)
         print_findings(record.findings)
         print_lines([*([f"profile: {fitted}"] if fitted else []), f"record: {directory}"])
-    return INTERRUPTED if measured.stopped == "Ctrl-C" else exit_code(record.findings, fail_on)
+    return INTERRUPTED if measured.stopped == CTRL_C else exit_code(record.findings, fail_on)
 
 
 def _fit(measured: "MeasuredTimers", record: "RunRecord", path: Path | None) -> str | None:

@@ -218,6 +218,7 @@ class _Output:
         started: float,
     ) -> int:
         """Write the record, print what was measured, and return the exit code."""
+        from rdma_bench.measuring.stopping import CTRL_C
         from rdma_bench.measuring.transfer_record import TABLE, make_record
 
         record = with_command(
@@ -232,7 +233,7 @@ class _Output:
                 _print(rows, plan.what)
             print_findings(record.findings)
             print_lines([f"record: {directory}"])
-        return INTERRUPTED if measured.stopped == "Ctrl-C" else exit_code(record.findings, self.fail_on)
+        return INTERRUPTED if measured.stopped == CTRL_C else exit_code(record.findings, self.fail_on)
 
 
 def _print(rows: Sequence[dict[str, Any]], what: str) -> None:

@@ -133,22 +133,26 @@ def _early_stage(lines: Sequence[Line], floor: int) -> tuple[int, ...]:
     """Return times of early retransmissions that end when they must at each exponent.
 
     Steps are equal, and none is longer than its exponent's timeout. One that is no longer than the timeout of the
-    exponent before would be taken there too; totals do not tell how long it is, so it is a whole timeout then.
+    exponent before would be taken there too. Then the adapter's own step is longer, and the next one, which cuts the
+    first regular wait short, makes up for it: the step is a whole timeout, and what follows ends when it must.
     """
     ends: dict[int, list[float]] = defaultdict(list)
+    interval_ns = {max(line.exponent, floor): line.interval_ns for line in lines}
     for line in lines:
         ends[max(line.exponent, floor)].append(line.start_ns + line.interval_ns)
-    early, before_ns = list[int](), 0.0
+    early, before_ns, next_ns = list[int](), 0.0, 0.0
     for exponent, several in sorted(ends.items()):
         last_ns, nominal_ns = (early[-1] if early else 0), _nominal_ns(exponent)
         gap_ns = median(several) - last_ns
         num_steps = max(math.ceil(gap_ns / nominal_ns - _READING), 1)
         step_ns = min(gap_ns / num_steps, nominal_ns)
-        if step_ns <= before_ns * (1 + _READING):
+        is_hidden = step_ns <= before_ns * (1 + _READING)
+        if is_hidden:
             step_ns = nominal_ns
         early.extend(round(last_ns + step_ns * step) for step in range(1, num_steps + 1))
+        next_ns = median(several) + interval_ns[exponent] if is_hidden else 0.0
         before_ns = nominal_ns
-    return tuple(early)
+    return (*early, round(next_ns)) if next_ns else tuple(early)
 
 
 def _intervals(

@@ -7,6 +7,7 @@ needs nobody's leave and cannot be undone; or by commands that the receiver's ho
 What was measured until something broke, or somebody pressed Ctrl-C, is kept, with the reason why there is no more.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -14,6 +15,7 @@ from itertools import product
 from foundation.errors import FabrictuneError, InputError, Mistake
 from foundation.retransmission import MAX_RETRIES, NEVER_PS, nominal_timeout_ps
 from rdma_bench.measuring.pair import Pair
+from rdma_bench.measuring.stopping import reason_of
 from rdma_bench.timers.prediction import RetransmissionSpec
 from rdma_bench.timers.trials import FOR_GOOD, NONE, Trial
 from rdma_bench.verbs.counters import by_meaning, count_changes
@@ -26,6 +28,7 @@ _NS_PER_S = 10**9
 _SLOWEST_MULTIPLIER, _HIGHEST_FLOOR = 4, 16  # of any adapter that is known; beyond them a trial ends without an error
 _SLACK_S = 2.0
 _ANSWER_S = 30.0
+_FLOWING_S = 0.2  # of continuous traffic before its path is cut
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,7 @@ def measure_timers(pair: Pair, plan: TimerPlan, progress: Callable[[float], None
     except (FabrictuneError, KeyboardInterrupt) as error:
         if not trials:
             raise
-        stopped = str(error) or "Ctrl-C"
+        stopped = reason_of(error)
     return MeasuredTimers(trials=tuple(trials), device=device, uncertain=tuple(uncertain), stopped=stopped)
 
 
@@ -103,6 +106,7 @@ def _run_trial(pair: Pair, plan: TimerPlan, spec: ConnectionSpec, cut_ns: int, u
     before = pair.sender.ask("counters")
     if plan.traffic == "continuous":
         pair.sender.begin("trial", **wanted)
+        time.sleep(_FLOWING_S)
         _cut(pair, plan)
     else:  # what is posted before the path is dead would come through
         _cut(pair, plan)

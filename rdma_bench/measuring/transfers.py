@@ -15,6 +15,7 @@ import numpy as np
 from foundation.errors import FabrictuneError
 from rdma_bench.measuring.pair import Pair, Place
 from rdma_bench.measuring.perftest_output import read_bandwidth_bps, read_latency_ns
+from rdma_bench.measuring.stopping import reason_of
 from rdma_bench.measuring.workers import Worker
 from rdma_bench.verbs.endpoint import ConnectionSpec
 from rdma_bench.verbs.perftest import PerftestSpec
@@ -89,7 +90,7 @@ def measure_transfers(
     except (FabrictuneError, KeyboardInterrupt) as error:
         if not done:
             raise
-        return MeasuredTransfers(transfers=tuple(done), stopped=str(error) or "Ctrl-C")
+        return MeasuredTransfers(transfers=tuple(done), stopped=reason_of(error))
     return MeasuredTransfers(transfers=tuple(done))
 
 
@@ -108,7 +109,7 @@ def measure_matrix(
         except (FabrictuneError, KeyboardInterrupt) as error:
             if not done:
                 raise
-            return MeasuredTransfers(transfers=tuple(done), stopped=str(error) or "Ctrl-C")
+            return MeasuredTransfers(transfers=tuple(done), stopped=reason_of(error))
         done.extend(measured.transfers)
         if measured.stopped:
             return MeasuredTransfers(transfers=tuple(done), stopped=measured.stopped)
