@@ -5,8 +5,8 @@ beside DCQCN's rate: the same alpha, told at every acknowledgement instead of on
 
 A round trip has passed when a packet is acknowledged that was sent after the last one had begun.
 
-Source: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, section 3.1, equations 1 and 2; RFC 8257, sections 3.3 to 3.5
-(estimate, cut, losses; g 1/16).
+Source: Alizadeh et al., "Data Center TCP", SIGCOMM 2010, section 3.1, equations 1 and 2; RFC 8257 for losses,
+the first alpha and g 1/16.
 Left out: slow start, for an RDMA queue pair starts with what the unloaded path holds at line rate; the echo of marks
 through delayed acknowledgements, for here an acknowledgement says whether anything since the last one was marked.
 """
@@ -89,7 +89,7 @@ def on_ack(
 
 
 def on_nack(params: Any, flow: Any, now_ps: int) -> int:
-    """Halve the window for a loss, once a round trip, as TCP does (RFC 8257, 3.5)."""
+    """Halve the window for a loss, once a round trip, as TCP does (RFC 8257)."""
     if now_ps - flow.decrease_time_ps >= flow.base_rtt_ps:
         flow.decrease_time_ps = now_ps
         _set_window(params, flow, flow.cwnd_bytes / 2)

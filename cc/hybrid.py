@@ -15,8 +15,8 @@ no reconstruction; docs/decisions/0032-hybrid-law.md gives the reason for each t
 - Pace: the window's worth over the unloaded round trip, so that packets come evenly, and in flight is never more than
   the window, so that a late signal does no harm.
 
-Source: Jiang et al., "MegaScale", NSDI 2024, section 3.6, for the idea; the terms: Swift (SIGCOMM 2020), sections 3.1
-and 3.5; DCQCN (SIGCOMM 2015), equations 1 and 2, with DCTCP's gain and clock (SIGCOMM 2010), once a round trip.
+Source: Jiang et al., "MegaScale", NSDI 2024, section 3.6, for the idea; the terms: Swift (SIGCOMM 2020), algorithm
+1 and section 3.5; DCQCN (SIGCOMM 2015), equations 1 and 2, with the gain and the clock of DCTCP (SIGCOMM 2010).
 Left out: Swift's window for end hosts, since NICs answer by themselves; growth that would wait for PFC to resume, since
 no law is told of pauses.
 """

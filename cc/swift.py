@@ -7,10 +7,10 @@ is also what makes flows fair. A window below one packet sends one packet every 
 thousands of flows share one port.
 
 Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020:
-algorithm 1 (section 3.1), end hosts (3.2), small windows (3.3 and 3.4), target delay (3.5), losses (3.6). The paper
-publishes a base target (25 us) and a smallest window (0.001 packets) and few other constants: the steps, the range of
-flow scaling and the threshold of resets are those of the public htsim model, whose authors call some of them a guess;
-the share of a hop, the host's target and weight, and the largest window are ours.
+algorithm 1, windows below a packet (section 3.4), target delay (3.5), end hosts and losses. The paper publishes a base
+target (25 us) and a smallest window (0.001 packets) and few other constants: the steps, the range of flow scaling and
+the threshold of resets are those of the public htsim model, whose authors call some of them a guess; the share of a
+hop, the host's target and weight, and the largest window are ours.
 Left out: the classes of service and their targets; the end host's own pacing timer, for the engine paces a window below
 one packet; hops are links, one more than the switches that a TTL counts, which the base target absorbs.
 """

@@ -9,9 +9,8 @@ has no fixed point of its own, so that its flows need not be fair and its queue 
 The patched form adds the distance from the low delay to what is followed, which leaves one fixed point: equal rates,
 and a delay of T_low (1 + N delta / (beta C)).
 
-Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1; constants
-and the patched form: Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016,
-algorithms 1 and 2, table 2 and theorem 5.
+Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1;
+constants, analysis, patch: Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016.
 Left out: a segment sent as one burst, for the engine paces packets; so a round trip is a packet's, without the time a
 segment takes at line rate, which TIMELY subtracts.
 """
@@ -159,7 +158,7 @@ def _note_slope(params: Any, flow: Any, rtt_ps: int) -> None:
 
 
 def _follow(params: Any, flow: Any, rtt_ps: int) -> None:
-    """Set the rate that algorithm 1 gives, or algorithm 2 of the second paper between the two delays."""
+    """Set the rate that algorithm 1 gives, or the patched form between the two delays."""
     slope = flow.change_ps / params.min_rtt_ps
     is_between = params.low_delay_ps <= rtt_ps <= params.high_delay_ps
     flow.num_rises = flow.num_rises + 1 if is_between and slope <= 0 else 0

@@ -12,7 +12,7 @@ GAIN = 1 / 16
 
 
 def test_a_flow_starts_with_what_the_unloaded_path_holds():
-    """50 packets at line rate, and alpha 1 (RFC 8257, 4.2)."""
+    """50 packets at line rate, and alpha 1 (RFC 8257)."""
     flow = Flow()
     assert (flow.cwnd_bytes, flow.rate_bps, flow.alpha) == (50_000, 40e9, 1)
 

@@ -85,7 +85,7 @@ def test_the_patched_weight_is_a_line_between_slopes_of_a_quarter(slope_us, weig
     assert flow.rate_bps == pytest.approx(STEP_BPS * (1 - weight) + before_bps * (1 - 0.008 * weight * excess))
 
 
-def test_the_patched_form_rests_where_its_theorem_says():
+def test_the_patched_form_rests_where_its_analysis_says():
     """One flow of 10 Gb/s: 50 us * (1 + 10e6 / (0.008 * 10e9)) = 56.25 us leaves the rate as it is."""
     flow = Flow(is_patched=1)
     look(flow, 56.25, 56.25)

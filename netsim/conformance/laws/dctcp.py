@@ -29,14 +29,14 @@ def _cases_at(num_flows: int, mark_packets: int) -> tuple[Case, Case]:
     return (
         Case(
             name=f"{name}.longest-queue",
-            source=f"{_PAPER}, equation 9: K + N packets",
+            source=f"{_PAPER}: the queue's peak is K + N packets",
             unit="packets",
             run=partial(_longest_queue, num_flows, mark_packets),
             **around(mark_packets + num_flows, 0.05),
         ),
         Case(
             name=f"{name}.goodput",
-            source=f"{_PAPER}, equation 13: a mark above a seventh of the path's content keeps the link full",
+            source=f"{_PAPER}: a mark above a seventh of the path's content keeps the link full",
             unit="Gb/s",
             run=partial(_goodput_gbps, num_flows, mark_packets),
             **around(10.0, 0.01),

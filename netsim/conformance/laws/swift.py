@@ -121,7 +121,7 @@ def _incast() -> Iterator[Case]:
     )
     yield Case(
         name="netsim.swift-incast-5000.fairness",
-        source=f"{_PAPER}, section 5.5: 0.91 at 5,000 flows with flow scaling",
+        source=f"{_PAPER}: 0.91 at 5,000 flows with flow scaling",
         unit="Jain's index",
         expected=0.91,
         low=0.9,

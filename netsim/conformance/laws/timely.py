@@ -20,7 +20,7 @@ def cases() -> tuple[Case, ...]:
     return (
         Case(
             name="netsim.timely-two-flows.together",
-            source=f"{_PAPER}, theorem 4: no fixed point of its own; flows that start alike stay alike",
+            source=f"{_PAPER}, on TIMELY: no fixed point of its own; flows that start alike stay alike",
             unit="Jain's index",
             expected=1.0,
             low=0.98,
@@ -30,7 +30,7 @@ def cases() -> tuple[Case, ...]:
         ),
         Case(
             name="netsim.timely-two-flows.one-late",
-            source=f"{_PAPER}, theorem 4 and its simulations: flows that start 10 ms apart stay apart",
+            source=f"{_PAPER}, on TIMELY: flows that start 10 ms apart stay apart",
             unit="Jain's index",
             expected=0.5,
             low=0.5,
@@ -40,7 +40,7 @@ def cases() -> tuple[Case, ...]:
         ),
         Case(
             name="netsim.timely-patched.one-late",
-            source=f"{_PAPER}, theorem 5: one fixed point, and it is fair, whenever flows start",
+            source=f"{_PAPER}, on patched TIMELY: one fixed point, and it is fair, whenever flows start",
             unit="Jain's index",
             expected=1.0,
             low=0.99,
@@ -54,7 +54,7 @@ def cases() -> tuple[Case, ...]:
 def _patched_delay(num_flows: int) -> Case:
     return Case(
         name=f"netsim.timely-patched.delay-{num_flows}-flows",
-        source=f"{_PAPER}, theorem 5: T_low (1 + N delta / (beta C))",
+        source=f"{_PAPER}, on patched TIMELY: the fixed point's delay is T_low (1 + N delta / (beta C))",
         unit="us",
         run=partial(_patched_rtt_us, num_flows),
         **around(_LOW_DELAY_US * (1 + num_flows * _STEP_BPS / (_BETA * _RATE_BPS)), 0.02),
