@@ -3,6 +3,9 @@
 Weights that belong to heads have a dimension for them, and feed-forward features are dealt to heads too, so that a
 rank's share is always whole heads.
 
+Source: Radford et al., "Language models are unsupervised multitask learners" (GPT-2), 2019, section 2.3, for how they
+begin.
+
 Shapes: D width, H heads, E features of a head, V vocabulary, S sequence.
 """
 
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
     import torch
 
 Start = Literal["normal", "ones", "zeros"]
+
+DEVIATION = 0.02  # of first values: those of an embedding and of the layers that add to it must be of one kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,15 +49,15 @@ class WeightSpec:
 
 def embedding_weights(spec: ModelSpec) -> Iterator[WeightSpec]:
     """Return what the first chunk of a model has besides layers."""
-    yield _normal("embedding.weight", (spec.vocabulary, spec.width), split=0, scale=0.02)
+    yield _normal("embedding.weight", (spec.vocabulary, spec.width), split=0, scale=DEVIATION)
     if spec.positions == "learned":
-        yield _normal("positions.weight", (spec.sequence, spec.width), split=0, scale=0.02)
+        yield _normal("positions.weight", (spec.sequence, spec.width), split=0, scale=DEVIATION)
 
 
 def head_weights(spec: ModelSpec) -> Iterator[WeightSpec]:
     """Return what the last chunk of a model has besides layers."""
     yield from _norm("last_norm", spec.width)
-    yield _normal("head.weight", (spec.width, spec.vocabulary), split=1, scale=0.02)
+    yield _normal("head.weight", (spec.width, spec.vocabulary), split=1, scale=DEVIATION)
 
 
 def layer_weights(spec: ModelSpec, layer: int) -> Iterator[WeightSpec]:
@@ -75,9 +80,9 @@ def layer_weights(spec: ModelSpec, layer: int) -> Iterator[WeightSpec]:
 def _pair(spec: ModelSpec, name: str, *, inputs: int, outputs: int) -> Iterator[WeightSpec]:
     """Return a column matrix with its bias, and a row matrix, whose bias all ranks hold."""
     heads, features, width = spec.num_heads, spec.head_width, spec.width
-    yield _normal(f"{name}.input.weight", (width, heads, inputs, features), split=1, scale=width**-0.5)
+    yield _normal(f"{name}.input.weight", (width, heads, inputs, features), split=1, scale=DEVIATION)
     yield WeightSpec(name=f"{name}.input.bias", shape=(heads, inputs, features), split=0, start="zeros")
-    scale = (2 * spec.depth * outputs * width) ** -0.5  # the sum over the layers keeps its size: GPT-2, section 2.3
+    scale = DEVIATION * (2 * spec.depth) ** -0.5  # what layers add up to keeps its size
     yield _normal(f"{name}.output.weight", (heads, outputs, features, width), split=0, scale=scale)
     yield WeightSpec(name=f"{name}.output.bias", shape=(width,), split=None, start="zeros")
 
