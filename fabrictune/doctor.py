@@ -199,6 +199,16 @@ CHECKS: tuple[Check, ...] = (
         opens="packet captures",
         look=lambda: look_for_module("scapy", "pip install 'fabrictune[probe]'"),
     ),
+    Check(
+        name="optuna",
+        opens="sim sweep with search: tpe",
+        look=lambda: look_for_module("optuna", "pip install 'fabrictune[sweep]'"),
+    ),
+    Check(
+        name="ray",
+        opens="sim sweep --on ray",
+        look=lambda: look_for_module("ray", "pip install 'fabrictune[sweep]'"),
+    ),
     Check(name="RDMA devices", opens="rdma timers measure, bw, lat, matrix", look=look_at_verbs),
     Check(
         name="QEMU",

@@ -12,11 +12,12 @@ from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, quiet_option, trust_code_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.progress import Update, progress_bar
 from fabrictune.cli.records import with_command
 
 if TYPE_CHECKING:
     from fabrictune.sweeping.executing import Executor
+    from fabrictune.sweeping.schema import Sweep
     from foundation.records import RunRecord
 
 MAX_SHOWN = 20  # points
@@ -84,23 +85,18 @@ def sweep(
       fabrictune sim sweep scenarios/sweeps/dcqcn-incast.yaml
       fabrictune sim sweep my.yaml --vary "engine.ecn.kmin=50 KB;400 KB" --objective completion_time.p99
     """
-    from fabrictune.sweeping.nic_settings import settings_of_front
     from fabrictune.sweeping.options import sweep_of
     from fabrictune.sweeping.plotting import draw_front
     from fabrictune.sweeping.schema import load_sweep
-    from fabrictune.sweeping.storing import open_folder
-    from fabrictune.sweeping.sweeping import run_sweep
 
     wanted = sweep_of(sweep, axes, metrics, seeds) if axes else load_sweep(sweep)
-    with open_folder(out or Path("runs") / wanted.name) as folder, _executor(on, workers, ray_address) as executor:
+    folder = out or Path("runs") / wanted.name
+    with _executor(on, workers, ray_address) as executor, progress_bar(wanted.name, is_quiet=quiet or as_json) as bar:
         try:
-            with progress_bar(wanted.name, is_quiet=quiet or as_json) as bar:
-                record = run_sweep(wanted, folder, executor, trust_code=trust_code, progress=bar)
+            record, directory = _run(wanted, folder, executor, trust_code=trust_code, files=files, progress=bar)
         except KeyboardInterrupt:
-            print_lines([f"stopped; what is done stays in {folder.directory}, and the same command goes on from there"])
+            print_lines([f"stopped; what is done stays in {folder}, and the same command goes on from there"])
             return INTERRUPTED
-        record = settings_of_front(with_command(record), folder, files)
-        directory = folder.write_result(record)
     if png:
         draw_front(record, png)
     if as_json:
@@ -112,6 +108,20 @@ def sweep(
     print_findings(record.findings)
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)
+
+
+def _run(
+    wanted: "Sweep", out: Path, executor: "Executor", *, trust_code: bool, files: str, progress: Update | None
+) -> tuple["RunRecord", Path]:
+    """Return the sweep's record, with settings for a NIC, and the folder in which it now is."""
+    from fabrictune.sweeping.nic_settings import settings_of_front
+    from fabrictune.sweeping.storing import open_folder
+    from fabrictune.sweeping.sweeping import run_sweep
+
+    with open_folder(out) as folder:
+        record = run_sweep(wanted, folder, executor, trust_code=trust_code, progress=progress)
+        record = settings_of_front(with_command(record), folder, files)
+        return record, folder.write_result(record)
 
 
 @contextmanager

@@ -7,6 +7,8 @@ another, and only one that kills its worker again and again ends the sweep.
 
 import logging
 import os
+import secrets
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -20,7 +22,8 @@ from foundation.extras import require_extra
 from foundation.records import RunRecord
 
 MAX_DEATHS = 3  # of workers that had the same run
-LOOPBACK = "127.0.0.1"
+LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 to mean the machine's address on its network
+PATIENCE_S = 5
 QUIETLY = {  # read by Ray when it is imported: nothing is sent to its makers, and GPUs stay as they are
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -63,25 +66,47 @@ class RayCluster:
 
 @contextmanager
 def open_cluster(num_workers: int, address: str | None = None) -> Iterator[RayCluster]:
-    """Join the cluster at `address`, or start one of `num_workers` here that listens on loopback alone.
+    """Join the cluster at `address`, or start one of `num_workers` here.
+
+    Some of Ray's ports are open on all of a machine's addresses, whatever it is told; a cluster of our own therefore
+    answers only to those who have its token, a random one in the environment of this process and its workers.
 
     Raises UnavailableError where Ray is not installed, or there is no cluster.
     """
     require_extra("ray", extra="sweep", where="--on ray")
-    os.environ.update({name: os.environ.get(name, value) for name, value in QUIETLY.items()})
+    for name, value in (QUIETLY if address else {**QUIETLY, **_guarded()}).items():
+        os.environ.setdefault(name, value)
     import ray
 
-    own: dict[str, Any] = {"num_cpus": num_workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+    own: dict[str, Any] = {
+        "address": "local",
+        "num_cpus": num_workers,
+        "include_dashboard": False,
+        "_node_ip_address": LOOPBACK,
+    }
     where: dict[str, Any] = {"address": address} if address else own
     try:
+        if address:
+            _knock(address)
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **where)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         found = f"no cluster ({str(error).splitlines()[0]})"
         raise UnavailableError(Mistake(where=address or "ray", found=found, next_step="ray start --head")) from error
     try:
         yield RayCluster(ray)
     finally:
         ray.shutdown()
+
+
+def _guarded() -> dict[str, str]:
+    return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+def _knock(address: str) -> None:
+    """Raise OSError or ValueError where nobody listens at HOST:PORT; Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S):
+        pass
 
 
 def _run(task: Task) -> RunRecord | tuple[Mistake, ...]:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from fabrictune.scenario.reading import load_scenario
@@ -16,6 +15,8 @@ from fabrictune.sweeping.searching import Values, key_of_values, num_points, sta
 from fabrictune.sweeping.storing import SweepFolder
 from foundation.errors import InputError, Mistake
 from foundation.records import RunRecord, describe_run
+
+SUMMED_UP = ("metrics", "result", "failure")  # of a run's head
 
 Progress = Callable[[float, str], None]  # the share done, and how many runs that is
 
@@ -77,18 +78,23 @@ class _Runs:
     def _read(self, task: Task) -> bool:
         record = self._folder.find(task)
         if record is not None:
-            self._done[task.id] = record
+            self._done[task.id] = _summed_up(record)
             self._tell()
         return record is not None
 
     def _take(self, task: Task, record: RunRecord) -> None:
         self._folder.keep(task, record)
-        self._done[task.id] = replace(record, tables={})  # on disk; in memory only what is summed up
+        self._done[task.id] = _summed_up(record)
         self._tell()
 
     def _tell(self) -> None:
         if self._progress:
             self._progress(min(len(self._done) / self._total, 1.0), f"{len(self._done)} of {self._total} runs")
+
+
+def _summed_up(record: RunRecord) -> RunRecord:
+    """Return what of a run stays in memory; the whole is on disk."""
+    return RunRecord(kind=record.kind, run={key: record.run[key] for key in SUMMED_UP if key in record.run})
 
 
 def _measure(points: Sequence[Point], runs: _Runs) -> dict[str, Measured]:
@@ -141,8 +147,3 @@ def _describe(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Any]:
         "objectives": {one.metric: "maximise" if one.is_maximised else "minimise" for one in sweep.objectives},
         "point_ids": [[task.id for task in one.point.tasks] for one in measured],
     }
-
-
-def default_folder(sweep: Sweep) -> Path:
-    """Return where a sweep's runs go unless told otherwise."""
-    return Path("runs") / sweep.name

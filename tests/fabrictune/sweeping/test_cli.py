@@ -73,6 +73,16 @@ def test_a_mistake_is_one_message(
     assert capsys.readouterr().err.startswith(message)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere"])
+def test_a_cluster_that_is_not_there_is_named_at_once(
+    write: Write, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    """Port 1 is closed, and `nowhere` has no port; exit code 3."""
+    pytest.importorskip("ray")
+    assert run(["sim", "sweep", str(write()), "--on", "ray", "--ray-address", address]) == 3
+    assert capsys.readouterr().err.startswith(f"{address}: no cluster (")
+
+
 def test_points_without_results_are_warned_of(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     """A marking threshold above the one where all is marked; by --fail-on the exit code."""
     path = str(write(SWEEP.replace("10 KB, 100 KB", "10 KB, 20 MB")))

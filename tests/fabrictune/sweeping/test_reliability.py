@@ -33,6 +33,7 @@ def whole_runs(out: Path) -> int:
     return sum(1 for point in (out / "points").glob("[!.]*") if RunRecord.read(point).run["metrics"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_killed_twenty_times_it_comes_to_the_same_table(write: Write, run: Run, tmp_path: Path) -> None:
     """Each process is killed at a random moment of what a whole sweep takes; every run it left is whole.
