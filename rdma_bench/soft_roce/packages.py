@@ -48,27 +48,24 @@ class Apt:
         return run_program([place, *given, *words], timeout_s=timeout_s, folder=folder).decode()
 
 
-def open_apt(folder: Path) -> Apt:
-    """Return an apt that knows a kernel, its state in `folder`; raises UnavailableError where none is to be had."""
+def find_kernel(folder: Path) -> tuple[Apt, str]:
+    """Return an apt, its state in `folder`, and the newest kernel that it knows: "linux-image-6.1.0-30-amd64".
+
+    Raises UnavailableError where none is to be had.
+    """
     (folder / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
     (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
     (folder / "nothing-installed").touch()
     apt = Apt(folder=folder)
-    if _kernels(apt):
-        return apt
+    if kernels := _kernels(apt):
+        return apt, kernels[0]
     apt = Apt(folder=folder, lists=folder / "lists")
     apt.ask("apt-get", "-qq", "update", timeout_s=DOWNLOAD_TIMEOUT_S)
-    return apt
-
-
-def find_kernel(apt: Apt) -> str:
-    """Return the package of the newest kernel: "linux-image-6.1.0-30-amd64"."""
-    kernels = _kernels(apt)
-    if not kernels:
-        raise UnavailableError(
-            Mistake(where=WHERE, found=f"apt knows no package {KERNEL}", allowed="Debian on x86-64, with its archive")
-        )
-    return kernels[0]
+    if kernels := _kernels(apt):
+        return apt, kernels[0]
+    raise UnavailableError(
+        Mistake(where=WHERE, found=f"apt knows no package {KERNEL}", allowed="Debian on x86-64, with its archive")
+    )
 
 
 def download(apt: Apt, kernel: str, folder: Path) -> tuple[Path, list[Path]]:

@@ -19,6 +19,7 @@ SENDER_IPV4, RECEIVER_IPV4 = (int(IPv4Address(text)) for text in ("10.77.0.1", "
 NUM_RETRIES = 3
 LABELS = (0, 1, 0x12345, 0xFFFFF)
 SNAP_BYTES = 128
+PATIENT = 18  # 1.07 s, so that a path that is alive sees no retransmission, however busy this machine is
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def capture_file(machine: Machine) -> Path:
 def connections(machine: Machine, places: tuple[str, str], capture_file: Path) -> list[tuple[int, int, int]]:
     """Return the flow label and both queue-pair numbers of a few connections that wrote, the last on a dead path."""
     with soft_roce_pair(machine, *places) as pair:
-        alive = [(label, *_write(pair, ConnectionSpec(flow_label=label))) for label in LABELS]
+        alive = [(label, *_write(pair, ConnectionSpec(flow_label=label, timeout_exponent=PATIENT))) for label in LABELS]
         dead = (0, *_write(pair, ConnectionSpec(retries=NUM_RETRIES), is_dead=True))
     machine.run("pkill -INT tcpdump; timeout 20 sh -c 'while pgrep tcpdump; do sleep 0.1; done'")
     return [*alive, dead]

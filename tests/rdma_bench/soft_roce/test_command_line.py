@@ -23,11 +23,11 @@ def test_trials_become_a_profile_and_the_profile_predicts(
     near, far = places
     ends = ["--sender", near, "--receiver", far, "--token-file", str(machine.share / TOKEN)]
     devices = ["--device", "rxe_a", "--peer-device", "rxe_b"]
-    settings = ["--timeout", "14", "--timeout", "15", "--retries", "1", "--retries", "6", "--repeat", "2"]
+    settings = ["--timeout", "14", "--timeout", "15", "--retries", "1", "--retries", "6", "--repeat", "3"]
     profile, out = tmp_path / "nic.json", tmp_path / "run"
     command = ["rdma", "timers", "measure", *ends, *devices, *settings, "--profile", str(profile), "--out", str(out)]
     assert run(command) == 0
-    assert len(read_trials(out)) == 8
+    assert len(read_trials(out)) == 12
     assert RunRecord.read(out).run["is_partial"] is False
     capsys.readouterr()
     predict = ["rdma", "timers", "predict", "--profile", str(profile), "--timeout", "16", "--retries", "3", "--json"]
@@ -40,7 +40,7 @@ def test_trials_become_a_profile_and_the_profile_predicts(
 def test_a_flap_is_measured_by_the_receivers_own_commands(
     machine: Machine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """T 16 and a cut of 300 ms: it resumes with the n-th retransmission, 2 or later, after n * 268 ms within 15 %."""
+    """T 16 and a cut of 300 ms: it resumes with the n-th retransmission, 2 or later, so not before n * 268 ms."""
     near, far = places
     ends = ["--sender", near, "--receiver", far, "--token-file", str(machine.share / TOKEN)]
     devices = ["--device", "rxe_a", "--peer-device", "rxe_b"]
@@ -49,4 +49,4 @@ def test_a_flap_is_measured_by_the_receivers_own_commands(
     (trial,) = json.loads(capsys.readouterr().out)["trials"]
     assert (trial["status"], trial["cut_ns"]) == (0, 300_000_000)
     assert trial["retransmissions"] >= 2
-    assert trial["after_ns"] / 1e9 == pytest.approx(trial["retransmissions"] * 4.096e-6 * 2**16, rel=OFF)
+    assert trial["after_ns"] / 1e9 > trial["retransmissions"] * 4.096e-6 * 2**16 * (1 - OFF)

@@ -1,0 +1,17 @@
+"""`python -m rdma_bench.soft_roce`: build the virtual machine's image if it is not in the cache, and print where it is.
+
+The set-up does this while it has a network, so that no test or measurement has to wait for it.
+"""
+
+import sys
+
+from foundation.errors import UnavailableError
+from rdma_bench.soft_roce.image import get_image
+from rdma_bench.soft_roce.programs import require_programs
+
+try:
+    require_programs(["qemu-system-x86_64"])  # without it nobody needs the image
+    print(get_image().folder)
+except UnavailableError as error:
+    print(error, file=sys.stderr)
+    sys.exit(error.exit_code)
