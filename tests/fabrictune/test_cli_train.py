@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,15 @@ from foundation.records import RunRecord
 from foundation.traces import CommTrace
 from trainer_probe.data.token_file import HEADER_BYTES
 from trainer_probe.data.tokenizing import ByteTokenizer, tokenize
+from trainer_probe.driver.here import train_here
+from trainer_probe.recipes.reading import find_recipe, load_recipe
 
 pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[2]
 TWO_RANKS = ("--set", 'degrees={"layout": {"dp": 2}}', "--set", "num_steps=2")
 FOREIGN = "import foundation.records; foundation.records.installed_version = lambda package: 'another';"
+Launcher = Callable[[int, int], dict[str, str]]  # rank, port -> environment
 ELSEWHERE = "import socket; socket.gethostname = lambda: 'elsewhere';"
 MAIN = "import sys; from fabrictune.cli.main import run; sys.exit(run(sys.argv[1:]))"
 
@@ -54,7 +57,12 @@ def start(
 
 
 def run_two(
-    words: Sequence[str], folder: Path, *, second: Sequence[str] = (), second_code: str = MAIN, launcher=torchrun
+    words: Sequence[str],
+    folder: Path,
+    *,
+    second: Sequence[str] = (),
+    second_code: str = MAIN,
+    launcher: Launcher = torchrun,
 ) -> tuple[list[int], list[str], list[str]]:
     """Return exit codes, outputs and errors of two ranks, the second with more words and other code."""
     port = free_port()
@@ -85,25 +93,32 @@ def torchrun_on_two(rank: int, port: int) -> dict[str, str]:
     return {**torchrun(rank, port), "LOCAL_RANK": "0"}
 
 
-def test_every_machine_has_its_own_data_and_loader(tmp_path: Path) -> None:
-    """The second rank takes itself for one on another machine: it reads for itself, and trains with the first."""
+@pytest.fixture(scope="module")
+def losses() -> list[float]:
+    """Return the losses of two ranks started here."""
+    recipe = load_recipe(find_recipe("tiny"), {"degrees": {"layout": {"dp": 2}}, "num_steps": 2})
+    outcome = train_here(recipe, tell=lambda report: None, timeout_s=120)
+    return [report.loss for report in outcome.reports]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "second_code"),
+    [(torchrun, MAIN), (srun, MAIN), (torchrun_on_two, ELSEWHERE + MAIN)],
+    ids=["torchrun", "srun", "two machines"],
+)
+def test_ranks_that_others_started_are_one_run(
+    launcher: Launcher, second_code: str, losses: list[float], tmp_path: Path
+) -> None:
+    """One record, by rank 0, with the requests of both; not a word from rank 1, also where it reads for itself.
+
+    The losses are those of ranks started here, so each has the samples that are its own.
+    """
     words = ["tiny", *TWO_RANKS, "--json", "--out", "run"]
-    codes, outs, errors = run_two(words, tmp_path, second_code=ELSEWHERE + MAIN, launcher=torchrun_on_two)
-    assert (codes, errors) == ([0, 0], ["", ""])
-    together = json.loads(outs[0])["steps"]
-    codes, outs, _ = run_two(words, tmp_path)
-    assert codes == [0, 0]
-    assert [step["loss"] for step in together] == [step["loss"] for step in json.loads(outs[0])["steps"]]
-
-
-@pytest.mark.parametrize("launcher", [torchrun, srun])
-def test_ranks_that_others_started_are_one_run(launcher, tmp_path: Path) -> None:
-    """One record, by rank 0, with the requests of both; not a word from rank 1."""
-    codes, outs, errors = run_two(["tiny", *TWO_RANKS, "--json", "--out", "run"], tmp_path, launcher=launcher)
+    codes, outs, errors = run_two(words, tmp_path, second_code=second_code, launcher=launcher)
     assert (codes, outs[1], errors) == ([0, 0], "", ["", ""])
     printed = json.loads(outs[0])
     assert printed["outcome"] == "finished"
-    assert [step["step"] for step in printed["steps"]] == [0, 1]
+    assert [step["loss"] for step in printed["steps"]] == losses
     assert set(CommTrace.read(tmp_path / "run" / "comm_trace.parquet").rank_N.tolist()) == {0, 1}
 
 
