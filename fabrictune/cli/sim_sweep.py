@@ -37,7 +37,7 @@ MAX_WORKERS = 4096
 @click.option(
     "--objective", "metrics", multiple=True, metavar="METRIC", help="With --vary: what is good. May be repeated."
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), default=3, show_default=True, help="With --vary: runs a point.")
+@click.option("--seeds", type=click.IntRange(1, 1000), help="With --vary: runs a point.  [default: 3]")
 @click.option(
     "--workers",
     type=click.IntRange(1, MAX_WORKERS),
@@ -65,7 +65,7 @@ def sweep(
     out: Path | None,
     axes: tuple[str, ...],
     metrics: tuple[str, ...],
-    seeds: int,
+    seeds: int | None,
     workers: int,
     on: str,
     ray_address: str | None,
@@ -85,11 +85,10 @@ def sweep(
       fabrictune sim sweep scenarios/sweeps/dcqcn-incast.yaml
       fabrictune sim sweep my.yaml --vary "engine.ecn.kmin=50 KB;400 KB" --objective completion_time.p99
     """
-    from fabrictune.sweeping.options import sweep_of
+    from fabrictune.sweeping.options import sweep_named
     from fabrictune.sweeping.plotting import draw_front
-    from fabrictune.sweeping.schema import load_sweep
 
-    wanted = sweep_of(sweep, axes, metrics, seeds) if axes else load_sweep(sweep)
+    wanted = sweep_named(sweep, axes, metrics, seeds)
     folder = out or Path("runs") / wanted.name
     with _executor(on, workers, ray_address) as executor, progress_bar(wanted.name, is_quiet=quiet or as_json) as bar:
         try:

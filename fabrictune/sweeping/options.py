@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fabrictune.scenario.reading import load_scenario
-from fabrictune.sweeping.schema import Sweep
+from fabrictune.sweeping.schema import Sweep, load_sweep
 from foundation.documents import Key, key_path
 from foundation.errors import InputError, Mistake, ScenarioError
 from foundation.settings.binding import bind
@@ -16,9 +16,21 @@ from foundation.settings.mistakes import explain
 
 SEPARATOR = ";"  # between the values of one key
 DEFAULT_OBJECTIVE = "completion_time.p99"
+DEFAULT_SEEDS = 3
 
 
-def sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int) -> Sweep:
+def sweep_named(path: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int | None) -> Sweep:
+    """Return the sweep in a file; with `axes`, the file is a scenario, and they make the sweep. Raises InputError."""
+    if axes:
+        return _sweep_of(path, axes, metrics, num_seeds or DEFAULT_SEEDS)
+    for option, is_given in (("--objective", bool(metrics)), ("--seeds", num_seeds is not None)):
+        if is_given:
+            next_step = f"set it in {path}, or give --vary"
+            raise InputError(Mistake(where=option, found="given without --vary", next_step=next_step))
+    return load_sweep(path)
+
+
+def _sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int) -> Sweep:
     """Return the grid over `axes`, each `KEY=VALUE;VALUE`; raises InputError with every mistake found."""
     tree = {
         "name": f"{load_scenario(scenario).name}-sweep",

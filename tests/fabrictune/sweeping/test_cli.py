@@ -61,6 +61,10 @@ def test_a_small_sweep_needs_no_file(write: Write, capsys: pytest.CaptureFixture
             ["small.yaml", "--vary", "traffic.message=1 KB"],
             "--vary: vary[0].values: '1 KB'\n  allowed: two different values or more\n",
         ),
+        (
+            ["sweep.yaml", "--objective", "makespan"],
+            "--objective: given without --vary\n  next: set it in sweep.yaml, or give --vary\n",
+        ),
         (["nowhere.yaml"], "nowhere.yaml: no such file\n  next: check the path\n"),
     ],
 )
