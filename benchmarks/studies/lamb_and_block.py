@@ -45,7 +45,7 @@ BATCH_SIZE, NUM_STEPS = 8, 600  # of the small batch; four times the one is a fo
 LARGER = 4
 WARM_UP_FRACTION = 0.1
 NUM_LOOKS = 10  # at the held-out loss, evenly over a run, of whose steps it is a divisor
-HELD_OUT_FRACTION = 0.05
+HELD_OUT_EVERY = 20  # files
 HELD_OUT_SAMPLES = 256
 TUNING_SEED, SEEDS = 100, (0, 1, 2)
 ADAMW_RATES = (1e-3, 3e-3, 1e-2, 3e-2)
@@ -95,12 +95,12 @@ def main(folder: Path, texts: Sequence[Path]) -> None:
 
 
 def _tokenize(folder: Path, texts: Sequence[Path]) -> Corpus:
-    """Write both token files; of each twentieth of the files' bytes, the last file is held out."""
+    """Write both token files, where they are missing; the last of every twenty texts is held out."""
     corpus = Corpus(training=folder / "training.tokens", held_out=folder / "held-out.tokens")
     parts: dict[Path, list[Path]] = {corpus.training: [], corpus.held_out: []}
-    every = round(1 / HELD_OUT_FRACTION)
     for number, text in enumerate(texts):
-        parts[corpus.held_out if number % every == every - 1 else corpus.training].append(text)
+        is_held_out = number % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
+        parts[corpus.held_out if is_held_out else corpus.training].append(text)
     for path, files in parts.items():
         if not path.exists():
             tokenize(files, path, ByteTokenizer())
