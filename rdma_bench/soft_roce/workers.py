@@ -4,12 +4,11 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from foundation.errors import Mistake, UnavailableError
 from rdma_bench.measuring.pair import Pair, Place
 from rdma_bench.measuring.workers import remote_worker
-from rdma_bench.soft_roce.image import get_image
+from rdma_bench.soft_roce.image import Image, get_image
 from rdma_bench.soft_roce.machine import GUEST_FOLDER, Machine, boot
 from rdma_bench.soft_roce.programs import WHERE
 
@@ -24,9 +23,9 @@ _LOOK_S = 0.2
 
 
 @contextmanager
-def soft_roce_machine(cache: Path | None = None) -> Iterator[Machine]:
-    """Give a virtual machine with its RDMA devices up, built if it must be; raises UnavailableError."""
-    with boot(get_image(cache), guest_ports=(SENDER_PORT, RECEIVER_PORT, SPARE_PORT)) as machine:
+def soft_roce_machine(image: Image | None = None) -> Iterator[Machine]:
+    """Give a virtual machine with its RDMA devices up, its image built if it must be; raises UnavailableError."""
+    with boot(image or get_image(), guest_ports=(SENDER_PORT, RECEIVER_PORT, SPARE_PORT)) as machine:
         machine.run(f"sh {GUEST_FOLDER}/network.sh")
         (machine.share / TOKEN).write_text(secrets.token_hex(32))
         yield machine

@@ -1,13 +1,14 @@
 """A virtual machine with real RDMA devices, one for all tests, where there is a way to make it."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from foundation.errors import UnavailableError
 from rdma_bench.measuring.pair import Pair
+from rdma_bench.soft_roce.image import get_image
 from rdma_bench.soft_roce.machine import Machine
+from rdma_bench.soft_roce.programs import require_programs
 from rdma_bench.soft_roce.workers import (
     RECEIVER_PORT,
     SENDER_PORT,
@@ -20,11 +21,12 @@ from rdma_bench.soft_roce.workers import (
 @pytest.fixture(scope="session")
 def machine() -> Iterator[Machine]:
     """Give the machine; skip, saying why, where QEMU or a package cannot be had."""
-    with ExitStack() as stack:
-        try:
-            machine = stack.enter_context(soft_roce_machine())
-        except UnavailableError as error:
-            pytest.skip(str(error))
+    try:
+        require_programs(["qemu-system-x86_64"])
+        image = get_image()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    with soft_roce_machine(image) as machine:
         yield machine
 
 
