@@ -17,7 +17,7 @@ from collectives.startup.groups import axis_group_name
 from collectives.startup.process_groups import Member
 from foundation.layout import AXES, Axis, ParallelLayout
 from foundation.traces import UNKNOWN, CommTrace, Operation
-from trainer_probe.ledger import Ledger
+from trainer_probe.ledger import Ledger, Request
 from trainer_probe.moments import Moment
 
 
@@ -197,14 +197,16 @@ class Comm:
     ) -> Handle:
         """Enter a request, start it, and return the handle whose wait ends it."""
         request = self._ledger.issue(
-            operation,
-            group=self._group[axis],
-            num_bytes=tensor.numel() * tensor.element_size(),
-            step=self.step,
-            axis=axis,
-            policy=policy,
-            tag=tag,
-            peer=peer,
+            Request(
+                operation=operation,
+                group=self._group[axis],
+                num_bytes=tensor.numel() * tensor.element_size(),
+                step=self.step,
+                axis=axis,
+                policy=policy,
+                tag=tag,
+                peer=peer,
+            )
         )
         group = self._process_group[axis]
         work = start(group) if group is not None else None

@@ -22,18 +22,25 @@ PS_PER_NS = 1000
 Groups = tuple[tuple[int, ...], ...]
 
 
-@dataclass(kw_only=True)
-class _Entry:
-    """One request, its times filled in as they come."""
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a rank asks of one of its groups."""
 
     operation: Operation
-    group: int
-    peer: int
-    num_bytes: int
+    group: int  # number in the ledger's groups
+    num_bytes: int  # nccl-tests' size: the full buffer on one rank
     step: int
     axis: str
     policy: str
     tag: str
+    peer: int = UNKNOWN  # rank at the other end of a send or receive
+
+
+@dataclass(kw_only=True)
+class _Entry:
+    """One request, its times filled in as they come."""
+
+    request: Request
     dependencies: tuple[int, ...]
     compute_before_ns: int
     issue_ns: int
@@ -62,31 +69,13 @@ class Ledger:
         self._entries: list[_Entry] = []
         self._waited_for: list[int] = []
 
-    def issue(
-        self,
-        operation: Operation,
-        *,
-        group: int,
-        num_bytes: int,
-        step: int,
-        axis: str,
-        policy: str,
-        tag: str,
-        peer: int,
-    ) -> int:
+    def issue(self, request: Request) -> int:
         """Enter a request made now; returns its number."""
         now_ns = self._clock_ns()
         inherited = self._entries[-1].dependencies if self._entries else ()
         self._entries.append(
             _Entry(
-                operation=operation,
-                group=group,
-                peer=peer,
-                num_bytes=num_bytes,
-                step=step,
-                axis=axis,
-                policy=policy,
-                tag=tag,
+                request=request,
                 dependencies=tuple(self._waited_for) or inherited,
                 compute_before_ns=now_ns - self._work_since_ns,
                 issue_ns=now_ns,
@@ -103,7 +92,7 @@ class Ledger:
         entry = self._entries[request]
         entry.complete_ns = ended_ns
         entry.exposed_wait_ns = ended_ns - began_ns
-        self.exposed_wait_ns[entry.axis] += entry.exposed_wait_ns
+        self.exposed_wait_ns[entry.request.axis] += entry.exposed_wait_ns
         self._waited_for.append(request)
         self._work_since_ns = ended_ns
 
@@ -122,15 +111,15 @@ class Ledger:
         return CommTrace(
             groups=self._groups,
             rank_N=column(lambda entry: self._rank),
-            operation_N=column(lambda entry: entry.operation),
-            group_N=column(lambda entry: entry.group),
-            peer_N=column(lambda entry: entry.peer),
-            bytes_N=column(lambda entry: entry.num_bytes),
+            operation_N=column(lambda entry: entry.request.operation),
+            group_N=column(lambda entry: entry.request.group),
+            peer_N=column(lambda entry: entry.request.peer),
+            bytes_N=column(lambda entry: entry.request.num_bytes),
             compute_before_ps_N=column(lambda entry: as_ps(entry.compute_before_ns)),
-            step_N=column(lambda entry: entry.step),
-            axis_N=tuple(entry.axis for entry in self._entries),
-            policy_N=tuple(entry.policy for entry in self._entries),
-            tag_N=tuple(entry.tag for entry in self._entries),
+            step_N=column(lambda entry: entry.request.step),
+            axis_N=tuple(entry.request.axis for entry in self._entries),
+            policy_N=tuple(entry.request.policy for entry in self._entries),
+            tag_N=tuple(entry.request.tag for entry in self._entries),
             dependencies=Dependencies.from_lists([entry.dependencies for entry in self._entries]),
             issue_ps_N=column(lambda entry: since_origin_ps(entry.issue_ns)),
             complete_ps_N=column(lambda entry: since_origin_ps(entry.complete_ns)),

@@ -10,15 +10,13 @@ from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.recipes import read_recipe, recipe_argument, set_option
+from fabrictune.cli.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
 from fabrictune.cli.records import with_command
 from foundation.units import format_bytes, format_duration, parse_rate_bps
 
 if TYPE_CHECKING:
     from foundation.records import RunRecord
     from trainer_probe.planning.plan import Plan
-
-FLOPS_PER_TFLOPS = 1e12
 
 
 def _rate(context: click.Context, option: click.Parameter, text: str) -> int:

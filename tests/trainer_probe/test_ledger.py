@@ -7,7 +7,7 @@ import pytest
 
 from foundation.errors import TraceError
 from foundation.traces import UNKNOWN, CommTrace, Operation
-from trainer_probe.ledger import Ledger, merge
+from trainer_probe.ledger import Ledger, Request, merge
 
 
 class HandClock:
@@ -25,7 +25,7 @@ class HandClock:
 
 def issue(ledger: Ledger, tag: str) -> int:
     return ledger.issue(
-        Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag=tag, peer=UNKNOWN
+        Request(operation=Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag=tag)
     )
 
 

@@ -12,25 +12,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from foundation.job_traces import ALONE
-from foundation.traces import UNKNOWN, CommTrace, Operation
-from trainer_probe.ledger import Groups, Ledger
+from foundation.traces import CommTrace, Operation
+from trainer_probe.ledger import Groups, Ledger, Request
 from trainer_probe.planning.product_clock import ProductClock
 
 _NOT_MEASURED = np.zeros(0, np.int64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Request:
-    """What `issue` was told."""
-
-    operation: Operation
-    group: int
-    num_bytes: int
-    step: int
-    axis: str
-    policy: str
-    tag: str
-    peer: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +24,7 @@ class _Event:
     """A request, or a wait for one of the recording's requests, by its number; and the products before it."""
 
     flops_before: int
-    subject: _Request | int
+    subject: Request | int
 
 
 @dataclass(kw_only=True)
@@ -60,30 +46,9 @@ class PlanLedger(Ledger):
         self._recorded: dict[int, int] = {}  # number in the recording by number in the ledger
         self._flops_recorded = 0
 
-    def issue(
-        self,
-        operation: Operation,
-        *,
-        group: int,
-        num_bytes: int,
-        step: int,
-        axis: str,
-        policy: str,
-        tag: str,
-        peer: int,
-    ) -> int:
+    def issue(self, request: Request) -> int:
         """Enter a request made now; returns its number."""
-        request = _Request(
-            operation=operation,
-            group=group,
-            num_bytes=num_bytes,
-            step=step,
-            axis=axis,
-            policy=policy,
-            tag=tag,
-            peer=peer,
-        )
-        number = super().issue(**vars(request))
+        number = super().issue(request)
         if self._recording is not None:
             self._recorded[number] = len(self._recorded)
             self._record(self._recording, request)
@@ -116,7 +81,7 @@ class PlanLedger(Ledger):
             else:
                 assert event.subject.tag.startswith(old), "a pass names its requests by its tag"
                 tag = new + event.subject.tag.removeprefix(old)
-                numbers.append(self.issue(**{**vars(event.subject), "tag": tag}))
+                numbers.append(self.issue(replace(event.subject, tag=tag)))
         self._clock.flops += recording.flops_behind
 
     def trace(self) -> CommTrace:
@@ -126,7 +91,7 @@ class PlanLedger(Ledger):
             super().trace(), issue_ps_N=_NOT_MEASURED, complete_ps_N=_NOT_MEASURED, exposed_wait_ps_N=_NOT_MEASURED
         )
 
-    def _record(self, recording: Recording, subject: _Request | int) -> None:
+    def _record(self, recording: Recording, subject: Request | int) -> None:
         recording.events.append(_Event(flops_before=self._clock.flops - self._flops_recorded, subject=subject))
         self._flops_recorded = self._clock.flops
 
@@ -136,15 +101,17 @@ class PlanLedger(Ledger):
             covered_until_ns = max(covered_until_ns, self._work_since_ns)
         if self._clock.now_ns() <= covered_until_ns:
             return
+        step = self._entries[-1].request.step if self._entries else 0
         number = super().issue(
-            Operation.BARRIER,
-            group=self._work_group,
-            num_bytes=0,
-            step=self._entries[-1].step if self._entries else 0,
-            axis=ALONE,
-            policy="none",
-            tag=ALONE,
-            peer=UNKNOWN,
+            Request(
+                operation=Operation.BARRIER,
+                group=self._work_group,
+                num_bytes=0,
+                step=step,
+                axis=ALONE,
+                policy="none",
+                tag=ALONE,
+            )
         )
         self._waited_for.append(number)
         self._work_since_ns = self._clock.now_ns()

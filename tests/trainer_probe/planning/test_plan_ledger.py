@@ -6,6 +6,7 @@ from foundation.traces import UNKNOWN, CommTrace, Operation
 
 pytest.importorskip("torch")
 
+from trainer_probe.ledger import Request
 from trainer_probe.planning.plan_ledger import PlanLedger
 from trainer_probe.planning.product_clock import ProductClock
 
@@ -18,7 +19,7 @@ def make_ledger() -> tuple[PlanLedger, ProductClock]:
 
 def issue(ledger: PlanLedger, tag: str) -> int:
     return ledger.issue(
-        Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag=tag, peer=UNKNOWN
+        Request(operation=Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag=tag)
     )
 
 
