@@ -104,21 +104,10 @@ class Comm:
     ) -> Handle:
         """Add up the group's tensors, leaving each member its part, by place in the group, in `output`.
 
-        An all-to-all and a local sum: gloo's own reduce-scatter is an all-reduce, which moves twice the bytes.
+        On a CPU an all-to-all and a local sum: gloo's own reduce-scatter is an all-reduce, which moves twice the bytes.
         """
-        parts = torch.empty_like(tensor)
-        size = len(self.members(axis))
-        if size == 1:
-            parts.copy_(tensor)
-        return self._request(
-            Operation.REDUCE_SCATTER,
-            tensor,
-            lambda group: dist.all_to_all_single(parts, tensor, group=group, async_op=True),
-            axis=axis,
-            tag=tag,
-            policy=policy,
-            finish=lambda: torch.sum(parts.view(size, *output.shape), 0, out=output),
-        )
+        start, finish = _scattered_sum(output, tensor, size=len(self.members(axis)))
+        return self._request(Operation.REDUCE_SCATTER, tensor, start, axis=axis, tag=tag, policy=policy, finish=finish)
 
     def all_gather(
         self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
@@ -218,3 +207,18 @@ class Comm:
                 finish()
 
         return Handle(lambda: self._ledger.wait(request, block))
+
+
+def _scattered_sum(
+    output: torch.Tensor, tensor: torch.Tensor, *, size: int
+) -> tuple[Callable[[dist.ProcessGroup], dist.Work | None], Callable[[], object] | None]:
+    """Return how a reduce-scatter over `size` ranks is started, and what is left to do once it has ended."""
+    if tensor.is_cuda and size > 1:
+        return lambda group: dist.reduce_scatter_tensor(output, tensor, group=group, async_op=True), None
+    parts = torch.empty_like(tensor)
+    if size == 1:
+        parts.copy_(tensor)
+    return (
+        lambda group: dist.all_to_all_single(parts, tensor, group=group, async_op=True),
+        lambda: torch.sum(parts.view(size, *output.shape), 0, out=output),
+    )
