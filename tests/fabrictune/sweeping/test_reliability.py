@@ -45,8 +45,8 @@ def test_killed_twenty_times_it_comes_to_the_same_table(write: Write, run: Run, 
     executor, random = Threads(num_workers=2), stream(7, "kills")
     undisturbed = tables(run(path, "undisturbed", executor))
 
-    def killed_after(patience_s: float | None, folder: str) -> bool:
-        process = multiprocessing.get_context("fork").Process(target=run, args=(path, folder, executor))
+    def killed_after(patience_s: float) -> bool:
+        process = multiprocessing.get_context("fork").Process(target=run, args=(path, "killed", executor))
         process.start()
         process.join(timeout=patience_s)
         process.kill()
@@ -54,11 +54,11 @@ def test_killed_twenty_times_it_comes_to_the_same_table(write: Write, run: Run, 
         return process.exitcode == -signal.SIGKILL
 
     started = time.monotonic()
-    killed_after(None, "timed")
+    run(path, "timed", executor)
     whole_s = time.monotonic() - started
     num_killed, found = 0, [0]
     while num_killed < NUM_KILLS:
-        is_killed = killed_after(random.uniform(0, whole_s), "killed")
+        is_killed = killed_after(random.uniform(0, whole_s))
         num_killed += is_killed
         found.append(whole_runs(out) if out.exists() else 0)
         if not is_killed:

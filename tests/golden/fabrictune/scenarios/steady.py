@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cc.interface import NEVER, UNLIMITED_CWND_BYTES, Parameter, Status
+from cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
 
 PARAMETERS = (Parameter(name="share_fraction", default=0.5, low=0.01, high=1.0, meaning="of line rate"),)
 STATE = ()
@@ -12,6 +12,4 @@ def on_start(params: Any, flow: Any, now_ps: int) -> int:
     """Send at the share, for good."""
     flow.rate_bps = flow.line_rate_bps * params.share_fraction
     flow.cwnd_bytes = UNLIMITED_CWND_BYTES
-    for timer in range(len(flow.deadline_ps)):
-        flow.deadline_ps[timer] = NEVER
     return Status.OK
