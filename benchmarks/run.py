@@ -9,6 +9,7 @@ Run: `make bench`, or `python -m benchmarks.run law_call` for some of them.
 import json
 import multiprocessing
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,8 @@ def main(names: list[str]) -> None:
 
 def _run_alone(name: str) -> list[dict[str, Any]]:
     print(f"{name} ...", flush=True)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        rows = pool.apply(_rows, (name,))
+    with ProcessPoolExecutor(max_workers=1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        rows = pool.submit(_rows, name).result()  # unlike a Pool's, its process may start others
     for row in rows:
         print(f"  {row['name']:44} {row['value']:>15,.2f} {row['unit']:18} {row['spread']}", flush=True)
     return rows
