@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from functools import cache, partial
 
 from cc import dcqcn
-from cc.bottleneck import Bottleneck, BottleneckResult, run_bottleneck
+from cc.bottleneck import BottleneckResult
 from cc.conformance.dcqcn_fluid import CONEXT, paper_fluid
-from cc.fluid import solve_fixed_point
+from cc.conformance.two_dcqcn_flows import come_to_rest, two_flow_cases
 from cc.interpreting import HandCalledLaw, InterpretedLaw
 from cc.records import new_flow
-from foundation.cases import Case, around, exactly
+from foundation.cases import Case, exactly
 
 _SIGCOMM = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015, section 3.1"
 
@@ -63,32 +63,12 @@ def _alpha_after(law: InterpretedLaw, num_steps: int) -> float:
 
 
 def _at_a_bottleneck() -> Iterator[Case]:
-    fixed_point = solve_fixed_point(paper_fluid(2))
-    assert fixed_point.queue_bytes is not None
-    yield Case(
-        name="cc.dcqcn-two-flows.rate",
-        source=f"{CONEXT}: every flow rests at C/N; starting at 40 and 5 Gb/s",
-        unit="Gb/s, the slower",
-        run=lambda: min(two_flows().rate_bps_F) / 1e9,
-        **around(fixed_point.rate_bps / 1e9, 0.05),
+    sources = (
+        f"{CONEXT}: every flow rests at C/N; starting at 40 and 5 Gb/s",
+        f"{CONEXT}: the fixed point is fair",
+        f"{CONEXT}; the model decays alpha evenly, the law by whole timers",
     )
-    yield Case(
-        name="cc.dcqcn-two-flows.fairness",
-        source=f"{CONEXT}: the fixed point is fair",
-        unit="Jain's index",
-        run=lambda: two_flows().fairness,
-        expected=1.0,
-        low=0.98,
-        high=1.0,
-    )
-    yield Case(
-        name="cc.dcqcn-two-flows.queue",
-        source=f"{CONEXT}; the model decays alpha evenly, the law by whole timers",
-        unit="KB",
-        run=lambda: two_flows().queue_bytes / 1e3,
-        **around(fixed_point.queue_bytes / 1e3, 0.15),
-        trust="B",
-    )
+    return two_flow_cases("cc.dcqcn-two-flows", paper_fluid(2), two_flows, sources=sources)
 
 
 @cache
@@ -98,20 +78,4 @@ def two_flows() -> BottleneckResult:
 
     fluid = paper_fluid(2)
     law = HandCalledLaw(compile_law(dcqcn, {"decrease_interval_ps": 0}))
-    bottleneck = Bottleneck(
-        capacity_bps=fluid.capacity_bps,
-        packet_bytes=fluid.packet_bytes,
-        kmin_bytes=fluid.kmin_bytes,
-        kmax_bytes=fluid.kmax_bytes,
-        pmax_fraction=fluid.pmax_fraction,
-        cnp_interval_ps=fluid.cnp_interval_ps,
-        step_ps=5_000_000,
-    )
-    return run_bottleneck(
-        law,
-        bottleneck,
-        first_rate_bps=[40e9, 5e9],
-        settle_ps=100 * 10**9,
-        observe_ps=200 * 10**9,
-        seed=1,
-    )
+    return come_to_rest(law, fluid, [40e9, 5e9], cnp_interval_ps=fluid.cnp_interval_ps, observe_ps=200 * 10**9)

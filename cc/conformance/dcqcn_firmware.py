@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from cc import dcqcn_firmware
-from cc.bottleneck import Bottleneck, BottleneckResult, run_bottleneck
+from cc.bottleneck import BottleneckResult
 from cc.conformance.dcqcn_fluid import CONEXT, timer_only_fluid
-from cc.fluid import solve_fixed_point
+from cc.conformance.two_dcqcn_flows import come_to_rest, two_flow_cases
 from cc.interpreting import HandCalledLaw, InterpretedLaw
 from cc.records import new_flow
 from foundation.cases import Case, around, exactly
@@ -67,33 +67,9 @@ def rate_after_first_cut() -> float:
 
 
 def _at_a_bottleneck() -> Iterator[Case]:
-    fixed_point = solve_fixed_point(timer_only_fluid(2))
-    assert fixed_point.queue_bytes is not None
     source = f"{CONEXT}; with the parameters that the public ns-3 models call dcqcn_paper, from 100 and 10 Gb/s"
-    yield Case(
-        name="cc.dcqcn-firmware-two-flows.rate",
-        source=source,
-        unit="Gb/s, the slower",
-        run=lambda: min(two_flows().rate_bps_F) / 1e9,
-        **around(fixed_point.rate_bps / 1e9, 0.05),
-    )
-    yield Case(
-        name="cc.dcqcn-firmware-two-flows.fairness",
-        source=source,
-        unit="Jain's index",
-        run=lambda: two_flows().fairness,
-        expected=1.0,
-        low=0.98,
-        high=1.0,
-    )
-    yield Case(
-        name="cc.dcqcn-firmware-two-flows.queue",
-        source=f"{source}; the model has no slots",
-        unit="KB",
-        run=lambda: two_flows().queue_bytes / 1e3,
-        **around(fixed_point.queue_bytes / 1e3, 0.15),
-        trust="B",
-    )
+    sources = (source, source, f"{source}; the model has no slots")
+    return two_flow_cases("cc.dcqcn-firmware-two-flows", timer_only_fluid(2), two_flows, sources=sources)
 
 
 @cache
@@ -116,20 +92,5 @@ def two_flows() -> BottleneckResult:
         "rpg_ai_rate_bps": fluid.additive_increase_bps,
         "rpg_hai_rate_bps": fluid.additive_increase_bps,
     }
-    bottleneck = Bottleneck(
-        capacity_bps=fluid.capacity_bps,
-        packet_bytes=fluid.packet_bytes,
-        kmin_bytes=fluid.kmin_bytes,
-        kmax_bytes=fluid.kmax_bytes,
-        pmax_fraction=fluid.pmax_fraction,
-        cnp_interval_ps=0,
-        step_ps=5_000_000,
-    )
-    return run_bottleneck(
-        HandCalledLaw(compile_law(dcqcn_firmware, settings)),
-        bottleneck,
-        first_rate_bps=[100e9, 10e9],
-        settle_ps=100 * 10**9,
-        observe_ps=100 * 10**9,
-        seed=1,
-    )
+    law = HandCalledLaw(compile_law(dcqcn_firmware, settings))
+    return come_to_rest(law, fluid, [100e9, 10e9], cnp_interval_ps=0, observe_ps=100 * 10**9)

@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from cc.interface import Status
+from cc.interface import NEVER, Status
 from cc.interpreting import InterpretedLaw
 from cc.records import new_flow
 
@@ -26,6 +26,14 @@ class Sender:
         times_ps = [round(time_us * 1e6) for time_us in (now_us, rtt_us, endpoint_us)]
         now_ps, rtt_ps, endpoint_ps = times_ps
         self.call("on_ack", now_ps, packets * PACKET_BYTES, rtt_ps, endpoint_ps, NUM_HOPS, is_marked, None)
+
+    def advance(self, until_ps):
+        """Let timers expire as an engine does."""
+        deadline_ps = self.flow["deadline_ps"][0]
+        while (now_ps := int(deadline_ps.min())) <= until_ps:
+            timer = int(deadline_ps.argmin())
+            deadline_ps[timer] = NEVER
+            self.call("on_timer", now_ps, timer)
 
     def __getattr__(self, field):
         return self.flow[field][0].item() if self.flow[field].ndim == 1 else self.flow[field][0].tolist()

@@ -3,9 +3,8 @@
 import pytest
 
 from cc import dcqcn_firmware
-from cc.interface import NEVER, Status
-from cc.interpreting import InterpretedLaw
-from cc.records import new_flow
+from cc.interface import NEVER
+from tests.cc.sender import Sender
 
 GBPS = 1e9
 SLOT_PS = 1_000_000
@@ -15,37 +14,19 @@ KEPT = 1019 / 1024
 FIRST_ALPHA = 1023 / 1024
 
 
-class Sender:
-    """One flow under the law, started at 40 Gb/s; `advance` lets its timers expire as an engine does."""
-
-    def __init__(self, **settings):
-        self.law = InterpretedLaw(dcqcn_firmware, settings)
-        self.flow = new_flow(self.law.flow_dtype, line_rate_bps=40 * GBPS)
-        self.call("on_start", 0)
-
-    def call(self, event, *arguments):
-        assert self.law.call(event, self.flow, *arguments) == Status.OK
-
-    def advance(self, until_ps):
-        deadline_ps = self.flow["deadline_ps"][0]
-        while (now_ps := int(deadline_ps.min())) <= until_ps:
-            timer = int(deadline_ps.argmin())
-            deadline_ps[timer] = NEVER
-            self.call("on_timer", now_ps, timer)
-
-    def __getattr__(self, field):
-        return self.flow[field][0].item() if self.flow[field].ndim == 1 else self.flow[field][0].tolist()
+def start(**settings):
+    return Sender(dcqcn_firmware, **settings)
 
 
 def test_a_flow_starts_at_line_rate_and_waits_for_nothing():
     """As in the paper's form."""
-    sender = Sender()
+    sender = start()
     assert (sender.rate_bps, sender.deadline_ps) == (40 * GBPS, [NEVER] * 4)
 
 
 def test_a_cnp_cuts_at_the_end_of_its_monitor_period():
     """Nothing happens for 4 us; by then alpha has ended four slots, the first with a CNP."""
-    sender = Sender()
+    sender = start()
     sender.call("on_cnp", 10**9)
     sender.advance(10**9 + PERIOD_PS - 1)
     assert sender.rate_bps == 40 * GBPS
@@ -57,7 +38,7 @@ def test_a_cnp_cuts_at_the_end_of_its_monitor_period():
 
 def test_monitor_periods_follow_one_another_from_the_first_cnp():
     """A CNP 9 us after the first is in the third period, which ends 12 us after it."""
-    sender = Sender()
+    sender = start()
     sender.call("on_cnp", 0)
     sender.advance(9_000_000)
     sender.call("on_cnp", 9_000_000)
@@ -66,7 +47,7 @@ def test_monitor_periods_follow_one_another_from_the_first_cnp():
 
 def test_several_cnps_in_a_period_cut_once():
     """But each slot with a CNP raises alpha: 0, 1 and 2 us are three slots, and the fourth has none."""
-    sender = Sender(initial_alpha_value=512)
+    sender = start(initial_alpha_value=512)
     for now_ps in (0, 500_000, SLOT_PS, 2 * SLOT_PS):
         sender.call("on_cnp", now_ps)
     sender.advance(PERIOD_PS)
@@ -79,7 +60,7 @@ def test_several_cnps_in_a_period_cut_once():
 
 def test_a_cnp_as_its_period_ends_belongs_to_it():
     """Packets come before timers: the cut due at this instant is not put off."""
-    sender = Sender()
+    sender = start()
     sender.call("on_cnp", 0)
     sender.call("on_cnp", PERIOD_PS)
     assert sender.deadline_ps[CUT_TIMER] == PERIOD_PS
@@ -87,7 +68,7 @@ def test_a_cnp_as_its_period_ends_belongs_to_it():
 
 def test_alpha_halves_in_142_slots():
     """ln 2 / -ln(1019/1024) = 141.6: 0.14 ms, where the paper's alpha takes 9.7 ms."""
-    sender = Sender()
+    sender = start()
     sender.call("on_cnp", 0)
     sender.call("on_cnp", 142 * SLOT_PS)
     assert sender.alpha == pytest.approx(0.5, rel=0.005)
@@ -95,7 +76,7 @@ def test_alpha_halves_in_142_slots():
 
 def test_a_cut_leaves_what_it_must():
     """Alpha 0.99 would take half of the rate; 80 % have to stay."""
-    sender = Sender(rpg_min_dec_fac_fraction=0.8)
+    sender = start(rpg_min_dec_fac_fraction=0.8)
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS)
     assert sender.rate_bps == 32 * GBPS
@@ -103,7 +84,7 @@ def test_a_cut_leaves_what_it_must():
 
 def test_gd_10_cuts_by_all_of_alpha():
     """Shifted by none: half of the rate stays of what alpha 1/2 would leave three quarters of."""
-    sender = Sender(rpg_gd=10, initial_alpha_value=512, dce_tcp_rtt_ps=10**9)
+    sender = start(rpg_gd=10, initial_alpha_value=512, dce_tcp_rtt_ps=10**9)
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS)
     assert sender.rate_bps == 20 * GBPS
@@ -111,7 +92,7 @@ def test_gd_10_cuts_by_all_of_alpha():
 
 def test_the_first_cnp_may_set_the_rate():
     """Rate and target both go to 10 Gb/s, at once, and only the first time."""
-    sender = Sender(rate_to_set_on_first_cnp_bps=10 * GBPS)
+    sender = start(rate_to_set_on_first_cnp_bps=10 * GBPS)
     sender.call("on_cnp", 0)
     assert (sender.rate_bps, sender.target_rate_bps) == (10 * GBPS, 10 * GBPS)
     sender.advance(PERIOD_PS)
@@ -122,7 +103,7 @@ def test_the_first_cnp_may_set_the_rate():
 
 def test_the_timer_recovers_then_adds_then_hurries():
     """Without a byte counter: half-way once, then 5 Mb/s on the target once, then 50 Mb/s each time."""
-    sender = Sender(rpg_byte_reset_bytes=0, rpg_time_reset_ps=10_000_000)
+    sender = start(rpg_byte_reset_bytes=0, rpg_time_reset_ps=10_000_000)
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS)
     sender.flow["target_rate_bps"] = 30 * GBPS
@@ -135,7 +116,7 @@ def test_the_timer_recovers_then_adds_then_hurries():
 
 def test_hyper_increase_needs_both_counters_where_there_are_two():
     """Ten expiries of the timer and none of the byte counter: 5 Mb/s nine times."""
-    sender = Sender(rpg_time_reset_ps=10_000_000)
+    sender = start(rpg_time_reset_ps=10_000_000)
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS)
     sender.flow["target_rate_bps"] = 30 * GBPS
@@ -145,7 +126,7 @@ def test_hyper_increase_needs_both_counters_where_there_are_two():
 
 def test_the_byte_counter_is_2_mb():
     """32767 times 64 B; what exceeds it counts towards the next."""
-    sender = Sender()
+    sender = start()
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS)
     sender.call("on_send", PERIOD_PS, 2_097_087)
@@ -164,7 +145,7 @@ def test_the_byte_counter_is_2_mb():
 )
 def test_a_cut_lowers_the_target_as_the_clamps_say(settings, is_lowered):
     """Here after an increase by the timer; after none, only `clamp_tgt_rate` lowers it."""
-    sender = Sender(rpg_time_reset_ps=10_000_000, **settings)
+    sender = start(rpg_time_reset_ps=10_000_000, **settings)
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS + 10_000_000)
     rate_bps, target_bps = sender.rate_bps, sender.target_rate_bps
@@ -175,7 +156,7 @@ def test_a_cut_lowers_the_target_as_the_clamps_say(settings, is_lowered):
 
 def test_rates_keep_to_their_bounds():
     """No increase above `rpg_max_rate`, and no cut below `rpg_min_rate`."""
-    sender = Sender(rpg_max_rate_bps=20 * GBPS, rpg_min_rate_bps=15 * GBPS)
+    sender = start(rpg_max_rate_bps=20 * GBPS, rpg_min_rate_bps=15 * GBPS)
     assert sender.rate_bps == 20 * GBPS
     sender.call("on_cnp", 0)
     sender.advance(PERIOD_PS)
