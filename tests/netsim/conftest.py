@@ -15,8 +15,8 @@ from foundation.records import RunRecord
 from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
+from netsim.conformance import one_switch as by_hand
 from netsim.packet import run
-from topology.builders.clos import ClosSpec, build_clos
 from topology.fabric import Fabric
 from topology.hashing import HashSpec
 from topology.network import Network
@@ -26,22 +26,9 @@ from topology.routing import build_network
 Rows = list[dict[str, Any]]
 
 
-@cache
 def one_switch(num_hosts: int, rate_bps: int = 100 * 10**9, cable_mm: int = 2_000) -> Fabric:
     """Return hosts of one NIC each under one ToR; 2 m of cable take 10 ns."""
-    return build_clos(
-        ClosSpec(
-            num_hosts=num_hosts,
-            hosts_per_tor_set=num_hosts,
-            nics_per_host=1,
-            tiers=2,
-            nic_rate_bps=rate_bps,
-            uplink_rate_bps=rate_bps,
-            downlink_split=1,
-            uplinks_per_tor=1,
-            host_cable_mm=cable_mm,
-        )
-    )
+    return by_hand.one_switch(num_hosts, rate_bps, cable_mm)
 
 
 @cache
