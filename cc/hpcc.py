@@ -11,8 +11,9 @@ same congestion is not answered twice. A round trip is over when a packet is ack
 Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, algorithm 1 and section 5.1 (eta 95 %, at
 most 5 stages of additive increase; W_AI as a rate, 50 Mb/s, is the authors' ns-3 setting, whose published figures have
 no stages: `max_stages` 0).
-The sender's NIC is no switch and is left out of the measurement, as in the paper. The base round trip is each flow's
-own; the paper takes one for the whole network.
+The sender's NIC is no switch and is left out of the measurement, as in the paper. The base round trip T is one for the
+whole network, a little above its longest, as in the paper (13 us in its simulations): it is the time that a measurement
+is averaged over, and a flow with a share of a packet in its own short round trip would measure noise.
 Left out: what tells one path from another. A flow whose packets are sprayed compares ports that are not the same.
 """
 
@@ -46,12 +47,21 @@ PARAMETERS = (
         high=1e12,
         meaning="W_AI over the base round trip: what each flow adds, and with it fairness",
     ),
+    Parameter(
+        name="network_rtt_ps",
+        default=13_000_000,
+        low=0,
+        high=10**12,
+        meaning="T: base round trip of the network, or a flow's own where that is longer",
+        dtype="i8",
+    ),
     Parameter(name="min_rate_bps", default=100e6, low=1e3, high=1e12, meaning="no window is below this rate's"),
 )
 
 STATE = (
     ("reference_cwnd_bytes", "f8"),  # W_c
     ("utilization", "f8"),  # U, averaged over about a round trip
+    ("round_trip_ps", "i8"),  # T
     ("stage", "i8"),
     ("round_start_ps", "i8"),
     ("num_seen_hops", "i8"),  # of the acknowledgement before
@@ -63,8 +73,9 @@ STATE = (
 
 def on_start(params: Any, flow: Any, now_ps: int) -> int:
     """Start at line rate, with a window that fills the path."""
+    flow.round_trip_ps = max(params.network_rtt_ps, flow.base_rtt_ps)
     flow.reference_cwnd_bytes = _bytes_per_round_trip(flow, flow.line_rate_bps)
-    _set_window(params, flow, flow.reference_cwnd_bytes)
+    _apply(flow, flow.reference_cwnd_bytes)
     return Status.OK
 
 
@@ -100,13 +111,13 @@ def _measure(flow: Any, num_hops: int, telemetry: Any) -> None:
         if elapsed_ps > 0:
             sent_bits = 8.0 * (telemetry[hop].tx_bytes - flow.last_tx_bytes[hop])
             queued_bits = 8.0 * min(telemetry[hop].queue_bytes, flow.last_queue_bytes[hop])
-            share = (sent_bits / elapsed_ps + queued_bits / flow.base_rtt_ps) * (
+            share = (sent_bits / elapsed_ps + queued_bits / flow.round_trip_ps) * (
                 PS_PER_SECOND / telemetry[hop].rate_bps
             )
             if share > fullest:
                 fullest = share
                 fullest_ps = elapsed_ps
-    weight = min(fullest_ps, flow.base_rtt_ps) / flow.base_rtt_ps
+    weight = min(fullest_ps, flow.round_trip_ps) / flow.round_trip_ps
     flow.utilization = (1 - weight) * flow.utilization + weight * fullest
 
 
@@ -118,21 +129,25 @@ def _react(params: Any, flow: Any, now_ps: int, rtt_ps: int) -> None:
     cwnd_bytes = flow.reference_cwnd_bytes + increase_bytes
     if follows_measurement:
         cwnd_bytes = flow.reference_cwnd_bytes / excess + increase_bytes
-    _set_window(params, flow, cwnd_bytes)
+    lowest_bps = min(params.min_rate_bps, flow.line_rate_bps)
+    cwnd_bytes = max(cwnd_bytes, _bytes_per_round_trip(flow, lowest_bps))
+    cwnd_bytes = min(cwnd_bytes, _bytes_per_round_trip(flow, flow.line_rate_bps))
+    _apply(flow, cwnd_bytes)
     if now_ps - rtt_ps >= flow.round_start_ps:
         flow.stage = 0 if follows_measurement else flow.stage + 1
-        flow.reference_cwnd_bytes = flow.cwnd_bytes
+        flow.reference_cwnd_bytes = cwnd_bytes
         flow.round_start_ps = now_ps
 
 
-def _set_window(params: Any, flow: Any, cwnd_bytes: float) -> None:
-    """Keep the window between the least rate's and the line's, and pace it over the base round trip."""
-    lowest_bps = min(params.min_rate_bps, flow.line_rate_bps)
-    cwnd_bytes = max(cwnd_bytes, _bytes_per_round_trip(flow, lowest_bps))
-    flow.cwnd_bytes = min(cwnd_bytes, _bytes_per_round_trip(flow, flow.line_rate_bps))
-    flow.rate_bps = min(flow.cwnd_bytes * 8 * PS_PER_SECOND / flow.base_rtt_ps, flow.line_rate_bps)
+def _apply(flow: Any, cwnd_bytes: float) -> None:
+    """Send while less than the window is in flight, paced over the base round trip.
+
+    The authors' sender lets the packet out that passes the window; the engine's lets none. So it is told of one more.
+    """
+    flow.cwnd_bytes = cwnd_bytes + flow.mtu_bytes
+    flow.rate_bps = min(cwnd_bytes * 8 * PS_PER_SECOND / flow.round_trip_ps, flow.line_rate_bps)
 
 
 def _bytes_per_round_trip(flow: Any, rate_bps: float) -> float:
-    num_bytes: float = rate_bps * flow.base_rtt_ps / (8 * PS_PER_SECOND)
+    num_bytes: float = rate_bps * flow.round_trip_ps / (8 * PS_PER_SECOND)
     return num_bytes

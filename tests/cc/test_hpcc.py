@@ -18,7 +18,7 @@ class Sender:
     """One flow over its NIC and one switch; the port at the switch says what a test lets it say."""
 
     def __init__(self, **settings):
-        self.law = InterpretedLaw(hpcc, settings)
+        self.law = InterpretedLaw(hpcc, {"network_rtt_ps": 0} | settings)
         self.flow = new_flow(self.law.flow_dtype, line_rate_bps=LINE_BPS, base_rtt_ps=RTT_PS)
         self.tx_bytes = 0
         assert self.law.call("on_start", self.flow, 0) == Status.OK
@@ -31,6 +31,11 @@ class Sender:
         telemetry[1:] = (now_ps, self.tx_bytes, queue_bytes, LINE_BPS)
         assert self.law.call("on_ack", self.flow, now_ps, 1000, rtt_ps, 0, num_hops, 0, telemetry) == Status.OK
 
+    @property
+    def window_bytes(self):
+        """What is in flight before the last packet: the engine's limit is one packet more."""
+        return self.cwnd_bytes - self.mtu_bytes
+
     def __getattr__(self, field):
         return self.flow[field][0].item()
 
@@ -38,9 +43,9 @@ class Sender:
 def test_a_flow_starts_at_line_rate_with_a_full_path():
     """And the first acknowledgement, which has nothing to be compared with, leaves it so."""
     sender = Sender()
-    assert (sender.rate_bps, sender.cwnd_bytes) == (LINE_BPS, FULL_BYTES)
+    assert (sender.rate_bps, sender.window_bytes) == (LINE_BPS, FULL_BYTES)
     sender.hear(RTT_PS, queue_bytes=10**6)
-    assert (sender.rate_bps, sender.cwnd_bytes) == (LINE_BPS, FULL_BYTES)
+    assert (sender.rate_bps, sender.window_bytes) == (LINE_BPS, FULL_BYTES)
 
 
 def test_a_full_port_with_a_full_queue_is_twice_too_full():
@@ -49,8 +54,8 @@ def test_a_full_port_with_a_full_queue_is_twice_too_full():
     sender.hear(RTT_PS, queue_bytes=FULL_BYTES)
     sender.hear(2 * RTT_PS, sent_bytes=FULL_BYTES, queue_bytes=FULL_BYTES)
     assert sender.utilization == pytest.approx(2)
-    assert sender.cwnd_bytes == pytest.approx(FULL_BYTES * 0.95 / 2 + STEP_BYTES)
-    assert sender.rate_bps == pytest.approx(sender.cwnd_bytes * 8 / 10e-6)
+    assert sender.window_bytes == pytest.approx(FULL_BYTES * 0.95 / 2 + STEP_BYTES)
+    assert sender.rate_bps == pytest.approx(sender.window_bytes * 8 / 10e-6)
 
 
 def test_half_a_round_trip_weighs_half():
@@ -59,7 +64,7 @@ def test_half_a_round_trip_weighs_half():
     sender.hear(RTT_PS, queue_bytes=FULL_BYTES)
     sender.hear(RTT_PS + RTT_PS // 2, sent_bytes=FULL_BYTES // 2, queue_bytes=FULL_BYTES)
     assert sender.utilization == pytest.approx(1)
-    assert sender.cwnd_bytes == pytest.approx(FULL_BYTES * 0.95 + STEP_BYTES)
+    assert sender.window_bytes == pytest.approx(FULL_BYTES * 0.95 + STEP_BYTES)
 
 
 def test_a_queue_counts_only_if_it_was_there_before():
@@ -91,9 +96,9 @@ def test_below_the_target_a_window_grows_by_steps_and_then_by_measure():
     reference_bytes = sender.reference_cwnd_bytes
     for stage in range(1, 6):
         sender.hear((2 + stage) * RTT_PS, sent_bytes=FULL_BYTES // 2)
-        assert sender.cwnd_bytes == pytest.approx(reference_bytes + stage * STEP_BYTES)
+        assert sender.window_bytes == pytest.approx(reference_bytes + stage * STEP_BYTES)
     sender.hear(8 * RTT_PS, sent_bytes=FULL_BYTES // 2)
-    assert sender.cwnd_bytes == pytest.approx((reference_bytes + 5 * STEP_BYTES) / (0.5 / 0.95) + STEP_BYTES)
+    assert sender.window_bytes == pytest.approx((reference_bytes + 5 * STEP_BYTES) / (0.5 / 0.95) + STEP_BYTES)
 
 
 def test_a_path_of_another_length_is_not_compared():
@@ -101,9 +106,18 @@ def test_a_path_of_another_length_is_not_compared():
     sender = Sender()
     sender.hear(RTT_PS, queue_bytes=FULL_BYTES)
     sender.hear(2 * RTT_PS, sent_bytes=FULL_BYTES, queue_bytes=FULL_BYTES, num_hops=3)
-    assert (sender.cwnd_bytes, sender.utilization) == (FULL_BYTES, 0)
+    assert (sender.window_bytes, sender.utilization) == (FULL_BYTES, 0)
     sender.hear(3 * RTT_PS, sent_bytes=FULL_BYTES, queue_bytes=FULL_BYTES, num_hops=3)
     assert sender.utilization == pytest.approx(2)
+
+
+def test_a_short_path_is_measured_over_the_network_s_round_trip():
+    """Of 40 us, 10 us are a quarter: U moves so far to 1 + 1/4, and the window holds 40 us at line rate."""
+    sender = Sender(network_rtt_ps=4 * RTT_PS)
+    assert sender.window_bytes == 4 * FULL_BYTES
+    sender.hear(RTT_PS, queue_bytes=FULL_BYTES)
+    sender.hear(2 * RTT_PS, sent_bytes=FULL_BYTES, queue_bytes=FULL_BYTES)
+    assert sender.utilization == pytest.approx(1.25 / 4)
 
 
 def test_windows_keep_to_their_bounds():
@@ -111,7 +125,7 @@ def test_windows_keep_to_their_bounds():
     sender = Sender(max_stages=0)
     sender.hear(RTT_PS)
     sender.hear(2 * RTT_PS, sent_bytes=1)
-    assert (sender.cwnd_bytes, sender.rate_bps) == (FULL_BYTES, LINE_BPS)
+    assert (sender.window_bytes, sender.rate_bps) == (FULL_BYTES, LINE_BPS)
     for round_trip in range(3, 9):
         sender.hear(round_trip * RTT_PS, queue_bytes=10**9)
     assert sender.rate_bps == pytest.approx(100e6)
