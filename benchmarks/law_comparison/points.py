@@ -19,8 +19,19 @@ from fabrictune.scenario.simulating import simulate
 QUESTIONS = Path(__file__).parent / "questions"
 NEEDS_STEP = "training-step-256"
 VICTIMS = "bystanders"
-FIGURES = ("makespan", "slowdown.p50", "slowdown.p99", "pauses", "paused_time", "queue.max", "ecn_marks", "drops")
-FIGURES_OF_VICTIMS = ("slowdown.p50", "slowdown.p99")
+FIGURES = (
+    "makespan",
+    "completion_time.mean",
+    "throughput.mean",
+    "slowdown.p50",
+    "slowdown.p99",
+    "pauses",
+    "paused_time",
+    "queue.max",
+    "ecn_marks",
+    "drops",
+)
+FIGURES_OF_VICTIMS = ("throughput.mean", "slowdown.p50", "slowdown.p99")
 
 Figures = dict[str, float]
 
