@@ -1,25 +1,29 @@
 """What a law written in Python costs: a call through its C pointer, the same code inlined, and getting it ready.
 
 The loop that calls is compiled too, as an engine's is. `on_cnp` cuts the rate, `on_send` counts bytes below line rate,
-which is what they do for most of a run. A law is ready once a new process has found and compiled it, the compiler's own
-start included.
+which is what they do for most of a run. A law is ready once a new process has found it and linked its code: compiled,
+the compiler's own start included, the first time and after each change; kept, every other time.
 
 Run: `python -m benchmarks.run law_call`
 """
 
 import ctypes
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 
 from cc import dcqcn
 from cc.checking import handlers
-from cc.compiling import FunctionWrapper, compile_law
+from cc.compiling import compile_law
+from cc.generating import FunctionWrapper
 from cc.interface import CompiledLaw
 from cc.interpreting import HandCalledLaw
 from cc.records import new_flow
@@ -49,7 +53,7 @@ def benchmarks() -> list[dict[str, Any]]:
         _row("cc.law-call.dcqcn.on_cnp.inlined", "ns", _call_ns(law, _cnp_inlined(wrap(handlers(dcqcn)["on_cnp"])))),
         _row("cc.law-call.dcqcn.on_send.pointer", "ns", _call_ns(law, _send_by_pointer(law))),
         _row("cc.law-call.dcqcn.on_send.inlined", "ns", _call_ns(law, _send_inlined(wrap(handlers(dcqcn)["on_send"])))),
-        *(_row(f"cc.law-ready.{name}", "s", _ready_s(name)) for name in ("none", "dcqcn")),
+        *_ready_rows(),
     ]
 
 
@@ -121,9 +125,19 @@ def _call_ns(law: CompiledLaw, loop: Loop) -> list[float]:
     return found
 
 
-def _ready_s(name: str) -> list[float]:
+def _ready_rows() -> Iterator[dict[str, Any]]:
+    for name in ("none", "dcqcn"):
+        with tempfile.TemporaryDirectory() as scratch:
+            compiled_s = [_ready_s(name, Path(scratch, str(run))) for run in range(RUNS)]
+            kept_s = [_ready_s(name, Path(scratch, str(run))) for run in range(RUNS)]
+        yield _row(f"cc.law-ready.{name}.compiled", "s", compiled_s)
+        yield _row(f"cc.law-ready.{name}.kept", "s", kept_s)
+
+
+def _ready_s(name: str, cache: Path) -> float:
     command = [sys.executable, "-c", READY.format(name=name)]
-    return [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(RUNS)]
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache)}
+    return float(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
 
 
 def _row(name: str, unit: str, values: list[float]) -> dict[str, Any]:

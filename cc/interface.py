@@ -35,9 +35,9 @@ Source: the events are those that DCQCN (SIGCOMM'15), TIMELY (SIGCOMM'15), HPCC 
 react to.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -117,4 +117,4 @@ class CompiledLaw:
     params: np.ndarray  # one record, the law's parameters as set
     flow_dtype: np.dtype[np.void]
     uses_telemetry: bool
-    keep_alive: tuple[Callable[..., int], ...]  # the compiled functions that own the pointers
+    keep_alive: Any  # what the pointers point into

@@ -14,8 +14,8 @@ _TUNED = {
     "rpg_time_reset": "60 us",  # 20 to 100 us
 }
 
-# The best of 120 points of `fabrictune sim sweep benchmarks/law_comparison/tuning/dcqcn-firmware.yaml`, in whole units of
-# a NIC: tuned by TPE for messages beside an incast, on a fabric and on seeds that no question here has.
+# The best of 120 points of `fabrictune sim sweep benchmarks/law_comparison/tuning/dcqcn-firmware.yaml`, in whole units
+# of a NIC: tuned by TPE for messages beside an incast, on a fabric and on seeds that no question here has.
 _SWEPT = {
     "rate_reduce_monitor_period": "6 us",
     "rpg_min_dec_fac": "50 %",

@@ -88,7 +88,7 @@ NO_LAW = Chosen(name="none", spec=SPECS["none"]())
 
 def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) -> CompiledLaw:
     """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
-    from cc.compiling import compile_law  # here, since it imports numba, which takes as long as all the rest
+    from cc.compiling import compile_law  # here, since it loads LLVM
 
     module, parameters = resolve(law, document=document, trust_code=trust_code)
     return compile_law(module, parameters)

@@ -67,7 +67,7 @@ class Worker:
         return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
 
     def _law(self, scenario: Scenario, task: Task) -> CompiledLaw:
-        from cc.compiling import compile_law, with_settings  # here, since it imports numba
+        from cc.compiling import compile_law, with_settings  # here, since it loads LLVM
 
         document = Document(path=task.folder, tree=task.tree, find_marks=lambda: Mark(0))
         with self._making:

@@ -6,7 +6,6 @@ downloads, an image 45 MB.
 """
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from foundation.caches import cache_folder
 from foundation.errors import Mistake, UnavailableError
 from rdma_bench.soft_roce.packages import USERLAND, download, find_kernel
 from rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
@@ -50,14 +50,9 @@ class Image:
         return self.folder / "root.cpio.zst"
 
 
-def cache_folder() -> Path:
-    """Return where images are kept, by the XDG base directory specification."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fabrictune" / "soft-roce"
-
-
 def get_image(cache: Path | None = None) -> Image:
     """Return the image of the newest kernel, built if it is not in the cache; raises UnavailableError."""
-    cache = cache or cache_folder()
+    cache = cache or cache_folder("soft-roce")
     try:
         cache.mkdir(parents=True, exist_ok=True)
         return _get_newest(cache)

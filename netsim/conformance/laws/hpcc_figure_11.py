@@ -6,7 +6,8 @@ of the hosts' capacity. Every law gets the same flows. Only the order of the law
 had again by others, by their own count. `benchmarks/hpcc_figure_11.py` runs the same for longer.
 
 Source: Li et al., HPCC, SIGCOMM 2019, section 5.3 and figure 11; DCQCN as its authors' ns-3 runs it under the name
-`dcqcn_paper` (steps of 20 and 200 Mb/s, no byte counter), HPCC without stages, as there. Windows hold what each flow's own path does, HPCC's and DCQCN's alike.
+`dcqcn_paper` (steps of 20 and 200 Mb/s, no byte counter), HPCC without stages, as there. Windows hold what each flow's
+own path does, HPCC's and DCQCN's alike.
 """
 
 from collections.abc import Callable, Iterator

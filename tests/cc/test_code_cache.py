@@ -1,0 +1,130 @@
+"""Machine code is kept, found again and used without the compiler; what could be somebody else's is not used."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cc import code_cache
+from cc.checking import handler_arguments
+from cc.code_cache import keep_code, kept_code
+from cc.compiling import compile_law
+from cc.interface import TELEMETRY_DTYPE, Status
+from cc.interpreting import HandCalledLaw
+from cc.records import new_flow
+
+CODE = b"code" * 100
+COMPILE_DCQCN = """
+import sys
+from cc.compiling import compile_law
+from cc.loading import load_law
+from cc.interpreting import HandCalledLaw
+from cc.records import new_flow
+law = HandCalledLaw(compile_law(load_law("dcqcn")))
+flow = new_flow(law.flow_dtype, line_rate_bps=1e9)
+law.call("on_start", flow, 0), law.call("on_cnp", flow, 10**8)
+print(flow["rate_bps"][0], "numba" in sys.modules)
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "fabrictune" / "laws"
+
+
+def test_a_law_is_compiled_once_and_then_needs_no_numba():
+    """Two processes get the same rate from the same law; only the first loads the compiler."""
+    first, second = (
+        subprocess.run([sys.executable, "-c", COMPILE_DCQCN], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    )
+    assert (first[1], second[1]) == ("True", "False")
+    assert first[0] == second[0] == "500000000.0"
+
+
+def test_kept_code_raises_refuses_and_reads_telemetry_as_new_code_does(write_law, folder):
+    """What could lead back into Numba does not: exceptions, powers, telemetry."""
+    module = write_law(
+        "USES_TELEMETRY = True\n"
+        "def on_start(params, flow, now_ps):\n"
+        "    if now_ps == 1: raise ValueError('one')\n"
+        "    flow.rate_bps = 2.0 ** (now_ps / 2)\n"
+        "    return Status.REFUSED if now_ps == 2 else Status.OK\n"
+        f"def on_ack({', '.join(handler_arguments('on_ack'))}):\n"
+        "    flow.rate_bps = telemetry[num_hops - 1].queue_bytes\n"
+        "    return Status.OK\n"
+    )
+    telemetry = np.zeros(2, TELEMETRY_DTYPE)
+    telemetry["queue_bytes"] = [3, 4]
+    for _ in ("new", "kept"):
+        law = HandCalledLaw(compile_law(module))
+        flow = new_flow(law.flow_dtype, line_rate_bps=1e9)
+        assert [law.call("on_start", flow, now_ps) for now_ps in (1, 2, 3)] == [
+            Status.RAISED,
+            Status.REFUSED,
+            Status.OK,
+        ]
+        assert flow["rate_bps"][0] == pytest.approx(2**1.5)
+        assert law.call("on_ack", flow, 0, 4096, 8_000_000, 0, 2, 0, telemetry) == Status.OK
+        assert flow["rate_bps"][0] == 4
+        assert len(list(folder.glob("*.o"))) == 1
+
+
+def test_what_is_kept_is_found_under_its_key_alone():
+    """Nothing was there before."""
+    assert kept_code("key") is None
+    keep_code("key", CODE)
+    assert kept_code("key") == CODE
+    assert kept_code("other") is None
+
+
+@pytest.mark.parametrize("spoil", [lambda content: content[:-1], lambda content: content + b"x", lambda content: b""])
+def test_a_file_that_was_changed_is_not_used(folder, spoil):
+    """Cut short, longer, or empty: LLVM would end the process on it."""
+    keep_code("key", CODE)
+    path = folder / "key.o"
+    path.write_bytes(spoil(path.read_bytes()))
+    assert kept_code("key") is None
+
+
+def test_a_file_or_folder_that_others_may_write_is_not_used(folder):
+    """Nor one reached over a link: it is code that will run."""
+    keep_code("key", CODE)
+    path = folder / "key.o"
+    path.chmod(0o620)
+    assert kept_code("key") is None
+    path.chmod(0o600)
+    folder.chmod(0o777)
+    assert kept_code("key") is None
+    folder.chmod(0o700)
+    path.rename(folder / "elsewhere")
+    path.symlink_to(folder / "elsewhere")
+    assert kept_code("key") is None
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_else(folder, tmp_path):
+    """A file stands where the folder would."""
+    (tmp_path / "fabrictune").write_text("")
+    keep_code("key", CODE)
+    assert kept_code("key") is None
+
+
+def test_what_was_not_used_for_longest_is_forgotten_first(folder, monkeypatch):
+    """Of three with room for two, the one that was asked for stays."""
+    monkeypatch.setattr(code_cache, "MAX_KEPT", 2)
+    keep_code("used", CODE)
+    keep_code("unused", CODE)
+    for age, name in ((2, "used"), (1, "unused")):
+        _make_older(folder / f"{name}.o", age)
+    assert kept_code("used") == CODE
+    keep_code("new", CODE)
+    assert sorted(path.stem for path in folder.iterdir()) == ["new", "used"]
+
+
+def _make_older(path, hours):
+    then_ns = path.stat().st_mtime_ns - hours * 3600 * 10**9
+    os.utime(path, ns=(then_ns, then_ns))
