@@ -1,11 +1,11 @@
-"""The comparison as Markdown: each law's means over seeds, and how much longer it takes than the baseline, in pairs.
+"""The comparison as Markdown: each law's means over seeds, and differences in pairs.
 
 A pair is one seed: both laws on the same paths. The interval is Student's t over the pairs' relative differences; where
 it holds 0, nothing was shown.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -14,25 +14,48 @@ from benchmarks.law_comparison.points import FIGURES, FIGURES_OF_VICTIMS, VICTIM
 from fabrictune.scenario.expectations import METRICS
 from topology.estimates import estimate_mean
 
+SUBJECT = "hybrid"
 PAIRED = "makespan"
 OF_VICTIMS = tuple(f"{VICTIMS}.{name}" for name in FIGURES_OF_VICTIMS)
+SUBJECT_BY = (
+    PAIRED,
+    "throughput.mean",
+    f"{VICTIMS}.slowdown.p99",
+)  # what the subject is held against each other law by
 
 
 def tables(figures: Mapping[Point, Figures]) -> Iterator[str]:
-    """Return one table for each question that has points."""
-    for question in dict.fromkeys(point.question for point in figures):
-        yield _table(question, {point: found for point, found in figures.items() if point.question == question})
+    """Return one table for each question that has points, and one for each figure that the subject is compared by."""
+    by_question = {
+        question: {point: found for point, found in figures.items() if point.question == question}
+        for question in dict.fromkeys(point.question for point in figures)
+    }
+    for question, found in by_question.items():
+        yield _table(question, found)
+    rivals = [law for law in dict.fromkeys(point.contender for point in figures) if law != SUBJECT]
+    for name in SUBJECT_BY if any(point.contender == SUBJECT for point in figures) else ():
+        yield _table_of_subject(name, rivals, by_question)
 
 
-def longer_than_baseline(figures: Mapping[Point, Figures], contender: str) -> list[float]:
-    """Return by how much of the baseline's time a law took longer, for each seed that both have finished."""
-    time_ps = {(point.contender, point.seed): found[PAIRED] for point, found in figures.items()}
-    seeds = sorted({seed for _, seed in time_ps})
+def more_than(figures: Mapping[Point, Figures], contender: str, rival: str, name: str = PAIRED) -> list[float]:
+    """Return by which share a law has more than its rival, for each seed of one question that both have finished."""
+    value = {(point.contender, point.seed): found[name] for point, found in figures.items()}
+    seeds = sorted({seed for _, seed in value})
     return [
-        time_ps[contender, seed] / time_ps[BASELINE, seed] - 1
+        value[contender, seed] / value[rival, seed] - 1
         for seed in seeds
-        if (contender, seed) in time_ps and (BASELINE, seed) in time_ps
+        if (contender, seed) in value and (rival, seed) in value
     ]
+
+
+def _table_of_subject(name: str, rivals: Sequence[str], by_question: Mapping[str, Mapping[Point, Figures]]) -> str:
+    rows = [
+        f"| {question} | {' | '.join(_difference(more_than(found, SUBJECT, rival, name)) for rival in rivals)} |"
+        for question, found in by_question.items()
+        if all(name in one for one in found.values())
+    ]
+    header = f"### {SUBJECT}: {name} over that of\n\n| question | {' | '.join(rivals)} |"
+    return "\n".join([header, "|---" * (len(rivals) + 1) + "|", *rows])
 
 
 def _table(question: str, figures: Mapping[Point, Figures]) -> str:
@@ -48,7 +71,7 @@ def _row(contender: str, figures: Mapping[Point, Figures], names: list[str]) -> 
     means = [
         METRICS[name.removeprefix(f"{VICTIMS}.")].show(float(np.mean([one[name] for one in own]))) for name in names
     ]
-    cells = [contender, str(len(own)), _difference(longer_than_baseline(figures, contender)), *means]
+    cells = [contender, str(len(own)), _difference(more_than(figures, contender, BASELINE)), *means]
     return f"| {' | '.join(cells)} |"
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from benchmarks.law_comparison.contenders import BASELINE, CONTENDERS
-from benchmarks.law_comparison.points import QUESTIONS, Point, all_points, question_names, run_missing
-from benchmarks.law_comparison.table import longer_than_baseline, tables
+from benchmarks.law_comparison.points import FIGURES, QUESTIONS, Point, all_points, question_names, run_missing
+from benchmarks.law_comparison.table import more_than, tables
 from fabrictune.scenario.overriding import override
 from fabrictune.scenario.reading import load_scenario
 
@@ -42,15 +42,26 @@ def test_laws_are_compared_seed_by_seed() -> None:
         point("hybrid", 1): {"makespan": 150.0},
         point("hybrid", 2): {"makespan": 1.0},
     }
-    assert longer_than_baseline(figures, "hybrid") == [pytest.approx(-0.1), pytest.approx(-0.5)]
+    assert more_than(figures, "hybrid", BASELINE) == [pytest.approx(-0.1), pytest.approx(-0.5)]
 
 
 def test_a_law_that_never_ended_shows_nothing() -> None:
     """A pair with infinity in it has no mean."""
     names = ("makespan", "slowdown.p50", "slowdown.p99", "pauses", "paused_time", "queue.max", "ecn_marks", "drops")
     ended, stuck = dict.fromkeys(names, 1e9), dict.fromkeys(names, float("inf"))
-    (table,) = tables({point(BASELINE, 0): ended, point("hybrid", 0): stuck})
+    table = next(tables({point(BASELINE, 0): ended, point("hybrid", 0): stuck}))
     assert "| hybrid | 1 | unknown | never |" in table
+
+
+def test_hybrid_is_held_against_each_other_law() -> None:
+    """90 against 100 and against 45; a question without bystanders has no row of theirs."""
+    time_ps = {BASELINE: 100.0, "swift": 45.0, "hybrid": 90.0}
+    figures = {point(law, 0): {**dict.fromkeys(FIGURES, 1.0), "makespan": time} for law, time in time_ps.items()}
+    of_makespan = next(table for table in tables(figures) if table.startswith("### hybrid: makespan"))
+    assert of_makespan.splitlines()[2] == f"| question | {BASELINE} | swift |"
+    assert of_makespan.splitlines()[-1] == "| incast-256 | -10.0% | +100.0% |"
+    of_victims = next(table for table in tables(figures) if table.startswith("### hybrid: bystanders"))
+    assert of_victims.endswith("|---|---|---|")
 
 
 def test_points_come_seed_by_seed() -> None:
