@@ -142,10 +142,13 @@ def _print(record: "RunRecord") -> None:
     objectives = rows_of(record.tables["objectives"])
     metrics = list(record.run["objectives"])
     by_point: dict[int, dict[str, str]] = {}
+    first: dict[int, float] = {}  # what each point came to in the first objective, so that less is better
     for row in objectives:
         by_point.setdefault(row["point"], {})[row["metric"]] = _estimate(row, num_seeds)
+        if row["metric"] == metrics[0]:
+            first[row["point"]] = -row["value"] if row["is_maximised"] else row["value"]
     whole = [point for point in points if point["point"] in by_point]
-    shown = sorted(whole, key=lambda point: -point["is_on_front"])[:MAX_SHOWN]
+    shown = sorted(whole, key=lambda point: (-point["is_on_front"], first[point["point"]]))[:MAX_SHOWN]
     keys = [name for name in points[0] if name.startswith("vary.")]
     print_lines([f"{len(points)} points, {num_seeds} seeds each; * none is better in every objective"])
     headings = ("", *(key.removeprefix("vary.") for key in keys), *metrics)

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foundation.errors import InputError, Mistake, UnitError
-from foundation.settings.quantities import DURATION, RATE, SIZE, Quantity
+from foundation.settings.quantities import DURATION, PERCENTAGE, RATE, SIZE, Quantity
 
 NUM_FIGURES = 4
 PS_PER_NS = 1000
-QUANTITIES = (RATE, SIZE, DURATION)
+QUANTITIES = (RATE, SIZE, PERCENTAGE, DURATION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class Axis:
         """Return both ends as numbers; raises InputError where they are not of one kind."""
         numbers = _numbers((self.low, self.high))
         if numbers is None:
-            allowed = "two numbers, two rates, two sizes or two durations"
+            allowed = "two numbers, rates, sizes, durations or percentages"
             raise InputError(Mistake(where="low", found=f"{self.low!r} to {self.high!r}", allowed=allowed))
         return numbers[0], numbers[1]
 
@@ -139,6 +139,8 @@ def _number(value: Any, quantity: Quantity | None) -> float:
 
 
 def _whole(value: float, quantity: Quantity) -> float:
-    """Return the nearest value that a key takes: whole bits a second, bytes, or nanoseconds."""
+    """Return the nearest value that a key takes: whole bits a second, bytes or nanoseconds, and any percentage."""
+    if quantity is PERCENTAGE:
+        return value
     unit = PS_PER_NS if quantity is DURATION else 1
     return max(round(value / unit), 1) * unit

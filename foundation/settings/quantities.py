@@ -57,6 +57,12 @@ def _parse_factor(text: str) -> float:
         raise UnitError(Mistake(where="", found=f"{text[:60]!r} where a number is needed")) from None
 
 
+def _parse_percentage(text: str) -> float:
+    if not text.rstrip().endswith("%"):
+        raise UnitError(Mistake(where="", found=f"{text[:60]!r} where a percentage is needed", allowed="as 50 %"))
+    return parse_fraction(text)
+
+
 def _show_plainly(value: float) -> str:
     return f"{value:.6g}"
 
@@ -64,6 +70,7 @@ def _show_plainly(value: float) -> str:
 RATE = Quantity(what="rate", parse=parse_rate_bps, show=format_rate)
 SIZE = Quantity(what="size", parse=parse_bytes, show=format_bytes)
 DURATION = Quantity(what="duration", parse=parse_duration_ps, show=format_duration)  # in picoseconds
+PERCENTAGE = Quantity(what="percentage", parse=_parse_percentage, show=lambda share: f"{100 * share:.6g} %")  # of one
 FACTOR = Quantity(what="number", parse=_parse_factor, show=lambda factor: f"{factor:.3g}")
 COUNT = Quantity(what="whole number", parse=_parse_count, show=lambda count: f"{count:.0f}")
 

@@ -20,12 +20,14 @@ def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_prints_the_best_and_what_matters(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    """One star for the shortest message with few marks; the message's size explains the time."""
+    """One star for the shortest message with few marks, then by time; the message's size explains it."""
     assert run(["sim", "sweep", str(write())]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "6 points, 2 seeds each; * none is better in every objective"
     assert lines[1].split() == ["traffic.message", "engine.ecn.kmin", "completion_time.max", "ecn_marks"]
     assert lines[2].split()[:5] == ["*", "50", "KB", "100", "KB"]
+    sizes_kb = [int(words[words[0] in "*-"]) for words in map(str.split, lines[2:8])]
+    assert sizes_kb == sorted(sizes_kb)
     assert any(line.split()[:2] == ["traffic.message", "100%"] for line in lines)
     assert lines[-1] == "record: runs/small-sweep/result"
     assert RunRecord.read(Path("runs/small-sweep/result")).run["command"].startswith("fabrictune sim sweep")
