@@ -187,18 +187,17 @@ void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     }
 }
 
-// Sent round a fault, a packet may make more hops than there is room for; the first ones are kept.
 template <bool is_full>
 void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
-    if (packet_id >= trails.size()) trails.resize(packets.size() * 2);
-    Trail& trail = trails[packet_id];
-    if (packet.ingress_port == NONE) trail.num_hops = 0;
-    if (trail.num_hops == MAX_TELEMETRY_HOPS) return;
+    if (packet.ingress_port == NONE) {
+        trails.make_room(packets.size());
+        trails.begin(packet_id);
+    }
     const std::int32_t queued_bytes =
         has_priorities() ? priorities.output(port, priority_of(packet)).queued_bytes : out.queued_bytes;
-    trail.hops[trail.num_hops++] = {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
-                                    static_cast<double>(ledgers[port].rate_bps)};
+    trails.append(packet_id, {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
+                              static_cast<double>(ledgers[port].rate_bps)});
 }
 
 template <bool is_full>

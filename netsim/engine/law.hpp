@@ -2,7 +2,10 @@
 // `cc/interface.py`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "clock.hpp"
 
@@ -34,10 +37,61 @@ struct TelemetryRecord {
 };
 static_assert(sizeof(TelemetryRecord) == 32);
 
-// What the ports on a packet's way said, the NIC's first.
-struct Trail {
-    std::int32_t num_hops = 0;
-    TelemetryRecord hops[MAX_TELEMETRY_HOPS];
+// What the ports on a packet's way said, the NIC's first. There is room for a path over three tiers, and more once one
+// is longer: packets are many, and what they carry should stay in the caches. How many hops each has stands apart, so
+// that who writes the next record need not wait for the last ones.
+class Trails {
+    static constexpr std::size_t PER_LINE = 2;
+    struct alignas(64) Line {
+        TelemetryRecord record[PER_LINE];
+    };
+    static_assert(sizeof(Line) == PER_LINE * sizeof(TelemetryRecord));
+    static constexpr std::size_t FIRST_LINES = 3, MOST_LINES = MAX_TELEMETRY_HOPS / PER_LINE;
+
+  public:
+    static constexpr std::size_t BYTES_PER_PACKET = FIRST_LINES * sizeof(Line) + sizeof(std::uint8_t);
+
+    // Packets have room from then on, and no hops yet.
+    void make_room(std::size_t num_packets) {
+        if (num_packets <= num_hops_.size()) return;
+        num_hops_.resize(2 * num_packets);
+        lines_.resize(num_hops_.size() * lines_per_packet_);
+    }
+
+    void begin(std::uint32_t packet) { num_hops_[packet] = 0; }
+
+    // Beyond MAX_TELEMETRY_HOPS the first ones are kept.
+    void append(std::uint32_t packet, const TelemetryRecord& record) {
+        const std::size_t hop = num_hops_[packet];
+        if (hop == MAX_TELEMETRY_HOPS) return;
+        if (hop == lines_per_packet_ * PER_LINE) [[unlikely]]
+            lengthen();
+        lines_[packet * lines_per_packet_ + hop / PER_LINE].record[hop % PER_LINE] = record;
+        ++num_hops_[packet];
+    }
+
+    std::int32_t num_hops(std::uint32_t packet) const { return num_hops_[packet]; }
+
+    const TelemetryRecord* hops(std::uint32_t packet) const { return lines_[packet * lines_per_packet_].record; }
+
+    [[gnu::always_inline]] void prefetch(std::uint32_t packet) const {
+        const Line* first = &lines_[packet * lines_per_packet_];
+        for (std::size_t hop = 0; hop < num_hops_[packet]; hop += PER_LINE) __builtin_prefetch(first + hop / PER_LINE);
+    }
+
+  private:
+    void lengthen() {
+        const std::size_t before = lines_per_packet_;
+        lines_per_packet_ = std::min(2 * before, MOST_LINES);
+        std::vector<Line> longer(num_hops_.size() * lines_per_packet_);
+        for (std::size_t packet = 0; packet < num_hops_.size(); ++packet)
+            std::copy_n(&lines_[packet * before], before, &longer[packet * lines_per_packet_]);
+        lines_ = std::move(longer);
+    }
+
+    std::vector<std::uint8_t> num_hops_;  // by packet
+    std::vector<Line> lines_;             // by packet, lines_per_packet_ each
+    std::size_t lines_per_packet_ = FIRST_LINES;
 };
 
 enum LawStatus : std::int32_t { OK, RAISED, REFUSED, BAD_RATE, BAD_CWND, BAD_DEADLINE };

@@ -12,6 +12,9 @@ namespace netsim {
 
 template <bool is_full>
 inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
+    if constexpr (is_full) {
+        if (law.uses_telemetry) trails.prefetch(packet_id);
+    }
     const Packet packet = packets[packet_id];
     const std::uint32_t qp = packet.queue_pair;
     Sender& sender = senders[qp];
@@ -33,8 +36,8 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
         std::int32_t num_hops = flow(qp).num_hops;
         if constexpr (is_full) {
             if (law.uses_telemetry) {
-                telemetry = trails[packet_id].hops;
-                num_hops = trails[packet_id].num_hops;
+                telemetry = trails.hops(packet_id);
+                num_hops = trails.num_hops(packet_id);
             }
         }
         obey(ON_ACK, qp,

@@ -169,7 +169,7 @@ class Simulation {
     std::vector<CapturedPacket> captured;
     std::uint64_t num_captured = 0;  // with those that found no room
     bool has_all_samples = true;
-    std::vector<Trail> trails;  // by packet, if the law reads telemetry
+    Trails trails;  // if the law reads telemetry
 
     std::vector<FailedPair> failed_pairs;
 

@@ -1,5 +1,6 @@
 """Runs whose results can be worked out by hand. 100 Gb/s is 80 ps a byte; every cable takes 10 ns."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from netsim.config.probes import ProbeConfig
 from netsim.config.switch import EcnConfig, PfcConfig
 from netsim.config.transport import CnpConfig, TransportConfig
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
+from topology.draft import FabricDraft
 
 Simulate = Callable[..., RunRecord]
 
@@ -387,6 +389,30 @@ def test_telemetry_tells_of_every_hop(simulate: Simulate, write_law: Callable[..
     )
     with pytest.raises(LawError, match="refused"):
         simulate([(0, 1)], [{"bytes": 5000}], config, law=wrong)
+
+
+@pytest.mark.parametrize("num_switches", [5, 6, 11, 15])
+def test_telemetry_tells_of_every_hop_of_a_long_path(
+    simulate: Simulate, write_law: Callable[..., Any], num_switches: int
+) -> None:
+    """Along a row of switches, beside a short flow whose packets are under way when room for longer trails is made."""
+    draft = FabricDraft("row")
+    switches = [draft.add_switch(f"s{number}") for number in range(num_switches)]
+    speed = {"rate_bps": 10**11, "delay_ps": 10_000}
+    for number, switch in enumerate((switches[0], switches[0], switches[-1])):
+        draft.add_link((draft.add_host(f"h{number}"), "nic"), (switch, f"h{number}"), **speed)
+    for left, right in itertools.pairwise(switches):
+        draft.add_link((left, "right"), (right, "left"), **speed)
+    checks = (
+        "if num_hops != flow.num_hops: return 2\n"
+        "    for hop in range(1, num_hops):\n"
+        "        if telemetry[hop].time_ps - telemetry[hop - 1].time_ps < 90000: return 2\n"
+        "        if telemetry[hop].tx_bytes < acked_bytes: return 2"
+    )
+    law = write_law(rate="flow.line_rate_bps", cwnd="1e18", telemetry=True, on_ack=checks)
+    rows = [{"bytes": 50_000, "qp": 0, "source": 0, "destination": 1}, {"bytes": 50_000, "qp": 1, "destination": 2}]
+    config = replace(BARE, telemetry_bytes=0)
+    assert simulate([(0, 1), (0, 2)], rows, config, law=law, fabric=draft.finish()).run["outcome"] == "finished"
 
 
 def test_telemetry_takes_room_on_the_wire(simulate: Simulate, write_law: Callable[..., Any]) -> None:
