@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
 MODULE_OF = {"pyyaml": "yaml", "protobuf": "google"}  # where the distribution's name is not its module's
-INDIRECT = {"llvmlite": "numba", "markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
+INDIRECT = {"markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
 FROM_THE_DISTRIBUTION = {"pyverbs"}  # bound to its own libibverbs: what the index has by this name fits none
 
 
