@@ -11,27 +11,31 @@ from pathlib import Path
 
 from benchmarks.law_comparison.contenders import CONTENDERS
 from benchmarks.law_comparison.steps import write_step
-from fabrictune.scenario.expectations import METRICS, of_part
+from fabrictune.scenario.expectations import Measure, parts_of
 from fabrictune.scenario.overriding import override
 from fabrictune.scenario.reading import load_scenario
 from fabrictune.scenario.simulating import simulate
 
 QUESTIONS = Path(__file__).parent / "questions"
 NEEDS_STEP = "training-step-256"
-VICTIMS = "bystanders"
-FIGURES = (
-    "makespan",
-    "completion_time.mean",
-    "throughput.mean",
-    "slowdown.p50",
-    "slowdown.p99",
-    "pauses",
-    "paused_time",
-    "queue.max",
-    "ecn_marks",
-    "drops",
+FIGURES = tuple(
+    Measure(metric=name)
+    for name in (
+        "makespan",
+        "completion_time.mean",
+        "throughput.mean",
+        "slowdown.p50",
+        "slowdown.p99",
+        "pauses",
+        "paused_time",
+        "queue.max",
+        "ecn_marks",
+        "drops",
+    )
 )
-FIGURES_OF_VICTIMS = ("throughput.mean", "slowdown.p50", "slowdown.p99")
+FIGURES_OF_VICTIMS = tuple(
+    Measure(metric=name, part="bystanders") for name in ("throughput.mean", "slowdown.p50", "slowdown.p99")
+)
 
 Figures = dict[str, float]
 
@@ -85,11 +89,8 @@ def run_point(point: Point, folder: Path) -> Figures:
         path = Path(shutil.copy(path, folder))
     changes = {**CONTENDERS[point.contender], "seed": point.seed, "routing.seed": point.seed}
     record = simulate(override(load_scenario(path), changes, origin=f"contender {point.contender}"))
-    figures = {name: METRICS[name].measure(record) for name in FIGURES}
-    if "part" in record.tables["transfers"]:
-        victims = of_part(record, VICTIMS)
-        figures |= {f"{VICTIMS}.{name}": METRICS[name].measure(victims) for name in FIGURES_OF_VICTIMS}
-    return figures
+    measures = (*FIGURES, *FIGURES_OF_VICTIMS) if parts_of(record) else FIGURES
+    return {measure.name: measure.value(record) for measure in measures}
 
 
 def kept(points: Sequence[Point], folder: Path) -> Iterator[tuple[Point, Figures]]:

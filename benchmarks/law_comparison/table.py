@@ -10,17 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from benchmarks.law_comparison.contenders import BASELINE
-from benchmarks.law_comparison.points import FIGURES, FIGURES_OF_VICTIMS, VICTIMS, Figures, Point
-from fabrictune.scenario.expectations import METRICS
+from benchmarks.law_comparison.points import FIGURES, FIGURES_OF_VICTIMS, Figures, Point
+from fabrictune.scenario.expectations import metric_of
 from topology.estimates import estimate_mean
 
 SUBJECT = "hybrid"
 PAIRED = "makespan"
-OF_VICTIMS = tuple(f"{VICTIMS}.{name}" for name in FIGURES_OF_VICTIMS)
 SUBJECT_BY = (
     PAIRED,
     "throughput.mean",
-    f"{VICTIMS}.slowdown.p99",
+    "slowdown.p99 of bystanders",
 )  # what the subject is held against each other law by
 
 
@@ -59,7 +58,8 @@ def _table_of_subject(name: str, rivals: Sequence[str], by_question: Mapping[str
 
 
 def _table(question: str, figures: Mapping[Point, Figures]) -> str:
-    names = [name for name in (*FIGURES, *OF_VICTIMS) if name in next(iter(figures.values()))]
+    known = next(iter(figures.values()))
+    names = [figure.name for figure in (*FIGURES, *FIGURES_OF_VICTIMS) if figure.name in known]
     header = f"### {question}\n\n| law | seeds | {PAIRED} over {BASELINE} | " + " | ".join(names) + " |"
     rule = "|---" * (len(names) + 3) + "|"
     laws = dict.fromkeys(point.contender for point in figures)
@@ -68,9 +68,7 @@ def _table(question: str, figures: Mapping[Point, Figures]) -> str:
 
 def _row(contender: str, figures: Mapping[Point, Figures], names: list[str]) -> str:
     own = [found for point, found in figures.items() if point.contender == contender]
-    means = [
-        METRICS[name.removeprefix(f"{VICTIMS}.")].show(float(np.mean([one[name] for one in own]))) for name in names
-    ]
+    means = [metric_of(name).show(float(np.mean([one[name] for one in own]))) for name in names]
     cells = [contender, str(len(own)), _difference(more_than(figures, contender, BASELINE)), *means]
     return f"| {' | '.join(cells)} |"
 

@@ -185,8 +185,8 @@ def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
 
 
 def _estimate(row: dict[str, Any], num_seeds: int) -> str:
-    from fabrictune.scenario.expectations import METRICS
+    from fabrictune.scenario.expectations import metric_of
 
-    metric = METRICS[row["metric"]]
+    metric = metric_of(row["metric"])
     half = (row["high"] - row["low"]) / 2
     return metric.show(row["value"]) + (f" ± {metric.show(half)}" if num_seeds > 1 else "")

@@ -2,8 +2,8 @@
 
 A transfer counts if it moved bytes over the fabric. Its *completion time* runs from the instant it was ready to the
 arrival of its last byte; its *throughput* is its bytes over that time, its *slowdown* that time over what it would take
-alone. A transfer that never finished took for ever,
-and a metric that cannot be had breaks its bound: unknown never passes.
+alone. A transfer that never finished took for ever, and a metric that cannot be had breaks its bound: unknown never
+passes.
 
 Shapes: T transfers.
 """
@@ -39,21 +39,64 @@ class Metric:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expectation:
-    """A bound on one metric."""
+class Measure:
+    """A metric of a whole run, or of the transfers of one part of a mixture."""
 
     metric: str = field(metadata={"help": "name of a number in the run's summary"})
     part: str | None = field(default=None, metadata={"help": "of a mixture, whose transfers alone are measured"})
+
+    def __post_init__(self) -> None:
+        choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
+        if self.part is not None and not METRICS[self.metric].is_of_transfers:
+            allowed = f"with {self.metric}, no part: ports do not tell whose packets they are"
+            raise InputError(Mistake(where="part", found=self.part, allowed=allowed))
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables: `slowdown.p99`, or `slowdown.p99 of bystanders`."""
+        return self.metric if self.part is None else f"{self.metric}{_OF}{self.part}"
+
+    def value(self, record: RunRecord) -> float:
+        """Return what it comes to in a record of a simulated run."""
+        return METRICS[self.metric].measure(record if self.part is None else of_part(record, self.part))
+
+
+_OF = " of "  # between a metric and a part in a measure's name
+
+
+def metric_and_part(name: str) -> tuple[str, str | None]:
+    """Return what a measure of this name measures, and of which part."""
+    metric, _, part = name.partition(_OF)
+    return metric, part or None
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric of the measure of this name."""
+    return METRICS[metric_and_part(name)[0]]
+
+
+def measure_all(record: RunRecord) -> dict[str, float]:
+    """Return every measure of a run by its name: each metric, and those of transfers for each part of a mixture."""
+    found = {name: metric.measure(record) for name, metric in METRICS.items()}
+    for part in parts_of(record):
+        transfers = of_part(record, part)
+        for name, metric in METRICS.items():
+            if metric.is_of_transfers:
+                found[Measure(metric=name, part=part).name] = metric.measure(transfers)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation(Measure):
+    """A bound on one measure."""
+
     at_most: Any = field(default=None, metadata={"help": "largest value that is good, with its unit"})
     at_least: Any = field(default=None, metadata={"help": "smallest value that is good, with its unit"})
 
     def __post_init__(self) -> None:
-        choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
+        super().__post_init__()
         if (self.at_most is None) == (self.at_least is None):
             raise InputError(Mistake(where="metric", found="not one bound", allowed="one of at_most and at_least"))
-        if self.part is not None and not METRICS[self.metric].is_of_transfers:
-            allowed = f"with {self.metric}, no part: ports do not tell whose packets they are"
-            raise InputError(Mistake(where="part", found=self.part, allowed=allowed))
         _limit(self)
 
     @property
@@ -63,15 +106,14 @@ class Expectation:
 
     def finding(self, record: RunRecord) -> Finding | None:
         """Return what is to be reported if the record breaks the bound."""
-        metric = METRICS[self.metric]
-        actual = metric.measure(record if self.part is None else of_part(record, self.part))
+        metric, actual = METRICS[self.metric], self.value(record)
         if actual <= self.limit if self.at_least is None else actual >= self.limit:
             return None
         bound = "at most" if self.at_least is None else "at least"
         return Finding(
             id=f"expect.{self.metric}",
             severity=Severity.ERROR,
-            entity=self.metric if self.part is None else f"{self.metric} of {self.part}",
+            entity=self.name,
             expected=f"{bound} {metric.show(self.limit)}",
             actual=metric.show(actual),
             next_step="look at the slowest transfers and the fullest ports in the report, or correct the bound",
@@ -89,6 +131,11 @@ def _limit(expectation: Expectation) -> float:
         return METRICS[expectation.metric].unit.parse(str(value))
     except UnitError as error:
         raise InputError(replace(error.mistakes[0], where=name)) from error
+
+
+def parts_of(record: RunRecord) -> list[str]:
+    """Return the names of a mixture's parts in their order; none where there is one kind of traffic."""
+    return list(dict.fromkeys(record.tables["transfers"].get("part", np.zeros(0, object)).tolist()))
 
 
 def of_part(record: RunRecord, part: str) -> RunRecord:

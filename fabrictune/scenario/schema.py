@@ -4,13 +4,14 @@ A scenario is data: a question, the fabric and the traffic it is asked of, and t
 workloads, laws and the engine's settings are defined in their own rooms and only chosen from here.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from fabrictune.scenario.adapters import ADAPTER_CHOICE, STANDARD_ADAPTER
-from fabrictune.scenario.expectations import Expectation
+from fabrictune.scenario.expectations import Expectation, Measure
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
 from fabrictune.scenario.mixing import TRAFFIC, MixSpec
@@ -92,10 +93,14 @@ class Scenario:
         delay_ns = self.convergence_delay_ns
         is_right = delay_ns is None or 1 <= delay_ns <= LONGEST_WAIT_NS
         require(is_right, "convergence_delay", f"{delay_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
+        self.require_parts(self.expect, where="expect")
+
+    def require_parts(self, measures: Iterable[Measure], *, where: str) -> None:
+        """Raise InputError for a measure of a part that the traffic does not have."""
         spec = self.traffic.spec
         parts = tuple(part.name for part in spec.parts) if isinstance(spec, MixSpec) else ()
-        for part in (bound.part for bound in self.expect if bound.part is not None):
-            choose(part, parts, where="expect", what="part of the traffic", error=InputError)
+        for part in (measure.part for measure in measures if measure.part is not None):
+            choose(part, parts, where=where, what="part of the traffic", error=InputError)
 
     @property
     def headline(self) -> str:

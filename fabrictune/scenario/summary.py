@@ -10,6 +10,7 @@ from fabrictune.scenario.expectations import (
     completion_times_ps,
     is_flow,
     of_part,
+    parts_of,
     slowdowns,
     throughputs_bps,
 )
@@ -137,8 +138,7 @@ def summarize(record: RunRecord) -> Summary:
 def _parts(record: RunRecord) -> dict[str, dict[str, float]]:
     """Return what the transfers of each part came to, in the order of the parts; nothing where there are no parts."""
     of_transfers = {name: metric for name, metric in METRICS.items() if metric.is_of_transfers}
-    names = dict.fromkeys(record.tables["transfers"].get("part", np.zeros(0, object)).tolist())
-    chosen = {name: of_part(record, name) for name in names}
+    chosen = {name: of_part(record, name) for name in parts_of(record)}
     return {
         name: {key: metric.measure(record) for key, metric in of_transfers.items()} for name, record in chosen.items()
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fabrictune.scenario.expectations import metric_and_part
 from fabrictune.scenario.reading import load_scenario
 from fabrictune.sweeping.schema import Sweep, load_sweep
 from foundation.documents import Key, key_path
@@ -37,7 +38,7 @@ def _sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_s
         "scenario": scenario.name,
         "vary": [_axis(text) for text in axes],
         "seeds": num_seeds,
-        "objectives": [{"metric": metric} for metric in metrics or (DEFAULT_OBJECTIVE,)],
+        "objectives": [_objective(name) for name in metrics or (DEFAULT_OBJECTIVE,)],
     }
     try:
         return bind(Sweep, tree, folder=scenario.parent)
@@ -55,6 +56,11 @@ class _CommandLine:
     def line(self, *_keys: Key) -> int:
         """Return the one line there is."""
         return 1
+
+
+def _objective(name: str) -> dict[str, Any]:
+    metric, part = metric_and_part(name)
+    return {"metric": metric, "part": part} if part else {"metric": metric}
 
 
 def _axis(text: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fabrictune.scenario.expectations import METRICS
+from fabrictune.scenario.expectations import metric_of
 from foundation.errors import InputError, Mistake
 from foundation.extras import require_extra
 from foundation.records import RunRecord
@@ -53,7 +53,7 @@ def _column(record: RunRecord, metric: str) -> np.ndarray:
 
 def _show(metric: str) -> Callable[[float, float], str]:
     """Return what writes a tick: the value with its unit."""
-    return lambda value, _place: METRICS[metric].show(value)
+    return lambda value, _place: metric_of(metric).show(value)
 
 
 def _name(record: RunRecord, metric: str) -> str:

@@ -78,6 +78,7 @@ class PointMaker:
         origin = str(self._sweep.document.path) if self._sweep.document else "sweep"
         changes = {**self._sweep.change, **varied}
         scenario = override(self._scenario, changes, origin=origin)
+        scenario.require_parts(self._sweep.objectives, where=self._sweep.where("objectives"))
         assert scenario.document is not None, "changed, it still has a document"
         tree = scenario.document.tree
         seeds = range(scenario.seed, scenario.seed + self._sweep.seeds)

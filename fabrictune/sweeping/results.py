@@ -48,7 +48,7 @@ class Measured:
         """Return each objective over the seeds, None where a run has not every one."""
         if self.failure:
             return None
-        found = [[run.run["metrics"][metric] for run in self.runs] for metric in sweep.metrics]
+        found = [[run.run["metrics"][name] for run in self.runs] for name in sweep.measures]
         if any(value is None for values in found for value in values):
             return None
         return tuple(estimate_mean(values) if len(values) > 1 else exactly_known(values[0]) for values in found)
@@ -85,7 +85,7 @@ def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding
             id="sweep.point-failed" if one.failure else "sweep.point-unfinished",
             severity=Severity.WARNING,
             entity=settings_text(one.point, sweep),
-            expected=", ".join(sweep.metrics),
+            expected=", ".join(sweep.measures),
             actual=one.failure or "a run of it has not every one, since transfers did not finish",
             next_step="leave out these values, or run the scenario of one of its records alone",
             confidence=Confidence.PREDICTED,
@@ -129,7 +129,7 @@ def _points_table(
 
 def _objectives_table(sweep: Sweep, whole: Sequence[tuple[int, Sequence[Estimate]]]) -> Columns:
     rows = [
-        (row, objective.metric, _unit(objective), int(objective.is_maximised), one.value, one.low, one.high)
+        (row, objective.name, _unit(objective), int(objective.is_maximised), one.value, one.low, one.high)
         for row, found in whole
         for objective, one in zip(sweep.objectives, found, strict=True)
     ]
@@ -151,7 +151,7 @@ def _sensitivity_table(
     rows = []
     for place, axis in enumerate(sweep.vary if sweep.search.name in UNGUIDED else ()):
         position_P = np.array([axis.position(measured[row].point.values[place]) for row, _ in whole])
-        for order, metric in enumerate(sweep.metrics):
+        for order, metric in enumerate(sweep.measures):
             value_P = np.array([found[order].value for _, found in whole])
             share = variance_share(grouped(position_P) if axis.is_range else position_P, value_P)
             rank = rank_correlation(position_P, value_P) if axis.has_order else math.nan

@@ -17,7 +17,7 @@ import numpy as np
 
 from cc.interface import CompiledLaw
 from fabrictune.scenario.composing import Composed, compose
-from fabrictune.scenario.expectations import METRICS
+from fabrictune.scenario.expectations import measure_all
 from fabrictune.scenario.laws import resolve
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.simulating import simulate_composed
@@ -62,7 +62,7 @@ class Worker:
             )
         if record.run["outcome"] == "interrupted":
             raise KeyboardInterrupt
-        metrics = {name: _finite(metric.measure(record)) for name, metric in METRICS.items()}
+        metrics = {name: _finite(value) for name, value in measure_all(record).items()}
         head = {**record.run, **_head(task), "metrics": metrics, "result": _digest(record)}
         return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from fabrictune.scenario.expectations import METRICS
+from fabrictune.scenario.expectations import Measure
 from fabrictune.scenario.schema import FOLDER_NAME, MAX_SEED
 from fabrictune.sweeping.axes import Axis
 from foundation.documents import Document, Key, key_path, load_yaml
-from foundation.errors import InputError, Mistake, ScenarioError, choose
+from foundation.errors import InputError, Mistake, ScenarioError
 from foundation.settings.binding import NOT_A_KEY, Choice, Chosen, bind
 from foundation.settings.mistakes import explain
 
@@ -24,14 +24,10 @@ BETTER_MORE = ("throughput.min", "throughput.mean", "fairness")  # all other met
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective:
-    """A metric of a run, and which way it is better."""
+class Objective(Measure):
+    """A measure of a run, and which way it is better."""
 
-    metric: str = field(metadata={"help": "name of a number in the run's summary"})
     goal: Literal["minimise", "maximise"] | None = field(default=None, metadata={"help": "by default the usual one"})
-
-    def __post_init__(self) -> None:
-        choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
 
     @property
     def is_maximised(self) -> bool:
@@ -95,7 +91,7 @@ class Sweep:
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
 
     def __post_init__(self) -> None:
-        for name, entries in (("vary", [axis.key for axis in self.vary]), ("objectives", self.metrics)):
+        for name, entries in (("vary", [axis.key for axis in self.vary]), ("objectives", self.measures)):
             repeated = sorted({entry for entry in entries if entries.count(entry) > 1})
             if not entries or repeated:
                 found = f"{repeated[0]!r} twice" if repeated else "none"
@@ -109,9 +105,9 @@ class Sweep:
             raise InputError(Mistake(where="vary", found="'seed'", next_step="say how many with the key 'seeds'"))
 
     @property
-    def metrics(self) -> list[str]:
+    def measures(self) -> list[str]:
         """The names of the objectives."""
-        return [objective.metric for objective in self.objectives]
+        return [objective.name for objective in self.objectives]
 
     def where(self, *keys: Key) -> str:
         """Return the place of a key for a Mistake: with file and line where the sweep came from a file."""

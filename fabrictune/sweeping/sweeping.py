@@ -144,6 +144,6 @@ def _describe(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Any]:
         "question": sweep.question,
         "search": sweep.search.name,
         "num_seeds": sweep.seeds,
-        "objectives": {one.metric: "maximise" if one.is_maximised else "minimise" for one in sweep.objectives},
+        "objectives": {one.name: "maximise" if one.is_maximised else "minimise" for one in sweep.objectives},
         "point_ids": [[task.id for task in one.point.tasks] for one in measured],
     }

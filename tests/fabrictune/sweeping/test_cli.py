@@ -52,6 +52,10 @@ def test_a_small_sweep_needs_no_file(write: Write, capsys: pytest.CaptureFixture
             "sweep: traffic.mesage: unknown key 'mesage'\n  did you mean 'message'?\n",
         ),
         (
+            ["small.yaml", "--vary", "traffic.message=1 KB;2 KB", "--objective", "makespan of job"],
+            "objectives: unknown part of the traffic 'job'\n",
+        ),
+        (
             ["small.yaml", "--vary", "traffic.message"],
             "--vary traffic.message: no values\n  allowed: KEY=VALUE;VALUE\n",
         ),

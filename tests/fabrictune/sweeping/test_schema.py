@@ -48,6 +48,10 @@ def test_all_mistakes_are_reported_with_line_and_guess(write: Write) -> None:
         ("vary: [{key: a, values: [1, 2]}, {key: a, values: [3, 4]}]\nobjectives: [{metric: drops}]", "'a' twice"),
         ("vary: [{key: a, values: [1, 2]}]\nobjectives: [{metric: drops}, {metric: drops}]", "'drops' twice"),
         ("vary: [{key: a, values: [1, 2]}]\nchange: {a: 1}\nobjectives: [{metric: drops}]", "'a', which is varied"),
+        (
+            "vary: [{key: a, values: [1, 2]}]\nobjectives: [{metric: pauses, part: job}]",
+            "ports do not tell whose packets they are",
+        ),
         ("vary: [{key: seed, values: [1, 2]}]\nobjectives: [{metric: drops}]", "say how many with the key 'seeds'"),
     ],
 )

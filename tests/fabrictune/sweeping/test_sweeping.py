@@ -51,6 +51,40 @@ def test_a_larger_message_takes_longer_and_marks_more(write: Write, run: Run) ->
     assert set(sensitivity["key"]) == {"traffic.message", "engine.ecn.kmin"}
 
 
+MIXED = """
+name: small
+fabric: {builder: clos, num_hosts: 5, hosts_per_tor_set: 5, nics_per_host: 1, tiers: 2, nic_rate: 100 Gbps,
+         uplink_rate: 100 Gbps, downlink_split: 1}
+traffic:
+  workload: mix
+  parts:
+    - {name: burst, traffic: {workload: incast, senders: 4, message: 100 KB}}
+    - {name: job, traffic: {workload: permutation, message: 10 KB}}
+law: {name: none}
+"""
+OF_JOB = """
+name: of-job
+scenario: small.yaml
+vary: [{key: engine.ack_every, values: [1, 4]}]
+seeds: 1
+objectives: [{metric: completion_time.max}, {metric: completion_time.max, part: job}]
+"""
+
+
+def test_a_part_of_a_mixture_is_an_objective_of_its_own(write: Write, run: Run) -> None:
+    """The job's small messages are done long before the burst is."""
+    record = run(write(OF_JOB, MIXED))
+    assert list(record.run["objectives"]) == ["completion_time.max", "completion_time.max of job"]
+    of_all_ps, of_job_ps = record.tables["objectives"]["value"][:2]
+    assert 0 < of_job_ps < of_all_ps
+
+
+def test_a_part_that_is_not_there_is_named_with_its_nearest(write: Write, run: Run) -> None:
+    """Before anything runs."""
+    with pytest.raises(InputError, match=r"objectives: unknown part of the traffic 'jobs'\n  did you mean 'job'"):
+        run(write(OF_JOB.replace("part: job", "part: jobs"), MIXED))
+
+
 def test_nothing_is_run_twice(write: Write, run: Run) -> None:
     """12 runs, then none; a value more costs its own 4 runs, whatever the sweep's file looks like by then."""
     counting = Counting()
