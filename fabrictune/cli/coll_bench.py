@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.measured import PS_PER_NS, bandwidth_cells, operations_argument, read_spec, size_options
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 from foundation.errors import Mistake, UnavailableError
 
 if TYPE_CHECKING:
@@ -82,16 +81,11 @@ def bench(
         return 0
     record = make_record(spec, notes, backend=backend, started=started)
     directory = with_command(record).write(out)
-    if as_json:
-        rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
-        head = {"record": str(directory), "configuration": record.run["configuration"]}
-        print_json({**head, **rows, "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
-    if not quiet:
-        _print(record)
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
+    values = {"configuration": record.run["configuration"], **rows}
+    return print_record(
+        record, directory, values, lambda: _print(record), as_json=as_json, quiet=quiet, fail_on=fail_on
+    )
 
 
 def _refuse_nccl(backend: str) -> None:

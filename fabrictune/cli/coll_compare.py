@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.measured import gigabytes_per_s, operation_option, ranks_option
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 
 LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 
@@ -56,16 +55,13 @@ def compare(
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = compare_measured(imported, scenario, progress=progress)
     directory = with_command(record).write(out)
-    if as_json:
-        tables = {name: rows_of(columns) for name, columns in record.tables.items()}
-        print_json({"record": str(directory), **tables, "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
-    if not quiet:
-        _print_fits(rows_of(record.tables.get("fits", {})))
-        _print_comparison(rows_of(record.tables.get("attribution", {})))
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
+
+    def show() -> None:
+        _print_fits(tables.get("fits", []))
+        _print_comparison(tables.get("attribution", []))
+
+    return print_record(record, directory, tables, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
 
 
 def _print_fits(rows: list[dict[str, Any]]) -> None:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar, say_on_terminal
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 from foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,23 +110,11 @@ def storm(
         results = run_storms(spec, progress)
     record = make_record(spec, results, extrapolated_ranks=extrapolated_ranks, started=started)
     directory = with_command(record).write(out)
-    if as_json:
-        tables = {name: rows_of(columns) for name, columns in record.tables.items()}
-        configuration = record.run["configuration"]
-        print_json(
-            {
-                "record": str(directory),
-                "configuration": configuration,
-                **tables,
-                "findings": findings_json(record.findings),
-            }
-        )
-        return exit_code(record.findings, fail_on)
-    if not quiet:
-        _print_storms(record)
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
+    values = {"configuration": record.run["configuration"], **tables}
+    return print_record(
+        record, directory, values, lambda: _print_storms(record), as_json=as_json, quiet=quiet, fail_on=fail_on
+    )
 
 
 @init.command()

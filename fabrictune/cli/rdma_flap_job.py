@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.rdma_predict import settings_of, shown
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 from foundation.units import parse_duration_ps
 
 if TYPE_CHECKING:
@@ -75,15 +74,10 @@ def flap_job(
         results, ended = run_flap_job(flaps_ns, progress=progress)
     record = flap_record(results, ended, predictions, started=started)
     directory = with_command(record).write(out)
-    if as_json:
-        tables = {name: rows_of(columns) for name, columns in record.tables.items()}
-        print_json({"record": str(directory), **tables, "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
-    if not quiet:
-        _print(record)
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
+    return print_record(
+        record, directory, tables, lambda: _print(record), as_json=as_json, quiet=quiet, fail_on=fail_on
+    )
 
 
 def _print(record: "RunRecord") -> None:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.rdma_pair import opened_pair, pair_options
 from fabrictune.cli.rdma_predict import shown
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 from foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,15 +127,15 @@ def measure(
     record = with_command(make_record(measured, plan, known, place=place, started=started))
     directory = record.write(out)
     fitted = _fit(measured, record, profile)
-    if as_json:
-        head = {"record": str(directory), "is_partial": record.run["is_partial"], "profile": fitted}
-        print_json({**head, "trials": rows_of(record.tables["trials"]), "findings": findings_json(record.findings)})
-    else:
-        if not quiet:
-            _print(record, known.name)
-        print_findings(record.findings)
-        print_lines([*([f"profile: {fitted}"] if fitted else []), f"record: {directory}"])
-    return INTERRUPTED if measured.stopped == CTRL_C else exit_code(record.findings, fail_on)
+    trials = rows_of(record.tables["trials"])
+    values = {"is_partial": record.run["is_partial"], "profile": fitted, "trials": trials}
+
+    def show() -> None:
+        _print(record, known.name)
+        print_lines([f"profile: {fitted}"] if fitted else [])
+
+    code = print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
+    return INTERRUPTED if measured.stopped == CTRL_C else code
 
 
 def _fit(measured: "MeasuredTimers", record: "RunRecord", path: Path | None) -> str | None:

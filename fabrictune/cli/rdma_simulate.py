@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import (
     fail_on_option,
     json_option,
@@ -16,10 +15,10 @@ from fabrictune.cli.options import (
     scenario_argument,
 )
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.rdma_predict import shown
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 
 if TYPE_CHECKING:
     from fabrictune.scenario.schema import Scenario
@@ -82,15 +81,10 @@ def simulate(
         )
     record = timer_record(checked, rows, started=started)
     directory = with_command(record).write(out or Path("runs") / f"{checked.name}-timers")
-    if as_json:
-        timers = rows_of(record.tables["timers"])
-        print_json({"record": str(directory), "timers": timers, "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
-    if not quiet:
-        _print(rows_of(record.tables["timers"]))
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    timers = rows_of(record.tables["timers"])
+    return print_record(
+        record, directory, {"timers": timers}, lambda: _print(timers), as_json=as_json, quiet=quiet, fail_on=fail_on
+    )
 
 
 def _specs(scenario: "Scenario", timeouts: tuple[int, ...], counts: tuple[int, ...]) -> "list[RetransmissionSpec]":

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, quiet_option
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.rdma_pair import opened_pair, pair_options, token_option
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 from foundation.errors import InputError, Mistake
 from foundation.units import format_duration, format_rate, parse_bytes
 
@@ -225,15 +224,16 @@ class _Output:
             make_record(measured, plan, kind=kind, num_planned=num_planned, place=place, started=started)
         )
         directory, rows = record.write(self.out), rows_of(record.tables[TABLE])
-        if self.as_json:
-            head = {"record": str(directory), "is_partial": record.run["is_partial"]}
-            print_json({**head, "transfers": rows, "findings": findings_json(record.findings)})
-        else:
-            if not self.is_quiet:
-                _print(rows, plan.what)
-            print_findings(record.findings)
-            print_lines([f"record: {directory}"])
-        return INTERRUPTED if measured.stopped == CTRL_C else exit_code(record.findings, self.fail_on)
+        code = print_record(
+            record,
+            directory,
+            {"is_partial": record.run["is_partial"], "transfers": rows},
+            lambda: _print(rows, plan.what),
+            as_json=self.as_json,
+            quiet=self.is_quiet,
+            fail_on=self.fail_on,
+        )
+        return INTERRUPTED if measured.stopped == CTRL_C else code
 
 
 def _print(rows: Sequence[dict[str, Any]], what: str) -> None:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 from foundation.units import format_bytes, format_duration, parse_rate_bps
 
 if TYPE_CHECKING:
@@ -82,15 +81,12 @@ def plan(
     found = make_plan(recipe, hardware)
     record = with_command(make_record(found, started=started))
     directory = record.write(out or Path("runs") / f"{recipe.name}-plan")
-    if as_json:
-        shown = {"record": str(directory), **_as_json(record, rank, place)}
-        print_json({**shown, "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
-    if not quiet:
+    values = _as_json(record, rank, place) if as_json else {}
+
+    def show() -> None:
         _print_plan(found, record, rank, place)
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+
+    return print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
 
 
 def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:

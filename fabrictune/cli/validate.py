@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar, say_on_terminal, with_time
-from fabrictune.cli.records import with_command
+from fabrictune.cli.records import print_record, with_command
 
 if TYPE_CHECKING:
     from fabrictune.validate.summary import Row, Summary
@@ -46,14 +45,9 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
         record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=with_time(bar))
     directory = with_command(record).write(out)
     summary = summarize(record)
-    if as_json:
-        print_json({"record": str(directory), **asdict(summary), "findings": findings_json(record.findings)})
-        return exit_code(record.findings, fail_on)
-    if not quiet:
-        _print(summary)
-    print_findings(record.findings)
-    print_lines([f"record: {directory}"])
-    return exit_code(record.findings, fail_on)
+    return print_record(
+        record, directory, asdict(summary), lambda: _print(summary), as_json=as_json, quiet=quiet, fail_on=fail_on
+    )
 
 
 def _print(summary: "Summary") -> None:
