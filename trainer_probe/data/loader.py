@@ -19,7 +19,6 @@ import subprocess
 import sys
 import time
 import uuid
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -73,13 +72,9 @@ class LoaderProcess:
             self.process.wait()
 
     def __enter__(self) -> Self:
-        """Return it; the block's end closes it."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -120,13 +115,9 @@ class Loader:
         self._memory.close()
 
     def __enter__(self) -> Self:
-        """Return it; the block's end closes it."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _receive(self) -> tuple[dict[str, Any], list[int]]:
