@@ -1,8 +1,8 @@
 """What PFC does alone, and what DCQCN makes of it: the reasons its paper was written, and one that later ones missed.
 
-The testbed: four ToRs of five hosts in two pods, two uplinks a switch, 40 Gb/s everywhere. Flows are watched after 8 ms.
-PFC shares a port evenly among the ports that feed it, however many flows stand behind each; and it stops whole links,
-so that a flow loses to senders it shares no link with.
+The testbed: four ToRs of five hosts in two pods, two uplinks a switch, 40 Gb/s everywhere. Flows are watched once 8 ms
+have gone by. PFC shares a port evenly among the ports that feed it, however many flows stand behind each; and it stops
+whole links, so that a flow loses to senders it shares no link with.
 
 A notification takes adapters some 55 us. For so long a sender that is faster than its receiver goes on at line rate,
 and the queue that this makes may be the one that reaches PFC's threshold.
