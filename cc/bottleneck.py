@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cc.interface import NEVER, NUM_TIMERS, Status
 from cc.interpreting import CallableLaw
 from cc.records import Record, new_flow
+from foundation.fairness import jain_fairness_index
 from foundation.seeds import stream
 
 _PS_PER_SECOND = 1e12
@@ -46,7 +47,7 @@ class BottleneckResult:
     @property
     def fairness(self) -> float:
         """Jain's index: 1 where all flows are equal, 1/F where one has everything."""
-        return float(self.rate_bps_F.sum() ** 2 / (len(self.rate_bps_F) * (self.rate_bps_F**2).sum()))
+        return jain_fairness_index(self.rate_bps_F)
 
 
 def run_bottleneck(

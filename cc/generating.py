@@ -10,9 +10,6 @@ A status has 64 bits because a smaller one, returned through half a stack slot a
 as long as the whole call takes.
 """
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
@@ -52,7 +49,7 @@ def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.vo
     """Return the machine code of all handlers of a law; raises LawError for Python that does not compile."""
     records = (from_dtype(params), from_dtype(flow))
     wrap = FunctionWrapper()
-    with global_compiler_lock, _no_linear_algebra():
+    with global_compiler_lock:
         compiled = {
             event: _compile(wrap(handler), (*records, *(_HANDLER_TYPES[kind] for _, kind in EVENTS[event])))
             for event, handler in handlers(module).items()
@@ -69,24 +66,6 @@ def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.vo
             object_file=library._get_compiled_object(),
             is_self_contained=not foreign and not library.has_dynamic_globals,
         )
-
-
-@contextmanager
-def _no_linear_algebra() -> Iterator[None]:
-    """Keep Numba from loading SciPy's BLAS with its own first function, which takes longer than a law does."""
-    if "numba.np.arraymath" in sys.modules:
-        yield
-        return
-    name = "scipy.linalg"
-    before = sys.modules.get(name)
-    sys.modules[name] = None  # type: ignore[assignment]  # not to be found
-    try:
-        import numba.np.arraymath  # noqa: F401
-    finally:
-        del sys.modules[name]
-        if before is not None:
-            sys.modules[name] = before
-    yield
 
 
 class FunctionWrapper:

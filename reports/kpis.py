@@ -6,8 +6,8 @@ reads `run["ideal_ps"]`, the job's time on an ideal fabric, and BusBW reads `run
 
 Shapes: T transfers, Q queue pairs, L links.
 
-Source: draft-calabria-bmwg-ai-fabric-training-bench-04 (names, indicative bounds); Jain, Chiu and Hawe,
-DEC-TR-301 (1984) for the fairness index; nccl-tests, PERFORMANCE.md for bus bandwidth.
+Source: draft-calabria-bmwg-ai-fabric-training-bench-04 (names, indicative bounds); nccl-tests, PERFORMANCE.md for bus
+bandwidth.
 Left out: convergence time and out-of-order rate, which need rates and arrivals over time.
 """
 
@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from foundation.fairness import jain_fairness_index
 from foundation.records import RunRecord
 from reports.link_load import carried_load, offered_load
 from reports.runs import PS_PER_S, Run, open_run
@@ -84,12 +85,6 @@ def retransmit_rate(retransmitted_packets: float, sent_packets: float) -> float:
 def max_to_mean_ratio(load_L: Array) -> float:
     """MMR: load of the busiest link over the mean of all, 1 when they share evenly."""
     return float(load_L.max() / load_L.mean())
-
-
-def jain_fairness_index(rate_Q: Array) -> float:
-    """JFI: (sum x)² / (n sum x²), 1 when all are equal and 1/n when one has everything."""
-    rate_Q = rate_Q / rate_Q.max()
-    return float(rate_Q.sum() ** 2 / (len(rate_Q) * (rate_Q**2).sum()))
 
 
 def queue_pair_rate_bps(qp_T: Array, bytes_T: Array, ready_ps_T: Array, finish_ps_T: Array) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """`python -m benchmarks.law_comparison`: run what is missing, and print the tables of what there is."""
 
+import os
 from pathlib import Path
 
 import click
@@ -13,12 +14,13 @@ from benchmarks.law_comparison.table import tables
 @click.option("--question", "questions", multiple=True, type=click.Choice(question_names()), help="Some of them.")
 @click.option("--law", "laws", multiple=True, type=click.Choice(list(CONTENDERS)), help=f"Some, beside {BASELINE}.")
 @click.option("--seeds", default=5, show_default=True, help="How many of each.")
+@click.option("--workers", default=len(os.sched_getaffinity(0)), show_default="one a core", help="Runs at a time.")
 @click.option("--folder", type=Path, default=Path("runs/law-comparison"), show_default=True, help="Where points are.")
-def main(questions: tuple[str, ...], laws: tuple[str, ...], seeds: int, folder: Path) -> None:
+def main(questions: tuple[str, ...], laws: tuple[str, ...], seeds: int, workers: int, folder: Path) -> None:
     """Compare congestion-control laws, and go on where an earlier run was stopped."""
     contenders = list(dict.fromkeys((BASELINE, *laws))) if laws else list(CONTENDERS)
     points = all_points(questions or question_names(), contenders, seeds)
-    run_missing(points, folder, click.echo)
+    run_missing(points, folder, click.echo, num_workers=workers)
     for table in tables(dict(kept(points, folder))):
         click.echo(f"\n{table}")
 

@@ -6,6 +6,7 @@ A point is written beside its place and renamed into it, so that there is a whol
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from fabrictune.scenario.reading import load_scenario
 from fabrictune.scenario.simulating import simulate
 
 QUESTIONS = Path(__file__).parent / "questions"
-NEEDS_STEP = "training-step-256"
+NEEDS_STEP, STEP = "training-step-256", "step.parquet"  # the question, and the traffic that its scenario names
 FIGURES = tuple(
     Measure(metric=name)
     for name in (
@@ -68,25 +69,35 @@ def all_points(questions: Sequence[str], contenders: Sequence[str], num_seeds: i
     ]
 
 
-def run_missing(points: Sequence[Point], folder: Path, tell: Callable[[str], None]) -> None:
-    """Run the points that are not kept yet, one after another, and keep each as it finishes."""
+def run_missing(points: Sequence[Point], folder: Path, tell: Callable[[str], None], *, num_workers: int = 1) -> None:
+    """Run the points that are not kept yet, and keep each as it finishes; the engine lets threads run side by side."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [point for point in points if not point.path(folder).exists()]
     tell(f"{len(points) - len(missing)} of {len(points)} points are kept")
-    for number, point in enumerate(missing, start=1):
-        figures = run_point(point, folder)
-        half = point.path(folder).with_suffix(".half")
-        half.write_text(json.dumps(figures))
-        half.rename(point.path(folder))
-        tell(f"{number} of {len(missing)}: {point.question}, {point.contender}, seed {point.seed}")
+    if any(point.question == NEEDS_STEP for point in missing):
+        write_step(folder / STEP)
+        shutil.copy(QUESTIONS / f"{NEEDS_STEP}.yaml", folder)
+    with ThreadPoolExecutor(num_workers) as pool:
+        running = {pool.submit(_run_and_keep, point, folder): point for point in missing}
+        try:
+            for number, done in enumerate(as_completed(running), start=1):
+                done.result()
+                point = running[done]
+                tell(f"{number} of {len(missing)}: {point.question}, {point.contender}, seed {point.seed}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # those that run are kept when they are done
+            raise
+
+
+def _run_and_keep(point: Point, folder: Path) -> None:
+    half = point.path(folder).with_suffix(".half")
+    half.write_text(json.dumps(run_point(point, folder)))
+    half.rename(point.path(folder))
 
 
 def run_point(point: Point, folder: Path) -> Figures:
-    """Return the figures of one run."""
-    path = QUESTIONS / f"{point.question}.yaml"
-    if point.question == NEEDS_STEP:
-        write_step(folder / "step.parquet")
-        path = Path(shutil.copy(path, folder))
+    """Return the figures of one run; a training step finds a copy of its scenario, and its traffic, in `folder`."""
+    path = (folder if point.question == NEEDS_STEP else QUESTIONS) / f"{point.question}.yaml"
     changes = {**CONTENDERS[point.contender], "seed": point.seed, "routing.seed": point.seed}
     record = simulate(override(load_scenario(path), changes, origin=f"contender {point.contender}"))
     measures = (*FIGURES, *FIGURES_OF_VICTIMS) if parts_of(record) else FIGURES

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.errors import InputError, Mistake, UnitError, choose
+from foundation.fairness import jain_fairness_index
 from foundation.records import Confidence, Finding, RunRecord, Severity
 from foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
-from reports.kpis import jain_fairness_index
 
 BITS_PS = 8e12  # bits of a byte times picoseconds of a second
 

@@ -93,13 +93,6 @@ def test_expected_throughput_is_the_mean_share(make_record: Callable[..., RunRec
     assert by_name(make_record(tables={"throughput": throughput}))["Expected throughput"].value == 0.75
 
 
-def test_fairness_is_one_when_equal_and_one_nth_when_one_has_all() -> None:
-    """Jain's index of n equal rates is 1; of (1, 0, 0, 0) it is 1 / 4; of 1, 2, 3 it is 36 / (3 * 14) = 6/7."""
-    assert formulas.jain_fairness_index(np.full(7, 3.0)) == pytest.approx(1)
-    assert formulas.jain_fairness_index(np.array([1.0, 0, 0, 0])) == pytest.approx(0.25)
-    assert formulas.jain_fairness_index(np.array([1.0, 2, 3])) == pytest.approx(6 / 7)
-
-
 def test_max_to_mean_of_an_even_load_is_one() -> None:
     """Loads 3, 3, 3 have MMR 1; loads 6, 3, 0 have 6 / 3 = 2."""
     assert formulas.max_to_mean_ratio(np.array([3.0, 3, 3])) == 1

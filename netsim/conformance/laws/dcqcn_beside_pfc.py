@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foundation.cases import Case, around, exactly
+from foundation.fairness import jain_fairness_index
 from foundation.records import RunRecord
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
@@ -74,7 +75,7 @@ def _parking_lots() -> tuple[Case, ...]:
             expected=1,
             low=0.98,
             high=1,
-            run=lambda: _fairness(_goodputs_bps("dcqcn", _to_receiver((*_FAR, _BESIDE_IT)), 0)),
+            run=lambda: jain_fairness_index(_goodputs_bps("dcqcn", _to_receiver((*_FAR, _BESIDE_IT)), 0)),
             trust="B",
         ),
     )
@@ -141,12 +142,6 @@ def _to_receiver(hosts: Sequence[int]) -> tuple[tuple[int, int], ...]:
 def _share_of_near_host(hash_seed: int) -> float:
     goodput_bps_F = _goodputs_bps("none", _to_receiver((*_FAR, _BESIDE_IT)), hash_seed)
     return float(goodput_bps_F[-1] / goodput_bps_F.sum())
-
-
-def _fairness(goodput_bps_F: NDArray[np.float64]) -> float:
-    from reports.kpis import jain_fairness_index
-
-    return jain_fairness_index(goodput_bps_F)
 
 
 def _left_to_victim(law: str) -> float:

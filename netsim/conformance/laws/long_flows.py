@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cc.interface import CompiledLaw
+from foundation.fairness import jain_fairness_index
 from foundation.records import RunRecord
 from netsim.config.packet import PacketConfig
 from netsim.config.probes import ProbeConfig
@@ -40,7 +41,7 @@ class Settled:
     @property
     def fairness(self) -> float:
         """Jain's index."""
-        return float(self.goodput_bps_F.sum() ** 2 / (len(self.goodput_bps_F) * (self.goodput_bps_F**2).sum()))
+        return jain_fairness_index(self.goodput_bps_F)
 
 
 def watch(

@@ -1,0 +1,13 @@
+"""How evenly something is shared."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def jain_fairness_index(share_N: NDArray[np.float64] | NDArray[np.int64]) -> float:
+    """Return (sum x)^2 / (n sum x^2): 1 if all N shares are equal, 1/N if one has all.
+
+    Source: Jain, Chiu and Hawe, DEC-TR-301 (1984).
+    """
+    share_N = share_N / share_N.max()  # so that no square of a whole number overflows
+    return float(share_N.sum() ** 2 / (len(share_N) * (share_N**2).sum()))
