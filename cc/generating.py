@@ -10,6 +10,7 @@ A status has 64 bits because a smaller one, returned through half a stack slot a
 as long as the whole call takes.
 """
 
+import sys
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import Any
@@ -50,6 +51,7 @@ def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.vo
     records = (from_dtype(params), from_dtype(flow))
     wrap = FunctionWrapper()
     with global_compiler_lock:
+        _load_numba()
         compiled = {
             event: _compile(wrap(handler), (*records, *(_HANDLER_TYPES[kind] for _, kind in EVENTS[event])))
             for event, handler in handlers(module).items()
@@ -66,6 +68,26 @@ def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.vo
             object_file=library._get_compiled_object(),
             is_self_contained=not foreign and not library.has_dynamic_globals,
         )
+
+
+def _load_numba() -> None:
+    """Load what Numba does with its first function, but not SciPy's linear algebra, which takes as long as a law.
+
+    In this process Numba's `np.convolve` and `np.correlate` then take its own loops; nothing else is changed.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    from numba.np import linalg
+
+    def is_not_there() -> None:
+        raise ImportError
+
+    ensure_blas = linalg.ensure_blas
+    linalg.ensure_blas = is_not_there
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = ensure_blas
 
 
 class FunctionWrapper:
