@@ -19,8 +19,8 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 def kept_code(key: str) -> bytes | None:
     """Return what was kept under a key, or None."""
-    path = _folder() / f"{key}.o"
     try:
+        path = _folder() / f"{key}.o"
         if not (_is_ours_alone(path.parent) and _is_ours_alone(path)):
             return None
         with path.open("rb") as file:

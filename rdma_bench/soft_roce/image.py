@@ -52,12 +52,12 @@ class Image:
 
 def get_image(cache: Path | None = None) -> Image:
     """Return the image of the newest kernel, built if it is not in the cache; raises UnavailableError."""
-    cache = cache or cache_folder("soft-roce")
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        return _get_newest(cache)
+        folder = cache or cache_folder("soft-roce")
+        folder.mkdir(parents=True, exist_ok=True)
+        return _get_newest(folder)
     except OSError as error:
-        raise UnavailableError(Mistake(where=f"{WHERE}: {cache}", found=f"cannot be filled ({error})")) from error
+        raise UnavailableError(Mistake(where=f"{WHERE}: its cache", found=f"cannot be filled ({error})")) from error
 
 
 def _get_newest(cache: Path) -> Image:

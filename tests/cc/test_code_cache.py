@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,6 +110,18 @@ def test_a_file_or_folder_that_others_may_write_is_not_used(folder):
 def test_a_cache_that_cannot_be_written_costs_nothing_else(folder, tmp_path):
     """A file stands where the folder would."""
     (tmp_path / "fabrictune").write_text("")
+    keep_code("key", CODE)
+    assert kept_code("key") is None
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    """As in a container that runs under any number."""
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", no_home)
     keep_code("key", CODE)
     assert kept_code("key") is None
 
