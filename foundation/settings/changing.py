@@ -1,19 +1,24 @@
 """A settings file with some of its values changed elsewhere: on a command line, in a list of variants.
 
-A change is a key path and a value as the file would write it: `fabric.num_hosts: 32`, `traffic.placement: contiguous`.
+A change is a key path and a value as the file would write it: `fabric.num_hosts: 32`, `traffic.placement: contiguous`,
+`traffic.parts[0].start: 5 us`.
 What is bound from the changed tree is checked as a file is; a mistake in a changed value names the place of the change,
 and any other mistake its line.
 """
 
 import copy
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from foundation.documents import Document, Key, key_path
 from foundation.errors import InputError, Mistake
 
-Changes = Mapping[str, Any]  # dotted key path -> value
+Changes = Mapping[str, Any]  # key path -> value
+
+_INDEX = re.compile(r"\[(\d{1,6})\]")
+_PIECE = re.compile(rf"[^\[\]]+(?:{_INDEX.pattern})+|[^\[\]]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +51,30 @@ def change(document: Document, changes: Changes, *, origin: str) -> ChangedDocum
 
 
 def _put(tree: Any, path: str, value: Any, origin: str) -> None:
-    """Set the value at a dotted path; mappings on the way that do not stand in the file are added."""
-    *outer, last = path.split(".")
+    """Set the value at a path; mappings that are missing on the way are added, entries of lists are not."""
+    *outer, last = _keys(path)
     for depth, key in enumerate(outer, start=1):
-        tree = tree.setdefault(key, {})
-        if not isinstance(tree, dict):
-            found = f"{'.'.join(outer[:depth])} is {tree!r}, which has no keys"
-            raise InputError(Mistake(where=f"{origin}: {path}", found=found, next_step="set it as a whole mapping"))
+        _require_place(tree, key, outer[: depth - 1], f"{origin}: {path}")
+        tree = tree[key] if isinstance(key, int) else tree.setdefault(key, {})
+    _require_place(tree, last, outer, f"{origin}: {path}")
     tree[last] = copy.deepcopy(value)  # a later change may reach into it
+
+
+def _keys(path: str) -> list[Key]:
+    """Return the keys of a path: `parts[0].name` is "parts", 0, "name"."""
+    keys: list[Key] = []
+    for piece in path.split("."):
+        name, *indices = _INDEX.split(piece)
+        keys += [name, *(int(index) for index in indices[::2])] if _PIECE.fullmatch(piece) else [piece]
+    return keys
+
+
+def _require_place(tree: Any, key: Key, outer: Sequence[Key], where: str) -> None:
+    """Raise InputError where a mapping has no keys, or a list no such entry."""
+    if isinstance(key, str) and not isinstance(tree, dict):
+        found = f"{key_path(outer)} is {tree!r}, which has no keys"
+        raise InputError(Mistake(where=where, found=found, next_step="set it as a whole mapping"))
+    if isinstance(key, int) and not (isinstance(tree, list) and key < len(tree)):
+        found = f"{key_path(outer)} has no entry {key}"
+        allowed = f"0 to {len(tree) - 1}" if isinstance(tree, list) and tree else ""
+        raise InputError(Mistake(where=where, found=found, allowed=allowed, next_step="set it as a whole list"))

@@ -17,6 +17,14 @@ traffic:
   workload: neighbours
   layout: {dp: 8}
 """
+MIXED = """name: mixed
+fabric: {builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 1, tiers: 2}
+traffic:
+  workload: mix
+  parts:
+    - {name: burst, traffic: {workload: incast, senders: 4, message: 1 MB}}
+    - {name: job, traffic: {workload: permutation, message: 8 MB}}
+"""
 
 
 @pytest.fixture
@@ -38,6 +46,31 @@ def test_changes_are_as_if_the_file_had_them(scenario: Scenario, tmp_path: Path)
     )
     assert changed == load_scenario(path)
     assert scenario == load_scenario(tmp_path / "ring.yaml"), "the scenario itself stays as it was"
+
+
+def test_a_change_reaches_into_lists(tmp_path: Path) -> None:
+    """One part of a mixture, and in it one key that the file does not have."""
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MIXED)
+    changed = override(load_scenario(path), {"traffic.parts[1].start": "5 us"}, origin="--set")
+    path.write_text(MIXED.replace("{name: job,", "{name: job, start: 5 us,"))
+    assert changed == load_scenario(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "found"),
+    [
+        ("parts[2].start", "traffic.parts has no entry 2\n  allowed: 0 to 1"),
+        ("workload[0]", "traffic.workload has no entry 0"),
+    ],
+)
+def test_an_entry_that_is_not_there_is_named(tmp_path: Path, key: str, found: str) -> None:
+    """Entries are not added: what would stand between them?"""
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MIXED)
+    with pytest.raises(InputError) as raised:
+        override(load_scenario(path), {f"traffic.{key}": "5 us"}, origin="--set")
+    assert str(raised.value).startswith(f"--set: traffic.{key}: {found}\n")
 
 
 def test_no_changes_change_nothing(scenario: Scenario) -> None:
