@@ -39,9 +39,11 @@ def keep_code(key: str, code: bytes) -> None:
     try:
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".half", delete=False) as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        Path(file.name).replace(folder / f"{key}.o")
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".half-") as scratch:
+            half = Path(scratch, key)
+            half.touch(mode=0o600)
+            half.write_bytes(hashlib.sha256(code).digest() + code)
+            half.replace(folder / f"{key}.o")
         _forget_oldest(folder)
     except OSError:
         return

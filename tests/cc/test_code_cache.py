@@ -75,10 +75,13 @@ def test_kept_code_raises_refuses_and_reads_telemetry_as_new_code_does(write_law
         assert len(list(folder.glob("*.o"))) == 1
 
 
-def test_what_is_kept_is_found_under_its_key_alone():
-    """Nothing was there before."""
+@pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
+def test_what_is_kept_is_found_under_its_key_alone(umask):
+    """Nothing was there before; and whatever rights new files have for others."""
     assert kept_code("key") is None
+    before = os.umask(umask)
     keep_code("key", CODE)
+    os.umask(before)
     assert kept_code("key") == CODE
     assert kept_code("other") is None
 
