@@ -81,8 +81,11 @@ def bench(
         return 0
     record = make_record(spec, notes, backend=backend, started=started)
     directory = with_command(record).write(out)
-    rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
-    values = {"configuration": record.run["configuration"], **rows}
+
+    def values() -> dict[str, Any]:
+        rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
+        return {"configuration": record.run["configuration"], **rows}
+
     return print_record(
         record, directory, values, lambda: _print(record), as_json=as_json, quiet=quiet, fail_on=fail_on
     )

@@ -7,7 +7,7 @@ import click
 
 from fabrictune.cli.measured import gigabytes_per_s, operation_option, ranks_option
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.outcomes import rows_of
+from fabrictune.cli.outcomes import rows_of, tables_of
 from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.records import print_record, with_command
@@ -55,13 +55,20 @@ def compare(
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = compare_measured(imported, scenario, progress=progress)
     directory = with_command(record).write(out)
-    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
 
     def show() -> None:
-        _print_fits(tables.get("fits", []))
-        _print_comparison(tables.get("attribution", []))
+        _print_fits(rows_of(record.tables.get("fits", {})))
+        _print_comparison(rows_of(record.tables.get("attribution", {})))
 
-    return print_record(record, directory, tables, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
+    return print_record(
+        record,
+        directory,
+        lambda: tables_of(record),
+        show,
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
+    )
 
 
 def _print_fits(rows: list[dict[str, Any]]) -> None:

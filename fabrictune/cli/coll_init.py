@@ -11,7 +11,7 @@ import click
 
 from fabrictune.cli.groups import Group
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.outcomes import rows_of
+from fabrictune.cli.outcomes import rows_of, tables_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar, say_on_terminal
 from fabrictune.cli.records import print_record, with_command
@@ -110,8 +110,10 @@ def storm(
         results = run_storms(spec, progress)
     record = make_record(spec, results, extrapolated_ranks=extrapolated_ranks, started=started)
     directory = with_command(record).write(out)
-    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
-    values = {"configuration": record.run["configuration"], **tables}
+
+    def values() -> dict[str, Any]:
+        return {"configuration": record.run["configuration"], **tables_of(record)}
+
     return print_record(
         record, directory, values, lambda: _print_storms(record), as_json=as_json, quiet=quiet, fail_on=fail_on
     )

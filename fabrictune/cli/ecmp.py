@@ -19,7 +19,7 @@ from fabrictune.cli.options import (
     scenario_argument,
     seeds_option,
 )
-from fabrictune.cli.outcomes import print_distribution, print_effects, print_outcomes, print_steps, rows_of
+from fabrictune.cli.outcomes import print_distribution, print_effects, print_outcomes, print_steps, rows_of, tables_of
 from fabrictune.cli.output import print_json, print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.records import with_command
@@ -165,8 +165,7 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
     directory = with_command(record).write(out or Path("runs") / f"{checked.name}-factorial")
     if as_json:
-        tables = {name: rows_of(columns) for name, columns in record.tables.items()}
-        print_json({"record": str(directory), "seeds": seeds, **tables})
+        print_json({"record": str(directory), "seeds": seeds, **tables_of(record)})
         return
     print_lines([checked.headline])
     print_outcomes("design", record.tables["designs"], has_legend=not quiet)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fabrictune.cli.output import print_lines, print_table
-from foundation.records import Columns
+from foundation.records import Columns, RunRecord
 from foundation.units import format_rate
 
 HEADINGS = ("P(overload)", "worst load", "p99", "throughput", "slowest flow", "a NIC sends", "slowest connection")
@@ -71,6 +71,11 @@ def rows_of(columns: Columns) -> list[dict[str, Any]]:
     """Return the rows of a table as JSON values."""
     values = {name: column.tolist() for name, column in columns.items()}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def tables_of(record: RunRecord) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of all tables of a record as JSON values."""
+    return {name: rows_of(columns) for name, columns in record.tables.items()}
 
 
 def _effect_cell(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.outcomes import rows_of
+from fabrictune.cli.outcomes import rows_of, tables_of
 from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.rdma_predict import settings_of, shown
@@ -74,9 +74,14 @@ def flap_job(
         results, ended = run_flap_job(flaps_ns, progress=progress)
     record = flap_record(results, ended, predictions, started=started)
     directory = with_command(record).write(out)
-    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
     return print_record(
-        record, directory, tables, lambda: _print(record), as_json=as_json, quiet=quiet, fail_on=fail_on
+        record,
+        directory,
+        lambda: tables_of(record),
+        lambda: _print(record),
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
     )
 
 

@@ -8,7 +8,7 @@ import click
 
 from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.outcomes import rows_of
-from fabrictune.cli.output import print_lines, print_table
+from fabrictune.cli.output import print_table
 from fabrictune.cli.progress import progress_bar
 from fabrictune.cli.rdma_pair import opened_pair, pair_options
 from fabrictune.cli.rdma_predict import shown
@@ -127,14 +127,21 @@ def measure(
     record = with_command(make_record(measured, plan, known, place=place, started=started))
     directory = record.write(out)
     fitted = _fit(measured, record, profile)
-    trials = rows_of(record.tables["trials"])
-    values = {"is_partial": record.run["is_partial"], "profile": fitted, "trials": trials}
 
-    def show() -> None:
-        _print(record, known.name)
-        print_lines([f"profile: {fitted}"] if fitted else [])
+    def values() -> dict[str, Any]:
+        trials = rows_of(record.tables["trials"])
+        return {"is_partial": record.run["is_partial"], "profile": fitted, "trials": trials}
 
-    code = print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
+    code = print_record(
+        record,
+        directory,
+        values,
+        lambda: _print(record, known.name),
+        places=[f"profile: {fitted}"] if fitted else [],
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
+    )
     return INTERRUPTED if measured.stopped == CTRL_C else code
 
 

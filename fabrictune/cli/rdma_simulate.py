@@ -83,7 +83,13 @@ def simulate(
     directory = with_command(record).write(out or Path("runs") / f"{checked.name}-timers")
     timers = rows_of(record.tables["timers"])
     return print_record(
-        record, directory, {"timers": timers}, lambda: _print(timers), as_json=as_json, quiet=quiet, fail_on=fail_on
+        record,
+        directory,
+        lambda: {"timers": timers},
+        lambda: _print(timers),
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
     )
 
 

@@ -227,7 +227,7 @@ class _Output:
         code = print_record(
             record,
             directory,
-            {"is_partial": record.run["is_partial"], "transfers": rows},
+            lambda: {"is_partial": record.run["is_partial"], "transfers": rows},
             lambda: _print(rows, plan.what),
             as_json=self.as_json,
             quiet=self.is_quiet,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.options import INTERRUPTED, fail_on_option, json_option, quiet_option, trust_code_option
-from fabrictune.cli.outcomes import rows_of
+from fabrictune.cli.outcomes import rows_of, tables_of
 from fabrictune.cli.output import print_lines, print_table
 from fabrictune.cli.progress import Update, progress_bar
 from fabrictune.cli.records import print_record, with_command
@@ -97,9 +97,14 @@ def sweep(
             return INTERRUPTED
     if png:
         draw_front(record, png)
-    tables = {name: rows_of(columns) for name, columns in record.tables.items()}
     return print_record(
-        record, directory, tables, lambda: _print(record), as_json=as_json, quiet=quiet, fail_on=fail_on
+        record,
+        directory,
+        lambda: tables_of(record),
+        lambda: _print(record),
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
     )
 
 
@@ -132,17 +137,16 @@ def _executor(on: str, num_workers: int, ray_address: str | None) -> Iterator["E
 
 
 def _print(record: "RunRecord") -> None:
+    from fabrictune.sweeping.results import best_first
+
     points, num_seeds = rows_of(record.tables["points"]), record.run["num_seeds"]
     objectives = rows_of(record.tables["objectives"])
     metrics = list(record.run["objectives"])
     by_point: dict[int, dict[str, str]] = {}
-    first: dict[int, float] = {}  # what each point came to in the first objective, so that less is better
     for row in objectives:
         by_point.setdefault(row["point"], {})[row["metric"]] = _estimate(row, num_seeds)
-        if row["metric"] == metrics[0]:
-            first[row["point"]] = -row["value"] if row["is_maximised"] else row["value"]
-    whole = [point for point in points if point["point"] in by_point]
-    shown = sorted(whole, key=lambda point: (-point["is_on_front"], first[point["point"]]))[:MAX_SHOWN]
+    whole = [points[point] for point in best_first(record)]
+    shown = sorted(whole, key=lambda point: -point["is_on_front"])[:MAX_SHOWN]
     keys = [name for name in points[0] if name.startswith("vary.")]
     print_lines([f"{len(points)} points, {num_seeds} seeds each; * none is better in every objective"])
     headings = ("", *(key.removeprefix("vary.") for key in keys), *metrics)

@@ -81,7 +81,9 @@ def plan(
     found = make_plan(recipe, hardware)
     record = with_command(make_record(found, started=started))
     directory = record.write(out or Path("runs") / f"{recipe.name}-plan")
-    values = _as_json(record, rank, place) if as_json else {}
+
+    def values() -> dict[str, Any]:
+        return _as_json(record, rank, place)
 
     def show() -> None:
         _print_plan(found, record, rank, place)

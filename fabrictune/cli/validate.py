@@ -46,7 +46,13 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
     directory = with_command(record).write(out)
     summary = summarize(record)
     return print_record(
-        record, directory, asdict(summary), lambda: _print(summary), as_json=as_json, quiet=quiet, fail_on=fail_on
+        record,
+        directory,
+        lambda: asdict(summary),
+        lambda: _print(summary),
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
     )
 
 

@@ -78,12 +78,19 @@ def metric_of(name: str) -> Metric:
 def measure_all(record: RunRecord) -> dict[str, float]:
     """Return every measure of a run by its name: each metric, and those of transfers for each part of a mixture."""
     found = {name: metric.measure(record) for name, metric in METRICS.items()}
-    for part in parts_of(record):
-        transfers = of_part(record, part)
-        for name, metric in METRICS.items():
-            if metric.is_of_transfers:
-                found[Measure(metric=name, part=part).name] = metric.measure(transfers)
+    for part, values in measure_parts(record).items():
+        found |= {Measure(metric=name, part=part).name: value for name, value in values.items()}
     return found
+
+
+def measure_parts(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return what the transfers of each part came to, in the order of the parts; nothing where there are no parts."""
+    of_transfers = {name: metric for name, metric in METRICS.items() if metric.is_of_transfers}
+    chosen = {part: of_part(record, part) for part in parts_of(record)}
+    return {
+        part: {name: metric.measure(transfers) for name, metric in of_transfers.items()}
+        for part, transfers in chosen.items()
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

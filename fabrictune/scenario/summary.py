@@ -9,8 +9,7 @@ from fabrictune.scenario.expectations import (
     METRICS,
     completion_times_ps,
     is_flow,
-    of_part,
-    parts_of,
+    measure_parts,
     slowdowns,
     throughputs_bps,
 )
@@ -129,19 +128,10 @@ def summarize(record: RunRecord) -> Summary:
             )
             for row in slowest
         ],
-        parts=_parts(record),
+        parts=measure_parts(record),
         faults=_faults(record),
         drops=_drops(record),
     )
-
-
-def _parts(record: RunRecord) -> dict[str, dict[str, float]]:
-    """Return what the transfers of each part came to, in the order of the parts; nothing where there are no parts."""
-    of_transfers = {name: metric for name, metric in METRICS.items() if metric.is_of_transfers}
-    chosen = {name: of_part(record, name) for name in parts_of(record)}
-    return {
-        name: {key: metric.measure(record) for key, metric in of_transfers.items()} for name, record in chosen.items()
-    }
 
 
 def _faults(record: RunRecord) -> list[FaultResult]:

@@ -3,11 +3,10 @@
 import json
 from dataclasses import replace
 
-import numpy as np
-
 from cc.nic_parameters import NicFiles
 from fabrictune.scenario.nic_settings import nic_settings
 from fabrictune.scenario.schema import Scenario
+from fabrictune.sweeping.results import best_first
 from fabrictune.sweeping.storing import SweepFolder
 from foundation.records import RunRecord
 from foundation.settings.binding import bind
@@ -22,7 +21,8 @@ def settings_of_front(record: RunRecord, folder: SweepFolder, files: str) -> Run
     built in has none.
     """
     found = []
-    for point in _front(record):
+    is_on_front = record.tables["points"]["is_on_front"]
+    for point in (point for point in best_first(record) if is_on_front[point]):
         run = folder.read(record.run["point_ids"][point][0])
         scenario = bind(Scenario, json.loads(run.run["scenario"]), folder=folder.directory)
         if lines := nic_settings(scenario, NicFiles(files)):
@@ -33,13 +33,3 @@ def settings_of_front(record: RunRecord, folder: SweepFolder, files: str) -> Run
         run={**record.run, "nic_settings": found},
         files={**record.files, **({FILE: text.encode()} if found else {})},
     )
-
-
-def _front(record: RunRecord) -> list[int]:
-    """Return the points on the front, the best in the first objective first."""
-    objectives = record.tables["objectives"]
-    metric, goal = next(iter(record.run["objectives"].items()))
-    rows = np.flatnonzero(objectives["metric"] == metric)
-    order = np.argsort(objectives["value"][rows] * (-1 if goal == "maximise" else 1), kind="stable")
-    on_front = record.tables["points"]["is_on_front"]
-    return [point for point in objectives["point"][rows][order].tolist() if on_front[point]]

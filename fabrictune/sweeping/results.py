@@ -78,6 +78,16 @@ def result_tables(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Colum
     }
 
 
+def best_first(record: RunRecord) -> list[int]:
+    """Return the points of a sweep's record that have results, the best in the first objective first."""
+    objectives = record.tables["objectives"]
+    metric, goal = next(iter(record.run["objectives"].items()))
+    rows = np.flatnonzero(objectives["metric"] == metric)
+    order = np.argsort(objectives["value"][rows] * (-1 if goal == "maximise" else 1), kind="stable")
+    points: list[int] = objectives["point"][rows][order].tolist()
+    return points
+
+
 def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding, ...]:
     """Return a finding for each point that has no results: refused, failed, or with an objective that is unknown."""
     return tuple(

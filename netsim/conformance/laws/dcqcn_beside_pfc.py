@@ -156,6 +156,7 @@ def _left_to_victim(law: str) -> float:
 @cache
 def _goodputs_bps(law: str, pairs: tuple[tuple[int, int], ...], hash_seed: int) -> NDArray[np.float64]:
     """Return what long flows between these hosts came to once settled, shape (F,)."""
+    from netsim.conformance.laws.long_flows import goodputs_bps
     from topology.builders.clos import ClosSpec, build_clos
 
     fabric = build_clos(
@@ -174,14 +175,8 @@ def _goodputs_bps(law: str, pairs: tuple[tuple[int, int], ...], hash_seed: int) 
     )
     config = replace(_CONFIGS[law], time_limit_ns=_END_NS)
     probe = ProbeConfig(interval_ns=100_000, all_flows=True)
-    samples = _run(fabric, pairs, 10**9, law, config, probe=probe, seed=hash_seed).tables["flow_samples"]
-    is_settled = samples["time_ps"] >= _SETTLED_PS
-    goodput_bps = []
-    for flow in range(len(pairs)):
-        rows = is_settled & (samples["qp"] == flow)
-        packets, time_ps = np.ptp(samples["acknowledged_packets"][rows]), np.ptp(samples["time_ps"][rows])
-        goodput_bps.append(packets * config.mtu_bytes * 8e12 / time_ps)
-    return np.array(goodput_bps)
+    record = _run(fabric, pairs, 10**9, law, config, probe=probe, seed=hash_seed)
+    return goodputs_bps(record, _SETTLED_PS, config.mtu_bytes)
 
 
 def _pauses(delay_ns: int) -> int:

@@ -115,16 +115,24 @@ def _run(
     return run(network, traffic, with_settings(law, settings), config, probe=probe)
 
 
-def _look(record: RunRecord, config: PacketConfig, *, settle_ps: int) -> Settled:
-    flows, ports = record.tables["flow_samples"], record.tables["samples"]
+def goodputs_bps(record: RunRecord, settle_ps: int, packet_bytes: int) -> NDArray[np.float64]:
+    """Return what was acknowledged of each flow from `settle_ps` on, all of which were sampled, shape (F,)."""
+    flows = record.tables["flow_samples"]
     num_flows = len(record.tables["transfers"]["transfer"])
     is_watched = flows["time_ps"] >= settle_ps
     acknowledged_SF = flows["acknowledged_packets"][is_watched].reshape(-1, num_flows)  # S samples
     elapsed_s = float(np.ptp(flows["time_ps"][is_watched])) / 1e12
+    goodput_bps_F: NDArray[np.float64] = (acknowledged_SF[-1] - acknowledged_SF[0]) * packet_bytes * 8 / elapsed_s
+    return goodput_bps_F
+
+
+def _look(record: RunRecord, config: PacketConfig, *, settle_ps: int) -> Settled:
+    flows, ports = record.tables["flow_samples"], record.tables["samples"]
+    is_watched = flows["time_ps"] >= settle_ps
     queue_bytes_S = ports["queue_bytes"][ports["time_ps"] >= settle_ps]
     packets = record.run["packets"]
     return Settled(
-        goodput_bps_F=(acknowledged_SF[-1] - acknowledged_SF[0]) * config.full_frame_bytes * 8 / elapsed_s,
+        goodput_bps_F=goodputs_bps(record, settle_ps, config.full_frame_bytes),
         mean_rtt_us=float(flows["rtt_ps"][is_watched].mean()) / 1e6,
         mean_queue_bytes=float(queue_bytes_S.mean()),
         max_queue_bytes=float(queue_bytes_S.max()),
