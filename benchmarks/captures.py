@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from foundation.rocev2 import BaseTransportHeader, Opcode, pack_packet
-from rdma_bench.captures.reading import read_capture
+from fabrictune.foundation.rocev2 import BaseTransportHeader, Opcode, pack_packet
+from fabrictune.rdma_bench.captures.reader import read_capture
 
 RUNS = 5
 NUM_PACKETS = 2_000_000
@@ -34,7 +34,7 @@ PCAPNG_RECORD = [(name, "<u4") for name in ("kind", "length", "interface", "high
 PEAK = """
 import sys
 from pathlib import Path
-from rdma_bench.captures.reading import read_capture
+from fabrictune.rdma_bench.captures.reader import read_capture
 read_capture(Path(sys.argv[1]))
 print(next(line.split()[1] for line in Path("/proc/self/status").open() if line.startswith("VmHWM")))
 """  # ru_maxrss would begin with this process's own peak

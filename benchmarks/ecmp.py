@@ -26,19 +26,19 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from foundation.layout import ParallelLayout
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.megascale import MegascaleSpec
-from topology.collisions import analyze_collisions, find_collisions
-from topology.fabric import Fabric
-from topology.hashing import HASHES, FiveTuples, HashSpec
-from topology.network import QueuePairs
-from topology.outcomes import measure_seeds
-from topology.placement import place
-from topology.queue_pairs import make_queue_pairs
-from topology.rank_pairs import neighbour_pairs
-from topology.routing import build_network, data_headers
-from topology.walking import Routes
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.megascale import MegascaleSpec
+from fabrictune.topology.ecmp.collisions import analyze_collisions, find_collisions
+from fabrictune.topology.ecmp.seed_study import measure_seeds
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import HASHES, FiveTuples, HashSpec
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.placement import place
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.rank_pairs import neighbour_pairs
+from fabrictune.topology.routing import build_network, data_headers
 
 RUNS = 5
 NUM_HASHED = 1_000_000

@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.packet_engine import CASES, CONFIG, LAW_SETTINGS, SEED, pinned_case, run_to_the_end
-from cc.compiling import compile_law
-from cc.loading import load_law
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.config.queues import PriorityConfig, QueuesConfig
-from netsim.config.transport import TransportConfig
-from netsim.lowering.inputs import lower
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import lower
 
 RUNS = 3
 # Longer than any difference between paths here, so that nothing is sent again for being late.

@@ -1,4 +1,4 @@
-"""HPCC's figure 11 family (netsim/conformance/laws/hpcc_figure_11.py), for long enough to have long flows.
+"""HPCC's figure 11 family (fabrictune/conformance/netsim/laws/hpcc_figure_11.py), for long enough to have long flows.
 
 Flows begin for 1 ms, where the paper's do for 0.1 s, so that the longest, of 10 MB, are few.
 
@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from netsim.conformance.laws.hpcc_figure_11 import LAWS, Load, Outcome, measure
+from fabrictune.conformance.netsim.laws.hpcc_figure_11 import LAWS, Load, Outcome, measure
 
 SEEDS = (1, 2, 3)
 DURATION_NS = 1_000_000

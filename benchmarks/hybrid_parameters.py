@@ -15,11 +15,11 @@ Run: `python -m benchmarks.run hybrid_parameters`, or `python -m benchmarks.hybr
 from collections.abc import Iterator
 from typing import Any
 
-from foundation.settings.quantities import key_of, show_value
-from netsim.config.packet import PacketConfig
-from netsim.config.switch import EcnConfig
-from netsim.conformance.laws.long_flows import Settled, watch
-from netsim.conformance.one_switch import GBPS
+from fabrictune.conformance.netsim.laws.long_flows import Settled, watch
+from fabrictune.conformance.netsim.one_switch import GBPS
+from fabrictune.foundation.settings.quantities import key_of, show_value
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.switch import EcnConfig
 
 Settings = tuple[tuple[str, float], ...]
 

@@ -20,13 +20,13 @@ from typing import Any
 
 from numba import njit
 
-from cc import dcqcn
-from cc.checking import handlers
-from cc.compiling import compile_law
-from cc.generating import FunctionWrapper
-from cc.interface import CompiledLaw
-from cc.interpreting import HandCalledLaw
-from cc.records import new_flow
+from fabrictune.cc import dcqcn
+from fabrictune.cc.codegen import FunctionWrapper
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.interpreter import HandCalledLaw
+from fabrictune.cc.law_rules import handlers
 
 RUNS = 7
 NUM_CALLS = 5_000_000
@@ -35,8 +35,8 @@ SENT_BYTES = 4096
 NEVER_FULL = {"byte_counter_bytes": 10**12}  # so that the rate stays below line rate
 READY = """
 import time
-from cc.compiling import compile_law
-from cc.loading import load_law
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
 compile_law(load_law("{name}"))
 print(time.process_time())
 """

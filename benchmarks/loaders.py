@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from foundation.layout import ParallelLayout
-from foundation.seeds import stream
-from trainer_probe.data.batches import BatchSpec
-from trainer_probe.data.loader import Loader, LoaderProcess
-from trainer_probe.data.service import Service
-from trainer_probe.data.token_file import TokenWriter
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.seeds import stream
+from fabrictune.trainer_probe.data.batches import BatchSpec
+from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
+from fabrictune.trainer_probe.data.service import Service
+from fabrictune.trainer_probe.data.token_file import TokenWriter
 
 LAYOUT = ParallelLayout(tp=4, dp=2)
 SEQUENCE_LENGTH, BATCH_SIZE, VOCABULARY_SIZE = 2048, 32, 64_000

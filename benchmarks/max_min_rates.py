@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from foundation.seeds import stream
-from topology.builders.clos import build_clos
-from topology.builders.megascale import MegascaleSpec
-from topology.fairness import max_min_rates
-from topology.hashing import HashSpec
-from topology.network import Network
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import build_network
+from fabrictune.foundation.seeds import stream
+from fabrictune.topology.builders.clos import build_clos
+from fabrictune.topology.builders.megascale import MegascaleSpec
+from fabrictune.topology.fairness import max_min_rates
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import Network
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
 
 RUNS = 7
 

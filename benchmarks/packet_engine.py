@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from cc.compiling import compile_law
-from cc.interface import CompiledLaw
-from cc.loading import load_law
-from foundation.records import describe_machine
-from foundation.traces import TrafficTrace
-from netsim import _engine
-from netsim.config.packet import PacketConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.lowering.inputs import EngineInputs, lower
-from netsim.packet import make_simulation
-from netsim.workloads.permutation import PermutationSpec, make_permutation
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.hashing import HashSpec
-from topology.network import NO_PORT, Network
-from topology.routing import build_network
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.laws import load_law
+from fabrictune.foundation.records import describe_machine
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import NO_PORT, Network
+from fabrictune.topology.routing import build_network
 
 RUNS = 5
 SEED = 1

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from cc.compiling import compile_law
-from cc.loading import load_law
-from netsim import _engine
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.lowering.inputs import lower
-from netsim.packet import make_simulation
-from netsim.workloads.permutation import PermutationSpec, make_permutation
-from netsim.workloads.table import one_message_each
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.hashing import HashSpec
-from topology.routing import build_network
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
+from fabrictune.netsim.workloads.table import one_message_each
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.routing import build_network
 
 RUNS = 5
 RADIX = 8

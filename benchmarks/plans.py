@@ -16,18 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from collectives.expansion import ExpansionSpec
-from collectives.loads import expand_to_flows
-from foundation.job_traces import JobTrace
-from topology.builders.clos import build_clos
-from topology.builders.megascale import MegascaleSpec
-from topology.collisions import analyze_collisions
-from topology.hashing import HashSpec
-from topology.placement import place
-from topology.routing import build_network
-from trainer_probe.planning.hardware import HardwareSpec
-from trainer_probe.planning.plan import make_plan
-from trainer_probe.recipes.reading import find_recipe, load_recipe
+from fabrictune.collectives.expansion import ExpansionSpec
+from fabrictune.collectives.flow_volumes import expand_to_flows
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.topology.builders.clos import build_clos
+from fabrictune.topology.builders.megascale import MegascaleSpec
+from fabrictune.topology.ecmp.collisions import analyze_collisions
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.placement import place
+from fabrictune.topology.routing import build_network
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.plan import make_plan
+from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 
 RUNS = 3
 NUM_REQUESTS = 137_668_608

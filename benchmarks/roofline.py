@@ -19,12 +19,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from benchmarks.packet_engine import CASES, CONFIG, LAW_SETTINGS, SEED, pinned_case, run_to_the_end
-from cc.compiling import compile_law
-from cc.interface import CompiledLaw
-from cc.loading import load_law
-from netsim import _engine
-from netsim.config.probes import ProbeConfig
-from netsim.lowering.inputs import EngineInputs, lower
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.laws import load_law
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
 
 RUNS = 7
 COPY_BYTES = 2**28

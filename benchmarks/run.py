@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from foundation.records import describe_machine
+from fabrictune.foundation.records import describe_machine
 
 BENCHMARKS = (
     "captures",

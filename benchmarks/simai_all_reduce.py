@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fabrictune.scenario.reading import load_scenario
-from fabrictune.scenario.simulating import simulate
+from fabrictune.scenario.files import load_scenario
+from fabrictune.studies.simulation import simulate
 
 RUNS = 5
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "simai-128.yaml"

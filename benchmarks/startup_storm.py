@@ -8,7 +8,7 @@ Run: `python -m benchmarks.run startup_storm`
 
 from typing import Any
 
-from collectives.startup.storm.experiment import StormResult, StormSpec, run_storms
+from fabrictune.collectives.startup.storm.experiment import StormResult, StormSpec, run_storms
 
 NUM_RANKS = 2048
 

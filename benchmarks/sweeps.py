@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fabrictune.sweeping.executing import Threads
-from fabrictune.sweeping.schema import load_sweep
-from fabrictune.sweeping.storing import open_folder
-from fabrictune.sweeping.sweeping import run_sweep
-from foundation.records import RunRecord
+from fabrictune.foundation.records import RunRecord
+from fabrictune.sweep.executors import Threads
+from fabrictune.sweep.runner import run_sweep
+from fabrictune.sweep.schema import load_sweep
+from fabrictune.sweep.store import open_folder
 
 RUNS = 5
 NUM_POINTS = 8

@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from foundation.seeds import stream
-from trainer_probe.launcher import launch
-from trainer_probe.model.spec import Block, ModelSpec
-from trainer_probe.optimizers.spec import OptimizerSpec
-from trainer_probe.parallel.degrees import Degrees
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.seeds import stream
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
 
 if TYPE_CHECKING:
     import torch
 
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 MODEL = ModelSpec(width=256, depth=4, num_heads=4, vocabulary=1024, sequence=128)
 ALL_AXES = Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=4, batch_size=2)
@@ -119,11 +119,11 @@ def _run_rounds(degrees: Degrees, racers: Sequence[Racer], member: "Member") -> 
 def _make_ours(degrees: Degrees, racer: Racer, member: "Member") -> TakeStep:
     import torch
 
-    from trainer_probe.comm import Comm
-    from trainer_probe.model.forward import MicroBatch
-    from trainer_probe.optimizers.optimizer import make_optimizer
-    from trainer_probe.parallel.trainer import ParallelTrainer
-    from trainer_probe.policies import POLICIES
+    from fabrictune.trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.model.forward import MicroBatch
+    from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+    from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+    from fabrictune.trainer_probe.policies import POLICIES
 
     comm = Comm(degrees.layout, member)
     model = replace(MODEL, block=racer.block)

@@ -18,20 +18,20 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from collectives.startup.groups import GroupPlan
-from collectives.startup.process_groups import Member
-from trainer_probe.comm import Comm
-from trainer_probe.driver.peaks import find_peak
-from trainer_probe.model.counts import model_flops_utilisation
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.optimizers.clipping import clip
-from trainer_probe.optimizers.optimizer import make_optimizer
-from trainer_probe.parallel.compiling import CompiledPasses
-from trainer_probe.parallel.passes import Passes
-from trainer_probe.parallel.trainer import ParallelTrainer
-from trainer_probe.policies import POLICIES
-from trainer_probe.recipes.reading import find_recipe, load_recipe
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.driver.device_peaks import find_peak
+from fabrictune.trainer_probe.model.counts import model_flops_utilisation
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+from fabrictune.trainer_probe.parallel.compilation import CompiledPasses
+from fabrictune.trainer_probe.parallel.passes import Passes
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 DEVICE = torch.device("cuda")
 

@@ -17,7 +17,7 @@ Set `engine.cnp.interval` to 1 us; a receiver that waits longer makes every cut 
 
 from typing import Any
 
-from cc.interface import NEVER, Parameter, Status
+from fabrictune.cc.interface import NEVER, Parameter, Status
 
 ROUND_TIMER = 0
 

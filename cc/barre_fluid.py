@@ -16,7 +16,7 @@ Left out: the delay of feedback; the spacing of CNPs, which hardly matters while
 import math
 from dataclasses import dataclass
 
-from cc import barre
+from fabrictune.cc import barre
 
 PS_PER_SECOND = 1e12
 _DEFAULTS = {parameter.name: parameter.default for parameter in barre.PARAMETERS}

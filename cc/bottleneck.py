@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cc.interface import NEVER, NUM_TIMERS, Status
-from cc.interpreting import CallableLaw
-from cc.records import Record, new_flow
-from foundation.fairness import jain_fairness_index
-from foundation.seeds import stream
+from fabrictune.cc.flow_state import Record, new_flow
+from fabrictune.cc.interface import NEVER, NUM_TIMERS, Status
+from fabrictune.cc.interpreter import CallableLaw
+from fabrictune.foundation.fairness import jain_fairness_index
+from fabrictune.foundation.seeds import stream
 
 _PS_PER_SECOND = 1e12
 

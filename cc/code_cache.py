@@ -10,7 +10,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from foundation.caches import cache_folder
+from fabrictune.foundation.caches import cache_folder
 
 MAX_KEPT = 256  # some 10 KB each
 MAX_CODE_BYTES = 2**22

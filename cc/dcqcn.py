@@ -18,8 +18,8 @@ slots of 1 us with and without CNPs, and halves in 0.14 ms where this one's take
 
 from typing import Any
 
-from cc.arithmetic import integer_power
-from cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
+from fabrictune.cc.arithmetic import integer_power
+from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
 
 RATE_TIMER = 0
 PS_PER_SECOND = 1e12

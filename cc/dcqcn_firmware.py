@@ -17,8 +17,8 @@ Left out: alpha's ten bits (it is a fraction here); the release of a flow's stat
 
 from typing import Any
 
-from cc.arithmetic import integer_power
-from cc.interface import NEVER, Parameter, Status
+from fabrictune.cc.arithmetic import integer_power
+from fabrictune.cc.interface import NEVER, Parameter, Status
 
 RATE_TIMER = 0
 CUT_TIMER = 1

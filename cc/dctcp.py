@@ -13,7 +13,7 @@ through delayed acknowledgements, for here an acknowledgement says whether anyth
 
 from typing import Any
 
-from cc.interface import Parameter, Status
+from fabrictune.cc.interface import Parameter, Status
 
 PS_PER_SECOND = 1e12
 

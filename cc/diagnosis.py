@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from types import FunctionType
 
-from cc.interface import Status
-from foundation.errors import LawError, Mistake, nearest_name
+from fabrictune.cc.interface import Status
+from fabrictune.foundation.errors import LawError, Mistake, nearest_name
 
 ALLOWED = (
     "numbers, comparisons, if, while, for over range, math.sqrt, integer_power, the file's own functions and numbers,"

@@ -18,10 +18,10 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from cc.checking import handlers
+from fabrictune.cc.law_rules import handlers
 
 _PLAIN = (int, float, bool, str, type(None))
-_COMPILED_BY = tuple(Path(__file__).with_name(f"{name}.py") for name in ("generating", "interface"))
+_COMPILED_BY = tuple(Path(__file__).with_name(f"{name}.py") for name in ("codegen", "interface"))
 
 
 def fingerprint(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.void]) -> str | None:

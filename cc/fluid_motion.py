@@ -10,7 +10,7 @@ Left out: the delay between a mark and its effect.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cc.fluid import PS_PER_SECOND, DcqcnFluid, chance_of_a_mark, counters, expiries_per_packet
+from fabrictune.cc.fluid import PS_PER_SECOND, DcqcnFluid, chance_of_a_mark, counters, expiries_per_packet
 
 _ALWAYS = 0.5  # stands for the marking beyond Kmax, where the equations have a pole at 1
 

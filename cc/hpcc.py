@@ -19,7 +19,7 @@ Left out: what tells one path from another. A flow whose packets are sprayed com
 
 from typing import Any
 
-from cc.interface import MAX_TELEMETRY_HOPS, Parameter, Status
+from fabrictune.cc.interface import MAX_TELEMETRY_HOPS, Parameter, Status
 
 PS_PER_SECOND = 1e12
 USES_TELEMETRY = True

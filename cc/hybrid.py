@@ -23,9 +23,9 @@ no law is told of pauses.
 
 from typing import Any
 
-from cc.arithmetic import integer_power
-from cc.interface import Parameter, Status
-from cc.swift import flow_scaling_ps, kept_share
+from fabrictune.cc.arithmetic import integer_power
+from fabrictune.cc.interface import Parameter, Status
+from fabrictune.cc.swift import flow_scaling_ps, kept_share
 
 PS_PER_SECOND = 1e12
 

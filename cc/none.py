@@ -5,7 +5,7 @@ What is left is the fabric's own behaviour (queues, pauses, ECMP collisions), wh
 
 from typing import Any
 
-from cc.interface import UNLIMITED_CWND_BYTES, Status
+from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Status
 
 PARAMETERS = ()
 STATE = ()

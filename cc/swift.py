@@ -18,7 +18,7 @@ one packet; hops are links, one more than the switches that a TTL counts, which 
 import math
 from typing import Any
 
-from cc.interface import Parameter, Status
+from fabrictune.cc.interface import Parameter, Status
 
 FABRIC = 0
 ENDPOINT = 1

@@ -17,7 +17,7 @@ segment takes at line rate, which TIMELY subtracts.
 
 from typing import Any
 
-from cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
+from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
 
 PARAMETERS = (
     Parameter(

@@ -6,9 +6,9 @@ To add one: write its module of functions from a group's shape to a Schedule, pr
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from collectives.schedule import GroupShape, Schedule
-from collectives.schedules import bruck, direct, double_binary_tree, halving_doubling, hierarchical, ring
-from foundation.traces import Operation
+from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.collectives.schedules import bruck, direct, double_binary_tree, halving_doubling, hierarchical, ring
+from fabrictune.foundation.traces import Operation
 
 MakeSchedule = Callable[[GroupShape], Schedule]
 

@@ -8,7 +8,7 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md; Patarasuk and Yuan, JPDC 69 (2009
 
 from collections.abc import Callable, Mapping
 
-from foundation.traces import Operation
+from fabrictune.foundation.traces import Operation
 
 BITS_PER_BYTE = 8
 PS_PER_S = 10**12

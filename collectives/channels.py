@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from collectives.schedule import GroupShape, IntArray, Schedule
-from foundation.traces import Dependencies, Operation
+from fabrictune.collectives.schedule import GroupShape, IntArray, Schedule
+from fabrictune.foundation.traces import Dependencies, Operation
 
 WINDOW = 8  # slices of a channel under way at once: NCCL_STEPS
 

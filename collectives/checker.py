@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.schedule import Schedule
-from foundation.traces import Operation
+from fabrictune.collectives.schedule import Schedule
+from fabrictune.foundation.traces import Operation
 
 Held = NDArray[np.int16]  # (member, chunk, contributor) -> times the contribution is in the chunk
 Goal = NDArray[np.bool_]  # (member, chunk, contributor) -> whether the contribution must be in the chunk, once

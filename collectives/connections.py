@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.unrolling import Messages
-from foundation.traces import UNKNOWN, Dependencies, IntColumn
+from fabrictune.collectives.messages import Messages
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, IntColumn
 
 
 @dataclass(frozen=True, kw_only=True)

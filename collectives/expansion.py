@@ -19,17 +19,17 @@ from typing import Literal
 
 import numpy as np
 
-from collectives.algorithms import ALGORITHMS
-from collectives.connections import connect, cut, take_turns
-from collectives.plans import Slicing, make_plans
-from collectives.rails import exit_nics
-from collectives.unrolling import unroll
-from foundation.errors import InputError, Mistake, TraceError, choose
-from foundation.traces import UNKNOWN, CommTrace, Medium, TrafficTrace
-from topology.fabric import Fabric
-from topology.network import QueuePairs
-from topology.placement import Placement
-from topology.queue_pairs import make_queue_pairs
+from fabrictune.collectives.algorithms import ALGORITHMS
+from fabrictune.collectives.connections import connect, cut, take_turns
+from fabrictune.collectives.messages import unroll
+from fabrictune.collectives.plans import Slicing, make_plans
+from fabrictune.collectives.rails import exit_nics
+from fabrictune.foundation.errors import InputError, Mistake, TraceError, choose
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, TrafficTrace
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.placement import Placement
+from fabrictune.topology.queue_pairs import make_queue_pairs
 
 MAX_QPS_PER_CONNECTION = 128  # NCCL's own limits
 MAX_CHANNELS = 64

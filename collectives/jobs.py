@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from foundation.layout import Axis, ParallelLayout
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, Operation
+from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, Operation
 
 
 def collective_step(

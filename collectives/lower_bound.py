@@ -19,8 +19,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.bounds import BITS_PER_BYTE, PS_PER_S
-from collectives.schedule import BoolArray, GroupShape, IntArray, Schedule
+from fabrictune.collectives.bounds import BITS_PER_BYTE, PS_PER_S
+from fabrictune.collectives.schedule import BoolArray, GroupShape, IntArray, Schedule
 
 FloatArray = NDArray[np.float64]
 

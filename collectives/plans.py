@@ -12,12 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from collectives.algorithms import ALGORITHMS
-from collectives.channels import over_channels
-from collectives.matching import Batch, match
-from collectives.schedule import GroupShape, Schedule
-from foundation.errors import Mistake, TraceError
-from foundation.traces import CommTrace, IntColumn, Operation
+from fabrictune.collectives.algorithms import ALGORITHMS
+from fabrictune.collectives.channels import over_channels
+from fabrictune.collectives.request_matching import Batch, match
+from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.traces import CommTrace, IntColumn, Operation
 
 MAX_CACHED = 64
 MAX_MESSAGES = 30_000_000  # at some 200 bytes each while they are made

@@ -7,8 +7,8 @@ Shapes: R ranks, K connections.
 
 import numpy as np
 
-from foundation.traces import IntColumn
-from topology.placement import Placement
+from fabrictune.foundation.traces import IntColumn
+from fabrictune.topology.placement import Placement
 
 
 def exit_nics(placement: Placement, source_K: IntColumn, destination_K: IntColumn) -> IntColumn:

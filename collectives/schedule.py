@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.traces import Dependencies
+from fabrictune.foundation.traces import Dependencies
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

@@ -9,18 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from collectives.bounds import bus_bandwidth_bps
-from fabrictune.scenario.analyzing import CollisionSummary, analyze_scenario, summarize_collisions
-from fabrictune.scenario.reading import load_scenario
-from fabrictune.scenario.simulating import simulate
-from fabrictune.scenario.summary import Summary, summarize
+from fabrictune.collectives.bounds import bus_bandwidth_bps
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.records import Finding
+from fabrictune.foundation.traces import Operation
+from fabrictune.foundation.units import format_duration
+from fabrictune.netsim.packet import Progress
+from fabrictune.reports.page import write_page
+from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.traffic import AllReduceSpec
-from foundation.errors import Mistake, UnavailableError
-from foundation.records import Finding
-from foundation.traces import Operation
-from foundation.units import format_duration
-from netsim.packet import Progress
-from reports.page import write_page
+from fabrictune.studies.collisions import CollisionSummary, analyze_scenario, summarize_collisions
+from fabrictune.studies.run_summary import Summary, summarize
+from fabrictune.studies.simulation import simulate
 
 CASES = ("interleaved", "contiguous")  # the bad one first
 PAGE_NAME = "report.html"
@@ -75,14 +75,11 @@ def run_demo(out: Path, progress: Callable[[float], None] | None = None) -> Demo
 
 
 def scenario_file(name: str) -> Path:
-    """Return a bundled scenario: inside the installed package, or beside it in a source tree."""
-    package = Path(__file__).parent
-    candidates = [package / "scenarios" / f"{name}.yaml", package.parent / "scenarios" / f"{name}.yaml"]
-    found = [path for path in candidates if path.is_file()]
-    if not found:
-        missing = Mistake(where=str(candidates[0]), found="no such file", next_step="install fabrictune again")
-        raise UnavailableError(missing)
-    return found[0]
+    """Return the path of a bundled scenario; raises UnavailableError where the installation lacks it."""
+    path = Path(__file__).parent / "scenarios" / f"{name}.yaml"
+    if not path.is_file():
+        raise UnavailableError(Mistake(where=str(path), found="no such file", next_step="install fabrictune again"))
+    return path
 
 
 def _share(progress: Callable[[float], None] | None, number: int) -> Progress | None:

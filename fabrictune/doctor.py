@@ -15,10 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from foundation.errors import UnavailableError
-from foundation.units import format_bytes
-from rdma_bench.measuring.workers import find_python
-from topology.probing.sockets import open_raw_sockets
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.foundation.units import format_bytes
+from fabrictune.rdma_bench.measurement.workers import find_python
+from fabrictune.topology.probing.sockets import open_raw_sockets
 
 State = Literal["ok", "missing", "unusable"]
 
@@ -178,7 +178,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         name="compiled engine",
         opens="sim run, demo",
-        look=lambda: look_for_module("netsim._engine", "make demo, which finds a compiler and builds it"),
+        look=lambda: look_for_module("fabrictune.netsim._engine", "make demo, which finds a compiler and builds it"),
         is_needed=True,
     ),
     Check(

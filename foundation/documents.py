@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 64

@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.errors import Mistake, UnavailableError
 
 
 def require_extra(module: str, *, extra: str, where: str) -> None:

@@ -20,9 +20,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake, TraceError
-from foundation.rocev2 import UDP_PORT, source_port
-from foundation.tables import read_table, write_table
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.rocev2 import UDP_PORT, source_port
+from fabrictune.foundation.tables import read_table, write_table
 
 UNKNOWN = -1
 

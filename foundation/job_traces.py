@@ -17,11 +17,11 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from foundation import traces
-from foundation.errors import InputError, Mistake, TraceError
-from foundation.layout import AXES, ParallelLayout
-from foundation.tables import read_metadata
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, concatenate, naming
+from fabrictune.foundation import traces
+from fabrictune.foundation.errors import InputError, Mistake, TraceError
+from fabrictune.foundation.layout import AXES, ParallelLayout
+from fabrictune.foundation.tables import read_metadata
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, concatenate, naming
 
 KIND = "JobTrace"
 ALONE = "work"  # what stands for an axis where a rank asks nobody but itself

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 Axis = Literal["tp", "dp", "pp"]
 AXES: tuple[Axis, ...] = get_args(Axis)

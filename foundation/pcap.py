@@ -1,6 +1,6 @@
 """The pcap container: a file header, then for each frame 16 bytes and as much of it as was captured.
 
-`rdma_bench.captures` reads it, from anyone; this writes it, with times in nanoseconds.
+`rdma_bench/captures` reads it, from anyone; this writes it, with times in nanoseconds.
 
 Source: draft-ietf-opsawg-pcap, "PCAP Capture File Format".
 """

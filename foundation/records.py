@@ -41,8 +41,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake, RecordError
-from foundation.tables import read_table, write_table
+from fabrictune.foundation.errors import Mistake, RecordError
+from fabrictune.foundation.tables import read_table, write_table
 
 FORMAT_VERSION = 1
 MAX_JSON_BYTES = 64 * 2**20

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 UNIT_PS = 4_096_000
 MAX_EXPONENT = 31

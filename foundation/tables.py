@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from foundation.errors import FabrictuneError, Mistake
+from fabrictune.foundation.errors import FabrictuneError, Mistake
 
 MAX_ROWS = 200_000_000  # a larger file is refused rather than read into memory
 

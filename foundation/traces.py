@@ -19,8 +19,8 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake, TraceError
-from foundation.tables import read_metadata, read_table, write_table
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.tables import read_metadata, read_table, write_table
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NoReturn
 
-from foundation.errors import Mistake, UnitError, nearest_name, quote
+from fabrictune.foundation.errors import Mistake, UnitError, nearest_name, quote
 
 RATE_UNITS: Mapping[str, int] = {"bps": 1, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12}
 BYTE_UNITS: Mapping[str, int] = {

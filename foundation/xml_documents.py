@@ -24,8 +24,8 @@ from xml.sax import SAXParseException
 import defusedxml.sax
 from defusedxml.common import DefusedXmlException
 
-from foundation.documents import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_text
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.documents import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_text
+from fabrictune.foundation.errors import InputError, Mistake
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

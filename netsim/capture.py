@@ -18,9 +18,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.pcap import pcap_header, pcap_record
-from foundation.records import Confidence, Finding, RunRecord, Severity
-from foundation.rocev2 import (
+from fabrictune.foundation.pcap import pcap_header, pcap_record
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.rocev2 import (
     CNP_RESERVED_BYTES,
     CONGESTION_EXPERIENCED,
     ECN_CAPABLE,
@@ -33,11 +33,11 @@ from foundation.rocev2 import (
     pack_packet,
     pack_reth,
 )
-from foundation.traces import TrafficTrace
-from netsim import _engine
-from netsim.config.capture import CaptureConfig
-from netsim.config.packet import PacketConfig
-from topology.network import Network
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.topology.network import Network
 
 CAPTURE_NAME = "capture.pcap"
 PSN_LIMIT = 2**24

@@ -15,7 +15,7 @@ buffer dependency).
 from collections import defaultdict
 from dataclasses import dataclass
 
-from netsim import _engine
+from fabrictune.netsim import _engine
 
 
 @dataclass(frozen=True, kw_only=True)

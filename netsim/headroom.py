@@ -12,7 +12,7 @@ take the quanta of the next faster rate that has (more room, never less), rates 
 Source: IEEE 802.1Qbb annex O (form of the sum); IEEE 802.3 clause 31B and annex 31B (quanta).
 """
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 PAUSE_FRAME_BYTES = 84  # 64 B of frame, 20 B of preamble and gap
 QUANTUM_BITS = 512

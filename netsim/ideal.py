@@ -12,9 +12,9 @@ Left out: hosts, congestion control, acknowledgements, other paths than the firs
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.traces import UNKNOWN, TrafficTrace
-from netsim.config.packet import PacketConfig
-from topology.network import NO_PORT, Network
+from fabrictune.foundation.traces import UNKNOWN, TrafficTrace
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.topology.network import NO_PORT, Network
 
 IntArray = NDArray[np.int64]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cc.interface import NEVER
-from foundation.errors import InputError, Mistake
-from foundation.units import format_bytes
-from netsim import _engine
-from netsim.lowering.inputs import EngineInputs
+from fabrictune.cc.interface import NEVER
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import format_bytes
+from fabrictune.netsim import _engine
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 GROWTH = 2  # tables double as they grow, and copy themselves while they do

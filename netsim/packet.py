@@ -9,24 +9,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from cc.interface import EVENTS, MIN_CWND_BYTES, MIN_RATE_BPS, CompiledLaw, Status
-from foundation.errors import InputError, LawError, Mistake
-from foundation.records import RunRecord, describe_run
-from foundation.traces import TrafficTrace
-from foundation.units import format_duration
-from netsim import _engine
-from netsim.capture import with_capture
-from netsim.config.capture import CaptureConfig
-from netsim.config.faults import Fault
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.deadlock import find_deadlock
-from netsim.faults.results import fault_findings, fault_tables
-from netsim.faults.timeline import spells
-from netsim.lowering.inputs import EngineInputs, lower
-from netsim.memory import require_memory
-from netsim.results import findings, tables
-from topology.network import Network
+from fabrictune.cc.interface import EVENTS, MIN_CWND_BYTES, MIN_RATE_BPS, CompiledLaw, Status
+from fabrictune.foundation.errors import InputError, LawError, Mistake
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.foundation.units import format_duration
+from fabrictune.netsim import _engine
+from fabrictune.netsim.capture import with_capture
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.faults import Fault
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.deadlock import find_deadlock
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.faults.results import fault_findings, fault_tables
+from fabrictune.netsim.faults.timeline import spells
+from fabrictune.netsim.memory import require_memory
+from fabrictune.netsim.results import findings, tables
+from fabrictune.topology.network import Network
 
 EVENTS_PER_SLICE = 2_000_000  # about a tenth of a second
 
@@ -47,7 +47,7 @@ def run(
 ) -> RunRecord:
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
 
-    `faults` happen at their times; the paths around them are the network's own epochs (topology.failures).
+    `faults` happen at their times; the paths around them are the network's own epochs (fabrictune.topology.failures).
     `progress` is called now and then with the share of bytes acknowledged and the simulated time in ps.
     `run["outcome"]` of the record is finished, stalled, time-limit or interrupted. Raises InputError for what cannot be
     run, LawError when the law misbehaves.
@@ -125,7 +125,7 @@ def _law_error(law: CompiledLaw, event: int, status: int, queue_pair: int, now_p
         Mistake(
             where=f"law {law.name}, {handler}",
             found=f"{what} at {format_duration(now_ps)} ({now_ps} ps), queue pair {queue_pair}",
-            next_step="run the law interpreted (cc.interpreting) to see where",
+            next_step="run the law interpreted (fabrictune.cc.interpreter) to see where",
         )
     )
 

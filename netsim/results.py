@@ -5,17 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from foundation.records import Columns, Confidence, Finding, Severity
-from foundation.retransmission import rnr_wait_ps
-from foundation.traces import TrafficTrace
-from foundation.units import format_bytes, format_duration
-from netsim import _engine
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import REORDERING_MODES
-from netsim.deadlock import Deadlock
-from netsim.ideal import ideal_times_ps, slowdowns
-from topology.files import fabric_table
-from topology.network import Network
+from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.retransmission import rnr_wait_ps
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import REORDERING_MODES
+from fabrictune.netsim.deadlock import Deadlock
+from fabrictune.netsim.ideal import ideal_times_ps, slowdowns
+from fabrictune.topology.files import fabric_table
+from fabrictune.topology.network import Network
 
 MAX_NAMED = 10  # transfers or ports named in one finding
 

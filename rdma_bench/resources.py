@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from foundation.documents import Document, load_json
-from foundation.errors import InputError, Mistake
-from foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect
+from fabrictune.foundation.documents import Document, load_json
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect
 
 MAX_QPN = 2**24 - 1
 MAX_MISTAKES = 100

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from foundation.records import Columns
-from foundation.units import format_bytes, format_duration
-from reports import svg
-from reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, plural, words
-from reports.runs import PARTS, Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.reports import svg
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, plural, words
+from fabrictune.reports.record_view import PARTS, Run
 
 LEFT, ROW_HEIGHT, BAR_HEIGHT, TOP = 300.0, 24.0, 14.0, 44.0
 MAX_ROWS = 64

@@ -6,8 +6,8 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup
 
-from foundation.units import BYTE_UNITS, DURATION_UNITS, RATE_UNITS
-from reports import svg
+from fabrictune.foundation.units import BYTE_UNITS, DURATION_UNITS, RATE_UNITS
+from fabrictune.reports import svg
 
 DURATION_LADDER = ("ps", "ns", "us", "ms", "s")
 BYTE_LADDER = ("B", "KB", "MB", "GB", "TB")

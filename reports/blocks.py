@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from foundation.units import format_duration
+from fabrictune.foundation.units import format_duration
 
 MISSING = "\u2013"  # stands in a table where a run has no such number
 TIMES = "\u00d7"

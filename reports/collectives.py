@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.units import format_bytes
-from reports import svg
-from reports.axes import Axis, logarithmic_bytes_axis
-from reports.blocks import Cell, Figure, Section, Table, left_out, missing, number
-from reports.curves import HEIGHT, LEFT, TOP, Points, draw_curves
-from reports.runs import Run
+from fabrictune.foundation.units import format_bytes
+from fabrictune.reports import svg
+from fabrictune.reports.axes import Axis, logarithmic_bytes_axis
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number
+from fabrictune.reports.curves import HEIGHT, LEFT, TOP, Points, draw_curves
+from fabrictune.reports.record_view import Run
 
 GB_PER_S = 8e9  # nccl-tests' unit, in bits a second
 MAX_ROWS = 64

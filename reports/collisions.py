@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foundation.units import format_rate
-from reports.blocks import MISSING, Cell, Section, Table, left_out, number, percent, words
-from reports.runs import Run
+from fabrictune.foundation.units import format_rate
+from fabrictune.reports.blocks import MISSING, Cell, Section, Table, left_out, number, percent, words
+from fabrictune.reports.record_view import Run
 
 MAX_ROWS = 10
 MAX_QUEUE_PAIRS = 8  # named in a row

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foundation.records import Columns
-from foundation.units import format_bytes, format_duration
-from reports.blocks import Cell, Section, Table, left_out, number, words
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.reports.blocks import Cell, Section, Table, left_out, number, words
+from fabrictune.reports.record_view import Run
 
 MAX_ROWS = 40
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.records import Columns
-from foundation.units import format_bytes, format_duration, format_rate
-from reports import axes, svg
-from reports.blocks import Cell, Figure, Section, Table, left_out, number, words
-from reports.curves import HEIGHT, LEFT, TOP, draw_curves
-from reports.kpis import flow_completion_percentile_ps
-from reports.runs import PS_PER_S, Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes, format_duration, format_rate
+from fabrictune.reports import axes, svg
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
+from fabrictune.reports.curves import HEIGHT, LEFT, TOP, draw_curves
+from fabrictune.reports.kpis import flow_completion_percentile_ps
+from fabrictune.reports.record_view import PS_PER_S, Run
 
 MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10

@@ -13,11 +13,11 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from foundation.records import Columns
-from foundation.units import format_bytes
-from reports import axes, svg
-from reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes
+from fabrictune.reports import axes, svg
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
+from fabrictune.reports.record_view import Run
 
 MAX_INSTANTS = 320
 MAX_LINES = 3

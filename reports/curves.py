@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from reports import axes, svg
-from reports.axes import Axis
+from fabrictune.reports import axes, svg
+from fabrictune.reports.axes import Axis
 
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0

@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake, RecordError
-from foundation.records import Columns
-from topology.fabric import NO_NIC, NodeKind
+from fabrictune.foundation.errors import Mistake, RecordError
+from fabrictune.foundation.records import Columns
+from fabrictune.topology.fabric import NO_NIC, NodeKind
 
 IntArray = NDArray[np.int64]
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foundation.records import Columns
-from foundation.units import format_rate
-from reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_rate
+from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
+from fabrictune.reports.record_view import Run
 
 MAX_ROWS = 20
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from foundation.units import format_bytes, format_rate
-from reports.blocks import TIMES, Cell, Section, Table, duration, missing, number, percent, words
-from reports.kpis import Kpi, run_kpis
-from reports.runs import Run
+from fabrictune.foundation.units import format_bytes, format_rate
+from fabrictune.reports.blocks import TIMES, Cell, Section, Table, duration, missing, number, percent, words
+from fabrictune.reports.kpis import Kpi, run_kpis
+from fabrictune.reports.record_view import Run
 
 
 def kpi_section(runs: Sequence[Run]) -> Section | None:

@@ -18,10 +18,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.fairness import jain_fairness_index
-from foundation.records import RunRecord
-from reports.link_load import carried_load, offered_load
-from reports.runs import PS_PER_S, Run, open_run
+from fabrictune.foundation.fairness import jain_fairness_index
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.link_load import carried_load, offered_load
+from fabrictune.reports.record_view import PS_PER_S, Run, open_run
 
 Unit = Literal["ps", "bps", "bytes", "ppm", "fraction", "ratio", "index", "count"]
 Array = NDArray[np.int64] | NDArray[np.float64]

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.fabric_view import FabricView
-from reports.runs import PS_PER_S, Run
+from fabrictune.reports.fabric_view import FabricView
+from fabrictune.reports.record_view import PS_PER_S, Run
 
 Measure = Literal["offered load", "utilisation"]
 

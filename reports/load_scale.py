@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
-from reports import svg
+from fabrictune.reports import svg
 
 UPPER_ENDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of steps 0 to 5; step 6 is above them all
 STEP_NAMES = ("idle", "to 20 %", "to 40 %", "to 60 %", "to 80 %", "to 100 %", "over 100 %")

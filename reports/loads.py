@@ -6,14 +6,14 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from foundation.records import Columns
-from foundation.units import format_bytes, format_rate
-from reports import svg
-from reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
-from reports.kpis import max_to_mean_ratio
-from reports.link_load import LinkLoad, carried_load, offered_load
-from reports.load_scale import step_of
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes, format_rate
+from fabrictune.reports import svg
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
+from fabrictune.reports.kpis import max_to_mean_ratio
+from fabrictune.reports.link_load import LinkLoad, carried_load, offered_load
+from fabrictune.reports.load_scale import step_of
+from fabrictune.reports.record_view import Run
 
 MAX_BARS = 128  # a class of more links is shown by the highest of each run of neighbours in rank
 MAX_ROWS = 8

@@ -13,29 +13,29 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from foundation.errors import InputError, Mistake, RecordError
-from foundation.records import RunRecord
-from reports.attribution import attribution_section
-from reports.blocks import Section
-from reports.collectives import collectives_section
-from reports.collisions import collisions_section
-from reports.comparison import comparison_section
-from reports.completion import completion_section
-from reports.congestion import congestion_section
-from reports.drawing import fabric_section
-from reports.faults import faults_section
-from reports.kpi_table import kpi_section
-from reports.loads import loads_section
-from reports.outcomes import outcomes_section
-from reports.pair_map import pair_map_section
-from reports.plans import plans_section
-from reports.provenance import describe
-from reports.runs import Run, open_run
-from reports.storms import storms_section
-from reports.sweeps import sweeps_section
-from reports.timers import timers_section
-from reports.training import training_section
-from reports.verdict import judge
+from fabrictune.foundation.errors import InputError, Mistake, RecordError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.attribution import attribution_section
+from fabrictune.reports.blocks import Section
+from fabrictune.reports.collectives import collectives_section
+from fabrictune.reports.collisions import collisions_section
+from fabrictune.reports.comparison import comparison_section
+from fabrictune.reports.completion import completion_section
+from fabrictune.reports.congestion import congestion_section
+from fabrictune.reports.fabric_drawing import fabric_section
+from fabrictune.reports.faults import faults_section
+from fabrictune.reports.kpi_table import kpi_section
+from fabrictune.reports.loads import loads_section
+from fabrictune.reports.pair_map import pair_map_section
+from fabrictune.reports.plans import plans_section
+from fabrictune.reports.provenance import describe
+from fabrictune.reports.record_view import Run, open_run
+from fabrictune.reports.seed_studies import outcomes_section
+from fabrictune.reports.startup import storms_section
+from fabrictune.reports.sweeps import sweeps_section
+from fabrictune.reports.timers import timers_section
+from fabrictune.reports.training import training_section
+from fabrictune.reports.verdict import judge
 
 TEMPLATES = Path(__file__).with_name("templates")
 PAGE_NAME = "report.html"

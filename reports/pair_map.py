@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from foundation.records import Columns
-from foundation.units import format_bytes, format_duration, format_rate
-from reports import svg
-from reports.blocks import Figure, Section, Table, left_out, number, plural, words
-from reports.load_scale import step_of
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes, format_duration, format_rate
+from fabrictune.reports import svg
+from fabrictune.reports.blocks import Figure, Section, Table, left_out, number, plural, words
+from fabrictune.reports.load_scale import step_of
+from fabrictune.reports.record_view import Run
 
 PS_PER_NS = 1000
 LEFT, TOP = 220.0, 60.0  # room for names

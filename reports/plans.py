@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foundation.records import Columns
-from foundation.units import format_bytes
-from reports.blocks import Cell, Section, Table, duration, missing, number, words
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import format_bytes
+from fabrictune.reports.blocks import Cell, Section, Table, duration, missing, number, words
+from fabrictune.reports.record_view import Run
 
 MEMORY = ("weights", "gradients", "optimizer", "activations")
 

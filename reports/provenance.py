@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reports.runs import Run
+from fabrictune.reports.record_view import Run
 
 MAX_TEXT = 40_000  # characters of one value: a long scenario is cut, and says so
 

@@ -7,12 +7,12 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from foundation.records import Columns
-from reports import axes, svg
-from reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
-from reports.curves import HEIGHT, LEFT, TOP
-from reports.kpi_table import format_value
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.reports import axes, svg
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
+from fabrictune.reports.curves import HEIGHT, LEFT, TOP
+from fabrictune.reports.kpi_table import format_value
+from fabrictune.reports.record_view import Run
 
 DOT = 3.5  # half the side of a point's mark
 MARGIN = 0.05  # of the span, around the points

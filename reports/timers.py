@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from foundation.records import Columns
-from reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
-from reports.runs import ACCOUNTS, Run
+from fabrictune.foundation.records import Columns
+from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
+from fabrictune.reports.record_view import ACCOUNTS, Run
 
 MAX_ROWS = 60
 PS_PER_NS = 1000

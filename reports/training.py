@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foundation.records import Columns
-from reports import svg
-from reports.axes import Axis
-from reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, words
-from reports.curves import HEIGHT, LEFT, TOP, draw_curves
-from reports.runs import Run
+from fabrictune.foundation.records import Columns
+from fabrictune.reports import svg
+from fabrictune.reports.axes import Axis
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, words
+from fabrictune.reports.curves import HEIGHT, LEFT, TOP, draw_curves
+from fabrictune.reports.record_view import Run
 
 PS_PER_NS = 1000
 AXES = ("tp", "dp", "pp")

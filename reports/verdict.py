@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foundation.records import Finding, Severity
-from foundation.units import format_duration
-from reports.blocks import MISSING, plural
-from reports.kpi_table import format_kpi
-from reports.kpis import Kpi, run_kpis
-from reports.runs import Run
+from fabrictune.foundation.records import Finding, Severity
+from fabrictune.foundation.units import format_duration
+from fabrictune.reports.blocks import MISSING, plural
+from fabrictune.reports.kpi_table import format_kpi
+from fabrictune.reports.kpis import Kpi, run_kpis
+from fabrictune.reports.record_view import Run
 
 MAX_GROUPS = 40
 MAX_ALIKE = 50  # findings of one group that are listed

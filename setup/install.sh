@@ -26,7 +26,7 @@ if [ "${1:-}" = tests ]; then
     pip_install --group dev --no-build-isolation -e '.[train,redis,probe,sweep]'
     ensure_test_packages
     step "image of a virtual machine with RDMA devices; half a minute, once"
-    "$VENV/bin/python" -m rdma_bench.soft_roce >/dev/null || step "no image, so tests that use it are skipped"
+    "$VENV/bin/python" -m fabrictune.rdma_bench.soft_roce >/dev/null || step "no image, so tests that use it are skipped"
     touch "$VENV/installed-for-tests"
 else
     step "packages and the engine; about a minute"

@@ -21,7 +21,7 @@ NUM_SHARINGS = 100
 
 def take_engines(folder: Path) -> None:
     """Let the engines built in a folder be those that are imported from now on."""
-    for name in ("netsim._engine", "topology._fairness"):
+    for name in ("fabrictune.netsim._engine", "fabrictune.topology._fairness"):
         (file,) = folder.glob(f"{name.rpartition('.')[2]}.*.so")
         spec = spec_from_file_location(name, file)
         assert spec is not None
@@ -47,9 +47,9 @@ def lines() -> Iterator[str]:
 
 
 def _scenarios() -> Iterator[str]:
-    from netsim.config.capture import CaptureConfig
-    from netsim.config.probes import ProbeConfig
-    from netsim.packet import make_simulation
+    from fabrictune.netsim.config.capture import CaptureConfig
+    from fabrictune.netsim.config.probes import ProbeConfig
+    from fabrictune.netsim.packet import make_simulation
     from tests.netsim.scenarios import COMPILED, inputs_of, random_scenario
 
     probe = ProbeConfig(interval_ns=2_000, ports="all", all_flows=True)
@@ -71,15 +71,15 @@ def _scenarios() -> Iterator[str]:
 
 
 def _cases() -> Iterator[str]:
-    from netsim.conformance import cases
+    from fabrictune.conformance.suite import collect
 
-    for case in cases():
+    for case in collect(["netsim."]):
         if any(part in case.name for part in CASES):
             yield f"{case.name} {case.run()}"
 
 
 def _sharings() -> Iterator[str]:
-    from topology.fairness import max_min_rates
+    from fabrictune.topology.fairness import max_min_rates
 
     for seed in range(NUM_SHARINGS):
         dice = np.random.default_rng(seed)

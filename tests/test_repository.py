@@ -15,7 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
+PACKAGE = ROOT / "fabrictune"
+ROOMS = sorted(path.name for path in PACKAGE.iterdir() if path.is_symlink() and (path / "__init__.py").exists())
+FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))  # of the top
 MODULE_OF = {"pyyaml": "yaml", "protobuf": "google"}  # where the distribution's name is not its module's
 INDIRECT = {"markupsafe": "jinja2", "pydantic_core": "pydantic"}  # come with the second, always
 FROM_THE_DISTRIBUTION = {"pyverbs"}  # bound to its own libibverbs: what the index has by this name fits none
@@ -26,30 +28,28 @@ def plain_name(requirement: str) -> str:
     return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
 
 
-def test_every_package_stands_in_one_layer() -> None:
-    """A package left out of the layers could import anything, and nothing would say so."""
-    contract = PYPROJECT["tool"]["importlinter"]["contracts"][0]
-    layers = [name.strip() for layer in contract["layers"] for name in layer.split("|")]
-    assert sorted(layers) == PACKAGES
-    assert sorted(PYPROJECT["tool"]["importlinter"]["root_packages"]) == PACKAGES
+def test_every_folder_of_code_is_a_room_of_the_one_package() -> None:
+    """A folder without its link in `fabrictune` would be in no wheel, and checked by nothing."""
+    assert sorted([*ROOMS, "fabrictune"]) == FOLDERS
+    assert all((PACKAGE / room).resolve() == ROOT / room for room in [*ROOMS, "scenarios"])
 
 
-def test_every_package_is_in_the_wheel_and_typed() -> None:
-    """The wheel holds the packages and the scenarios the demo needs."""
-    assert sorted(PYPROJECT["tool"]["scikit-build"]["wheel"]["packages"].values()) == sorted([*PACKAGES, "scenarios"])
-    assert set(PACKAGES) <= set(PYPROJECT["tool"]["mypy"]["files"])
+def test_the_bare_names_are_banned() -> None:
+    """In a checkout `import netsim` would find the folder; installed, another project's package or nothing."""
+    banned = PYPROJECT["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
+    assert sorted(banned) == ROOMS
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     """Dependencies and extras, against every import statement of the packages."""
     imported: set[str] = set()
-    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(str(node.module).partition(".")[0])
-    known = set(PACKAGES) | set(sys.stdlib_module_names) | FROM_THE_DISTRIBUTION
+    known = {"fabrictune"} | set(sys.stdlib_module_names) | FROM_THE_DISTRIBUTION
     foreign = {INDIRECT.get(name, name) for name in imported - known}
     declared = {plain_name(text) for text in PYPROJECT["project"]["dependencies"]}
     extras = {plain_name(text) for texts in PYPROJECT["project"]["optional-dependencies"].values() for text in texts}
@@ -58,7 +58,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None
 
 
 def test_what_is_installed_is_pinned() -> None:
-    """All but ray, which no part uses yet; torch at the version tested, since another brings gigabytes of CUDA."""
+    """Torch at the version tested, since another brings gigabytes of CUDA."""
     pins = dict(line.lower().replace("_", "-").split("==") for line in read_constraints())
     project = PYPROJECT["project"]
     wanted = {
@@ -123,6 +123,8 @@ def test_the_wheel_runs_without_compiler_and_without_this_checkout(tmp_path: Pat
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert not [name for name in names if name.endswith((".cpp", ".hpp"))]
+    assert {name.partition("/")[0] for name in names} == {"fabrictune", "fabrictune-0.1.0.dist-info"}
+    assert "fabrictune/py.typed" in names
     libraries = next(path for path in sys.path if path.endswith("site-packages"))
     start = "from fabrictune.cli.main import main; main()"
     command = [sys.executable, "-S", "-c", start, "sim", "run", "--json", "--out", "run"]

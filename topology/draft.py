@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
+from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 DEFAULT_RATE_BPS = 100_000_000_000  # of a link whose file tells no rate
 DEFAULT_CABLE_MM = 10_000  # of a link whose file tells no length

@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import FabricError
+from fabrictune.foundation.errors import FabricError
 
 NO_NIC = -1  # port of a switch
 NO_RAIL = -1
@@ -57,7 +57,7 @@ class Fabric:
                 frozen = np.array(value, dtype=np.int64)
                 frozen.setflags(write=False)
                 object.__setattr__(self, name, frozen)
-        from topology.rules import check_fabric  # here, since the rules are written in terms of a Fabric
+        from fabrictune.topology.rules import check_fabric  # here, since the rules are written in terms of a Fabric
 
         mistakes = check_fabric(self)
         if mistakes:

@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, RouteError
-from topology.fabric import Fabric
-from topology.hashing import HashSpec
-from topology.naming import find_node, find_port
-from topology.network import Network
-from topology.routing import route
+from fabrictune.foundation.errors import InputError, Mistake, RouteError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.lookup import find_node, find_port
+from fabrictune.topology.network import Network
+from fabrictune.topology.routing import route
 
 
 def failed_ports(fabric: Fabric, failed: Sequence[str], *, where: str = "fail") -> NDArray[np.bool_]:

@@ -16,8 +16,8 @@ Shapes: Q flows, H hops, P ports.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from topology import _fairness
-from topology.network import NO_PORT, IntArray
+from fabrictune.topology import _fairness
+from fabrictune.topology.network import NO_PORT, IntArray
 
 TOLERANCE = 1e-9  # a port is full, and two rates are equal, to this fraction
 _MAX_WEIGHT = 2**53  # of all flows together: up to here every sum is exact

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from foundation.documents import Document, load_json
-from foundation.errors import FabricError, Mistake
-from foundation.records import Columns
-from topology.fabric import Fabric, NodeKind
+from fabrictune.foundation.documents import Document, load_json
+from fabrictune.foundation.errors import FabricError, Mistake
+from fabrictune.foundation.records import Columns
+from fabrictune.topology.fabric import Fabric, NodeKind
 
 FORMAT = "fabrictune fabric 1"
 MAX_FILE_BYTES = 64 * 2**20

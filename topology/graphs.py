@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.documents import read_text
-from foundation.errors import FabricError, InputError, Mistake
-from foundation.units import CABLE_DELAY_PS_PER_MM
-from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, FIRST_IPV4
-from topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import FabricError, InputError, Mistake
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM
+from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, FIRST_IPV4
+from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 if TYPE_CHECKING:
     import networkx as nx

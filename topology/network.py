@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.fabric import Fabric
+from fabrictune.topology.fabric import Fabric
 
 NO_PORT = -1
 

@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.fabric import Fabric, IntArray
-from topology.forwarding import SwitchGraph, by_attachment
-from topology.network import NO_PORT
+from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.topology.network import NO_PORT
+from fabrictune.topology.shortest_paths import SwitchGraph, by_attachment
 
 NO_SWITCH = -1
 

@@ -18,10 +18,10 @@ from itertools import chain, groupby, zip_longest
 
 import numpy as np
 
-from foundation.errors import InputError, Mistake, choose
-from foundation.layout import ParallelLayout
-from foundation.seeds import stream
-from topology.fabric import Fabric, IntArray
+from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.seeds import stream
+from fabrictune.topology.fabric import Fabric, IntArray
 
 Place = tuple[int, int]  # host, first GPU of the block
 SetPlaces = Sequence[Sequence[Place]]  # the places of each ToR set

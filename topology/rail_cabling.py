@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foundation.records import Confidence, Finding, Severity
-from topology.fabric import NO_NIC, NO_RAIL, Fabric
+from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.topology.fabric import NO_NIC, NO_RAIL, Fabric
 
 MAX_SHOWN_PEERS = 3
 

@@ -12,12 +12,12 @@ Shapes: Q queue pairs, F = 2 Q flows (data, then acknowledgements), N nodes, P p
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake, RouteError
-from topology.fabric import Fabric
-from topology.forwarding import EqualCostPorts, SwitchGraph
-from topology.hashing import FiveTuples, HashSpec
-from topology.network import NO_PORT, Network, QueuePairs, RoutingEpoch
-from topology.walking import find_paths
+from fabrictune.foundation.errors import Mistake, RouteError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import FiveTuples, HashSpec
+from fabrictune.topology.network import NO_PORT, Network, QueuePairs, RoutingEpoch
+from fabrictune.topology.path_tracing import find_paths
+from fabrictune.topology.shortest_paths import EqualCostPorts, SwitchGraph
 
 MAX_SHOWN = 10  # queue pairs without a path that are named one by one
 

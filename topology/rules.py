@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake
-from topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, IntArray, NodeKind
+from fabrictune.foundation.errors import Mistake
+from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, IntArray, NodeKind
 
 MAX_SHOWN = 10  # breaches of one rule that are shown one by one
 MAX_PORTS_OF_NIC = 2

@@ -2,7 +2,7 @@
 
 Every communication is named (operation, axis, tag, policy) and entered in the ledger with its bytes and times, so that
 it can be traced, replaced, and run in a simulator. Requests return at once with a handle; waiting on it is what a
-ledger calls exposed. Groups are those of the layout's axes, made when the rank started (`collectives.startup`).
+ledger calls exposed. Groups are those of the layout's axes, made when the rank started (`collectives/startup`).
 
 Left out: other reductions than sums; the true end of a request that is waited for late (its wait's end stands instead).
 """
@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 import torch
 import torch.distributed as dist
 
-from collectives.startup.groups import axis_group_name
-from collectives.startup.process_groups import Member
-from foundation.layout import AXES, Axis, ParallelLayout
-from foundation.traces import UNKNOWN, CommTrace, Operation
-from trainer_probe.ledger import Ledger, Request
-from trainer_probe.moments import Moment
+from fabrictune.collectives.startup.groups import axis_group_name
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.trainer_probe.clocks import Moment
+from fabrictune.trainer_probe.ledger import Ledger, Request
 
 
 class Handle:

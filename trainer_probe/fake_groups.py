@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from collectives.startup.groups import GroupPlan
-from collectives.startup.process_groups import Member
-from foundation.layout import ParallelLayout
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.layout import ParallelLayout
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foundation.errors import Mistake, TraceError
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate
 
 PS_PER_NS = 1000
 

@@ -8,7 +8,7 @@ Source: MegaScale (NSDI'24), section 3.2 and Table 3, which adds the axes in thi
 
 from dataclasses import dataclass
 
-from foundation.layout import AXES, Axis
+from fabrictune.foundation.layout import AXES, Axis
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.groups import GroupPlan
-from collectives.startup.stores import connect_store
-from foundation.errors import Mistake, StartupError
-from foundation.layout import ParallelLayout
-from foundation.records import RunRecord, describe_run
-from trainer_probe.launcher import launch
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.stores import connect_store
+from fabrictune.foundation.errors import Mistake, StartupError
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.trainer_probe.launcher.processes import launch
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member, Method
+    from fabrictune.collectives.startup.process_groups import Member, Method
 
 
 NS_PER_S = 10**9

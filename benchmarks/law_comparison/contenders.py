@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from foundation.settings.changing import Changes
+from fabrictune.foundation.settings.changes import Changes
 
 BASELINE = "dcqcn-firmware"
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from benchmarks.law_comparison.contenders import CONTENDERS
 from benchmarks.law_comparison.steps import write_step
 from fabrictune.scenario.expectations import Measure, parts_of
-from fabrictune.scenario.overriding import override
-from fabrictune.scenario.reading import load_scenario
-from fabrictune.scenario.simulating import simulate
+from fabrictune.scenario.files import load_scenario
+from fabrictune.scenario.overrides import override
+from fabrictune.studies.simulation import simulate
 
 QUESTIONS = Path(__file__).parent / "questions"
 NEEDS_STEP, STEP = "training-step-256", "step.parquet"  # the question, and the traffic that its scenario names

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from trainer_probe.planning.hardware import HardwareSpec
-from trainer_probe.planning.plan import make_plan
-from trainer_probe.recipes.reading import load_recipe
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.plan import make_plan
+from fabrictune.trainer_probe.recipes.files import load_recipe
 
 RECIPE = Path(__file__).with_name("gpt-256.yaml")
 

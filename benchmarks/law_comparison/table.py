@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.law_comparison.contenders import BASELINE
 from benchmarks.law_comparison.points import FIGURES, FIGURES_OF_VICTIMS, Figures, Point
 from fabrictune.scenario.expectations import Measure, metric_of
-from topology.estimates import estimate_mean
+from fabrictune.topology.ecmp.estimates import estimate_mean
 
 SUBJECT = "hybrid"
 PAIRED = "makespan"

@@ -23,22 +23,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from collectives.startup.groups import GroupPlan
-from collectives.startup.process_groups import Member
-from foundation.layout import ParallelLayout
-from trainer_probe.comm import Comm
-from trainer_probe.data.batches import Batches, BatchSpec
-from trainer_probe.data.tokenizing import ByteTokenizer, tokenize
-from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.model.operators import SingleProcess
-from trainer_probe.model.spec import Block, ModelSpec
-from trainer_probe.optimizers.clipping import clip
-from trainer_probe.optimizers.optimizer import make_optimizer
-from trainer_probe.optimizers.schedule import Schedule
-from trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.parallel.trainer import ParallelTrainer
-from trainer_probe.policies import POLICIES
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
+from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
+from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.operators import SingleProcess
+from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.policies import POLICIES
 
 WIDTH, DEPTH, NUM_HEADS, SEQUENCE = 64, 4, 4, 64
 BATCH_SIZE, NUM_STEPS = 8, 600  # of the small batch; four times the one is a fourth of the other

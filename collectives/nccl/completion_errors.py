@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address
 
-from collectives.nccl.log import NcclLog
-from collectives.nccl.log_facts import DeviceFact, QueuePairFact, WarningFact
-from foundation.flows import UNKNOWN
+from fabrictune.collectives.nccl.log import NcclLog
+from fabrictune.collectives.nccl.log_facts import DeviceFact, QueuePairFact, WarningFact
+from fabrictune.foundation.flows import UNKNOWN
 
 _WARNING = re.compile(
     r"NET/IB\w{0,4}(?:/GIN)? ?: Got completion (?:from peer (?P<peer>[^\s<]{1,255})<\d{1,5}> )?"

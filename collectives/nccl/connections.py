@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from collectives.nccl.log import NO_COMMUNICATOR, NcclLog
-from collectives.nccl.log_facts import NETWORK_PREFIX, NO_RANK, ChannelFact
-from foundation.flows import UNKNOWN, Endpoint
+from fabrictune.collectives.nccl.log import NO_COMMUNICATOR, NcclLog
+from fabrictune.collectives.nccl.log_facts import NETWORK_PREFIX, NO_RANK, ChannelFact
+from fabrictune.foundation.flows import UNKNOWN, Endpoint
 
 RDMA_TRANSPORT = "NET/IB"
 

@@ -9,11 +9,11 @@ Source: NCCL user guide, environment variables.
 
 from collections.abc import Iterator
 
-from collectives.nccl.connections import Connection, find_connections
-from collectives.nccl.log import NcclLog
-from collectives.nccl.queue_pairs import assign_queue_pairs
-from foundation.errors import InputError, Mistake
-from foundation.flows import UNKNOWN, Flow, ObservedFlows, collect
+from fabrictune.collectives.nccl.connections import Connection, find_connections
+from fabrictune.collectives.nccl.log import NcclLog
+from fabrictune.collectives.nccl.queue_pairs import assign_queue_pairs
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.flows import UNKNOWN, Flow, ObservedFlows, collect
 
 QPS_SETTING = "NCCL_IB_QPS_PER_CONNECTION"
 DEFAULT_QPS = 1

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake
-from foundation.flows import Endpoint, Flow, ObservedFlows, collect
-from foundation.xml_documents import Element, XmlDocument, load_xml
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.flows import Endpoint, Flow, ObservedFlows, collect
+from fabrictune.foundation.xml_documents import Element, XmlDocument, load_xml
 
 PATTERNS: Mapping[int, str] = {
     1: "balanced tree",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from collectives.nccl.log_facts import (
+from fabrictune.collectives.nccl.log_facts import (
     ChannelFact,
     DeviceFact,
     EnvironmentFact,
@@ -28,8 +28,8 @@ from collectives.nccl.log_facts import (
     WarningFact,
     read_facts,
 )
-from collectives.nccl.log_lines import NOBODY, read_log_lines
-from foundation.errors import InputError, Mistake
+from fabrictune.collectives.nccl.log_lines import NOBODY, read_log_lines
+from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_FACTS = 2_000_000
 NO_COMMUNICATOR = ""  # where it is not told

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from collectives.nccl.log_lines import LogLine
-from foundation.flows import UNKNOWN
+from fabrictune.collectives.nccl.log_lines import LogLine
+from fabrictune.foundation.flows import UNKNOWN
 
 NO_RANK = -1
 NETWORK_PREFIX = "NET/"

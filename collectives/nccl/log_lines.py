@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_LINE_BYTES = 2**16  # what is longer is cut into pieces of this length
 NOBODY = ""

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from collectives.nccl.connections import Connection, ConnectionEnd
-from collectives.nccl.log import NcclLog
-from foundation.flows import UNKNOWN
+from fabrictune.collectives.nccl.connections import Connection, ConnectionEnd
+from fabrictune.collectives.nccl.log import NcclLog
+from fabrictune.foundation.flows import UNKNOWN
 
 Opener = tuple[str, int, int]  # host, GPU, index of the network device
 Thread = tuple[str, int, int]  # host, process, thread

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from collectives.nccl.redaction import redact
-from collectives.nccl.tests_output import BPS_PER_GB_PER_S, NS_PER_US, Spread, TestOutput, TestRow, Timing
-from foundation.documents import Document, Key, load_json
-from foundation.errors import InputError, Mistake, quote
+from fabrictune.collectives.nccl.redaction import redact
+from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, NS_PER_US, Spread, TestOutput, TestRow, Timing
+from fabrictune.foundation.documents import Document, Key, load_json
+from fabrictune.foundation.errors import InputError, Mistake, quote
 
 MAX_BYTES = 64 * 2**20  # a run that times every iteration of every process has millions of numbers
 

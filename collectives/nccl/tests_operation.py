@@ -9,9 +9,9 @@ Source: nccl-tests, src/*.cu (run of types and reductions, GetBw); doc/PERFORMAN
 
 from collections.abc import Mapping
 
-from collectives.bounds import bus_factor
-from collectives.nccl.tests_output import BPS_PER_GB_PER_S, TestOutput
-from foundation.traces import Operation
+from fabrictune.collectives.bounds import bus_factor
+from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, TestOutput
+from fabrictune.foundation.traces import Operation
 
 PROGRAMS: Mapping[str, Operation] = {
     "all_reduce_perf": Operation.ALL_REDUCE,

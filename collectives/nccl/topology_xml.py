@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake
-from foundation.flows import UNKNOWN
-from foundation.xml_documents import Element, XmlDocument, load_xml
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.flows import UNKNOWN
+from fabrictune.foundation.xml_documents import Element, XmlDocument, load_xml
 
 SWITCH_CLASS, GPU_CLASSES, NETWORK_CLASS = "0x0604", ("0x0302", "0x0300", "0x0380"), "0x02"
 MAX_MISTAKES = 100

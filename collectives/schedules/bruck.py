@@ -10,7 +10,7 @@ TPDS 8 (1997). NCCL's PAT is of this family.
 
 from collections.abc import Iterator
 
-from collectives.schedule import GroupShape, Move, Schedule, from_moves
+from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_moves
 
 
 def all_gather(shape: GroupShape) -> Schedule:

@@ -8,7 +8,7 @@ Source: NCCL, grouped ncclSend and ncclRecv; nccl-tests, alltoall.
 
 import numpy as np
 
-from collectives.schedule import GroupShape, Schedule, from_columns
+from fabrictune.collectives.schedule import GroupShape, Schedule, from_columns
 
 
 def all_to_all(shape: GroupShape) -> Schedule:

@@ -11,7 +11,7 @@ Computing 35 (2009); used by NCCL since 2.4.
 
 from collections.abc import Iterator
 
-from collectives.schedule import GroupShape, Move, Schedule, from_moves
+from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_moves
 
 NO_PARENT = -1
 

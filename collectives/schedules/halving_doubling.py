@@ -11,7 +11,7 @@ IJHPCA 19 (2005).
 
 from collections.abc import Iterator
 
-from collectives.schedule import GroupShape, Move, Schedule, from_moves
+from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_moves
 
 
 def all_reduce(shape: GroupShape) -> Schedule:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from collectives.schedule import GroupShape, Move, Schedule, from_columns, from_moves
+from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_columns, from_moves
 
 
 def reduce_scatter(shape: GroupShape) -> Schedule:

@@ -10,7 +10,7 @@ Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for cluster
 
 import numpy as np
 
-from collectives.schedule import GroupShape, Schedule, from_columns
+from fabrictune.collectives.schedule import GroupShape, Schedule, from_columns
 
 
 def all_reduce(shape: GroupShape) -> Schedule:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-from foundation.errors import InputError, Mistake, choose, quote
+from fabrictune.foundation.errors import InputError, Mistake, choose, quote
 
 SCHEMES = ("tcp", "redis", "rediss")
 REDIS_PORT = 6379

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from foundation.errors import InputError, Mistake
-from foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,10 +21,10 @@ from typing import Literal
 
 import torch.distributed as dist
 
-from collectives.startup.groups import Group, GroupPlan
-from collectives.startup.meeting import start
-from collectives.startup.performing import perform, within
-from collectives.startup.steps import Steps
+from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.rendezvous import start
+from fabrictune.collectives.startup.store_operations import Steps
+from fabrictune.collectives.startup.store_runner import perform, within
 
 Method = Literal["ordered", "global-barriers"]
 

@@ -19,8 +19,8 @@ from typing import Any
 import redis
 from redis.connection import Connection
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.redis_commands import (
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.redis_commands import (
     ADD,
     APPEND,
     COMPARE_SET,
@@ -32,9 +32,9 @@ from collectives.startup.redis_commands import (
     await_value,
     awaited_value,
 )
-from collectives.startup.redis_connection import LOST, exchange, not_let_in, open_connection
-from collectives.startup.retrying import retry
-from foundation.errors import Mistake, StartupError
+from fabrictune.collectives.startup.redis_connection import LOST, exchange, not_let_in, open_connection
+from fabrictune.collectives.startup.retry import retry
+from fabrictune.foundation.errors import Mistake, StartupError
 
 
 class RedisClient:

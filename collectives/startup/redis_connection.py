@@ -9,9 +9,9 @@ from redis.connection import Connection, SSLConnection
 from redis.exceptions import NoScriptError
 from redis.retry import Retry
 
-from collectives.startup.addresses import PASSWORD_VARIABLE, StoreAddress
-from collectives.startup.redis_commands import SCRIPTS, Command
-from foundation.errors import Mistake, StartupError
+from fabrictune.collectives.startup.addresses import PASSWORD_VARIABLE, StoreAddress
+from fabrictune.collectives.startup.redis_commands import SCRIPTS, Command
+from fabrictune.foundation.errors import Mistake, StartupError
 
 LOST = (redis.ConnectionError, redis.TimeoutError, OSError)  # what may be better when tried again
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-from collectives.startup.redis_client import RedisClient
+from fabrictune.collectives.startup.redis_client import RedisClient
 
 
 class RedisStore(dist.Store):

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.stores import listen, serve_tcp_store
-from foundation.errors import Mistake, UnavailableError
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.stores import listen, serve_tcp_store
+from fabrictune.foundation.errors import Mistake, UnavailableError
 
 MAX_CLIENTS = 20_000
 # torch asks for the names of the addresses it meets; a resolver that does not answer would cost seconds each time.

@@ -5,10 +5,10 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.retrying import retry
-from foundation.errors import Mistake, StartupError
-from foundation.extras import require_extra
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.retry import retry
+from fabrictune.foundation.errors import Mistake, StartupError
+from fabrictune.foundation.extras import require_extra
 
 if TYPE_CHECKING:
     import torch.distributed as dist
@@ -33,8 +33,8 @@ def connect_store(
     if address.scheme == "tcp":
         return _connect_tcp(address, attempt, timeout_s)
     require_extra("redis", extra="redis", where=f"store {address}")
-    from collectives.startup.redis_client import RedisClient
-    from collectives.startup.redis_store import RedisStore
+    from fabrictune.collectives.startup.redis_client import RedisClient
+    from fabrictune.collectives.startup.redis_store import RedisStore
 
     client = RedisClient(address, attempt=attempt, timeout_s=timeout_s, expiry_s=expiry_s)
     client.connect()
@@ -64,7 +64,7 @@ def serve_tcp_store(listener: socket.socket, *, use_libuv: bool = True) -> "dist
 def _connect_tcp(address: StoreAddress, attempt: str, timeout_s: float) -> "dist.Store":
     import torch.distributed as dist
 
-    from collectives.startup.performing import within
+    from fabrictune.collectives.startup.store_runner import within
 
     _await_listener(address, timeout_s)
     try:

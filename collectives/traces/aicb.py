@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectives.traces.building import Request, build_trace
-from foundation.documents import read_text
-from foundation.errors import Mistake, TraceError
-from foundation.traces import CommTrace, Operation
+from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.traces import CommTrace, Operation
 
 MAX_BYTES = 64 * 2**20
 MAX_REQUESTS = 3_000_000

@@ -20,11 +20,11 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from collectives.traces.building import PS_PER_US, Request, build_trace
-from collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
-from foundation.documents import load_json
-from foundation.errors import Mistake, TraceError
-from foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.collectives.traces.builder import PS_PER_US, Request, build_trace
+from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
+from fabrictune.foundation.documents import load_json
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 
 SCHEMA = "1.0.2-chakra.0.0.4"
 GROUPS_FILE = "comm_group.json"

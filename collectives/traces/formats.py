@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectives.traces.aicb import is_aicb, read_aicb
-from collectives.traces.chakra import is_chakra, read_chakra
-from collectives.traces.kineto import is_kineto, read_kineto
-from foundation.errors import Mistake, TraceError
-from foundation.job_traces import JobTrace
-from foundation.traces import CommTrace
+from fabrictune.collectives.traces.aicb import is_aicb, read_aicb
+from fabrictune.collectives.traces.chakra import is_chakra, read_chakra
+from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.foundation.traces import CommTrace
 
 
 @dataclass(frozen=True, kw_only=True)

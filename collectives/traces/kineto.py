@@ -22,9 +22,9 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from collectives.traces.building import PS_PER_US, Request, build_trace
-from foundation.errors import Mistake, TraceError
-from foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.collectives.traces.builder import PS_PER_US, Request, build_trace
+from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 
 MAX_TEXT_BYTES = 8 * 2**30  # unpacked
 MAX_REQUESTS = 5_000_000

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from foundation.job_traces import ALONE, JobTrace
-from foundation.layout import AXES
-from foundation.traces import CommTrace, Operation
+from fabrictune.foundation.job_traces import ALONE, JobTrace
+from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.traces import CommTrace, Operation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.options import json_option, quiet_option
-from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.framework.options import json_option, quiet_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
 
 if TYPE_CHECKING:
-    from fabrictune.conformance import Outcome
+    from fabrictune.conformance.suite import Outcome
 
 
 @click.command("conformance")
@@ -27,8 +27,8 @@ def run_all(prefixes: tuple[str, ...], quiet: bool, as_json: bool) -> int:
       fabrictune conformance
       fabrictune conformance netsim. cc.dcqcn --json
     """
-    from fabrictune.conformance import collect, has_failed, run_cases
-    from foundation.errors import InputError, Mistake
+    from fabrictune.conformance.suite import collect, has_failed, run_cases
+    from fabrictune.foundation.errors import InputError, Mistake
 
     cases = collect(prefixes)
     if not cases:

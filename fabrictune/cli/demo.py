@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.findings import findings_json
-from fabrictune.cli.options import json_option, quiet_option
-from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.framework.findings import findings_json
+from fabrictune.cli.framework.options import json_option, quiet_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
 
 if TYPE_CHECKING:
     from fabrictune.demo import Demo, DemoCase
@@ -75,7 +75,7 @@ ROWS = (
 
 
 def _column(case: "DemoCase") -> tuple[str, ...]:
-    from foundation.units import format_duration, format_rate
+    from fabrictune.foundation.units import format_duration, format_rate
 
     metrics, collisions = case.run.metrics, case.collisions
     return (

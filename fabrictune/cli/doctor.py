@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import click
 
-from fabrictune.cli.options import json_option
-from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar
+from fabrictune.cli.framework.options import json_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
 
 COULD_NOT_COLLECT = 3
 

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.findings import exit_code, findings_json, print_findings
-from fabrictune.cli.groups import Group
-from fabrictune.cli.options import (
+from fabrictune.cli.framework.estimates import (
+    print_distribution,
+    print_effects,
+    print_outcomes,
+    print_steps,
+    rows_of,
+    tables_of,
+)
+from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import (
     MAX_SEEDS,
     fail_on_option,
     json_option,
@@ -19,13 +27,12 @@ from fabrictune.cli.options import (
     scenario_argument,
     seeds_option,
 )
-from fabrictune.cli.outcomes import print_distribution, print_effects, print_outcomes, print_steps, rows_of, tables_of
-from fabrictune.cli.output import print_json, print_lines, print_table
-from fabrictune.cli.progress import progress_bar
-from fabrictune.cli.records import with_command
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
+from fabrictune.cli.framework.records import with_command
 
 if TYPE_CHECKING:
-    from topology.explaining import LinkExplanation
+    from fabrictune.topology.ecmp.link_report import LinkExplanation
 
 ecmp = Group(name="ecmp", help="Find the links on which flows collide, and what would help.")
 
@@ -51,8 +58,8 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
       fabrictune ecmp analyze scenarios/demo-interleaved.yaml
       fabrictune ecmp analyze my.yaml --seeds 1000 --fail-on warning --json
     """
-    from fabrictune.scenario.analyzing import analyze_scenario, summarize_collisions
-    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.studies.collisions import analyze_scenario, summarize_collisions
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
@@ -89,8 +96,8 @@ def explain(scenario: Path, link: str | None, quiet: bool, as_json: bool) -> Non
       fabrictune ecmp explain scenarios/demo-interleaved.yaml tor0-5:up0
       fabrictune ecmp explain my.yaml --json
     """
-    from fabrictune.scenario.explaining import explain_scenario_link
-    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.studies.link_report import explain_scenario_link
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
@@ -127,8 +134,8 @@ def whatif(
       fabrictune ecmp whatif scenarios/demo-interleaved.yaml --set traffic.placement=contiguous --fail agg0-0
       fabrictune ecmp whatif my.yaml --set "fabric.uplink_rate=200 Gbps; fabric.downlink_split=1" --seeds 1000 --json
     """
-    from fabrictune.scenario.reading import load_scenario
-    from fabrictune.scenario.whatif import compare, variants_from
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.studies.whatif import compare, variants_from
 
     checked = load_scenario(scenario)
     more = variants_from(settings, failures)
@@ -157,8 +164,8 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     Example:
       fabrictune ecmp factorial scenarios/megascale-three-means.yaml --seeds 100
     """
-    from fabrictune.scenario.factorial import run_factorial
-    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.studies.factorial import run_factorial
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
@@ -197,8 +204,8 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
       fabrictune ecmp plan scenarios/demo-interleaved.yaml --out runs/plan
       fabrictune ecmp plan running-job.yaml --keep-placement --json
     """
-    from fabrictune.scenario.planning import plan_scenario, write_plan
-    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.studies.collision_plan import plan_scenario, write_plan
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
@@ -215,7 +222,7 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
 
 
 def _print_explanation(explanation: "LinkExplanation") -> None:
-    from foundation.units import format_rate
+    from fabrictune.foundation.units import format_rate
 
     print_lines(
         [

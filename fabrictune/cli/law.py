@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from cc.nic_parameters import NicFiles
-from fabrictune.cli.groups import Group
-from fabrictune.cli.options import json_option, scenario_argument, trust_code_option
-from fabrictune.cli.output import print_json, print_lines, print_table
-from foundation.errors import FabrictuneWarning, LawError, Mistake
+from fabrictune.cc.nic_parameters import NicFiles
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import json_option, scenario_argument, trust_code_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.foundation.errors import FabrictuneWarning, LawError, Mistake
 
 law = Group(name="law", help="List congestion-control laws, show their parameters, exchange them with a NIC.")
 
@@ -25,7 +25,7 @@ def list_laws(as_json: bool) -> None:
     Example:
       fabrictune law list
     """
-    from cc.loading import LAWS
+    from fabrictune.cc.laws import LAWS
 
     summaries = {name: (module.__doc__ or "").strip().splitlines()[0] for name, module in LAWS.items()}
     if as_json:
@@ -45,7 +45,7 @@ def show(name: str, trust_code: bool, as_json: bool) -> None:
     Example:
       fabrictune law show dcqcn
     """
-    from cc.loading import load_law
+    from fabrictune.cc.laws import load_law
     from fabrictune.scenario.laws import describe_parameters
 
     module = load_law(name, trust_code=trust_code)
@@ -74,7 +74,7 @@ def import_nic(nic: Path, as_json: bool) -> None:
     Example:
       fabrictune law import /sys/class/net/eth0/ecn
     """
-    from cc.nic_reading import read_nic
+    from fabrictune.cc.nic_parameter_files import read_nic
 
     reading = read_nic(nic)
     interval = {} if reading.cnp_interval is None else {"engine": {"cnp": {"interval": reading.cnp_interval}}}
@@ -104,8 +104,8 @@ def export_nic(scenario: Path, files: str) -> None:
     Example:
       fabrictune law export scenario.yaml --for cc_params
     """
+    from fabrictune.scenario.files import load_scenario
     from fabrictune.scenario.nic_settings import nic_settings
-    from fabrictune.scenario.reading import load_scenario
 
     found = load_scenario(scenario)
     lines = nic_settings(found, NicFiles(files))

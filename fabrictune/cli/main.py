@@ -11,23 +11,27 @@ from typing import NoReturn
 
 import click
 
-from fabrictune.cli.failures import describe_failure, print_failure
-from fabrictune.cli.groups import LazyCommand, LazyGroup
-from fabrictune.cli.notices import printed_warnings
-from fabrictune.cli.options import INTERRUPTED
+from fabrictune.cli.framework.errors import describe_failure, print_failure
+from fabrictune.cli.framework.groups import LazyCommand, LazyGroup
+from fabrictune.cli.framework.options import INTERRUPTED
+from fabrictune.cli.framework.warnings import printed_warnings
 
 BROKEN_PIPE = 141
 
 COMMANDS = {
     "scenario": LazyCommand("Check a scenario file, and list its keys.", "fabrictune.cli.scenario:scenario"),
-    "topo": LazyCommand("Import, build, show, check, compare and probe fabrics.", "fabrictune.cli.topo:topo"),
+    "topo": LazyCommand("Import, build, show, check, compare and probe fabrics.", "fabrictune.cli.topo.group:topo"),
     "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
-    "sim": LazyCommand("Run a scenario in the packet engine, once or under many settings.", "fabrictune.cli.sim:sim"),
+    "sim": LazyCommand(
+        "Run a scenario in the packet engine, once or under many settings.", "fabrictune.cli.sim.group:sim"
+    ),
     "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
-    "coll": LazyCommand("Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll:coll"),
-    "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train:train"),
+    "coll": LazyCommand(
+        "Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll.group:coll"
+    ),
+    "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train.group:train"),
     "rdma": LazyCommand(
-        "Say what retransmission timers do, and which link flap a job survives.", "fabrictune.cli.rdma:rdma"
+        "Say what retransmission timers do, and which link flap a job survives.", "fabrictune.cli.rdma.group:rdma"
     ),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
     "law": LazyCommand("List congestion-control laws and show their parameters.", "fabrictune.cli.law:law"),

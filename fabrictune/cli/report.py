@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from fabrictune.cli.groups import Group
-from fabrictune.cli.options import json_option
-from fabrictune.cli.output import print_json, print_lines
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import json_option
+from fabrictune.cli.framework.output import print_json, print_lines
 
 report = Group(name="report", help="Make one HTML page from run records.")
 
@@ -25,7 +25,7 @@ def build(records: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
       fabrictune report build runs/incast
       fabrictune report build runs/before runs/after --out comparison.html
     """
-    from reports.page import write_page
+    from fabrictune.reports.page import write_page
 
     page = write_page(records, out)
     if as_json:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from fabrictune.cli.groups import Group
-from fabrictune.cli.keys import print_keys
-from fabrictune.cli.options import json_option, scenario_argument
-from fabrictune.cli.output import print_json, print_lines
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.keys import print_keys
+from fabrictune.cli.framework.options import json_option, scenario_argument
+from fabrictune.cli.framework.output import print_json, print_lines
 
 scenario = Group(name="scenario", help="Check a scenario file, and list the keys that one may have.")
 
@@ -22,9 +22,9 @@ def check(scenario: Path, as_json: bool) -> None:
     Example:
       fabrictune scenario check scenarios/incast.yaml
     """
-    from fabrictune.scenario.composing import compose
-    from fabrictune.scenario.faulting import with_faults
-    from fabrictune.scenario.reading import load_scenario
+    from fabrictune.scenario.composition import compose
+    from fabrictune.scenario.fault_epochs import with_faults
+    from fabrictune.scenario.files import load_scenario
 
     composed = compose(load_scenario(scenario))
     network = with_faults(composed.scenario, composed.network)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.groups import Group
-from fabrictune.cli.options import json_option
-from fabrictune.cli.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import json_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
-    from collectives.traces.totals import Totals
+    from fabrictune.collectives.traces.totals import Totals
 
 trace = Group(name="trace", help="Import, show and export communication traces.")
 
@@ -34,8 +34,8 @@ def show(files: tuple[Path, ...], ranks: int | None, as_json: bool) -> None:
     Example:
       fabrictune trace show profile.json.gz
     """
-    from collectives.traces.formats import find_job, read_trace
-    from collectives.traces.totals import Totals
+    from fabrictune.collectives.traces.formats import find_job, read_trace
+    from fabrictune.collectives.traces.totals import Totals
 
     _show(Totals.of(find_job(files) or read_trace(files, num_ranks=ranks)), as_json=as_json)
 
@@ -52,8 +52,8 @@ def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json:
     Example:
       fabrictune trace import workload.txt --ranks 64 --out step.parquet
     """
-    from collectives.traces.formats import read_trace
-    from collectives.traces.totals import Totals
+    from fabrictune.collectives.traces.formats import read_trace
+    from fabrictune.collectives.traces.totals import Totals
 
     requests = read_trace(files, num_ranks=ranks)
     requests.write(out)
@@ -73,8 +73,8 @@ def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_
     Example:
       fabrictune trace export step.parquet --out chakra/
     """
-    from collectives.traces.chakra import write_chakra
-    from collectives.traces.formats import read_trace
+    from fabrictune.collectives.traces.chakra import write_chakra
+    from fabrictune.collectives.traces.formats import read_trace
 
     written = write_chakra(read_trace(files, num_ranks=ranks), out, name)
     if as_json:
@@ -85,7 +85,7 @@ def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_
 
 def _show(totals: "Totals", *, as_json: bool) -> None:
     """Print the requests and bytes of each operation."""
-    from foundation.units import format_bytes
+    from fabrictune.foundation.units import format_bytes
 
     rows = [(one.name.lower(), count, totals.num_bytes[one]) for one, count in totals.num_requests.items()]
     if as_json:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.groups import Group
-from fabrictune.cli.options import fail_on_option, json_option, quiet_option
-from fabrictune.cli.output import print_lines, print_table
-from fabrictune.cli.progress import progress_bar, say_on_terminal, with_time
-from fabrictune.cli.records import print_record, with_command
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar, say_on_terminal, with_time
+from fabrictune.cli.framework.records import print_record, with_command
 
 if TYPE_CHECKING:
     from fabrictune.validate.summary import Row, Summary
@@ -37,7 +37,7 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
       fabrictune validate local --steps 20
     """
     from fabrictune.validate.local import validate_local
-    from fabrictune.validate.measuring import LocalSpec
+    from fabrictune.validate.local_measurement import LocalSpec
     from fabrictune.validate.summary import summarize
 
     say_on_terminal("training and measuring with two processes on this machine ...", is_quiet=quiet or as_json)
@@ -57,7 +57,7 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
 
 
 def _print(summary: "Summary") -> None:
-    from foundation.units import format_bytes, format_duration, format_rate
+    from fabrictune.foundation.units import format_bytes, format_duration, format_rate
 
     sizes = ", ".join(format_bytes(size) for size in summary.exchange_bytes)
     print_lines(
@@ -74,7 +74,7 @@ def _print(summary: "Summary") -> None:
 
 
 def _cells(row: "Row") -> tuple[str, ...]:
-    from foundation.units import format_bytes, format_duration
+    from fabrictune.foundation.units import format_bytes, format_duration
 
     return (
         row.what,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foundation.errors import InputError, choose
-from foundation.settings.binding import Choice, Chosen
-from netsim.config.packet import PacketConfig
-from rdma_bench.timers.profile_files import read_profile
-from rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
+from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.rdma_bench.timers.profile_files import read_profile
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
 
 if TYPE_CHECKING:
     from fabrictune.scenario.schema import Scenario

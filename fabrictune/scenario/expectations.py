@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, UnitError, choose
-from foundation.fairness import jain_fairness_index
-from foundation.records import Confidence, Finding, RunRecord, Severity
-from foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
+from fabrictune.foundation.errors import InputError, Mistake, UnitError, choose
+from fabrictune.foundation.fairness import jain_fairness_index
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
 
 BITS_PS = 8e12  # bits of a byte times picoseconds of a second
 

@@ -7,17 +7,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fabrictune.scenario.settings import parse_setting
-from foundation.documents import Key, key_path
-from foundation.errors import InputError, choose
-from foundation.settings.binding import Choice, Chosen, bind
-from foundation.settings.mistakes import explain
-from topology.builders import BUILDERS
-from topology.fabric import Fabric
-from topology.files import write_fabric
-from topology.graphs import write_graphml
-from topology.importers import IMPORTERS, import_with_notes
-from topology.importers.cabling import Imported
+from fabrictune.foundation.documents import Key, key_path
+from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.settings.binding import Choice, Chosen, bind
+from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.scenario.assignments import parse_setting
+from fabrictune.topology.builders import BUILDERS
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.graphs import write_graphml
+from fabrictune.topology.importers import IMPORTERS, import_with_notes
+from fabrictune.topology.importers.cabling import Imported
 
 WRITERS = {".json": write_fabric, ".graphml": write_graphml}
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from collectives.nccl.flows import nccl_flows
-from collectives.nccl.graph_xml import read_graphs, ring_flows
-from collectives.nccl.log import read_nccl_log
-from foundation.errors import InputError, Mistake, choose
-from foundation.flows import ObservedFlows, concatenate
-from rdma_bench.captures.reading import is_capture, read_capture
-from rdma_bench.resources import listed_flows, read_listing
+from fabrictune.collectives.nccl.flows import nccl_flows
+from fabrictune.collectives.nccl.graph_xml import read_graphs, ring_flows
+from fabrictune.collectives.nccl.log import read_nccl_log
+from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.flows import ObservedFlows, concatenate
+from fabrictune.rdma_bench.captures.reader import is_capture, read_capture
+from fabrictune.rdma_bench.resources import listed_flows, read_listing
 
 LOOKED_AT_BYTES = 2**20  # of a file, for what tells its format
 

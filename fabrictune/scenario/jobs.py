@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from collectives.expansion import ExpansionSpec
-from foundation.errors import InputError, Mistake, choose
-from foundation.layout import Axis, ParallelLayout
-from foundation.settings.binding import NOT_A_KEY
-from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
-from topology.fabric import Fabric
-from topology.network import QueuePairs
-from topology.placement import PLACEMENTS, Placement, place
-from topology.queue_pairs import make_queue_pairs
-from topology.rank_pairs import neighbour_pairs
+from fabrictune.collectives.expansion import ExpansionSpec
+from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.foundation.settings.binding import NOT_A_KEY
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.placement import PLACEMENTS, Placement, place
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.rank_pairs import neighbour_pairs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,13 +13,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from cc.interface import CompiledLaw
-from cc.loading import LAWS, is_path, load_law
-from foundation.documents import Document
-from foundation.errors import InputError, Mistake, ScenarioError
-from foundation.settings.binding import Choice, Chosen, bind
-from foundation.settings.mistakes import explain
-from foundation.settings.quantities import key_of, show_value
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.laws import LAWS, is_path, load_law
+from fabrictune.foundation.documents import Document
+from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
+from fabrictune.foundation.settings.binding import Choice, Chosen, bind
+from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.quantities import key_of, show_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ NO_LAW = Chosen(name="none", spec=SPECS["none"]())
 
 def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) -> CompiledLaw:
     """Return the law ready for an engine; raises LawError, UntrustedCodeError, or ScenarioError for its parameters."""
-    from cc.compiling import compile_law  # here, since it loads LLVM
+    from fabrictune.cc.compiler import compile_law  # here, since it loads LLVM
 
     module, parameters = resolve(law, document=document, trust_code=trust_code)
     return compile_law(module, parameters)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from cc.nic_parameters import NicFiles, nic_lines
+from fabrictune.cc.nic_parameters import NicFiles, nic_lines
 from fabrictune.scenario.schema import Scenario
 
 NIC_LAW = "dcqcn_firmware"  # the law that a NIC has built in

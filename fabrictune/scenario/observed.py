@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 
+from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake, choose, nearest_name
+from fabrictune.foundation.flows import UNKNOWN, Endpoint, ObservedFlows, ipv4_text
+from fabrictune.foundation.rocev2 import source_port
+from fabrictune.foundation.traces import Dependencies, IntColumn, Medium, TrafficTrace
 from fabrictune.scenario.flow_files import FLOW_FORMATS, FlowQuestion, read_flows
-from foundation.errors import FabrictuneWarning, InputError, Mistake, choose, nearest_name
-from foundation.flows import UNKNOWN, Endpoint, ObservedFlows, ipv4_text
-from foundation.rocev2 import source_port
-from foundation.traces import Dependencies, IntColumn, Medium, TrafficTrace
-from topology.fabric import NO_NIC, Fabric
-from topology.network import QueuePairs
-from topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.fabric import NO_NIC, Fabric
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.queue_pairs import make_queue_pairs
 
 MAX_MISTAKES = 20  # ends named one by one
 MAX_GUESSES = 5000  # names among which the nearest is looked for

@@ -10,20 +10,20 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from fabrictune.foundation.documents import Document, Key, key_path
+from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.faults import FAULTS
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require
 from fabrictune.scenario.adapters import ADAPTER_CHOICE, STANDARD_ADAPTER
 from fabrictune.scenario.expectations import Expectation, Measure
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
 from fabrictune.scenario.laws import LAW_CHOICE, NO_LAW
-from fabrictune.scenario.mixing import TRAFFIC, MixSpec
-from foundation.documents import Document, Key, key_path
-from foundation.errors import InputError, choose
-from foundation.settings.binding import NOT_A_KEY, Choice, Chosen
-from netsim.config.capture import CaptureConfig
-from netsim.config.checking import LONGEST_WAIT_NS, require
-from netsim.config.faults import FAULTS
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from topology.hashing import HashSpec
+from fabrictune.scenario.mixture import TRAFFIC, MixSpec
+from fabrictune.topology.hashing import HashSpec
 
 MAX_SEED = 2**63 - 1
 FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is called by it

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from foundation.records import Columns
-from topology.estimates import Estimate
+from fabrictune.foundation.records import Columns
+from fabrictune.topology.ecmp.estimates import Estimate
 
 
 def estimate_columns(rows: Sequence[Any]) -> Columns:

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from collectives.expansion import expand
-from collectives.jobs import collective_step
-from collectives.loads import expand_to_flows
-from collectives.traces.formats import TRACE_FORMATS, read_trace
+from fabrictune.collectives.expansion import expand
+from fabrictune.collectives.flow_volumes import expand_to_flows
+from fabrictune.collectives.jobs import collective_step
+from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
+from fabrictune.foundation.errors import InputError, Mistake, TraceError, choose
+from fabrictune.foundation.layout import Axis
+from fabrictune.foundation.traces import CommTrace, IntColumn, Medium, Operation, TrafficTrace
+from fabrictune.netsim.workloads import WORKLOADS
+from fabrictune.netsim.workloads.table import Workload
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
-from foundation.errors import InputError, Mistake, TraceError, choose
-from foundation.layout import Axis
-from foundation.traces import CommTrace, IntColumn, Medium, Operation, TrafficTrace
-from netsim.workloads import WORKLOADS
-from netsim.workloads.table import Workload
-from topology.fabric import Fabric
-from topology.network import QueuePairs
-from topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.queue_pairs import make_queue_pairs
 
 Made = tuple[QueuePairs, TrafficTrace]
 

@@ -12,7 +12,7 @@ than its model has less of the model's last parts.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabrictune.validate.modelling import MANY_QPS, Modelled
+from fabrictune.validate.collective_model import MANY_QPS, Modelled
 
 PS_PER_NS = 1000
 

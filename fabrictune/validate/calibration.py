@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.measuring.fitting import fit_line
-from foundation.errors import Mistake, UnavailableError
-from foundation.units import format_duration
-from topology.draft import FabricDraft
-from topology.fabric import Fabric
+from fabrictune.collectives.measurement.alpha_beta_fit import fit_line
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.units import format_duration
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import Fabric
 
 BITS_PER_BYTE = 8
 PS_PER_S = 10**12

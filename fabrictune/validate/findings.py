@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fabrictune.validate.measuring import Measurement
+from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.validate.local_measurement import Measurement
 from fabrictune.validate.summary import Summary
-from foundation.records import Confidence, Finding, Severity
-from foundation.units import format_bytes, format_duration
 
 MOST_SPREAD = 2.0  # upper over lower quartile of one size's exchanges
 BAND = (0.5, 2.0)  # simulated over measured

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.units import format_duration
+from fabrictune.rdma_bench.flaps.network import FlappingNetwork, flapping_network
+from fabrictune.rdma_bench.flaps.tcp import tcp_resumes_ns
+from fabrictune.rdma_bench.timers.prediction import Prediction
 from fabrictune.validate.flap_ranks import LastingJob, lasting_job
-from foundation.errors import InputError, Mistake
-from foundation.extras import require_extra
-from foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
-from foundation.units import format_duration
-from rdma_bench.flaps.network import FlappingNetwork, flapping_network
-from rdma_bench.flaps.tcp import tcp_resumes_ns
-from rdma_bench.timers.prediction import Prediction
 
 NS_PER_S = 1_000_000_000
 PS_PER_NS = 1000

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import IO, Any, NoReturn
 
-from collectives.startup.servers import QUICK_RESOLVER
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.flaps.network import INTERFACE, FlappingNetwork
+from fabrictune.collectives.startup.servers import QUICK_RESOLVER
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.flaps.network import INTERFACE, FlappingNetwork
 
 PORT = 29_500  # in a namespace of its own, where nobody else listens
 NUM_RANKS = 2
@@ -73,7 +73,7 @@ def lasting_job(network: FlappingNetwork, num_bytes: int, *, port: int = PORT) -
     """Start a rank on each host, which all-reduce so many bytes again and again, and end them with the block."""
     environment = {**QUICK_RESOLVER, **os.environ, "GLOO_SOCKET_IFNAME": INTERFACE, "OMP_NUM_THREADS": "1"}
     address = (network.hosts[0].address, str(port), str(num_bytes))
-    words = (sys.executable, "-m", "collectives.measuring.lasting")
+    words = (sys.executable, "-m", "fabrictune.collectives.measurement.soak_rank")
     with ExitStack() as stack:
         errors = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in network.hosts]
         ranks = list["subprocess.Popen[str]"]()

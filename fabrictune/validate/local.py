@@ -15,24 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from cc.compiling import compile_law
-from cc.loading import load_law
-from collectives.expansion import ExpansionSpec, expand
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
+from fabrictune.collectives.expansion import ExpansionSpec, expand
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.traces import CommTrace
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.packet import Progress, run
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.placement import place
+from fabrictune.topology.routing import build_network
 from fabrictune.validate.calibration import Calibration, calibrate, loopback_fabric
-from fabrictune.validate.comparing import compare
+from fabrictune.validate.comparison import compare
 from fabrictune.validate.findings import busy_machine, missed_predictions
-from fabrictune.validate.measuring import NUM_RANKS, LocalSpec, Measurement, measure
+from fabrictune.validate.local_measurement import NUM_RANKS, LocalSpec, Measurement, measure
 from fabrictune.validate.summary import summarize
-from foundation.errors import InputError, Mistake
-from foundation.layout import ParallelLayout
-from foundation.records import RunRecord, describe_run
-from foundation.traces import CommTrace
-from netsim.config.packet import PacketConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.packet import Progress, run
-from topology.hashing import HashSpec
-from topology.placement import place
-from topology.routing import build_network
 
 # The calibrated rate is that of payload, with everything that TCP adds already in it. The buffer has room for what is
 # on its way over a loopback as slow to answer as a busy machine's may be.

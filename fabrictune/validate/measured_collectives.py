@@ -16,18 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from collectives.bounds import BITS_PER_BYTE, bus_factor
-from collectives.measuring.fitting import Line, fit_line
-from collectives.measuring.importing import Imported
-from collectives.measuring.measurements import NS_PER_S, Measurement
-from collectives.measuring.spec import BENCHED
-from fabrictune.scenario.describing import describe_scenario
+from fabrictune.collectives.bounds import BITS_PER_BYTE, bus_factor
+from fabrictune.collectives.measurement.alpha_beta_fit import Line, fit_line
+from fabrictune.collectives.measurement.files import Imported
+from fabrictune.collectives.measurement.measurements import NS_PER_S, Measurement
+from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.validate.attribution import CAUSES, PS_PER_NS, Attribution, attribute
-from fabrictune.validate.modelling import CollectiveModel, Modelled
-from foundation.errors import InputError, Mistake
-from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
-from foundation.units import format_bytes, format_duration
+from fabrictune.validate.collective_model import CollectiveModel, Modelled
 
 SEED = 0  # nothing here is drawn at random
 FASTER_FRACTION = 0.97  # of the bound; below it the scenario is not what was measured

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from collectives.bounds import bus_bandwidth_bps
-from collectives.measuring.spec import BENCHED
-from fabrictune.scenario.describing import describe_scenario
+from fabrictune.collectives.bounds import bus_bandwidth_bps
+from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.traces import UNKNOWN
+from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
-from fabrictune.validate.modelling import CollectiveModel, Modelled
-from foundation.records import RunRecord, describe_run
-from foundation.traces import UNKNOWN
+from fabrictune.validate.collective_model import CollectiveModel, Modelled
 
 TIMES: Mapping[str, str] = {
     "alpha_beta": "rounds of latency and bytes over rate, of the algorithm on one channel",

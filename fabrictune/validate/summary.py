@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.records import Columns, RunRecord
+from fabrictune.foundation.records import Columns, RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,20 +15,20 @@ from typing import Any
 
 import numpy as np
 
-from cc.interface import CompiledLaw
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.settings.binding import Chosen
+from fabrictune.foundation.units import format_duration
+from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
+from fabrictune.netsim.packet import run
+from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
+from fabrictune.rdma_bench.timers.trials import Trial, median_gives_up_ns, median_stall_ns
 from fabrictune.scenario.adapters import adapter_named, engine_of, profile_of
-from fabrictune.scenario.composing import Composed, compose, compose_law, located
-from fabrictune.scenario.describing import describe_scenario
-from fabrictune.scenario.faulting import faults_of, with_faults
+from fabrictune.scenario.composition import Composed, compose, compose_law, located
+from fabrictune.scenario.fault_epochs import faults_of, with_faults
+from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
-from foundation.errors import InputError, Mistake
-from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
-from foundation.settings.binding import Chosen
-from foundation.units import format_duration
-from netsim.config.faults import Fault, Flap, LinkDown
-from netsim.packet import run
-from rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
-from rdma_bench.timers.trials import Trial, median_gives_up_ns, median_stall_ns
 
 PS_PER_NS = 1000
 NEVER_NS = -1.0  # in the record, also for what was not measured

@@ -27,8 +27,8 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from foundation.errors import FabrictuneError, Mistake, UnitError
-from foundation.settings.quantities import Quantity, key_of, quantity_of
+from fabrictune.foundation.errors import FabrictuneError, Mistake, UnitError
+from fabrictune.foundation.settings.quantities import Quantity, key_of, quantity_of
 
 Spec = TypeVar("Spec")
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
-from foundation.documents import Key
-from foundation.errors import Mistake, nearest_name
+from fabrictune.foundation.documents import Key
+from fabrictune.foundation.errors import Mistake, nearest_name
 
 MAX_SHOWN = 60
 

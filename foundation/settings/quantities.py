@@ -13,8 +13,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from foundation.errors import Mistake, UnitError
-from foundation.units import (
+from fabrictune.foundation.errors import Mistake, UnitError
+from fabrictune.foundation.units import (
     format_bytes,
     format_duration,
     format_rate,

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from foundation.pcap import RECORD_BYTES
-from netsim.config.checking import require, setting
+from fabrictune.foundation.pcap import RECORD_BYTES
+from fabrictune.netsim.config.settings import require, setting
 
 MAX_FILE_BYTES = 2**30
 SENDER, RECEIVER = "sender", "receiver"

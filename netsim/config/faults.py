@@ -10,8 +10,8 @@ Left out: links that come up at another rate, faults of hosts beyond their NICs.
 from dataclasses import dataclass, field
 from typing import Any
 
-from foundation.errors import InputError, Mistake
-from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
 
 MAX_FLAPS = 10_000
 

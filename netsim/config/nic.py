@@ -6,7 +6,7 @@ receivers so slow that they pause their switch.
 
 from dataclasses import dataclass
 
-from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
 
 MAX_JITTER_NS = 10**9
 

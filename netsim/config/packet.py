@@ -7,13 +7,13 @@ Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 
 from dataclasses import dataclass, field, replace
 
-from foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
-from netsim.config.checking import LONGEST_WAIT_NS, require, setting
-from netsim.config.nic import NicConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.config.queues import BufferConfig, QueuesConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.config.transport import CnpConfig, TransportConfig
+from fabrictune.foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
+from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.queues import BufferConfig, QueuesConfig
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
 TELEMETRY_BYTES = 42  # 2 B, and 8 B for each of up to five hops: HPCC (SIGCOMM 2019), section 4.1

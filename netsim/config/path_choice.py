@@ -17,7 +17,7 @@ Source: Vanini et al., "Let It Flow: Resilient Asymmetric Load Balancing with Fl
 from dataclasses import dataclass
 from typing import Literal
 
-from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
 
 MAX_QUEUE_LEVELS = 2**30
 REORDERING_MODES = ("spray", "flowlet", "adaptive")

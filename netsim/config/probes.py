@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
 
 
 @dataclass(frozen=True, kw_only=True)

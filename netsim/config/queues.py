@@ -15,8 +15,8 @@ IEEE/ACM Transactions on Networking, 1998.
 
 from dataclasses import dataclass, field
 
-from netsim.config.checking import MAX_BUFFER_BYTES, require, setting
-from netsim.config.switch import EcnConfig
+from fabrictune.netsim.config.settings import MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.switch import EcnConfig
 
 NUM_PRIORITIES = 8
 MAX_WEIGHT = 255

@@ -6,7 +6,7 @@ Source: IEEE 802.1Qbb; HPCC (SIGCOMM'19) public simulator for the marking curve 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from netsim.config.checking import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
 
 MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 

@@ -9,7 +9,7 @@ Source: InfiniBand Architecture Specification 1.4, section 9.7; foundation/retra
 from dataclasses import dataclass, field
 from typing import Literal
 
-from foundation.retransmission import (
+from fabrictune.foundation.retransmission import (
     MAX_EXPONENT,
     MAX_RETRIES,
     NEVER_PS,
@@ -18,7 +18,7 @@ from foundation.retransmission import (
     STANDARD,
     TimerModel,
 )
-from netsim.config.checking import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
 
 MAX_WINDOW = MAX_RECEIVES = 2**20
 

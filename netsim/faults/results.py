@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.records import Columns, Confidence, Finding, Severity
-from foundation.units import format_duration
-from netsim import _engine
-from netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
-from netsim.config.packet import PacketConfig
-from netsim.faults.timeline import END_OF_TIME_PS, Spell
-from topology.fabric import Fabric
-from topology.naming import find_port
-from topology.network import Network
+from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.units import format_duration
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.faults.timeline import END_OF_TIME_PS, Spell
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.lookup import find_port
+from fabrictune.topology.network import Network
 
 NEVER_ENDED = -1
 MAX_NAMED = 10

@@ -13,13 +13,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from foundation.errors import InputError, Mistake, quote
-from foundation.units import format_duration
-from netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
-from netsim.config.packet import PacketConfig
-from topology.fabric import Fabric, NodeKind
-from topology.failures import failed_ports
-from topology.naming import find_node, find_port
+from fabrictune.foundation.errors import InputError, Mistake, quote
+from fabrictune.foundation.units import format_duration
+from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.failures import failed_ports
+from fabrictune.topology.lookup import find_node, find_port
 
 END_OF_TIME_PS = 2**62
 

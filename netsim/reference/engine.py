@@ -10,12 +10,12 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
-from cc.interface import NEVER
-from foundation.traces import Medium
-from netsim.lowering.inputs import EngineInputs
-from netsim.reference.faulting import Faulting
-from netsim.reference.faults import CAUSES
-from netsim.reference.state import (
+from fabrictune.cc.interface import NEVER
+from fabrictune.foundation.traces import Medium
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.reference.faulting import Faulting
+from fabrictune.netsim.reference.faults import CAUSES
+from fabrictune.netsim.reference.state import (
     NOT_YET,
     PORT_COLUMNS,
     QUEUE_COLUMNS,

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from types import ModuleType
 
-from cc.interface import NEVER
-from netsim.faults.timeline import Effect
-from netsim.lowering.inputs import EngineInputs
-from netsim.lowering.limits import NO_ROUTE, PATH_END
-from netsim.reference.receiving import Receiving
-from netsim.reference.state import ClockEvent, Kind
+from fabrictune.cc.interface import NEVER
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
+from fabrictune.netsim.faults.timeline import Effect
+from fabrictune.netsim.reference.receiving import Receiving
+from fabrictune.netsim.reference.state import ClockEvent, Kind
 
 
 class Faulting(Receiving):

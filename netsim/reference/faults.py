@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from netsim.lowering.inputs import EngineInputs
-from netsim.reference.state import Packet, RandomStream
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.reference.state import Packet, RandomStream
 
 CAUSES = ("link_down", "no_route", "bit_error")
 

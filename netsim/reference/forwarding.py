@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from cc.interface import MAX_TELEMETRY_HOPS
-from netsim.lowering.inputs import EngineInputs
-from netsim.lowering.limits import NO_ROUTE, PATH_END
-from netsim.reference.faults import Epochs, Health
-from netsim.reference.path_choice import PathChooser
-from netsim.reference.state import Kind, Packet, Port, RandomStream
+from fabrictune.cc.interface import MAX_TELEMETRY_HOPS
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
+from fabrictune.netsim.reference.faults import Epochs, Health
+from fabrictune.netsim.reference.path_choice import PathChooser
+from fabrictune.netsim.reference.state import Kind, Packet, Port, RandomStream
 
 PS_BITS_PER_BYTE = 8 * 10**12
 

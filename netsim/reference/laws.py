@@ -4,13 +4,13 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from types import ModuleType
 
-from cc.checking import handlers, reads_telemetry
-from cc.interface import NEVER, NUM_TIMERS, Status
-from cc.interpreting import InterpretedLaw
-from netsim.lowering.inputs import EngineInputs
-from netsim.reference.pausing import Pausing
-from netsim.reference.receive_queue import ReceiveQueue
-from netsim.reference.state import Kind, Pair
+from fabrictune.cc.interface import NEVER, NUM_TIMERS, Status
+from fabrictune.cc.interpreter import InterpretedLaw
+from fabrictune.cc.law_rules import handlers, reads_telemetry
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.reference.pausing import Pausing
+from fabrictune.netsim.reference.receive_queue import ReceiveQueue
+from fabrictune.netsim.reference.state import Kind, Pair
 
 
 class Laws(Pausing):

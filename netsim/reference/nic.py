@@ -5,10 +5,10 @@ from collections import deque
 from collections.abc import Mapping
 from types import ModuleType
 
-from netsim.lowering.inputs import EngineInputs
-from netsim.reference.forwarding import serialization_ps
-from netsim.reference.scheduling import Scheduling
-from netsim.reference.state import ClockEvent, Kind, Packet, RandomStream
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.reference.forwarding import serialization_ps
+from fabrictune.netsim.reference.scheduling import Scheduling
+from fabrictune.netsim.reference.state import ClockEvent, Kind, Packet, RandomStream
 
 
 class Nic(Scheduling):

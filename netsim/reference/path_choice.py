@@ -1,8 +1,8 @@
 """Path choice of the reference engine: one port of those of equal cost."""
 
-from netsim.lowering.inputs import EngineInputs
-from netsim.lowering.limits import NO_ROUTE, PATH_END
-from netsim.reference.state import Packet, Port, RandomStream
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
+from fabrictune.netsim.reference.state import Packet, Port, RandomStream
 
 HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, _WEIGHTED = range(5)
 

@@ -5,11 +5,11 @@ Where a run has no priorities, everything here is left to Forwarding.
 
 from enum import IntEnum
 
-from cc.interface import NEVER
-from netsim.lowering.inputs import EngineInputs
-from netsim.reference.forwarding import serialization_ps
-from netsim.reference.queueing import Queueing
-from netsim.reference.state import Kind
+from fabrictune.cc.interface import NEVER
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.reference.forwarding import serialization_ps
+from fabrictune.netsim.reference.queueing import Queueing
+from fabrictune.netsim.reference.state import Kind
 
 QUANTUM_BYTES = 64
 

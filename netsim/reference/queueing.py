@@ -7,10 +7,10 @@ from abc import abstractmethod
 from collections import deque
 from typing import Any
 
-from netsim.lowering.inputs import EngineInputs
-from netsim.lowering.limits import NO_PRIORITY
-from netsim.reference.forwarding import Forwarding
-from netsim.reference.state import InputQueue, OutputQueue, Packet, Pool, Share
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.engine_inputs.limits import NO_PRIORITY
+from fabrictune.netsim.reference.forwarding import Forwarding
+from fabrictune.netsim.reference.state import InputQueue, OutputQueue, Packet, Pool, Share
 
 
 class Queueing(Forwarding):

@@ -1,7 +1,7 @@
 """Receiving in the reference engine: what a host answers to a packet."""
 
-from netsim.reference.nic import Nic
-from netsim.reference.state import Packet, Pair, Transfer
+from fabrictune.netsim.reference.nic import Nic
+from fabrictune.netsim.reference.state import Packet, Pair, Transfer
 
 
 class Receiving(Nic):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from cc.interface import NEVER, TELEMETRY_DTYPE
-from netsim.reference.selective_repeat import SelectiveRepeat
-from netsim.reference.state import Packet, Pair
+from fabrictune.cc.interface import NEVER, TELEMETRY_DTYPE
+from fabrictune.netsim.reference.selective_repeat import SelectiveRepeat
+from fabrictune.netsim.reference.state import Packet, Pair
 
 
 class Retransmission(SelectiveRepeat):

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from types import ModuleType
 
-from foundation.traces import Medium
-from netsim.lowering.inputs import EngineInputs
-from netsim.reference.forwarding import serialization_ps
-from netsim.reference.retransmission import Retransmission
-from netsim.reference.state import Kind, Transfer
+from fabrictune.foundation.traces import Medium
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.reference.forwarding import serialization_ps
+from fabrictune.netsim.reference.retransmission import Retransmission
+from fabrictune.netsim.reference.state import Kind, Transfer
 
 
 class Scheduling(Retransmission):

@@ -1,8 +1,8 @@
 """Selective repeat in the reference engine: which packets a sender takes for lost, and how their answers count."""
 
-from cc.interface import NEVER
-from netsim.reference.sending import Sending
-from netsim.reference.state import Packet, Pair
+from fabrictune.cc.interface import NEVER
+from fabrictune.netsim.reference.sending import Sending
+from fabrictune.netsim.reference.state import Packet, Pair
 
 
 class SelectiveRepeat(Sending):

@@ -3,10 +3,10 @@
 import math
 from collections import deque
 
-from cc.interface import NEVER
-from netsim.reference.forwarding import PS_BITS_PER_BYTE
-from netsim.reference.laws import Laws
-from netsim.reference.state import Kind, Packet, Pair
+from fabrictune.cc.interface import NEVER
+from fabrictune.netsim.reference.forwarding import PS_BITS_PER_BYTE
+from fabrictune.netsim.reference.laws import Laws
+from fabrictune.netsim.reference.state import Kind, Packet, Pair
 
 LONGEST_GAP_PS = 1e17
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cc.interface import NEVER
-from netsim.reference.receive_queue import ReceiveQueue
+from fabrictune.cc.interface import NEVER
+from fabrictune.netsim.reference.receive_queue import ReceiveQueue
 
 NOT_YET = -1
 TIME_COLUMNS = ("ready_ps", "start_ps", "finish_ps", "acknowledged_ps")

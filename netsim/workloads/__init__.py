@@ -5,12 +5,12 @@ Every transfer has a queue pair of its own. Traffic of a job's collectives and o
 
 from collections.abc import Mapping
 
-from netsim.workloads.all_to_all import AllToAllSpec, make_all_to_all
-from netsim.workloads.incast import IncastSpec, make_incast
-from netsim.workloads.permutation import PermutationSpec, make_permutation
-from netsim.workloads.poisson import PoissonSpec, make_poisson
-from netsim.workloads.storage import StorageSpec, make_storage
-from netsim.workloads.table import Workload
+from fabrictune.netsim.workloads.all_to_all import AllToAllSpec, make_all_to_all
+from fabrictune.netsim.workloads.incast import IncastSpec, make_incast
+from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
+from fabrictune.netsim.workloads.poisson import PoissonSpec, make_poisson
+from fabrictune.netsim.workloads.storage import StorageSpec, make_storage
+from fabrictune.netsim.workloads.table import Workload
 
 WORKLOADS: Mapping[str, Workload] = {
     "incast": Workload(spec=IncastSpec, make=make_incast, summary="many NICs send to one"),

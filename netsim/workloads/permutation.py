@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foundation.seeds import stream
-from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
-from topology.fabric import Fabric
+from fabrictune.foundation.seeds import stream
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.topology.fabric import Fabric
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from foundation.errors import InputError, choose
-from foundation.seeds import stream
-from foundation.traces import IntColumn
-from netsim.workloads.flow_sizes import FLOW_SIZES
-from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
-from topology.fabric import NO_NIC, Fabric
+from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.seeds import stream
+from fabrictune.foundation.traces import IntColumn
+from fabrictune.netsim.workloads.flow_sizes import FLOW_SIZES
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.topology.fabric import NO_NIC, Fabric
 
 PS_PER_NS = 1000
 PS_PER_S = 10**12

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
-from topology.fabric import Fabric
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.topology.fabric import Fabric
 
 PS_PER_NS = 1000
 MAX_MESSAGES = 5_000_000

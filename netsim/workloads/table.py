@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from foundation.errors import InputError, Mistake
-from foundation.traces import UNKNOWN, Dependencies, IntColumn, Medium, TrafficTrace
-from topology.fabric import Fabric
-from topology.network import QueuePairs
-from topology.queue_pairs import make_queue_pairs
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, IntColumn, Medium, TrafficTrace
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.queue_pairs import make_queue_pairs
 
 Made = tuple[QueuePairs, TrafficTrace]
 

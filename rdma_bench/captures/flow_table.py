@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake
-from foundation.flows import UNKNOWN, ObservedFlows
-from foundation.rocev2 import UDP_PORT, Opcode, source_port
-from rdma_bench.captures.frames import IntColumn
-from rdma_bench.captures.opcodes import IS_REQUEST, NUM_OPCODES
-from rdma_bench.captures.packets import RocePackets
-from rdma_bench.captures.sequence import SEQUENCE_STATE, judge
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.flows import UNKNOWN, ObservedFlows
+from fabrictune.foundation.rocev2 import UDP_PORT, Opcode, source_port
+from fabrictune.rdma_bench.captures.frames import IntColumn
+from fabrictune.rdma_bench.captures.opcodes import IS_REQUEST, NUM_OPCODES
+from fabrictune.rdma_bench.captures.packets import RocePackets
+from fabrictune.rdma_bench.captures.sequence import SEQUENCE_STATE, judge
 
 MAX_FLOWS = 2**20
 NUM_SLOTS = 2**16  # of the table in which a packet's flow is looked up first

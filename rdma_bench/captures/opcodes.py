@@ -9,7 +9,7 @@ Left out: reliable datagrams.
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.rocev2 import AETH_BYTES, CNP_RESERVED_BYTES, IMMEDIATE_BYTES, RETH_BYTES, Opcode
+from fabrictune.foundation.rocev2 import AETH_BYTES, CNP_RESERVED_BYTES, IMMEDIATE_BYTES, RETH_BYTES, Opcode
 
 ATOMIC_BYTES = 28
 ATOMIC_ACK_BYTES = 8

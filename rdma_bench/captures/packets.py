@@ -16,9 +16,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.rocev2 import BTH_BYTES, CONGESTION_EXPERIENCED, ICRC_BYTES, IPV4_BYTES, UDP_BYTES, UDP_PORT
-from rdma_bench.captures.frames import Bytes, Frames, IntColumn, gather
-from rdma_bench.captures.opcodes import EXTENDED_BYTES
+from fabrictune.foundation.rocev2 import BTH_BYTES, CONGESTION_EXPERIENCED, ICRC_BYTES, IPV4_BYTES, UDP_BYTES, UDP_PORT
+from fabrictune.rdma_bench.captures.frames import Bytes, Frames, IntColumn, gather
+from fabrictune.rdma_bench.captures.opcodes import EXTENDED_BYTES
 
 MAX_TAGS = 4
 VLAN_TYPES = (0x8100, 0x88A8, 0x9100)

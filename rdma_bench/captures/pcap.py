@@ -13,8 +13,8 @@ from mmap import mmap
 
 import numpy as np
 
-from foundation.pcap import HEADER_BYTES, MICROSECOND_MAGIC, NANOSECOND_MAGIC, RECORD_BYTES
-from rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
+from fabrictune.foundation.pcap import HEADER_BYTES, MICROSECOND_MAGIC, NANOSECOND_MAGIC, RECORD_BYTES
+from fabrictune.rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
 
 NS_PER_TICK = {MICROSECOND_MAGIC: 1000, NANOSECOND_MAGIC: 1}
 

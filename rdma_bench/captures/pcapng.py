@@ -12,7 +12,7 @@ from mmap import mmap
 import numpy as np
 from numpy.typing import NDArray
 
-from rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
+from fabrictune.rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
 
 SECTION, INTERFACE, OBSOLETE_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 BYTE_ORDER_MAGIC = 0x1A2B3C4D

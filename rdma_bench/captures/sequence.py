@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rdma_bench.captures.frames import IntColumn
+from fabrictune.rdma_bench.captures.frames import IntColumn
 
 PSN_BITS = 24
 _HALF = 2 ** (PSN_BITS - 1)

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
 
 INTERFACE = "nic0"
 COMMAND_TIMEOUT_S = 30

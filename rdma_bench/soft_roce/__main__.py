@@ -1,13 +1,13 @@
-"""`python -m rdma_bench.soft_roce`: build the virtual machine's image if it is not in the cache, and print where it is.
+"""`python -m fabrictune.rdma_bench.soft_roce`: build the virtual machine's image unless it is cached; print its path.
 
 The set-up does this while it has a network, so that no test or measurement has to wait for it.
 """
 
 import sys
 
-from foundation.errors import UnavailableError
-from rdma_bench.soft_roce.image import get_image
-from rdma_bench.soft_roce.programs import require_programs
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.rdma_bench.soft_roce.image import get_image
+from fabrictune.rdma_bench.soft_roce.programs import require_programs
 
 try:
     require_programs(["qemu-system-x86_64"])  # without it nobody needs the image

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.caches import cache_folder
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.soft_roce.packages import USERLAND, download, find_kernel
-from rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
+from fabrictune.foundation.caches import cache_folder
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.soft_roce.packages import USERLAND, download, find_kernel
+from fabrictune.rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
 
 GUEST = Path(__file__).parent / "guest"
 MODULES = (
@@ -30,7 +30,10 @@ _UNUSED = (
     *("./usr/share/doc", "./usr/share/man", "./usr/share/locale", "./usr/share/i18n", "./usr/share/zoneinfo"),
     *("./usr/share/perl*", "./usr/lib/*/perl*", "./usr/bin/perl*", "*/libperl.so*", "./usr/lib/*/gconv"),
 )
-_FOLDERS = ("dev", "proc", "sys", "run", "tmp", "etc", "root", "var", "share", "python/rdma_bench", "python/foundation")
+_FOLDERS = (
+    *("dev", "proc", "sys", "run", "tmp", "etc", "root", "var", "share"),
+    *("python/fabrictune/rdma_bench", "python/fabrictune/foundation"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

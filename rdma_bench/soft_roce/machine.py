@@ -17,13 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-import foundation
-import rdma_bench
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.soft_roce.image import Image
-from rdma_bench.soft_roce.programs import WHERE, require_programs
+from fabrictune import foundation, rdma_bench
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.soft_roce.image import Image
+from fabrictune.rdma_bench.soft_roce.programs import WHERE, require_programs
 
-GUEST_FOLDER = "/python/rdma_bench/soft_roce/guest"  # as the guest sees it
+GUEST_FOLDER = "/python/fabrictune/rdma_bench/soft_roce/guest"  # as the guest sees it
 MEMORY_MB = 1024
 CORES = 2
 BOOT_TIMEOUT_S = 240.0  # 8 s where the machine has nothing else to do

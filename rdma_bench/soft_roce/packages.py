@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
 
 KERNEL = "linux-image-amd64"  # the full one: the cloud kernel has neither rdma_rxe nor 9p
 USERLAND = (

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.errors import Mistake, UnavailableError
 
 WHERE = "soft-roce"
 PACKAGES: Mapping[str, str] = {

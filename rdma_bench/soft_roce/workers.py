@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.measuring.pair import Pair, Place
-from rdma_bench.measuring.workers import remote_worker
-from rdma_bench.soft_roce.image import Image, get_image
-from rdma_bench.soft_roce.machine import GUEST_FOLDER, Machine, boot
-from rdma_bench.soft_roce.programs import WHERE
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.measurement.pair import Pair, Place
+from fabrictune.rdma_bench.measurement.workers import remote_worker
+from fabrictune.rdma_bench.soft_roce.image import Image, get_image
+from fabrictune.rdma_bench.soft_roce.machine import GUEST_FOLDER, Machine, boot
+from fabrictune.rdma_bench.soft_roce.programs import WHERE
 
 GUEST_IPV4 = "10.0.2.15"
 SENDER_PORT, RECEIVER_PORT, SPARE_PORT = 18700, 18701, 18702
@@ -54,7 +54,7 @@ def soft_roce_pair(machine: Machine, sender: str, receiver: str) -> Iterator[Pai
 def _start_worker(machine: Machine, port: int) -> str:
     """Return the number of its process in the guest."""
     words = (
-        f"python3 -m rdma_bench.verbs.worker --listen {GUEST_IPV4}:{port} --token-file /share/{TOKEN}"
+        f"python3 -m fabrictune.rdma_bench.verbs.worker --listen {GUEST_IPV4}:{port} --token-file /share/{TOKEN}"
         f' --cut-command "{CUT}" --heal-command "{HEAL}"'
     )
     return machine.run(f": >{_log(port)}; {words} >>{_log(port)} 2>&1 & echo $!").strip()

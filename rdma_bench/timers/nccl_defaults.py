@@ -6,8 +6,8 @@ up to 2.23.3, 20 from 2.23.4 on; NCCL_IB_RETRY_CNT has been 7 throughout.
 
 import re
 
-from foundation.errors import InputError, Mistake, quote
-from rdma_bench.timers.prediction import RetransmissionSpec
+from fabrictune.foundation.errors import InputError, Mistake, quote
+from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 
 NEWEST = "2.30"  # read in the source
 TIMEOUT_SINCE = (((2, 23, 4), 20), ((2, 14, 0), 18), ((0, 0, 0), 14))

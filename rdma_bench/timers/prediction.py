@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Literal
 
-from foundation.errors import InputError, Mistake
-from foundation.retransmission import MAX_EXPONENT, MAX_RETRIES, NEVER_PS
-from rdma_bench.timers.profiles import TimerProfile
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES, NEVER_PS
+from fabrictune.rdma_bench.timers.profiles import TimerProfile
 
 PS_PER_NS = 1000
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from foundation.documents import load_yaml
-from foundation.errors import InputError, Mistake, choose
-from foundation.settings.binding import bind
-from foundation.settings.mistakes import explain
-from foundation.settings.quantities import key_of
-from rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
+from fabrictune.foundation.documents import load_yaml
+from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.settings.binding import bind
+from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.quantities import key_of
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
 
 MAX_PROFILE_BYTES = 2**16
 

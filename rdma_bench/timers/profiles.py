@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
-from foundation.retransmission import CONNECTX_6, STANDARD, TimerModel
+from fabrictune.foundation.retransmission import CONNECTX_6, STANDARD, TimerModel
 
 FittedName = Literal["floor_exponent", "interval_multiplier", "first_wait_multiplier", "extra_waits"]
 

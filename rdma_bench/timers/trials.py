@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.errors import Mistake, RecordError
-from foundation.records import RunRecord
-from rdma_bench.timers.prediction import RetransmissionSpec
+from fabrictune.foundation.errors import Mistake, RecordError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 
 COLUMNS = ("timeout", "retries", "cut_ns", "status", "after_ns")
 FOR_GOOD = -1

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.errors import Mistake, UnavailableError
 
 MAX_MESSAGE_BYTES = 2**20
 GREETING_TIMEOUT_S = 10.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from rdma_bench.verbs.diagnosis import DEVICES
+from fabrictune.rdma_bench.verbs.diagnosis import DEVICES
 
 Certainty = Literal["exact", "wrapped", "at least", "reset"]
 

@@ -4,7 +4,7 @@ pyverbs comes from the distribution (`python3-pyverbs`), for its own Python and 
 same name on the Python index builds another library, which then does not fit. So a virtual environment often has none,
 and the system's Python does.
 
-    python3 -m rdma_bench.verbs.diagnosis       prints the diagnosis of that Python, as JSON
+    python3 -m fabrictune.rdma_bench.verbs.diagnosis       prints the diagnosis of that Python, as JSON
 """
 
 import json
@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Literal
 
-from foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.errors import Mistake, UnavailableError
 
 Problem = Literal["module missing", "ABI mismatch", "no RDMA subsystem", "no device", "no permission"]
 

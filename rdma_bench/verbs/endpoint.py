@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address
 from typing import Any, Self
 
-from foundation.errors import InputError, Mistake, UnavailableError
-from rdma_bench.verbs.diagnosis import diagnose, require_devices
-from rdma_bench.verbs.ports import DevicePort
+from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.rdma_bench.verbs.diagnosis import diagnose, require_devices
+from fabrictune.rdma_bench.verbs.ports import DevicePort
 
 SUCCESS = 0
 FIRST_PSN = 0x100

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake, UnavailableError
-from rdma_bench.verbs.ports import DevicePort
+from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.rdma_bench.verbs.ports import DevicePort
 
 PROGRAMS = {"bandwidth": "ib_write_bw", "latency": "ib_write_lat"}
 MAX_OUTPUT_BYTES = 2**18

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake, UnavailableError, nearest_name
-from rdma_bench.verbs.diagnosis import DEVICES
+from fabrictune.foundation.errors import InputError, Mistake, UnavailableError, nearest_name
+from fabrictune.rdma_bench.verbs.diagnosis import DEVICES
 
 ROCE_V2 = "RoCE v2"
 _NO_GID = IPv6Address(0).exploded

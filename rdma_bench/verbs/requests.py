@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar, get_type_hints
 
-from foundation.errors import InputError, Mistake, nearest_name, quote
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 
 Spec = TypeVar("Spec")
 

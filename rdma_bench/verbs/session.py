@@ -13,18 +13,18 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, choose
-from rdma_bench.verbs.channel import ChannelError, has_ended, receive, send
-from rdma_bench.verbs.counters import read_counters
-from rdma_bench.verbs.cutting import CutCommands, Cutter
-from rdma_bench.verbs.diagnosis import diagnose, require_devices
-from rdma_bench.verbs.endpoint import Address, ConnectionSpec, Endpoint
-from rdma_bench.verbs.perftest import PerftestSpec, run_perftest
-from rdma_bench.verbs.ports import DevicePort, find_port
-from rdma_bench.verbs.requests import read_spec
-from rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
-from rdma_bench.verbs.trials import TrialSpec, run_trial
-from rdma_bench.verbs.waiting import polling
+from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, choose
+from fabrictune.rdma_bench.verbs.channel import ChannelError, has_ended, receive, send
+from fabrictune.rdma_bench.verbs.counters import read_counters
+from fabrictune.rdma_bench.verbs.diagnosis import diagnose, require_devices
+from fabrictune.rdma_bench.verbs.endpoint import Address, ConnectionSpec, Endpoint
+from fabrictune.rdma_bench.verbs.path_cut import CutCommands, Cutter
+from fabrictune.rdma_bench.verbs.perftest import PerftestSpec, run_perftest
+from fabrictune.rdma_bench.verbs.poll import polling
+from fabrictune.rdma_bench.verbs.ports import DevicePort, find_port
+from fabrictune.rdma_bench.verbs.requests import read_spec
+from fabrictune.rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
+from fabrictune.rdma_bench.verbs.trials import TrialSpec, run_trial
 
 LONGEST_CUT_S = 600.0
 HEAL_PAUSE_S = 0.001

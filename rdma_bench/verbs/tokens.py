@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 LEAST_CHARACTERS = 16
 

@@ -10,9 +10,9 @@ Both ends of a measurement in two directions do this at once.
 import time
 from dataclasses import dataclass
 
-from foundation.errors import InputError, Mistake, UnavailableError
-from rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
-from rdma_bench.verbs.waiting import IsAbandoned, polling
+from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
+from fabrictune.rdma_bench.verbs.poll import IsAbandoned, polling
 
 MAX_MESSAGE_BYTES = 2**24
 MAX_DURATION_S = 600.0

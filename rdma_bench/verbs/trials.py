@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from foundation.errors import InputError, Mistake
-from rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
-from rdma_bench.verbs.waiting import NS_PER_S, IsAbandoned, polling
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
+from fabrictune.rdma_bench.verbs.poll import NS_PER_S, IsAbandoned, polling
 
 Traffic = Literal["idle", "continuous", "refused"]
 TRAFFICS: tuple[Traffic, ...] = ("idle", "continuous", "refused")

@@ -1,6 +1,6 @@
 """The program that stands on a host with an RDMA device and measures for whoever knows its token.
 
-    python3 -m rdma_bench.verbs.worker --listen 10.0.0.1:18700 --token-file token \\
+    python3 -m fabrictune.rdma_bench.verbs.worker --listen 10.0.0.1:18700 --token-file token \\
         --cut-command "ip link set eth0 down" --heal-command "ip link set eth0 up"
 
 `fabrictune rdma serve` starts it under a Python that has pyverbs. It serves one measurement at a time, and listens on
@@ -13,11 +13,11 @@ import socket
 import sys
 from pathlib import Path
 
-from foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
-from rdma_bench.verbs.channel import ChannelError, greet_as_worker
-from rdma_bench.verbs.cutting import CutCommands
-from rdma_bench.verbs.session import Session
-from rdma_bench.verbs.tokens import read_token
+from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
+from fabrictune.rdma_bench.verbs.channel import ChannelError, greet_as_worker
+from fabrictune.rdma_bench.verbs.path_cut import CutCommands
+from fabrictune.rdma_bench.verbs.session import Session
+from fabrictune.rdma_bench.verbs.tokens import read_token
 
 _NUM_WAITING = 4
 
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python3 -m rdma_bench.verbs.worker")
+    parser = argparse.ArgumentParser(prog="python3 -m fabrictune.rdma_bench.verbs.worker")
     place = parser.add_mutually_exclusive_group(required=True)
     place.add_argument("--listen", metavar="IPV4:PORT")
     place.add_argument("--descriptor", type=int, metavar="N", help="of a connected socket")

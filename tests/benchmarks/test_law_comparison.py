@@ -7,8 +7,8 @@ import pytest
 from benchmarks.law_comparison.contenders import BASELINE, CONTENDERS
 from benchmarks.law_comparison.points import FIGURES, QUESTIONS, Point, all_points, question_names, run_missing
 from benchmarks.law_comparison.table import more_than, tables
-from fabrictune.scenario.overriding import override
-from fabrictune.scenario.reading import load_scenario
+from fabrictune.scenario.files import load_scenario
+from fabrictune.scenario.overrides import override
 
 
 def point(contender: str, seed: int) -> Point:

@@ -6,9 +6,9 @@ from types import ModuleType
 
 import pytest
 
-from cc.loading import load_law
+from fabrictune.cc.laws import load_law
 
-HEADER = "from cc.interface import NEVER, Parameter, Status\n"
+HEADER = "from fabrictune.cc.interface import NEVER, Parameter, Status\n"
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from types import ModuleType
 
-from cc.interface import NEVER, Status
-from cc.interpreting import InterpretedLaw
-from cc.records import new_flow
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import NEVER, Status
+from fabrictune.cc.interpreter import InterpretedLaw
 
 PACKET_BYTES = 1000
 NUM_HOPS = 4

@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cc.arithmetic import integer_power
+from fabrictune.cc.arithmetic import integer_power
 
 
 @given(base=st.integers(-8, 8), exponent=st.integers(0, 17))

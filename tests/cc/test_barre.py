@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import pytest
 
-from cc import barre
-from cc.interface import NEVER, Status
-from cc.interpreting import InterpretedLaw
-from cc.records import new_flow
+from fabrictune.cc import barre
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import NEVER, Status
+from fabrictune.cc.interpreter import InterpretedLaw
 
 RTT_PS = 10_000_000
 MBPS = 1e6

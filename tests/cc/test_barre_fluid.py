@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cc.barre_fluid import BarreFluid, stable_mark_fraction, stable_queue_bytes
+from fabrictune.cc.barre_fluid import BarreFluid, stable_mark_fraction, stable_queue_bytes
 
 # Rounds of 10 us and 12.5 Gb/s: 15.625 packets of 1000 B. All steps 10 Mb/s, a cut takes 3 % of 12.5 Gb/s.
 FLUID = BarreFluid(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from cc import dcqcn, none
-from cc.bottleneck import Bottleneck, run_bottleneck
-from cc.interpreting import InterpretedLaw
+from fabrictune.cc import dcqcn, none
+from fabrictune.cc.bottleneck import Bottleneck, run_bottleneck
+from fabrictune.cc.interpreter import InterpretedLaw
 
 PORT = Bottleneck(
     capacity_bps=40e9,

@@ -8,21 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cc import code_cache
-from cc.checking import handler_arguments
-from cc.code_cache import keep_code, kept_code
-from cc.compiling import compile_law
-from cc.interface import TELEMETRY_DTYPE, Status
-from cc.interpreting import HandCalledLaw
-from cc.records import new_flow
+from fabrictune.cc import code_cache
+from fabrictune.cc.code_cache import keep_code, kept_code
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import TELEMETRY_DTYPE, Status
+from fabrictune.cc.interpreter import HandCalledLaw
+from fabrictune.cc.law_rules import handler_arguments
 
 CODE = b"code" * 100
 COMPILE_DCQCN = """
 import sys
-from cc.compiling import compile_law
-from cc.loading import load_law
-from cc.interpreting import HandCalledLaw
-from cc.records import new_flow
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
+from fabrictune.cc.interpreter import HandCalledLaw
+from fabrictune.cc.flow_state import new_flow
 law = HandCalledLaw(compile_law(load_law("dcqcn")))
 flow = new_flow(law.flow_dtype, line_rate_bps=1e9)
 law.call("on_start", flow, 0), law.call("on_cnp", flow, 10**8)

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
-from cc import dcqcn
-from cc.interface import NEVER, UNLIMITED_CWND_BYTES
-from cc.interpreting import InterpretedLaw
-from cc.records import new_flow
+from fabrictune.cc import dcqcn
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import NEVER, UNLIMITED_CWND_BYTES
+from fabrictune.cc.interpreter import InterpretedLaw
 from tests.cc import sender
 
 GAIN = 1 / 256

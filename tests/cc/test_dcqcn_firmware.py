@@ -2,8 +2,8 @@
 
 import pytest
 
-from cc import dcqcn_firmware
-from cc.interface import NEVER
+from fabrictune.cc import dcqcn_firmware
+from fabrictune.cc.interface import NEVER
 from tests.cc.sender import Sender
 
 GBPS = 1e9

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from cc import dctcp
+from fabrictune.cc import dctcp
 from tests.cc.sender import Sender
 
 Flow = partial(Sender, dctcp)

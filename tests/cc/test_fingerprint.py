@@ -2,14 +2,14 @@
 
 import pytest
 
-from cc import dcqcn
-from cc.fingerprint import fingerprint
-from cc.loading import load_law
-from cc.records import flow_dtype, params_record
+from fabrictune.cc import dcqcn
+from fabrictune.cc.fingerprint import fingerprint
+from fabrictune.cc.flow_state import flow_dtype, params_record
+from fabrictune.cc.laws import load_law
 
 LAW = """
 import math
-from cc.interface import Parameter, Status
+from fabrictune.cc.interface import Parameter, Status
 
 GAIN = 0.5
 PARAMETERS = (Parameter(name="first_bps", default=1e9, low=1.0, high=1e12, meaning="first rate"),)

@@ -1,7 +1,7 @@
 """The fluid model's fixed point."""
 
-from cc.conformance.dcqcn_fluid import paper_fluid, timer_only_fluid
-from cc.fluid import solve_fixed_point
+from fabrictune.cc.fluid import solve_fixed_point
+from fabrictune.conformance.cc.dcqcn_fluid import paper_fluid, timer_only_fluid
 
 
 def test_the_closed_form_is_16_to_37_percent_above_the_root():

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from cc.conformance.dcqcn_fluid import paper_fluid
-from cc.fluid import chance_of_a_mark, expiries_per_packet
-from cc.fluid_motion import integrate
+from fabrictune.cc.fluid import chance_of_a_mark, expiries_per_packet
+from fabrictune.cc.fluid_motion import integrate
+from fabrictune.conformance.cc.dcqcn_fluid import paper_fluid
 
 
 def test_the_chance_of_a_mark_is_one_less_all_spared():

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cc import hpcc
-from cc.interface import TELEMETRY_DTYPE, Status
-from cc.interpreting import InterpretedLaw
-from cc.records import new_flow
+from fabrictune.cc import hpcc
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import TELEMETRY_DTYPE, Status
+from fabrictune.cc.interpreter import InterpretedLaw
 
 RTT_PS = 10_000_000
 FULL_BYTES = 125_000

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from cc import hybrid
+from fabrictune.cc import hybrid
 from tests.cc.sender import Sender
 
 Flow = partial(Sender, hybrid, flow_scaling_range_ps=0)

@@ -1,9 +1,9 @@
 """The law without control."""
 
-from cc import none
-from cc.interface import NEVER, UNLIMITED_CWND_BYTES, Status
-from cc.interpreting import InterpretedLaw
-from cc.records import new_flow
+from fabrictune.cc import none
+from fabrictune.cc.flow_state import new_flow
+from fabrictune.cc.interface import NEVER, UNLIMITED_CWND_BYTES, Status
+from fabrictune.cc.interpreter import InterpretedLaw
 
 
 def test_a_flow_sends_at_line_rate_without_window_or_timer():

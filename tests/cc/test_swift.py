@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cc import swift
-from cc.swift import target_delay_ps
+from fabrictune.cc import swift
+from fabrictune.cc.swift import target_delay_ps
 from tests.cc.sender import Sender
 
 Flow = partial(Sender, swift, flow_scaling_range_ps=0)

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from cc import timely
-from cc.interface import UNLIMITED_CWND_BYTES
+from fabrictune.cc import timely
+from fabrictune.cc.interface import UNLIMITED_CWND_BYTES
 from tests.cc.sender import Sender
 
 STEP_BPS = 10e6

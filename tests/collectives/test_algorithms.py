@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectives.algorithms import ALGORITHMS, PLAIN, MakeSchedule
-from collectives.channels import over_channels
-from collectives.checker import find_errors
-from collectives.schedule import GroupShape
-from foundation.traces import Operation
+from fabrictune.collectives.algorithms import ALGORITHMS, PLAIN, MakeSchedule
+from fabrictune.collectives.channels import over_channels
+from fabrictune.collectives.checker import find_errors
+from fabrictune.collectives.schedule import GroupShape
+from fabrictune.foundation.traces import Operation
 
 CLAIMS = [
     pytest.param(operation, make, id=f"{name}-{operation.name.lower()}")

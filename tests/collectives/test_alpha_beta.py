@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectives.algorithms import ALGORITHMS
-from collectives.alpha_beta import cost
-from collectives.schedule import GroupShape, Schedule
-from foundation.errors import InputError
-from foundation.traces import Operation
+from fabrictune.collectives.algorithms import ALGORITHMS
+from fabrictune.collectives.alpha_beta import cost
+from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.traces import Operation
 
 CLAIMS = [
     pytest.param(name, operation, id=f"{name}-{operation.name.lower()}")

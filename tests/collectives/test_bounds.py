@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectives.bounds import bus_bandwidth_bps, bus_factor
-from foundation.traces import Operation
+from fabrictune.collectives.bounds import bus_bandwidth_bps, bus_factor
+from fabrictune.foundation.traces import Operation
 
 
 @pytest.mark.parametrize(

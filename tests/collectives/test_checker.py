@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from collectives.algorithms import MakeSchedule
-from collectives.checker import find_errors
-from collectives.schedule import GroupShape
-from collectives.schedules import ring
-from foundation.traces import Dependencies, Operation
+from fabrictune.collectives.algorithms import MakeSchedule
+from fabrictune.collectives.checker import find_errors
+from fabrictune.collectives.schedule import GroupShape
+from fabrictune.collectives.schedules import ring
+from fabrictune.foundation.traces import Dependencies, Operation
 
 
 def test_a_missing_message_is_found() -> None:

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectives.expansion import ExpansionSpec, expand
-from collectives.jobs import collective_step
-from foundation.errors import InputError, TraceError
-from foundation.layout import ParallelLayout
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
-from topology.fabric import NO_NIC, Fabric, NodeKind
-from topology.network import QueuePairs
-from topology.placement import place
+from fabrictune.collectives.expansion import ExpansionSpec, expand
+from fabrictune.collectives.jobs import collective_step
+from fabrictune.foundation.errors import InputError, TraceError
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
+from fabrictune.topology.fabric import NO_NIC, Fabric, NodeKind
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.placement import place
 
 
 def star(num_hosts: int, nics_per_host: int = 1) -> Fabric:

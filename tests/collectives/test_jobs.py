@@ -1,9 +1,9 @@
 """Jobs written down without running them."""
 
-from collectives.jobs import collective_step
-from collectives.matching import match
-from foundation.layout import ParallelLayout
-from foundation.traces import Operation
+from fabrictune.collectives.jobs import collective_step
+from fabrictune.collectives.request_matching import match
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.traces import Operation
 
 
 def test_every_rank_asks_its_data_parallel_group_once() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectives.lower_bound import Links, lower_bound_ps, preemptive_end_ps
-from collectives.schedule import GroupShape
-from collectives.schedules import direct, hierarchical, ring
+from fabrictune.collectives.lower_bound import Links, lower_bound_ps, preemptive_end_ps
+from fabrictune.collectives.schedule import GroupShape
+from fabrictune.collectives.schedules import direct, hierarchical, ring
 
 LINKS = Links(
     rate_bps=8e12,  # a byte a picosecond

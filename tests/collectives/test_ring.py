@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.schedule import GroupShape, chunk_sizes
-from collectives.schedules import ring
+from fabrictune.collectives.schedule import GroupShape, chunk_sizes
+from fabrictune.collectives.schedules import ring
 
 
 @given(num_members=st.integers(1, 64))

@@ -7,9 +7,9 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.demo import run_demo, scenario_file
-from fabrictune.scenario.composing import compose
-from fabrictune.scenario.reading import load_scenario
-from foundation.records import RunRecord
+from fabrictune.foundation.records import RunRecord
+from fabrictune.scenario.composition import compose
+from fabrictune.scenario.files import load_scenario
 
 
 def test_the_two_scenarios_differ_in_the_placement_alone() -> None:

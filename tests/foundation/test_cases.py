@@ -2,7 +2,7 @@
 
 import pytest
 
-from foundation.cases import Case, around, exactly
+from fabrictune.foundation.cases import Case, around, exactly
 
 
 def test_a_band_is_a_share_either_side() -> None:

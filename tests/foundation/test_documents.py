@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.documents import MAX_BYTES, MAX_DEPTH, Document, load_json, load_json_sequence, load_yaml
-from foundation.errors import InputError
+from fabrictune.foundation.documents import MAX_BYTES, MAX_DEPTH, Document, load_json, load_json_sequence, load_yaml
+from fabrictune.foundation.errors import InputError
 
 TEXT = """\
 name: lab   # line 1
@@ -164,7 +164,7 @@ def test_json_texts_run_together_keep_their_lines(tmp_path: Path) -> None:
 
 def test_the_number_of_json_texts_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Megabytes of empty arrays are refused after as many as a file may have."""
-    monkeypatch.setattr("foundation.documents.MAX_NODES", 3)
+    monkeypatch.setattr("fabrictune.foundation.documents.MAX_NODES", 3)
     path = tmp_path / "file.json"
     path.write_text("[][]\n[]\n[]")
     with pytest.raises(InputError, match=r"json:3: more JSON texts than can be used\n  allowed: 3 in a file"):

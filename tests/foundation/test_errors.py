@@ -2,7 +2,7 @@
 
 import pytest
 
-from foundation.errors import (
+from fabrictune.foundation.errors import (
     FabricError,
     FabrictuneError,
     InputError,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from foundation.errors import UnavailableError
-from foundation.extras import require_extra
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.foundation.extras import require_extra
 
 
 def test_a_missing_extra_is_said_with_its_installation() -> None:

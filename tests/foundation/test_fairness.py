@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foundation.fairness import jain_fairness_index
+from fabrictune.foundation.fairness import jain_fairness_index
 
 
 def test_fairness_is_one_when_equal_and_one_nth_when_one_has_all() -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import TraceError
-from foundation.flows import (
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.flows import (
     UNKNOWN,
     Endpoint,
     Flow,
@@ -19,7 +19,7 @@ from foundation.flows import (
     ipv4_text,
     parse_ipv4,
 )
-from foundation.tables import write_table
+from fabrictune.foundation.tables import write_table
 
 QPNS = st.integers(UNKNOWN, 2**24 - 1)
 NAMES = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=8)

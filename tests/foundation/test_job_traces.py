@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import TraceError
-from foundation.job_traces import JobTrace
-from foundation.layout import Axis, ParallelLayout
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
 LAYOUT = ParallelLayout(tp=2, dp=3, pp=2)  # rank = tp + 2 * dp + 6 * pp
 OTHER_ORDER = ParallelLayout(tp=2, dp=3, pp=2, order=("pp", "tp", "dp"))  # rank = pp + 2 * tp + 4 * dp

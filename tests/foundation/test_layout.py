@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from foundation.layout import AXES, ParallelLayout
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.layout import AXES, ParallelLayout
 
 MEGASCALE = ParallelLayout(tp=8, dp=192, pp=8)  # 12,288 GPUs, section 2
 

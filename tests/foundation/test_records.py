@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import RecordError
-from foundation.records import MAX_JSON_BYTES, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import MAX_JSON_BYTES, Confidence, Finding, RunRecord, Severity, describe_run
 
 FINDING = Finding(
     id="ecmp.link-overloaded",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from foundation.errors import InputError
-from foundation.retransmission import (
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.retransmission import (
     CONNECTX_6,
     ENDLESS_WAITS,
     NEVER_PS,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.rocev2 import (
+from fabrictune.foundation.rocev2 import (
     ACK_FRAME_BYTES,
     ETHERNET_BYTES,
     ICRC_BYTES,

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from foundation.seeds import stream, stream_key
+from fabrictune.foundation.seeds import stream, stream_key
 
 
 def test_the_numbers_of_a_stream_never_change() -> None:

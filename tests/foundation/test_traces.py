@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation import tables
-from foundation.errors import TraceError
-from foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
+from fabrictune.foundation import tables
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
 
 
 def traffic(lists: list[list[int]], **columns: Any) -> TrafficTrace:

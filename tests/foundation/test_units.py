@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import UnitError
-from foundation.units import (
+from fabrictune.foundation.errors import UnitError
+from fabrictune.foundation.units import (
     BYTE_UNITS,
     DURATION_UNITS,
     LENGTH_UNITS,

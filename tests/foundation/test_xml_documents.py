@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.documents import MAX_BYTES, MAX_DEPTH
-from foundation.errors import InputError
-from foundation.xml_documents import XmlDocument, load_xml
+from fabrictune.foundation.documents import MAX_BYTES, MAX_DEPTH
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.xml_documents import XmlDocument, load_xml
 
 TEXT = """\
 <?xml version="1.0" encoding="utf-8"?>
@@ -90,7 +90,7 @@ def test_depth_and_number_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert loaded(tmp_path, "<a>" * MAX_DEPTH + "</a>" * MAX_DEPTH).root.tag == "a"
     deeper = "<a>" * (MAX_DEPTH + 1)
     assert refusal(tmp_path, deeper) == f":1: elements nested too deeply\n  allowed: {MAX_DEPTH} levels"
-    monkeypatch.setattr("foundation.xml_documents.MAX_NODES", 4)
+    monkeypatch.setattr("fabrictune.foundation.xml_documents.MAX_NODES", 4)
     assert len(loaded(tmp_path, '<a><b x="1"/><b/></a>').root.children) == 2
     message = ":2: more elements and attributes than can be used\n  allowed: 4 of both"
     assert refusal(tmp_path, '<a><b x="1"/>\n<b y="2"/></a>') == message

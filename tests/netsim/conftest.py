@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cc.compiling import compile_law
-from cc.interface import CompiledLaw
-from cc.loading import load_law
-from foundation.records import RunRecord
-from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.conformance import one_switch as by_hand
-from netsim.packet import run
-from topology.fabric import Fabric
-from topology.hashing import HashSpec
-from topology.network import Network
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import build_network
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.laws import load_law
+from fabrictune.conformance.netsim import one_switch as by_hand
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.packet import run
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import Network
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
 
 Rows = list[dict[str, Any]]
 

@@ -6,31 +6,31 @@ from typing import Any
 
 import numpy as np
 
-from cc.compiling import compile_law
-from cc.interface import CompiledLaw
-from cc.loading import load_law
-from foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
-from netsim.config.capture import CaptureConfig
-from netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
-from netsim.config.nic import NicConfig
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.config.probes import ProbeConfig
-from netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
-from netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
-from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
-from netsim.faults.timeline import Spell, changes, down_ports, spells
-from netsim.lowering.inputs import EngineInputs, lower
-from netsim.workloads.table import one_message_each
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.laws import load_law
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
+from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
+from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.faults.timeline import Spell, changes, down_ports, spells
+from fabrictune.netsim.workloads.table import one_message_each
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.failures import follow_failures
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import Network
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
 from tests.netsim import windowed_law
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.fabric import Fabric, NodeKind
-from topology.failures import follow_failures
-from topology.hashing import HashSpec
-from topology.network import Network
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import build_network
 
 DCQCN_SETTINGS: dict[str, float] = {
     "decrease_interval_ps": 4_000_000,

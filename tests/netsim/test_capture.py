@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from foundation.records import RunRecord
-from netsim.config.capture import CaptureConfig
-from netsim.config.packet import PacketConfig
-from netsim.config.queues import PriorityConfig, QueuesConfig
-from netsim.config.switch import EcnConfig
-from netsim.config.transport import RnrConfig, TransportConfig
-from netsim.packet import run
-from rdma_bench.captures.reading import Capture, read_capture
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
+from fabrictune.netsim.config.switch import EcnConfig
+from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
+from fabrictune.netsim.packet import run
+from fabrictune.rdma_bench.captures.reader import Capture, read_capture
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
 
 PAIRS = [(0, 3), (1, 3), (2, 3), (3, 0)]

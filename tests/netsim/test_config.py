@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from foundation.errors import InputError
-from netsim.config.nic import NicConfig
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.config.queues import BufferConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
+from fabrictune.foundation.errors import InputError
+from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.queues import BufferConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 import pytest
 
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.config.switch import PfcConfig
-from netsim.config.transport import TransportConfig
-from netsim.conformance.deadlock import ring_network, ring_record
-from netsim.deadlock import find_deadlock, stuck_ports
-from netsim.lowering.inputs import lower
-from netsim.packet import make_simulation, run
-from netsim.workloads.table import one_message_each
+from fabrictune.conformance.netsim.deadlock import ring_network, ring_record
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.switch import PfcConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.deadlock import find_deadlock, stuck_ports
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.packet import make_simulation, run
+from fabrictune.netsim.workloads.table import one_message_each
 from tests.netsim.conftest import compiled
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cc.interface import FLOW_HEADER, MIN_CWND_BYTES, MIN_RATE_BPS, TELEMETRY_DTYPE
-from netsim import _engine
+from fabrictune.cc.interface import FLOW_HEADER, MIN_CWND_BYTES, MIN_RATE_BPS, TELEMETRY_DTYPE
+from fabrictune.netsim import _engine
 
 
 def test_records_have_the_same_layout_on_both_sides() -> None:

@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from foundation.records import RunRecord
-from netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.config.transport import TransportConfig
-from netsim.faults.timeline import changes, down_ports, spells
-from netsim.lowering.inputs import lower
-from netsim.memory import estimated_bytes
-from netsim.packet import run
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.faults.timeline import changes, down_ports, spells
+from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.netsim.packet import run
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.failures import follow_failures
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import Network
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.failures import follow_failures
-from topology.hashing import HashSpec
-from topology.network import Network
 
 RATE_BPS = 100 * 10**9
 FRAME_PS = 4178 * 80  # a full packet at 100 Gbps

@@ -2,8 +2,8 @@
 
 import pytest
 
-from foundation.errors import InputError
-from netsim.headroom import pfc_headroom_bytes, pfc_response_ps
+from fabrictune.foundation.errors import InputError
+from fabrictune.netsim.headroom import pfc_headroom_bytes, pfc_response_ps
 
 
 def test_headroom_is_the_sum_of_its_parts() -> None:

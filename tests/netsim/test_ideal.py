@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foundation.records import RunRecord
-from foundation.traces import Medium
-from netsim.config.packet import PacketConfig
-from netsim.ideal import ideal_times_ps
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import Medium
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.ideal import ideal_times_ps
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import Fabric
 from tests.netsim.conftest import network_of, traffic_of
-from topology.draft import FabricDraft
-from topology.fabric import Fabric
 
 Simulate = Callable[..., RunRecord]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from foundation.records import RunRecord
-from netsim.config.capture import CaptureConfig
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.config.transport import TransportConfig
-from netsim.packet import make_simulation
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.packet import make_simulation
 from tests.netsim.scenarios import COMPILED, inputs_of, random_scenario
 
 RUNS_PER_TEST = 20

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from cc.compiling import compile_law
-from cc.loading import LAWS
-from netsim.lowering.inputs import lower
-from netsim.packet import make_simulation
-from netsim.reference.engine import ReferenceEngine
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import LAWS
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.reference.engine import ReferenceEngine
 from tests.netsim.scenarios import random_scenario
 
 SEEDS = (8, 32, 67, 85, 89, 111)  # marks and notifications, pauses, losses, faults, sprayed packets, slow hosts

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from foundation.records import RunRecord
-from netsim.config.nic import NicConfig
-from netsim.config.packet import PacketConfig
-from netsim.config.switch import PfcConfig
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.switch import PfcConfig
 
 Simulate = Callable[..., RunRecord]
 
@@ -100,7 +100,7 @@ def test_without_pauses_a_full_nic_drops(simulate: Simulate) -> None:
 
 def test_a_nic_s_buffer_must_hold_its_headroom() -> None:
     """At 100 Gb/s the headroom alone is more than 5 kB."""
-    from netsim.lowering.ports import buffers
+    from fabrictune.netsim.engine_inputs.ports import buffers
     from tests.netsim.conftest import one_switch
 
     with pytest.raises(InputError, match=r"nic: 5000 B of buffer"):

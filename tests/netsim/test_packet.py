@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cc.compiling import compile_law
-from cc.loading import load_law
-from foundation.errors import InputError, LawError
-from foundation.records import RunRecord
-from foundation.traces import Medium
-from netsim import packet
-from netsim.config.nic import NicConfig
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.config.switch import EcnConfig, PfcConfig
-from netsim.config.transport import CnpConfig, TransportConfig
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
+from fabrictune.foundation.errors import InputError, LawError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import Medium
+from fabrictune.netsim import packet
+from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
+from fabrictune.topology.draft import FabricDraft
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
-from topology.draft import FabricDraft
 
 Simulate = Callable[..., RunRecord]
 

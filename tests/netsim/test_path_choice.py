@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.errors import InputError
-from foundation.records import RunRecord
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.lowering.inputs import lower
-from netsim.memory import estimated_bytes
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.fabric import Fabric
 from tests.netsim.conftest import compiled, network_of, traffic_of
-from topology.builders.clos import ClosSpec, build_clos
-from topology.fabric import Fabric
 
 Simulate = Callable[..., RunRecord]
 

@@ -6,24 +6,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from foundation.records import RunRecord
-from foundation.traces import TrafficTrace
-from netsim import _engine
-from netsim.config.packet import PacketConfig
-from netsim.config.probes import ProbeConfig
-from netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
-from netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
-from netsim.config.transport import TransportConfig
-from netsim.conformance.deadlock import ring_network
-from netsim.lowering.inputs import lower
-from netsim.memory import estimated_bytes
-from netsim.packet import make_simulation, run
-from netsim.reference.engine import ReferenceEngine
-from netsim.workloads.table import one_message_each
+from fabrictune.conformance.netsim.deadlock import ring_network
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.netsim import _engine
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.netsim.packet import make_simulation, run
+from fabrictune.netsim.reference.engine import ReferenceEngine
+from fabrictune.netsim.workloads.table import one_message_each
+from fabrictune.topology.network import Network
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 from tests.netsim.scenarios import LAWS
-from topology.network import Network
 
 LOW, HIGH = 2, 6
 FRAME_PS, ACK_PS, PAUSE_PS, CABLE_PS = 80_000, 8_000, 6_720, 10_000

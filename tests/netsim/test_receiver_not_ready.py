@@ -5,9 +5,9 @@ from typing import Literal
 
 import pytest
 
-from foundation.records import RunRecord
-from netsim.config.packet import PacketConfig
-from netsim.config.transport import RnrConfig, TransportConfig
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
 
 Simulate = Callable[..., RunRecord]
 Reliability = Literal["go-back-n", "selective-repeat"]

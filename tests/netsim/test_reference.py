@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from netsim.packet import make_simulation
-from netsim.reference.engine import ReferenceEngine
-from netsim.reference.state import QUEUE_COLUMNS
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.reference.engine import ReferenceEngine
+from fabrictune.netsim.reference.state import QUEUE_COLUMNS
 from tests.netsim.scenarios import COMPILED, LAWS, inputs_of, random_scenario
 
 RUNS_PER_TEST = 10

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from foundation.records import RunRecord
-from netsim.config.packet import PacketConfig
-from netsim.config.path_choice import PathChoiceConfig
-from netsim.config.transport import TransportConfig
-from netsim.lowering.inputs import lower
-from netsim.memory import estimated_bytes
+from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 
 Simulate = Callable[..., RunRecord]
 

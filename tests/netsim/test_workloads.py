@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from netsim.workloads import WORKLOADS
-from netsim.workloads.all_to_all import AllToAllSpec, make_all_to_all
-from netsim.workloads.flow_sizes import FLOW_SIZES
-from netsim.workloads.incast import IncastSpec, make_incast
-from netsim.workloads.permutation import PermutationSpec, make_permutation
-from netsim.workloads.poisson import PoissonSpec, make_poisson
-from netsim.workloads.storage import StorageSpec, make_storage
+from fabrictune.foundation.errors import InputError
+from fabrictune.netsim.workloads import WORKLOADS
+from fabrictune.netsim.workloads.all_to_all import AllToAllSpec, make_all_to_all
+from fabrictune.netsim.workloads.flow_sizes import FLOW_SIZES
+from fabrictune.netsim.workloads.incast import IncastSpec, make_incast
+from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
+from fabrictune.netsim.workloads.poisson import PoissonSpec, make_poisson
+from fabrictune.netsim.workloads.storage import StorageSpec, make_storage
 from tests.netsim.conftest import one_switch
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.errors import UnavailableError
-from rdma_bench.measuring.pair import Pair
-from rdma_bench.soft_roce.image import get_image
-from rdma_bench.soft_roce.machine import Machine
-from rdma_bench.soft_roce.programs import require_programs
-from rdma_bench.soft_roce.workers import (
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.soft_roce.image import get_image
+from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.programs import require_programs
+from fabrictune.rdma_bench.soft_roce.workers import (
     RECEIVER_PORT,
     SENDER_PORT,
     running_workers,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from foundation.flows import UNKNOWN
-from rdma_bench.resources import ListedQueuePair, listed_flows, read_listing
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.flows import UNKNOWN
+from fabrictune.rdma_bench.resources import ListedQueuePair, listed_flows, read_listing
 
 GSI = {"ifindex": 0, "ifname": "mlx5_0", "port": 1, "lqpn": 1, "type": "GSI", "state": "RTS", "comm": "ib_core"}
 

@@ -21,7 +21,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from topology.fabric import NO_NIC, Fabric, NodeKind
+from fabrictune.topology.fabric import NO_NIC, Fabric, NodeKind
 
 FIRST_PORT_IPV4 = int(IPv4Address("10.255.0.0"))
 COMMAND_TIMEOUT_S = 60

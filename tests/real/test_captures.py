@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError
-from foundation.flows import ipv4_text
-from rdma_bench.captures.opcodes import opcode_name
-from rdma_bench.captures.reading import is_capture, read_capture
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.flows import ipv4_text
+from fabrictune.rdma_bench.captures.opcodes import opcode_name
+from fabrictune.rdma_bench.captures.reader import is_capture, read_capture
 
 pytestmark = pytest.mark.real
 

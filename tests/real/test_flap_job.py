@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.rdma_bench.flaps.network import flapping_network
+from fabrictune.rdma_bench.flaps.tcp import tcp_retransmissions_ns
 from fabrictune.validate.flap_ranks import lasting_job
-from foundation.errors import UnavailableError
-from rdma_bench.flaps.network import flapping_network
-from rdma_bench.flaps.tcp import tcp_retransmissions_ns
 from tests.real.namespaces import require_namespaces
 
 pytestmark = pytest.mark.real

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import Fabric
-from topology.files import write_fabric
-from topology.graphs import write_graphml
-from topology.importers import IMPORTERS, import_fabric
-from topology.validation import validate_fabric
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.graphs import write_graphml
+from fabrictune.topology.importers import IMPORTERS, import_fabric
+from fabrictune.topology.validation import validate_fabric
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

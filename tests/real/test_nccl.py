@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from collectives.measuring.importing import read_measurements
-from collectives.nccl.flows import nccl_flows
-from collectives.nccl.graph_xml import read_graphs
-from collectives.nccl.log import read_nccl_log
-from collectives.nccl.tests_json import read_test_json
-from collectives.nccl.tests_text import read_test_text
-from collectives.nccl.topology_xml import Distance, read_topology
-from foundation.errors import InputError
-from rdma_bench.timers.explaining import Wanted, explain_log
-from rdma_bench.timers.profiles import KNOWN_PROFILES
+from fabrictune.collectives.measurement.files import read_measurements
+from fabrictune.collectives.nccl.flows import nccl_flows
+from fabrictune.collectives.nccl.graph_xml import read_graphs
+from fabrictune.collectives.nccl.log import read_nccl_log
+from fabrictune.collectives.nccl.tests_json import read_test_json
+from fabrictune.collectives.nccl.tests_text import read_test_text
+from fabrictune.collectives.nccl.topology_xml import Distance, read_topology
+from fabrictune.foundation.errors import InputError
+from fabrictune.rdma_bench.timers.nccl_log_report import Wanted, explain_log
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 
 pytestmark = pytest.mark.real
 

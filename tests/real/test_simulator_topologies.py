@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from topology.importers import import_fabric, import_with_notes
-from topology.validation import validate_fabric
+from fabrictune.topology.importers import import_fabric, import_with_notes
+from fabrictune.topology.validation import validate_fabric
 
 pytestmark = pytest.mark.real
 

@@ -14,13 +14,13 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from foundation.flows import ipv4_text
-from foundation.records import RunRecord
+from fabrictune.foundation.flows import ipv4_text
+from fabrictune.foundation.records import RunRecord
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import write_fabric
 from tests.real import udp_endpoint
 from tests.real.namespaces import NamespaceFabric, Settings, fabric_of_namespaces, require_namespaces
-from topology.builders.clos import ClosSpec, build_clos
-from topology.fabric import Fabric
-from topology.files import write_fabric
 
 pytestmark = pytest.mark.real
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from topology.fabric import NodeKind
-from topology.importers import import_with_notes
+from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.importers import import_with_notes
 
 pytestmark = pytest.mark.real
 

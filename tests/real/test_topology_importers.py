@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import Fabric, NodeKind
-from topology.hashing import HashSpec
-from topology.importers import IMPORTERS, import_fabric, import_with_notes
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import route
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.importers import IMPORTERS, import_fabric, import_with_notes
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import route
 
 pytestmark = pytest.mark.real
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from topology.importers import import_with_notes
+from fabrictune.topology.importers import import_with_notes
 
 pytestmark = pytest.mark.real
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from topology.importers import import_with_notes
+from fabrictune.topology.importers import import_with_notes
 
 pytestmark = pytest.mark.real
 

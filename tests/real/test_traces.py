@@ -6,20 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cc.compiling import compile_law
-from cc.loading import load_law
-from collectives.expansion import ExpansionSpec, expand
-from collectives.traces.building import Request, build_trace
-from collectives.traces.formats import read_trace
-from foundation.layout import ParallelLayout
-from foundation.records import RunRecord
-from foundation.traces import CommTrace, Operation
-from netsim.config.packet import PacketConfig
-from netsim.packet import run
-from topology.builders.clos import ClosSpec, build_clos
-from topology.hashing import HashSpec
-from topology.placement import place
-from topology.routing import build_network
+from fabrictune.cc.compiler import compile_law
+from fabrictune.cc.laws import load_law
+from fabrictune.collectives.expansion import ExpansionSpec, expand
+from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.collectives.traces.formats import read_trace
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.packet import run
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.placement import place
+from fabrictune.topology.routing import build_network
 
 pytestmark = pytest.mark.real
 

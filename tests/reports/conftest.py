@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.records import Columns, Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
 
 RATE_BPS = 100 * 10**9
 LINKS = (("h0", "tor0"), ("h1", "tor0"), ("h2", "tor1"), ("h3", "tor1"), ("tor0", "tor1"), ("tor0", "tor1"))

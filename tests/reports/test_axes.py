@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.axes import Axis, bytes_axis, duration_axis, logarithmic_duration_axis
+from fabrictune.reports.axes import Axis, bytes_axis, duration_axis, logarithmic_duration_axis
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.attribution import attribution_section
+from fabrictune.reports.axes import Axis
+from fabrictune.reports.collectives import MODELS, collectives_section
+from fabrictune.reports.curves import draw_curves
+from fabrictune.reports.page import build_page
+from fabrictune.reports.record_view import PARTS, Run, open_run
+from fabrictune.reports.startup import storms_section
 from fabrictune.validate.attribution import CAUSES
 from fabrictune.validate.model_record import TIMES
-from foundation.errors import RecordError
-from foundation.records import RunRecord
-from reports.attribution import attribution_section
-from reports.axes import Axis
-from reports.collectives import MODELS, collectives_section
-from reports.curves import draw_curves
-from reports.page import build_page
-from reports.runs import PARTS, Run, open_run
-from reports.storms import storms_section
 
 
 def opened(**tables: Any) -> Run:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from foundation.records import RunRecord
-from reports.congestion import MAX_INSTANTS, Scale, thin, worst_ports
-from reports.runs import open_run
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.congestion import MAX_INSTANTS, Scale, thin, worst_ports
+from fabrictune.reports.record_view import open_run
 
 
 def test_a_burst_of_one_sample_survives_thinning() -> None:

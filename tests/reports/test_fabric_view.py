@@ -1,8 +1,8 @@
 """Names and classes of links, read back from a record's table."""
 
-from foundation.records import RunRecord
-from reports.fabric_view import FabricView
-from reports.runs import open_run
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.fabric_view import FabricView
+from fabrictune.reports.record_view import open_run
 
 
 def view_of(record: RunRecord) -> FabricView:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from foundation.errors import RecordError
-from reports.faults import MAX_ROWS, faults_section
-from reports.page import build_page
-from reports.runs import open_run
+from fabrictune.foundation.errors import RecordError
+from fabrictune.reports.faults import MAX_ROWS, faults_section
+from fabrictune.reports.page import build_page
+from fabrictune.reports.record_view import open_run
 from tests.reports.conftest import RATE_BPS, RecordMaker
 
 

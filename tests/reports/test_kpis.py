@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foundation.records import RunRecord
-from reports import kpis as formulas
-from reports.kpis import Kpi, kpis
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports import kpis as formulas
+from fabrictune.reports.kpis import Kpi, kpis
 
 
 def by_name(record: RunRecord) -> dict[str, Kpi]:

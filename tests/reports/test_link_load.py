@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from foundation.records import RunRecord
-from reports.link_load import carried_load, offered_load
-from reports.loads import busiest_links, draw_profiles
-from reports.runs import open_run
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.link_load import carried_load, offered_load
+from fabrictune.reports.loads import busiest_links, draw_profiles
+from fabrictune.reports.record_view import open_run
 
 
 def test_of_equally_busy_links_those_between_switches_stand_first(make_record: Callable[..., RunRecord]) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from defusedxml import ElementTree
 
-from foundation.errors import InputError, RecordError
-from foundation.records import Columns, Finding, RunRecord, Severity
-from reports.page import build_page, write_page
+from fabrictune.foundation.errors import InputError, RecordError
+from fabrictune.foundation.records import Columns, Finding, RunRecord, Severity
+from fabrictune.reports.page import build_page, write_page
 
 MakeRecord = Callable[..., RunRecord]
 MakeFinding = Callable[..., Finding]
@@ -231,7 +231,8 @@ def test_write_page_says_where_it_cannot_write(record: RunRecord, tmp_path: Path
 
 def test_importing_reports_loads_no_plotting_and_no_torch() -> None:
     """Drawings are written as SVG by hand: the page needs neither matplotlib nor pandas."""
-    code = "import sys, reports.page; print(sorted({'matplotlib', 'pandas', 'torch', 'numba'} & set(sys.modules)))"
+    heavy = {"matplotlib", "pandas", "torch", "numba"}
+    code = f"import sys, fabrictune.reports.page; print(sorted({heavy} & set(sys.modules)))"
     root = Path(__file__).parents[2]
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert ran.stdout.strip() == "[]"

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from foundation.records import RunRecord
-from reports.page import build_page
-from reports.pair_map import pair_map_section
-from reports.runs import Run, open_run
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.page import build_page
+from fabrictune.reports.pair_map import pair_map_section
+from fabrictune.reports.record_view import Run, open_run
 
 
 def measured(names: tuple[str, ...] = ("a", "b", "c"), **columns: Any) -> RunRecord:

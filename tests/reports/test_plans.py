@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from foundation.errors import RecordError
-from foundation.records import RunRecord
-from reports.blocks import MISSING, Table
-from reports.page import build_page
-from reports.plans import plans_section
-from reports.runs import open_run
+from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.blocks import MISSING, Table
+from fabrictune.reports.page import build_page
+from fabrictune.reports.plans import plans_section
+from fabrictune.reports.record_view import open_run
 
 MEMORY = {
     "place": np.arange(2),

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from foundation.records import RunRecord
-from reports.provenance import MAX_TEXT, Provenance, describe
-from reports.runs import open_run
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.provenance import MAX_TEXT, Provenance, describe
+from fabrictune.reports.record_view import open_run
 
 
 def described(make_record: Callable[..., RunRecord], **run: Any) -> Provenance:

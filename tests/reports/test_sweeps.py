@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import RecordError
-from foundation.records import RunRecord
-from reports.page import build_page
-from reports.runs import open_run
-from reports.sweeps import sweeps_section
+from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.page import build_page
+from fabrictune.reports.record_view import open_run
+from fabrictune.reports.sweeps import sweeps_section
 
 
 def sweep(metrics: tuple[str, ...] = ("time", "queue")) -> RunRecord:

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from foundation.errors import RecordError
-from reports.blocks import Table
-from reports.page import build_page
-from reports.runs import open_run
-from reports.timers import MAX_ROWS, timers_section
+from fabrictune.foundation.errors import RecordError
+from fabrictune.reports.blocks import Table
+from fabrictune.reports.page import build_page
+from fabrictune.reports.record_view import open_run
+from fabrictune.reports.timers import MAX_ROWS, timers_section
 from tests.reports.conftest import RecordMaker
 
 S = 1e9

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import RecordError
-from foundation.records import RunRecord
-from reports.blocks import MISSING, Figure, Table
-from reports.page import build_page
-from reports.runs import open_run
-from reports.training import training_section
+from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.reports.blocks import MISSING, Figure, Table
+from fabrictune.reports.page import build_page
+from fabrictune.reports.record_view import open_run
+from fabrictune.reports.training import training_section
 
 EXPOSED = {f"exposed_{axis}_ns": np.array([1e6, 2e6, 4e6]) for axis in ("tp", "dp", "pp")}
 

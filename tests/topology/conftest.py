@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.fabric import Fabric
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.fabric import Fabric
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import struct
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 
-from topology.probing.packets import Probe
-from topology.probing.plan import ProbeFlow
+from fabrictune.topology.probing.packets import Probe
+from fabrictune.topology.probing.plan import ProbeFlow
 
 SOURCE = int(IPv4Address("10.0.0.1"))
 TARGET = int(IPv4Address("10.0.0.2"))

@@ -1,9 +1,9 @@
 """Neighbour tables joined: told once or twice, a link is one cable, and what the ends disagree about is a finding."""
 
-from foundation.records import Confidence, Severity
-from topology.fabric import NodeKind
-from topology.importers.adjacencies import Adjacency, join_adjacencies
-from topology.importers.cabling import Cabling, Imported
+from fabrictune.foundation.records import Confidence, Severity
+from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
+from fabrictune.topology.importers.cabling import Cabling, Imported
 
 
 def joined(*adjacencies: Adjacency, reporters: tuple[str, ...] = ()) -> Imported:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import FabricError, InputError
-from topology.builders.clos import ClosSpec, build_clos, plan_clos
-from topology.fabric import Fabric
+from fabrictune.foundation.errors import FabricError, InputError
+from fabrictune.topology.builders.clos import ClosSpec, build_clos, plan_clos
+from fabrictune.topology.fabric import Fabric
 
 MEGASCALE = ClosSpec(num_hosts=1536, hosts_per_tor_set=64)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import Fabric
-from topology.files import write_fabric
-from topology.importers.containerlab import load_containerlab
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.importers.containerlab import load_containerlab
 
 
 def loaded(tmp_path: Path, text: str) -> Fabric:

@@ -1,7 +1,7 @@
 """The order of ports and NICs is that in which links are added."""
 
-from topology.draft import FIRST_IPV4, FabricDraft
-from topology.fabric import NO_NIC, NO_RAIL
+from fabrictune.topology.draft import FIRST_IPV4, FabricDraft
+from fabrictune.topology.fabric import NO_NIC, NO_RAIL
 
 
 def test_ports_and_nics_follow_the_links() -> None:

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from foundation.errors import InputError, RouteError
-from topology.builders.clos import build_clos
-from topology.builders.hpn import HpnSpec
-from topology.fabric import Fabric
-from topology.failures import failed_ports, follow_failures, reroute
-from topology.hashing import HashSpec
-from topology.network import NO_PORT, Network
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import build_network
+from fabrictune.foundation.errors import InputError, RouteError
+from fabrictune.topology.builders.clos import build_clos
+from fabrictune.topology.builders.hpn import HpnSpec
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.failures import failed_ports, follow_failures, reroute
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import NO_PORT, Network
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
 
 MILLISECOND_PS = 10**9
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from topology.fairness import TOLERANCE, bottlenecks, max_min_rates
-from topology.network import NO_PORT
-from topology.reference import fairness as reference
+from fabrictune.topology.fairness import TOLERANCE, bottlenecks, max_min_rates
+from fabrictune.topology.network import NO_PORT
+from fabrictune.topology.reference import fairness as reference
 
 NUM_PORTS = 5
 Problem = tuple[list[list[int]], list[int], list[int | None], list[int]]  # paths, capacities, demands, weights

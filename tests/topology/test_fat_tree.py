@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8, 16])

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import FabricError
-from topology.fabric import Fabric
-from topology.files import fabric_table, read_fabric, write_fabric
+from fabrictune.foundation.errors import FabricError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import fabric_table, read_fabric, write_fabric
 
 
 def test_file_is_lossless(small_clos: Fabric, tmp_path: Path) -> None:

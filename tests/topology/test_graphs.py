@@ -7,9 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from foundation.errors import FabricError, InputError
-from topology.fabric import Fabric
-from topology.graphs import from_networkx, layered_positions, read_graphml, to_networkx, write_graphml
+from fabrictune.foundation.errors import FabricError, InputError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.graphs import from_networkx, layered_positions, read_graphml, to_networkx, write_graphml
 
 NAMESPACE = 'xmlns="http://graphml.graphdrawing.org/xmlns"'
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from topology.conformance.hash_functions import excess_chi_square
-from topology.hashing import HASHES, FiveTuples, HashSpec, TierHash
-from topology.hashing.five_tuples import FIVE_TUPLE, HEADER_FIELDS, HeaderField
-from topology.hashing.sonic import SONIC_ALGORITHMS
+from fabrictune.conformance.topology.hash_functions import excess_chi_square
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.hashing import HASHES, FiveTuples, HashSpec, TierHash
+from fabrictune.topology.hashing.five_tuples import FIVE_TUPLE, HEADER_FIELDS, HeaderField
+from fabrictune.topology.hashing.sonic import SONIC_ALGORITHMS
 
 BASE = {"source_ip": 0x0A000001, "destination_ip": 0x0A000099, "source_port": 0xC123, "destination_qp": 0x100}
 

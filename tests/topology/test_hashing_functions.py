@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.rocev2 import UDP_PORT
-from topology.hashing import FiveTuples
-from topology.hashing.crc import Crc
-from topology.hashing.crc16 import ARC, CCITT_FALSE, KERMIT, XMODEM
-from topology.hashing.crc32 import ISO_HDLC, hash_crc32, hash_crc32_high, hash_crc32_low
-from topology.hashing.mixer import hash_mixer, mix
-from topology.hashing.toeplitz import hash_toeplitz, toeplitz
-from topology.hashing.xor16 import hash_crc_xor, hash_xor16
+from fabrictune.foundation.rocev2 import UDP_PORT
+from fabrictune.topology.hashing import FiveTuples
+from fabrictune.topology.hashing.crc import Crc
+from fabrictune.topology.hashing.crc16 import ARC, CCITT_FALSE, KERMIT, XMODEM
+from fabrictune.topology.hashing.crc32 import ISO_HDLC, hash_crc32, hash_crc32_high, hash_crc32_low
+from fabrictune.topology.hashing.mixer import hash_mixer, mix
+from fabrictune.topology.hashing.toeplitz import hash_toeplitz, toeplitz
+from fabrictune.topology.hashing.xor16 import hash_crc_xor, hash_xor16
 
 MASK = 2**64 - 1
 VERIFICATION_KEY = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")

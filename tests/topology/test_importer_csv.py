@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import UNKNOWN_TIER
-from topology.importers.cabling import Imported
-from topology.importers.csv_cabling import COLUMNS, load_csv
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import UNKNOWN_TIER
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.csv_cabling import COLUMNS, load_csv
 
 HEADING = "a_device,a_port,b_device,b_port"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError
-from topology.importers.cabling import Imported
-from topology.importers.hpcc import is_hpcc, load_hpcc
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.hpcc import is_hpcc, load_hpcc
 
 HPCC = "4 1 3\n0\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 1us 0\n3 0 25Gbps 500ns 0\n0 9 this is not read\nsrc dst rate\n"
 SIMAI = (

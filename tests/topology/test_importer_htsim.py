@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.errors import InputError
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.importers.cabling import Imported
-from topology.importers.htsim import load_htsim
-from topology.validation import validate_fabric
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.htsim import load_htsim
+from fabrictune.topology.validation import validate_fabric
 
 FAT_TREE = """# the fat tree of 4-port switches
 Nodes 16

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError
-from foundation.records import Confidence
-from topology.files import write_fabric
-from topology.importers import import_fabric
-from topology.importers.cabling import Imported
-from topology.importers.ibnetdiscover import load_ibnetdiscover
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import Confidence
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.importers import import_fabric
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.ibnetdiscover import load_ibnetdiscover
 
 SWITCH = 'Switch 64 "S-0000000000000001" # "leaf" base port 0 lid 1 lmc 0'
 SECOND = 'Switch 64 "S-0000000000000002" # "spine" base port 0 lid 1 lmc 0'
@@ -106,6 +106,6 @@ def test_text_without_a_node_is_refused(tmp_path: Path) -> None:
 
 def test_the_number_of_records_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file of nothing but short port lines ends at the line that is one too many."""
-    monkeypatch.setattr("topology.importers.ibnetdiscover.MAX_RECORDS", 2)
+    monkeypatch.setattr("fabrictune.topology.importers.ibnetdiscover.MAX_RECORDS", 2)
     with pytest.raises(InputError, match="txt:3: more nodes and ports than can be used\n  allowed: 2 of both"):
         loaded(tmp_path, SWITCH, *(f'[{row}] "S-0000000000000002"[{row}]' for row in range(5)))

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from foundation.errors import InputError
-from topology.files import write_fabric
-from topology.importers import import_fabric
-from topology.importers.cabling import Imported
-from topology.importers.infragraph import load_infragraph
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.importers import import_fabric
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.infragraph import load_infragraph
 
 
 def infrastructure(*edges: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import Fabric, NodeKind
-from topology.files import write_fabric
-from topology.importers import import_fabric
-from topology.importers.cabling import Imported
-from topology.importers.lldp import load_lldp
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.importers import import_fabric
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.lldp import load_lldp
 
 JSON0 = {
     "lldp": [

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import NodeKind
-from topology.files import write_fabric
-from topology.importers import import_fabric
-from topology.importers.minigraph import load_minigraph
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.importers import import_fabric
+from fabrictune.topology.importers.minigraph import load_minigraph
 
 
 def minigraph(links: str, hostname: str = "tor1") -> str:

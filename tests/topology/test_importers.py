@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.documents import load_yaml
-from foundation.errors import InputError
-from topology.fabric import Fabric
-from topology.files import write_fabric
-from topology.graphs import write_graphml
-from topology.importers import IMPORTERS, import_fabric
+from fabrictune.foundation.documents import load_yaml
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.graphs import write_graphml
+from fabrictune.topology.importers import IMPORTERS, import_fabric
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "topology"
 FORMAT_OF_TREE = {

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.fabric import Fabric, NodeKind
-from topology.failures import failed_ports
-from topology.network import NO_PORT
-from topology.next_hops import NO_SWITCH, next_hops
-from topology.routing import EqualCost
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.failures import failed_ports
+from fabrictune.topology.network import NO_PORT
+from fabrictune.topology.next_hops import NO_SWITCH, next_hops
+from fabrictune.topology.routing import EqualCost
 
 GBPS = 10**9
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from foundation.layout import Axis, ParallelLayout
-from topology.builders.clos import ClosSpec, build_clos
-from topology.fabric import Fabric
-from topology.placement import PLACEMENTS, place, tor_sets
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.placement import PLACEMENTS, place, tor_sets
 
 
 def test_contiguous_keeps_ring_neighbours_under_one_set(small_clos: Fabric) -> None:

@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import FabricError, RouteError
-from topology.builders import BUILDERS
-from topology.builders.barre import BarreSpec
-from topology.builders.clos import ClosSpec, build_clos, plan_clos
-from topology.builders.hpn import HpnSpec
-from topology.builders.megascale import MegascaleSpec
-from topology.builders.meta24k import Meta24kSpec
-from topology.builders.rail_only import RailOnlySpec
-from topology.fabric import NO_NIC, Fabric
-from topology.hashing import HashSpec
-from topology.network import NO_PORT
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import route
+from fabrictune.foundation.errors import FabricError, RouteError
+from fabrictune.topology.builders import BUILDERS
+from fabrictune.topology.builders.barre import BarreSpec
+from fabrictune.topology.builders.clos import ClosSpec, build_clos, plan_clos
+from fabrictune.topology.builders.hpn import HpnSpec
+from fabrictune.topology.builders.megascale import MegascaleSpec
+from fabrictune.topology.builders.meta24k import Meta24kSpec
+from fabrictune.topology.builders.rail_only import RailOnlySpec
+from fabrictune.topology.fabric import NO_NIC, Fabric
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import NO_PORT
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import route
 
 GIGA = 10**9
 # Every shape with few hosts, as tests and simulations want it.

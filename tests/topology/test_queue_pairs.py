@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from foundation.rocev2 import source_port
-from topology.queue_pairs import FIRST_QPN, join_queue_pairs, make_queue_pairs
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.rocev2 import source_port
+from fabrictune.topology.queue_pairs import FIRST_QPN, join_queue_pairs, make_queue_pairs
 
 
 def test_numbers_count_up_on_each_nic() -> None:

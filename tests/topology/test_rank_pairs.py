@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.layout import AXES, Axis, ParallelLayout
-from topology.rank_pairs import neighbour_pairs
+from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.topology.rank_pairs import neighbour_pairs
 
 
 def test_a_data_ring_has_one_step_a_rank() -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from topology.differences import compare_fabrics
-from topology.fabric import Fabric
-from topology.files import read_fabric, write_fabric
-from topology.graphs import read_graphml, write_graphml
-from topology.importers import IMPORTERS, import_fabric
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.diff import compare_fabrics
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import read_fabric, write_fabric
+from fabrictune.topology.graphs import read_graphml, write_graphml
+from fabrictune.topology.importers import IMPORTERS, import_fabric
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "topology"
 SAMPLES: Mapping[str, tuple[str, ...]] = {  # of each format; those of our own are written from another

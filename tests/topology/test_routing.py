@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import RouteError
-from topology.draft import FabricDraft
-from topology.fabric import Fabric, IntArray, NodeKind
-from topology.hashing import HASHES, HashSpec
-from topology.hashing.five_tuples import FiveTuples
-from topology.network import NO_PORT
-from topology.queue_pairs import make_queue_pairs
-from topology.routing import build_network, route
+from fabrictune.foundation.errors import RouteError
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import Fabric, IntArray, NodeKind
+from fabrictune.topology.hashing import HASHES, HashSpec
+from fabrictune.topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.network import NO_PORT
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network, route
 
 Node = int | str
 

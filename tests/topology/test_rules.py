@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foundation.errors import FabricError
-from topology.builders.clos import ClosSpec, build_clos
-from topology.draft import FabricDraft
-from topology.fabric import Fabric
-from topology.rules import MAX_SHOWN, STAGES
+from fabrictune.foundation.errors import FabricError
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.rules import MAX_SHOWN, STAGES
 
 
 def two_hosts() -> Fabric:

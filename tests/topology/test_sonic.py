@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from foundation.errors import InputError
-from topology.fabric import Fabric
-from topology.files import write_fabric
-from topology.importers.sonic import load_sonic
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import write_fabric
+from fabrictune.topology.importers.sonic import load_sonic
 
 
 def config(name: str, ports: dict[str, dict[str, str]], neighbours: dict[str, Any], **tables: Any) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foundation.records import Severity
-from topology.builders import BUILDERS
-from topology.builders.clos import ClosSpec, build_clos
-from topology.draft import FabricDraft
-from topology.fabric import NO_RAIL, Fabric
-from topology.validation import MAX_SHOWN, validate_fabric
+from fabrictune.foundation.records import Severity
+from fabrictune.topology.builders import BUILDERS
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import NO_RAIL, Fabric
+from fabrictune.topology.validation import MAX_SHOWN, validate_fabric
 
 GBPS = 10**9
 

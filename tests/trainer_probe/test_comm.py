@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from foundation.traces import UNKNOWN, CommTrace, Operation
-from trainer_probe.launcher import launch
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.trainer_probe.launcher.processes import launch
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 torch = pytest.importorskip("torch")
 
@@ -27,7 +27,7 @@ def run_every_operation(folder: Path) -> list[dict[str, NDArray[Any]]]:
 
 
 def use_every_operation(folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
-    from trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.comm import Comm
 
     comm, rank = Comm(LAYOUT, member), member.rank
     comm.restart_ledger()

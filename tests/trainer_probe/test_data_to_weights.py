@@ -8,32 +8,32 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from trainer_probe.data.batches import BatchSpec
-from trainer_probe.data.loader import Loader, LoaderProcess
-from trainer_probe.data.service import Service
-from trainer_probe.data.tokenizing import ByteTokenizer, tokenize
-from trainer_probe.launcher import launch
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.optimizers.schedule import Schedule
-from trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.policies import POLICIES
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.data.batches import BatchSpec
+from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
+from fabrictune.trainer_probe.data.service import Service
+from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.policies import POLICIES
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.optimizers.optimizer import OPTIMIZERS, make_optimizer
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
-from trainer_probe.comm import Comm
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.optimizers.clipping import clip
-from trainer_probe.optimizers.optimizer import OPTIMIZERS, make_optimizer
-from trainer_probe.parallel.trainer import ParallelTrainer
 
 README = Path(__file__).parents[2] / "README.md"
 MODEL = ModelSpec(width=16, depth=2, num_heads=2, vocabulary=258, sequence=8, window=4, block="parallel")

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foundation.errors import TraceError
-from foundation.traces import UNKNOWN, CommTrace, Operation
-from trainer_probe.ledger import Ledger, Request, merge
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.trainer_probe.ledger import Ledger, Request, merge
 
 
 class HandClock:

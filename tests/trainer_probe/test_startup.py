@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from collectives.startup.servers import start_redis, start_tcp_store
-from foundation.errors import UnavailableError
-from foundation.layout import ParallelLayout
-from trainer_probe.startup import try_startup
+from fabrictune.collectives.startup.servers import start_redis, start_tcp_store
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.startup import try_startup
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member, Method
+    from fabrictune.collectives.startup.process_groups import Member, Method
 
 pytest.importorskip("torch")
 
@@ -44,7 +44,7 @@ def add_up_alone(member: "Member") -> dict[str, NDArray[np.float64]]:
 
 def test_a_group_with_other_members_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rank that added itself up alone: the sum it should have had is said."""
-    monkeypatch.setattr("trainer_probe.startup._add_up_ranks", add_up_alone)
+    monkeypatch.setattr("fabrictune.trainer_probe.startup._add_up_ranks", add_up_alone)
     with pytest.raises(UnavailableError) as error:
         try_startup(ParallelLayout(dp=2))
     assert str(error.value).splitlines() == [

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topology.builders.barre import BarreSpec
-from topology.builders.clos import ClosSpec, build_clos
-from topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from topology.builders.hpn import HpnSpec
-from topology.builders.megascale import MegascaleSpec
-from topology.builders.meta24k import Meta24kSpec
-from topology.builders.rail_only import RailOnlySpec
-from topology.fabric import Fabric
+from fabrictune.topology.builders.barre import BarreSpec
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
+from fabrictune.topology.builders.hpn import HpnSpec
+from fabrictune.topology.builders.megascale import MegascaleSpec
+from fabrictune.topology.builders.meta24k import Meta24kSpec
+from fabrictune.topology.builders.rail_only import RailOnlySpec
+from fabrictune.topology.fabric import Fabric
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ Source: Peng et al., the paper on the Barre congestion control, USENIX ATC'25.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from topology.builders.clos import ClosSpec, preset
+from fabrictune.topology.builders.clos import ClosSpec, preset
 
 
 @dataclass(frozen=True, kw_only=True)

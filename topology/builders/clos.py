@@ -13,10 +13,10 @@ into 2 x 200 Gbps, eight rails, up to 64 servers a ToR set. How its pods are wir
 meshes of ToRs and aggregation switches.
 """
 
-from foundation.units import CABLE_DELAY_PS_PER_MM
-from topology.builders.clos_plan import ClosPlan, ClosSpec, plan_clos, preset
-from topology.draft import FabricDraft
-from topology.fabric import Fabric
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM
+from fabrictune.topology.builders.clos_plan import ClosPlan, ClosSpec, plan_clos, preset
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import Fabric
 
 __all__ = ["ClosSpec", "build_clos", "plan_clos", "preset"]
 

@@ -7,8 +7,8 @@ another, or a switch would need more ports than it has, the setting to change is
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from foundation.errors import FabricError, InputError, Mistake
-from foundation.units import format_rate
+from fabrictune.foundation.errors import FabricError, InputError, Mistake
+from fabrictune.foundation.units import format_rate
 
 MAX_NICS = 2**18  # a larger fabric is refused rather than built in memory
 

@@ -7,9 +7,9 @@ Source: Al-Fares, Loukissas, Vahdat, "A scalable, commodity data center network 
 
 from dataclasses import dataclass, field, replace
 
-from foundation.errors import InputError, Mistake
-from topology.builders.clos import ClosSpec, build_clos
-from topology.fabric import Fabric
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.fabric import Fabric
 
 MAX_RADIX = 100  # 250,000 hosts
 

@@ -20,7 +20,7 @@ Source: Qian et al., "Alibaba HPN: A Data Center Network for Large Language Mode
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from topology.builders.clos import ClosSpec, preset
+from fabrictune.topology.builders.clos import ClosSpec, preset
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ Source: Jiang et al., "MegaScale: Scaling Large Language Model Training to More 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from topology.builders.clos import ClosSpec, preset
+from fabrictune.topology.builders.clos import ClosSpec, preset
 
 
 @dataclass(frozen=True, kw_only=True)

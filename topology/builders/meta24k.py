@@ -16,7 +16,7 @@ Engineering at Meta, March 2024.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from topology.builders.clos import ClosSpec, preset
+from fabrictune.topology.builders.clos import ClosSpec, preset
 
 
 @dataclass(frozen=True, kw_only=True)

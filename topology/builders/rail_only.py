@@ -15,7 +15,7 @@ HotI'24 (arXiv 2307.12169).
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from topology.builders.clos import ClosSpec, preset
+from fabrictune.topology.builders.clos import ClosSpec, preset
 
 
 @dataclass(frozen=True, kw_only=True)

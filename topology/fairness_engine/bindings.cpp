@@ -1,4 +1,4 @@
-// The Python module `topology._fairness`: paths, capacities and demands in, rates out.
+// The Python module `fabrictune.topology._fairness`: paths, capacities and demands in, rates out.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -46,6 +46,6 @@ Rates max_min_rates(const Paths& port, const Array<double>& capacity_bps, const 
 }  // namespace
 
 NB_MODULE(_fairness, module) {
-    module.doc() = "Max-min fair rates, compiled; topology.fairness is its face.";
+    module.doc() = "Max-min fair rates, compiled; fabrictune.topology.fairness is its face.";
     module.def("max_min_rates", &max_min_rates, nb::kw_only(), "port"_a, "capacity_bps"_a, "demand_bps"_a, "weight"_a);
 }

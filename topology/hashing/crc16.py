@@ -10,8 +10,8 @@ Source: G. Cook, "Catalogue of parametrised CRC algorithms" (reveng.sourceforge.
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.hashing.crc import Crc
-from topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.crc import Crc
+from fabrictune.topology.hashing.five_tuples import FiveTuples
 
 ARC = Crc(
     name="CRC-16/ARC", width=16, polynomial=0x8005, initial=0, is_reflected=True, final_xor=0, check=0xBB3D

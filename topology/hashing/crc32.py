@@ -11,8 +11,8 @@ Source: CRC-32/ISO-HDLC (IEEE 802.3) in the catalogue of parametrised CRC algori
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.hashing.crc import Crc
-from topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.crc import Crc
+from fabrictune.topology.hashing.five_tuples import FiveTuples
 
 ISO_HDLC = Crc(
     name="CRC-32/ISO-HDLC",

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.hashing.crc16 import hash_ccitt_false, hash_crc16, hash_crc_ccitt, hash_xmodem
-from topology.hashing.crc32 import hash_crc32, hash_crc32_high, hash_crc32_low
-from topology.hashing.five_tuples import FiveTuples
-from topology.hashing.mixer import hash_mixer
-from topology.hashing.toeplitz import hash_toeplitz
-from topology.hashing.xor16 import hash_crc_xor, hash_xor16
+from fabrictune.topology.hashing.crc16 import hash_ccitt_false, hash_crc16, hash_crc_ccitt, hash_xmodem
+from fabrictune.topology.hashing.crc32 import hash_crc32, hash_crc32_high, hash_crc32_low
+from fabrictune.topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.mixer import hash_mixer
+from fabrictune.topology.hashing.toeplitz import hash_toeplitz
+from fabrictune.topology.hashing.xor16 import hash_crc_xor, hash_xor16
 
 
 @dataclass(frozen=True, kw_only=True)

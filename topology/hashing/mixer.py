@@ -9,7 +9,7 @@ the shifts and multipliers of D. Stafford's variant 13 of the MurmurHash3 finali
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.five_tuples import FiveTuples
 
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio, odd
 _FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)

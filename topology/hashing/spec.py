@@ -2,7 +2,7 @@
 
 A switch hashes the chosen fields with its seed, rotates the result, and takes it modulo the number of its equal-cost
 ports. All switches do alike unless a tier has a role of its own. A *resilient* group spreads hashes over a fixed number
-of buckets instead, and after a failure only the buckets of the failed port move (see `topology.walking`).
+of buckets instead, and after a failure only the buckets of the failed port move (see `topology/path_tracing.py`).
 """
 
 import dataclasses
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, nearest_name, quote
-from topology.fabric import IntArray
-from topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
-from topology.hashing.functions import HASHES
-from topology.hashing.mixer import mix
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
+from fabrictune.topology.fabric import IntArray
+from fabrictune.topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
+from fabrictune.topology.hashing.functions import HASHES
+from fabrictune.topology.hashing.mixer import mix
 
 MAX_ROTATION = 15  # as RTAG7's offset
 MAX_BUCKETS = 2**16

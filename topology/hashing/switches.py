@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake
-from topology.fabric import UNKNOWN_TIER, IntArray
-from topology.hashing.five_tuples import FiveTuples
-from topology.hashing.functions import HASHES
-from topology.hashing.spec import HashSpec
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.topology.fabric import UNKNOWN_TIER, IntArray
+from fabrictune.topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.functions import HASHES
+from fabrictune.topology.hashing.spec import HashSpec
 
 
 class SwitchHashes:

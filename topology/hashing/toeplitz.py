@@ -11,8 +11,8 @@ Left out: the protocol, which its input does not have.
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.hashing.five_tuples import FiveTuples
-from topology.hashing.mixer import mix
+from fabrictune.topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.mixer import mix
 
 KEY_WORDS = 5  # 40 bytes
 VERIFICATION_KEY = np.array(

@@ -9,8 +9,8 @@ Left out: the narrower foldings (to 1, 2, 4 or 8 bits) that chips combine with C
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.hashing.crc16 import hash_crc16
-from topology.hashing.five_tuples import FiveTuples
+from fabrictune.topology.hashing.crc16 import hash_crc16
+from fabrictune.topology.hashing.five_tuples import FiveTuples
 
 
 def hash_xor16(flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.uint64]:

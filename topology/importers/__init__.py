@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.errors import InputError, Mistake, choose
-from topology.fabric import Fabric
-from topology.files import is_own_file, read_fabric
-from topology.graphs import is_graphml, read_graphml
-from topology.importers.cabling import Imported, the_only
-from topology.importers.containerlab import is_containerlab, load_containerlab
-from topology.importers.csv_cabling import is_csv, load_csv
-from topology.importers.hpcc import is_hpcc, load_hpcc
-from topology.importers.htsim import is_htsim, load_htsim
-from topology.importers.ibnetdiscover import is_ibnetdiscover, load_ibnetdiscover
-from topology.importers.infragraph import is_infragraph, load_infragraph
-from topology.importers.lldp import is_lldp, load_lldp
-from topology.importers.minigraph import is_minigraph, load_minigraph
-from topology.importers.sonic import is_sonic, load_sonic
+from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.files import is_own_file, read_fabric
+from fabrictune.topology.graphs import is_graphml, read_graphml
+from fabrictune.topology.importers.cabling import Imported, the_only
+from fabrictune.topology.importers.containerlab import is_containerlab, load_containerlab
+from fabrictune.topology.importers.csv_cabling import is_csv, load_csv
+from fabrictune.topology.importers.hpcc import is_hpcc, load_hpcc
+from fabrictune.topology.importers.htsim import is_htsim, load_htsim
+from fabrictune.topology.importers.ibnetdiscover import is_ibnetdiscover, load_ibnetdiscover
+from fabrictune.topology.importers.infragraph import is_infragraph, load_infragraph
+from fabrictune.topology.importers.lldp import is_lldp, load_lldp
+from fabrictune.topology.importers.minigraph import is_minigraph, load_minigraph
+from fabrictune.topology.importers.sonic import is_sonic, load_sonic
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,11 +9,11 @@ neighbours cannot be kept; that is a mistake of the files.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from foundation.records import Confidence, Finding, Severity
-from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
-from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
-from topology.fabric import NO_RAIL
-from topology.importers.cabling import Cable, Cabling, End
+from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
+from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import NO_RAIL
+from fabrictune.topology.importers.cabling import Cable, Cabling, End
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from foundation.errors import FabricError, InputError, Mistake, nearest_name
-from foundation.records import Finding
-from topology.draft import FabricDraft
-from topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
+from fabrictune.foundation.errors import FabricError, InputError, Mistake, nearest_name
+from fabrictune.foundation.records import Finding
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 MAX_MISTAKES = 100  # shown of one topology
 MAX_GUESSES = 1_000  # names among which the nearest is sought

@@ -19,12 +19,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from foundation.documents import Document, Key, load_yaml
-from foundation.errors import FabricError, Mistake, UnitError
-from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
-from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
-from topology.fabric import UNKNOWN_TIER, NodeKind
-from topology.importers.cabling import Cable, Cabling, End, Imported, the_only
+from fabrictune.foundation.documents import Document, Key, load_yaml
+from fabrictune.foundation.errors import FabricError, Mistake, UnitError
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
+from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
+from fabrictune.topology.importers.cabling import Cable, Cabling, End, Imported, the_only
 
 HOST_KINDS = ("linux", "host", "ext-container", "k8s-kind")
 SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")

@@ -20,13 +20,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from foundation.documents import read_text
-from foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
-from foundation.units import parse_length_mm, parse_rate_bps
-from topology.draft import DEFAULT_RATE_BPS
-from topology.fabric import NO_RAIL, UNKNOWN_TIER, NodeKind
-from topology.importers.adjacencies import Adjacency, join_adjacencies
-from topology.importers.cabling import Cabling, Imported, the_only
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
+from fabrictune.foundation.units import parse_length_mm, parse_rate_bps
+from fabrictune.topology.draft import DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, NodeKind
+from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
+from fabrictune.topology.importers.cabling import Cabling, Imported, the_only
 
 _SIDES = {"a": ("a", "local", "from", "source", "src"), "b": ("b", "z", "remote", "to", "destination", "dst", "peer")}
 _PATTERNS = {  # of a column that both sides have; {} is one of the side's names

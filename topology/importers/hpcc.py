@@ -19,12 +19,12 @@ from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
-from foundation.documents import read_text
-from foundation.errors import FabricError, Mistake, UnitError, quote
-from foundation.units import parse_duration_ps, parse_rate_bps
-from topology.fabric import NO_RAIL, NodeKind
-from topology.importers.cabling import Cable, Cabling, End, Imported, the_only
-from topology.importers.recognition import begins_with
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import FabricError, Mistake, UnitError, quote
+from fabrictune.foundation.units import parse_duration_ps, parse_rate_bps
+from fabrictune.topology.fabric import NO_RAIL, NodeKind
+from fabrictune.topology.importers.cabling import Cable, Cabling, End, Imported, the_only
+from fabrictune.topology.importers.recognition import begins_with
 
 MAX_NODES = 2**18
 HEADERS = "nodes switches links, or nodes gpus-per-server nvswitches switches links gpu-type"

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.documents import read_text
-from foundation.errors import FabricError, Mistake, quote
-from topology.draft import FabricDraft
-from topology.fabric import NO_GROUP, NodeKind
-from topology.importers.cabling import MAX_MISTAKES, Imported, the_only
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import FabricError, Mistake, quote
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.fabric import NO_GROUP, NodeKind
+from fabrictune.topology.importers.cabling import MAX_MISTAKES, Imported, the_only
 
 MAX_NODES = 2**18
 HEADER_KEYS = ("nodes", "tiers", "podsize")

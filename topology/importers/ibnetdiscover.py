@@ -22,14 +22,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.documents import read_text
-from foundation.errors import FabricError, Mistake, quote
-from foundation.records import Confidence
-from topology.draft import DEFAULT_RATE_BPS
-from topology.fabric import NodeKind
-from topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
-from topology.importers.cabling import Cabling, End, Imported, the_only
-from topology.importers.recognition import begins_with
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import FabricError, Mistake, quote
+from fabrictune.foundation.records import Confidence
+from fabrictune.topology.draft import DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
+from fabrictune.topology.importers.cabling import Cabling, End, Imported, the_only
+from fabrictune.topology.importers.recognition import begins_with
 
 MAX_FILE_BYTES = 64 * 2**20
 MAX_RECORDS = 2**19  # of nodes and of ports together

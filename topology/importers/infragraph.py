@@ -18,12 +18,12 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from foundation.documents import MAX_BYTES, Document, Key, load_json, load_yaml
-from foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
-from foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_duration_ps, parse_rate_bps
-from topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
-from topology.fabric import NodeKind
-from topology.importers.cabling import Cable, Cabling, End, Imported, the_only
+from fabrictune.foundation.documents import MAX_BYTES, Document, Key, load_json, load_yaml
+from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_duration_ps, parse_rate_bps
+from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.importers.cabling import Cable, Cabling, End, Imported, the_only
 
 MAX_NODES = 2**18
 MAX_LINKS = 2**18

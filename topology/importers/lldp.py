@@ -16,14 +16,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from foundation.records import Confidence
-from topology.draft import DEFAULT_RATE_BPS
-from topology.fabric import NodeKind
-from topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
-from topology.importers.cabling import Cabling, End, Imported
-from topology.importers.lldp_devices import Device, read_devices
-from topology.importers.lldpctl import Chassis, Neighbour
-from topology.importers.recognition import begins_with
+from fabrictune.foundation.records import Confidence
+from fabrictune.topology.draft import DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
+from fabrictune.topology.importers.cabling import Cabling, End, Imported
+from fabrictune.topology.importers.lldp_devices import Device, read_devices
+from fabrictune.topology.importers.lldpctl import Chassis, Neighbour
+from fabrictune.topology.importers.recognition import begins_with
 
 _HEAD = re.compile(
     rb'\A\s*\{\s*"lldp(?:_loc_chassis)?"\s*:'  # json and json0

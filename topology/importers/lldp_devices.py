@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.documents import Document, load_json_sequence, read_text
-from foundation.errors import InputError, Mistake
-from topology.importers.cabling import Cabling
-from topology.importers.lldpctl import Chassis, Neighbour, NeighbourTable, read_table
+from fabrictune.foundation.documents import Document, load_json_sequence, read_text
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.topology.importers.cabling import Cabling
+from fabrictune.topology.importers.lldpctl import Chassis, Neighbour, NeighbourTable, read_table
 
 
 @dataclass(frozen=True, kw_only=True)

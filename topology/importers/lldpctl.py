@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foundation.documents import Document, Key, parse_json
-from foundation.errors import Mistake, quote
-from topology.importers.cabling import Cabling
+from fabrictune.foundation.documents import Document, Key, parse_json
+from fabrictune.foundation.errors import Mistake, quote
+from fabrictune.topology.importers.cabling import Cabling
 
 TEXT_TITLE = "LLDP neighbors:"
 

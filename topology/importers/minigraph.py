@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from foundation.errors import FabricError, Mistake, quote
-from foundation.xml_documents import Element, load_xml
-from topology.draft import DEFAULT_RATE_BPS
-from topology.fabric import UNKNOWN_TIER, NodeKind
-from topology.importers.adjacencies import Adjacency, join_adjacencies
-from topology.importers.cabling import Cabling, End, Imported
-from topology.importers.recognition import begins_with
-from topology.importers.sonic import TIER_OF_TYPE, is_speed, kind_of
+from fabrictune.foundation.errors import FabricError, Mistake, quote
+from fabrictune.foundation.xml_documents import Element, load_xml
+from fabrictune.topology.draft import DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
+from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
+from fabrictune.topology.importers.cabling import Cabling, End, Imported
+from fabrictune.topology.importers.recognition import begins_with
+from fabrictune.topology.importers.sonic import TIER_OF_TYPE, is_speed, kind_of
 
 ROOT = "DeviceMiniGraph"
 LINK_TYPES = ("DeviceInterfaceLink", "UnderlayInterfaceLink")  # the others are no cables of the fabric

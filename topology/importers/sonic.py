@@ -19,13 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from foundation.documents import Document, Key, load_json
-from foundation.errors import FabricError, Mistake, UnitError, nearest_name
-from foundation.units import parse_length_mm
-from topology.draft import DEFAULT_RATE_BPS
-from topology.fabric import UNKNOWN_TIER, NodeKind
-from topology.importers.adjacencies import Adjacency, join_adjacencies
-from topology.importers.cabling import MAX_GUESSES, Cabling, Imported
+from fabrictune.foundation.documents import Document, Key, load_json
+from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name
+from fabrictune.foundation.units import parse_length_mm
+from fabrictune.topology.draft import DEFAULT_RATE_BPS
+from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
+from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
+from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling, Imported
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,

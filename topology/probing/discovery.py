@@ -8,9 +8,9 @@ simulated network as well as against raw sockets.
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from topology.probing.observations import Observations
-from topology.probing.packets import Probe, pack_probe, parse_reply
-from topology.probing.plan import ProbeFlow, ProbePlan
+from fabrictune.topology.probing.observations import Observations
+from fabrictune.topology.probing.packets import Probe, pack_probe, parse_reply
+from fabrictune.topology.probing.plan import ProbeFlow, ProbePlan
 
 
 class Wire(Protocol):

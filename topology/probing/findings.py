@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 
-from foundation.records import Confidence, Finding, Severity
-from topology.probing.comparing import Comparison, Way
-from topology.probing.names import Names, hop_text
-from topology.probing.observations import Ending, Hop
-from topology.probing.paths import ObservedPath, TargetPaths
+from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.topology.probing.comparison import Comparison, Way
+from fabrictune.topology.probing.names import Names, hop_text
+from fabrictune.topology.probing.observations import Ending, Hop
+from fabrictune.topology.probing.paths import ObservedPath, TargetPaths
 
 MAX_SHOWN = 5  # pieces of evidence
 

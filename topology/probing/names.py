@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from pathlib import Path
 
-from foundation.documents import read_text
-from foundation.errors import InputError, Mistake, quote
-from topology.probing.observations import Hop
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.errors import InputError, Mistake, quote
+from fabrictune.topology.probing.observations import Hop
 
 UNKNOWN_HOP = "?"
 

@@ -7,8 +7,8 @@ answer is unknown and stays so; nothing is filled in from other flows.
 from collections.abc import Sequence
 from enum import StrEnum
 
-from topology.probing.packets import Reply, ReplyKind
-from topology.probing.plan import ProbeFlow
+from fabrictune.topology.probing.packets import Reply, ReplyKind
+from fabrictune.topology.probing.plan import ProbeFlow
 
 SILENT_HOPS = 3  # hops in a row without an answer after which a flow is asked no further
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from foundation.rocev2 import (
+from fabrictune.foundation.rocev2 import (
     BTH_BYTES,
     ETHERNET_BYTES,
     ICRC_BYTES,
@@ -27,7 +27,7 @@ from foundation.rocev2 import (
     BaseTransportHeader,
     pack_packet,
 )
-from topology.probing.plan import MAX_DISTANCE, UNUSED_QPN, ProbeFlow
+from fabrictune.topology.probing.plan import MAX_DISTANCE, UNUSED_QPN, ProbeFlow
 
 UD_SEND_ONLY = 0x64
 DATAGRAM_HEADER = bytes(8)  # queue key and source queue pair, both 0

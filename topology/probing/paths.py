@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from topology.probing.observations import Ending, Hop, Observations
-from topology.probing.plan import ProbeFlow
+from fabrictune.topology.probing.observations import Ending, Hop, Observations
+from fabrictune.topology.probing.plan import ProbeFlow
 
 DOUBT = 0.05
 

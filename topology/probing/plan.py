@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
-from foundation.errors import InputError, Mistake
-from foundation.rocev2 import FIRST_DYNAMIC_PORT
-from foundation.units import format_duration
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.rocev2 import FIRST_DYNAMIC_PORT
+from fabrictune.foundation.units import format_duration
 
 MAX_PROBES = 200_000  # of one probing, whatever is asked for
 MAX_DISTANCE = 32  # links; no fabric of three tiers has more than 6

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from foundation.records import Columns, Finding, RunRecord, describe_run
-from topology.probing.comparing import Comparison, Model, compare
-from topology.probing.discovery import Discovery
-from topology.probing.findings import find_differences, find_gaps
-from topology.probing.names import Names, hop_text
-from topology.probing.observations import Hop
-from topology.probing.paths import TargetPaths, group_paths
+from fabrictune.foundation.records import Columns, Finding, RunRecord, describe_run
+from fabrictune.topology.probing.comparison import Comparison, Model, compare
+from fabrictune.topology.probing.discovery import Discovery
+from fabrictune.topology.probing.findings import find_differences, find_gaps
+from fabrictune.topology.probing.names import Names, hop_text
+from fabrictune.topology.probing.observations import Hop
+from fabrictune.topology.probing.paths import TargetPaths, group_paths
 
 KIND = "topo probe"
 UNKNOWN = -1

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from ipaddress import IPv4Address
 
-from foundation.errors import Mistake, UnavailableError
-from foundation.rocev2 import UDP_PORT
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.rocev2 import UDP_PORT
 
 _SOL_RAW, _ICMP_FILTER = 255, 1  # linux/icmp.h, which Python's socket module does not have
 _HEARD_TYPES = 1 << 3 | 1 << 11  # destination unreachable, time exceeded

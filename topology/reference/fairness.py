@@ -1,4 +1,4 @@
-"""Max-min fair rates in exact fractions: the definition of `topology.fairness`, one stop of the water at a time."""
+"""Max-min fair rates in exact fractions: the definition of `topology/fairness.py`, one stop of the water at a time."""
 
 from collections.abc import Sequence
 from fractions import Fraction

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.layout import AXES
-from foundation.records import Columns, RunRecord, describe_run
-from trainer_probe.ablation.ladder import ladder
-from trainer_probe.ablation.rounds import Turn
-from trainer_probe.driver.reports import training_table
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.records import Columns, RunRecord, describe_run
+from fabrictune.trainer_probe.ablation.rounds import Turn
+from fabrictune.trainer_probe.ablation.steps import ladder
+from fabrictune.trainer_probe.driver.reports import training_table
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 QUARTILES = (25, 50, 75)
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trainer_probe.driver.here import Line, work_here
-from trainer_probe.driver.reports import StepReport
-from trainer_probe.launcher import Arrays
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.driver.local import Line, work_here
+from fabrictune.trainer_probe.driver.reports import StepReport
+from fabrictune.trainer_probe.launcher.processes import Arrays
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
-    from trainer_probe.driver.feeding import Machine
+    from fabrictune.collectives.startup.process_groups import Member
+    from fabrictune.trainer_probe.driver.input_pipeline import Machine
 
 NUM_UNCOUNTED = 1  # steps that begin a turn
 
@@ -64,8 +64,8 @@ def _take_turns(
     line: Line[Turn],
 ) -> Arrays:
     """Run in the rank's own process."""
-    from trainer_probe.comm import Comm
-    from trainer_probe.driver.loop import Watch, train
+    from fabrictune.trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.driver.loop import Watch, train
 
     for number in range(num_rounds):
         for place, (name, recipe) in enumerate(recipes.items()):

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, Mistake, TokenFileError
-from trainer_probe.data.order import SampleOrder
-from trainer_probe.data.token_file import TokenFile
+from fabrictune.foundation.errors import InputError, Mistake, TokenFileError
+from fabrictune.trainer_probe.data.order import SampleOrder
+from fabrictune.trainer_probe.data.token_file import TokenFile
 
 
 @dataclass(frozen=True, kw_only=True)

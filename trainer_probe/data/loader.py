@@ -24,9 +24,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import FabrictuneError, LoaderError, Mistake
-from trainer_probe.data import wire
-from trainer_probe.data.service import Service
+from fabrictune.foundation.errors import FabrictuneError, LoaderError, Mistake
+from fabrictune.trainer_probe.data import wire
+from fabrictune.trainer_probe.data.service import Service
 
 _PATIENCE_S = 0.02  # between two attempts to reach a loader that is not there yet
 _FAREWELL_S = 5.0  # for workers that still use a loader whose owner closes it
@@ -52,7 +52,7 @@ class LoaderProcess:
             listener.listen(service.num_workers)
             descriptor = listener.fileno()
             self.process = subprocess.Popen(  # noqa: S603  # this interpreter and this module
-                [sys.executable, "-m", "trainer_probe.data.service", str(descriptor)],
+                [sys.executable, "-m", "fabrictune.trainer_probe.data.service", str(descriptor)],
                 stdin=subprocess.PIPE,
                 pass_fds=[descriptor],
                 process_group=0,  # an interrupt at the terminal is for the owner, whose end it will see

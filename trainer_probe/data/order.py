@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.seeds import stream
+from fabrictune.foundation.seeds import stream
 
 _NUM_ROUNDS = 8
 _SMALLEST_SIDE = 8  # of the square: on fewer numbers the rounds have too few ways to differ

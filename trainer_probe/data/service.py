@@ -5,7 +5,7 @@ slowest worker is never overtaken, and reading goes on while workers compute. A 
 The process ends when all its workers have been there and gone, or when whoever started it has gone and no worker is
 left. What is wrong with the data is told to every worker, those that come later too.
 
-Started by `trainer_probe.data.loader`, with a listening socket as descriptor and a line of JSON on its standard input.
+Started by `data/loader.py`, with a listening socket as descriptor and a line of JSON on its standard input.
 """
 
 import json
@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from foundation.errors import FabrictuneError, InputError, Mistake
-from trainer_probe.data import wire
-from trainer_probe.data.batches import Batches, BatchSpec
+from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
+from fabrictune.trainer_probe.data import wire
+from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import Mistake, TokenFileError
+from fabrictune.foundation.errors import Mistake, TokenFileError
 
 MAGIC = b"FTTOKENS"
 VERSION = 1
@@ -168,7 +168,7 @@ def _parse(header: bytes, path: Path) -> dict[str, int]:
             Mistake(
                 where=str(path),
                 found="not a token file" if header[: len(MAGIC)] != MAGIC else "cut short inside its header",
-                next_step="make one from text with trainer_probe.data.tokenizing",
+                next_step="make one from text with fabrictune.trainer_probe.data.tokenization",
             )
         )
     _, version, id_bytes, vocabulary_size, num_tokens, largest_id, checksum = _FIELDS.unpack_from(header)

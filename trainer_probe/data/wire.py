@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foundation.errors import FabrictuneError, InputError, LoaderError, Mistake, TokenFileError
+from fabrictune.foundation.errors import FabrictuneError, InputError, LoaderError, Mistake, TokenFileError
 
 _LONGEST_MESSAGE = 2**16
 _CREDENTIALS = struct.Struct("3i")  # process, user, group

@@ -1,8 +1,8 @@
 """Whether the device that a recipe asks for is there for a rank."""
 
-from foundation.errors import Mistake, UnavailableError
-from foundation.extras import require_extra
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.extras import require_extra
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
 def check_device(recipe: Recipe, local_rank: int = 0) -> None:

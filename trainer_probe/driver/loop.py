@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer_probe.comm import Comm
-from trainer_probe.driver.feeding import Feed, Machine, feeding
-from trainer_probe.driver.peaks import find_peak
-from trainer_probe.driver.reports import StepReport, add_up
-from trainer_probe.model.counts import model_flops_utilisation
-from trainer_probe.optimizers.clipping import clip
-from trainer_probe.optimizers.loss_scale import LossScale
-from trainer_probe.optimizers.optimizer import make_optimizer
-from trainer_probe.parallel.trainer import ParallelTrainer
-from trainer_probe.policies import POLICIES
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.driver.device_peaks import find_peak
+from fabrictune.trainer_probe.driver.input_pipeline import Feed, Machine, feeding
+from fabrictune.trainer_probe.driver.reports import StepReport, add_up
+from fabrictune.trainer_probe.model.counts import model_flops_utilisation
+from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.optimizers.loss_scale import LossScale
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)

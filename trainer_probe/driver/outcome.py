@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foundation.job_traces import JobTrace
-from foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
-from foundation.traces import CommTrace
-from trainer_probe.driver.reports import StepReport, training_table
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.traces import CommTrace
+from fabrictune.trainer_probe.driver.reports import StepReport, training_table
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)

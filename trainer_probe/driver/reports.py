@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from foundation.layout import AXES
-from foundation.records import Columns
+from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.records import Columns
 
 if TYPE_CHECKING:
-    from trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.comm import Comm
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ Left out: of the 2 w keys that a block meets, half lie outside the band and are 
 import torch
 from torch.nn import functional
 
-from trainer_probe.model.flex import attend_in_window
+from fabrictune.trainer_probe.model.flex import attend_in_window
 
 HALF_BYTES = 2  # of a number in half precision
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.model.weights import WeightSpec, embedding_weights, head_weights, layer_weights
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.weights import WeightSpec, embedding_weights, head_weights, layer_weights
 
 
 @dataclass(frozen=True, kw_only=True)

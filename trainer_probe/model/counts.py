@@ -8,7 +8,7 @@ equations 2 and 3; Korthikanti et al., "Reducing activation recomputation in lar
 Left out: what the head would save by sharing the embedding's weights.
 """
 
-from trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
 
 FORWARD_AND_BACKWARD = 3  # forward passes
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.layers import Weights, normalise, run_layer
-from trainer_probe.model.operators import Operators
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.layers import Weights, normalise, run_layer
+from fabrictune.trainer_probe.model.operators import Operators
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 import torch
 from torch.nn import functional
 
-from trainer_probe.model.attention import attend
-from trainer_probe.model.operators import Operators
-from trainer_probe.model.rotary import rotate
-from trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.attention import attend
+from fabrictune.trainer_probe.model.operators import Operators
+from fabrictune.trainer_probe.model.rotary import rotate
+from fabrictune.trainer_probe.model.spec import ModelSpec
 
 Weights = Mapping[str, torch.Tensor]
 

@@ -3,7 +3,7 @@
 Source: MegaScale (NSDI'24), Table 1 and section 6.1. The window it used is not published; these attend to everything.
 """
 
-from trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
 
 MODELS: dict[str, ModelSpec] = {
     "tiny": ModelSpec(width=64, depth=4, num_heads=4, vocabulary=256, sequence=64, window=16),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from foundation.errors import InputError, Mistake, nearest_name
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name
 
 Block = Literal["serial", "parallel"]
 Positions = Literal["learned", "rotary"]

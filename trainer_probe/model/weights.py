@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
 
 if TYPE_CHECKING:
     import torch

@@ -11,9 +11,9 @@ Shapes: E elements of a shard.
 import math
 from collections.abc import Sequence
 
-from trainer_probe.optimizers.moments import Moments
-from trainer_probe.optimizers.segments import Shard
-from trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.optimizers.moments import Moments
+from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 
 class AdamW:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import torch
 
-from trainer_probe.comm import Comm
-from trainer_probe.optimizers.norms import own_square_sums, replicated
-from trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.optimizers.norms import own_square_sums, replicated
+from fabrictune.trainer_probe.optimizers.segments import Shard
 
 _TAG = "optimizer.gradient-norm"
 _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s

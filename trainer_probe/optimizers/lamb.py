@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 import torch
 
-from trainer_probe.comm import Comm
-from trainer_probe.optimizers.moments import Moments
-from trainer_probe.optimizers.norms import parameter_norms
-from trainer_probe.optimizers.segments import Shard
-from trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.optimizers.moments import Moments
+from fabrictune.trainer_probe.optimizers.norms import parameter_norms
+from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 
 class Lamb:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from trainer_probe.optimizers.segments import Shard
-from trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 
 class Moments:

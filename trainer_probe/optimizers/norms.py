@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import torch
 
-from trainer_probe.comm import Comm
-from trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.optimizers.segments import Shard
 
 
 def own_square_sums(shards: Sequence[Shard], tensors: Sequence[torch.Tensor]) -> torch.Tensor:

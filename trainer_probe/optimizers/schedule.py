@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from foundation.errors import InputError, Mistake, nearest_name, quote
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 
 DECAYS: Mapping[str, Callable[[float], float]] = {  # share of the way done -> share of the peak, before the floor
     "constant": lambda done: 1.0,

@@ -6,7 +6,7 @@ Source: Brown et al., "Language models are few-shot learners", NeurIPS 2020, app
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from foundation.errors import InputError, Mistake, nearest_name, quote
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 
 OptimizerName = Literal["adamw", "lamb"]
 

@@ -6,10 +6,10 @@ Source: Narayanan et al., SC 2021, section 2.2, for micro-batches as a multiple 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from foundation.errors import InputError, Mistake
-from foundation.layout import ParallelLayout
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.parallel.schedule import PipelineShape
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.parallel.schedule import PipelineShape
 
 
 @dataclass(frozen=True, kw_only=True)

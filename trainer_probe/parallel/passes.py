@@ -10,10 +10,10 @@ from typing import Protocol
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.model.layers import Weights
-from trainer_probe.model.operators import Operators
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.layers import Weights
+from fabrictune.trainer_probe.model.operators import Operators
 
 
 class Passes(Protocol):

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import torch
 
-from trainer_probe.comm import Comm, Handle
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.model.operators import at_least_single
-from trainer_probe.parallel.passes import Passes
-from trainer_probe.parallel.program import Message, Program, output_of
-from trainer_probe.parallel.schedule import Pass, PipelineShape
-from trainer_probe.policies import OverlapPolicy
+from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.model.operators import at_least_single
+from fabrictune.trainer_probe.parallel.passes import Passes
+from fabrictune.trainer_probe.parallel.program import Message, Program, output_of
+from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape
+from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 @dataclass(frozen=True, kw_only=True)

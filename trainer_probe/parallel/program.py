@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from trainer_probe.parallel.schedule import Pass, PipelineShape, passes_of_rank
+from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape, passes_of_rank
 
 POSTED_AHEAD = 2  # passes whose inputs are asked for ahead: one forward, one backward
 SENDS_UNDER_WAY = 2  # likewise

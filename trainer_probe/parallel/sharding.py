@@ -22,12 +22,12 @@ from itertools import pairwise
 
 import torch
 
-from trainer_probe.comm import Comm, Handle
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.first_values import make_weight
-from trainer_probe.model.weights import WeightSpec
-from trainer_probe.optimizers.segments import Segment, Shard
-from trainer_probe.policies import OverlapPolicy
+from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.initialization import make_weight
+from fabrictune.trainer_probe.model.weights import WeightSpec
+from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
+from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 class ShardedStage:

@@ -18,10 +18,10 @@ import torch
 from torch.autograd.function import Function
 from torch.nn import functional
 
-from trainer_probe.comm import Comm
-from trainer_probe.model.operators import Operators, SingleProcess, at_least_single
-from trainer_probe.parallel.gathering import SequenceGroup
-from trainer_probe.policies import OverlapPolicy
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.model.operators import Operators, SingleProcess, at_least_single
+from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
+from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int) -> Operators:

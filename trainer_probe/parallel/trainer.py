@@ -9,18 +9,18 @@ from functools import partial
 
 import torch
 
-from trainer_probe.comm import Comm
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.optimizers.segments import Shard
-from trainer_probe.parallel.degrees import Degrees, check_degrees
-from trainer_probe.parallel.passes import ChunkPasses, Passes
-from trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
-from trainer_probe.parallel.program import make_program
-from trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
-from trainer_probe.parallel.tensor import make_operators
-from trainer_probe.policies import OverlapPolicy
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
+from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
+from fabrictune.trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
+from fabrictune.trainer_probe.parallel.program import make_program
+from fabrictune.trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
+from fabrictune.trainer_probe.parallel.tensor import make_operators
+from fabrictune.trainer_probe.policies import OverlapPolicy
 
 CPU = torch.device("cpu")
 

@@ -11,11 +11,11 @@ and gathers values once a step.
 import math
 from collections import Counter
 
-from foundation.layout import Axis
-from foundation.traces import Operation
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.parallel.degrees import Degrees
+from fabrictune.foundation.layout import Axis
+from fabrictune.foundation.traces import Operation
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
 
 Volumes = Counter[tuple[Axis, Operation]]  # bytes of a rank in a step
 

@@ -7,7 +7,7 @@ over NVLINK is its vendor's figure; 267.9 Tflop/s is the best product that "ML E
 
 from dataclasses import dataclass, field
 
-from foundation.errors import InputError, Mistake
+from fabrictune.foundation.errors import InputError, Mistake
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,12 @@ the allocator's gaps.
 
 from dataclasses import dataclass
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.spec import FEED_FORWARD, ModelSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.parallel.schedule import passes_of_rank
-from trainer_probe.parallel.volumes import held_elements, stages_of
-from trainer_probe.recipes.schema import Precision, Recipe
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.parallel.schedule import passes_of_rank
+from fabrictune.trainer_probe.parallel.volumes import held_elements, stages_of
+from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
 ELEMENT_BYTES: dict[Precision, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 _SINGLE_BYTES = 4

@@ -8,18 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from collectives.bounds import PS_PER_S
-from foundation.errors import InputError, Mistake
-from foundation.extras import require_extra
-from foundation.job_traces import JobTrace
-from foundation.layout import AXES, Axis
-from foundation.traces import IntColumn
-from trainer_probe.model.counts import flops_per_token
-from trainer_probe.planning.hardware import HardwareSpec
-from trainer_probe.planning.memory import MemoryPlan, plan_memory
-from trainer_probe.planning.playing import Play, Player, durations
-from trainer_probe.planning.volumes import Volume, volumes_of_place
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.collectives.bounds import PS_PER_S
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.foundation.layout import AXES, Axis
+from fabrictune.foundation.traces import IntColumn
+from fabrictune.trainer_probe.model.counts import flops_per_token
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.memory import MemoryPlan, plan_memory
+from fabrictune.trainer_probe.planning.timeline import Play, Player, durations
+from fabrictune.trainer_probe.planning.volumes import Volume, volumes_of_place
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ def place_of_rank(recipe: Recipe, rank: int) -> int:
 def make_plan(recipe: Recipe, hardware: HardwareSpec) -> Plan:
     """Return the plan of a recipe on a cluster; raises UnavailableError where torch is missing."""
     require_extra("torch", extra="train", where="trainer")
-    from trainer_probe.planning.rank import plan_rank
+    from fabrictune.trainer_probe.planning.rank import plan_rank
 
     layout = recipe.degrees.layout
     firsts = [layout.rank(tp=0, dp=0, pp=place) for place in range(layout.pp)]

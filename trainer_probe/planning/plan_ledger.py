@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from foundation.job_traces import ALONE
-from foundation.traces import CommTrace, Operation
-from trainer_probe.ledger import Groups, Ledger, Request
-from trainer_probe.planning.product_clock import ProductClock
+from fabrictune.foundation.job_traces import ALONE
+from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
+from fabrictune.trainer_probe.planning.flop_clock import ProductClock
 
 _NOT_MEASURED = np.zeros(0, np.int64)
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import torch
 
-from collectives.startup.process_groups import Member
-from foundation.layout import ParallelLayout
-from foundation.traces import CommTrace
-from trainer_probe.comm import Comm
-from trainer_probe.fake_groups import join_alone
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.parallel.passes import Passes
-from trainer_probe.parallel.trainer import ParallelTrainer
-from trainer_probe.planning.plan_ledger import PlanLedger
-from trainer_probe.planning.product_clock import ProductClock
-from trainer_probe.planning.repeating import RepeatedPasses
-from trainer_probe.policies import POLICIES
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.traces import CommTrace
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.fake_groups import join_alone
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.parallel.passes import Passes
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.planning.flop_clock import ProductClock
+from fabrictune.trainer_probe.planning.microbatch_replay import RepeatedPasses
+from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger
+from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 _META = torch.device("meta")
 

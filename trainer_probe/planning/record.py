@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import numpy as np
 
-from foundation.layout import AXES
-from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
-from foundation.units import format_bytes
-from trainer_probe.driver.outcome import as_parquet
-from trainer_probe.planning.plan import Plan
+from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.units import format_bytes
+from fabrictune.trainer_probe.driver.outcome import as_parquet
+from fabrictune.trainer_probe.planning.plan import Plan
 
 TRACE_FILE = "job_trace.parquet"
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from collectives.bounds import bus_factor
-from foundation.job_traces import JobTrace
-from foundation.layout import AXES, Axis
-from foundation.traces import IntColumn, Operation
+from fabrictune.collectives.bounds import bus_factor
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.foundation.layout import AXES, Axis
+from fabrictune.foundation.traces import IntColumn, Operation
 
 
 @dataclass(frozen=True, kw_only=True)

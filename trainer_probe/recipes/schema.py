@@ -1,4 +1,4 @@
-"""What a recipe may say: each field here is a key there (`foundation.settings.binding`), defined in its own room.
+"""What a recipe may say: each field here is a key there (`foundation/settings/binding.py`), defined in its own room.
 
 A recipe is complete: two runs of one recipe see the same samples in the same order and begin with the same weights.
 """
@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from foundation.errors import InputError, Mistake
-from foundation.settings.binding import Choice, Chosen
-from trainer_probe.data.batches import BatchSpec
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.optimizers.schedule import Schedule
-from trainer_probe.optimizers.spec import OptimizerSpec
-from trainer_probe.parallel.degrees import Degrees, check_degrees
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.trainer_probe.data.batches import BatchSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.steps import Pause, Steps
-from collectives.startup.storm.wires import Reply, Request, Taker, Wire
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.store_operations import Pause, Steps
+from fabrictune.collectives.startup.storm.wires import Reply, Request, Taker, Wire
 
 CONNECTING_AT_ONCE = 256
 

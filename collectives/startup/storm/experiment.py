@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from collectives.startup.counting import num_operations
-from collectives.startup.groups import GroupPlan
-from collectives.startup.servers import Server, require_redis_server, start_redis, start_tcp_store
-from collectives.startup.storm.clients import Effort, connected, storm
-from collectives.startup.storm.patterns import PATTERNS, Pattern, ServerKind, all_steps
-from collectives.startup.storm.redis_wire import RedisWire
-from collectives.startup.storm.tcp_store_wire import TcpStoreWire
-from collectives.startup.storm.wires import Wire
-from foundation.errors import InputError, Mistake, StartupError, UnavailableError
-from foundation.extras import require_extra
-from foundation.layout import ParallelLayout
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.operation_count import num_operations
+from fabrictune.collectives.startup.servers import Server, require_redis_server, start_redis, start_tcp_store
+from fabrictune.collectives.startup.storm.clients import Effort, connected, storm
+from fabrictune.collectives.startup.storm.patterns import PATTERNS, Pattern, ServerKind, all_steps
+from fabrictune.collectives.startup.storm.redis_wire import RedisWire
+from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
+from fabrictune.collectives.startup.storm.wires import Wire
+from fabrictune.foundation.errors import InputError, Mistake, StartupError, UnavailableError
+from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.layout import ParallelLayout
 
 ATTEMPT = "storm"
 EXPIRY_S = 3600
@@ -151,7 +151,7 @@ def _started(kind: ServerKind, timeout_s: float) -> Iterator[tuple[Server, Wire]
         with start_tcp_store(use_libuv=kind == "tcp-libuv") as server:
             yield server, TcpStoreWire(ATTEMPT)
         return
-    from collectives.startup.redis_client import RedisClient
+    from fabrictune.collectives.startup.redis_client import RedisClient
 
     with start_redis() as server:
         client = RedisClient(server.address, attempt=ATTEMPT, timeout_s=timeout_s, expiry_s=EXPIRY_S)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from collectives.startup.counting import OperationCount, ordered_operations
-from collectives.startup.groups import Group, GroupPlan
-from collectives.startup.meeting import start
-from collectives.startup.steps import Add, Get, Pause, Set, Steps, Wait
+from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.operation_count import OperationCount, ordered_operations
+from fabrictune.collectives.startup.rendezvous import start
+from fabrictune.collectives.startup.store_operations import Add, Get, Pause, Set, Steps, Wait
 
 POLL_INTERVAL_S = 0.01  # of torch's barrier before 2.1
 ServerKind = Literal["tcp-poll", "tcp-libuv", "redis"]

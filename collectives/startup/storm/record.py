@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collectives.startup.storm.experiment import StormResult, StormSpec
-from collectives.startup.storm.growth import MIN_SIZES, fit_growth
-from foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.collectives.startup.storm.experiment import StormResult, StormSpec
+from fabrictune.collectives.startup.storm.growth import MIN_SIZES, fit_growth
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 
 COSTS = ("requests", "server_cpu_ns", "wall_ns")
 BASELINE = "legacy"

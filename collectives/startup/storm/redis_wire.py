@@ -5,8 +5,8 @@ A reply is a line, or a line with a length and as many bytes, or a line with a n
 Source: redis.io, "Redis serialization protocol specification".
 """
 
-from collectives.startup.counting import OperationCount
-from collectives.startup.redis_commands import (
+from fabrictune.collectives.startup.operation_count import OperationCount
+from fabrictune.collectives.startup.redis_commands import (
     ADD,
     COMPARE_SET,
     EPOCH,
@@ -16,8 +16,8 @@ from collectives.startup.redis_commands import (
     await_value,
     awaited_value,
 )
-from collectives.startup.steps import Add, Check, CompareSet, Get, Operation, Set, Wait
-from collectives.startup.storm.wires import Request, Taken, Taker
+from fabrictune.collectives.startup.store_operations import Add, Check, CompareSet, Get, Operation, Set, Wait
+from fabrictune.collectives.startup.storm.wires import Request, Taken, Taker
 
 RespValue = None | int | bytes | list["RespValue"]
 

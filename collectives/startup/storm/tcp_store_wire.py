@@ -5,9 +5,9 @@ Source: torch 2.13, TCPStore.cpp. There is no document; a test holds this to wha
 
 import struct
 
-from collectives.startup.counting import OperationCount
-from collectives.startup.steps import Add, Check, CompareSet, Get, Operation, Set, Wait
-from collectives.startup.storm.wires import Request, Taken, Taker
+from fabrictune.collectives.startup.operation_count import OperationCount
+from fabrictune.collectives.startup.store_operations import Add, Check, CompareSet, Get, Operation, Set, Wait
+from fabrictune.collectives.startup.storm.wires import Request, Taken, Taker
 
 _VALIDATE, _SET, _COMPARE_SET, _GET, _ADD, _CHECK, _WAIT, _PING = 0, 1, 2, 3, 4, 5, 6, 13
 _MAGIC = 0x3C85F7CE

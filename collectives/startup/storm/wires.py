@@ -7,8 +7,8 @@ knows how to take its reply from the bytes that have come in, once they are all 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from collectives.startup.counting import OperationCount
-from collectives.startup.steps import Operation
+from fabrictune.collectives.startup.operation_count import OperationCount
+from fabrictune.collectives.startup.store_operations import Operation
 
 Reply = str | int | bool | None
 Taken = tuple[Reply, int]  # what the reply says, and the number of bytes it took

@@ -1,4 +1,4 @@
-// The Python module `netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock, columns
+// The Python module `fabrictune.netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock, columns
 // out.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -16,7 +16,7 @@ using namespace nb::literals;
 
 NB_MODULE(_engine, module) {
     using namespace netsim;
-    module.doc() = "The packet engine, compiled; netsim.packet is its face.";
+    module.doc() = "The packet engine, compiled; fabrictune.netsim.packet is its face.";
     module.attr("MAX_IDS") = MAX_IDS;
     module.attr("MAX_PACKETS") = MAX_PACKETS;
     module.attr("BYTES_PER_PACKET") = sizeof(Packet);

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from collectives.nccl.completion_errors import CompletionError, completion_errors
-from collectives.nccl.log import read_nccl_log
-from foundation.flows import UNKNOWN
+from fabrictune.collectives.nccl.completion_errors import CompletionError, completion_errors
+from fabrictune.collectives.nccl.log import read_nccl_log
+from fabrictune.foundation.flows import UNKNOWN
 
 WORDINGS = {
     "with error 12, opcode 0, len 0, vendor err 129": ("", "", "", ""),

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from collectives.nccl.connections import find_connections
-from collectives.nccl.flows import nccl_flows
-from collectives.nccl.log import NcclLog, read_nccl_log
-from foundation.errors import InputError
-from foundation.flows import UNKNOWN, ObservedFlows, ipv4_text
+from fabrictune.collectives.nccl.connections import find_connections
+from fabrictune.collectives.nccl.flows import nccl_flows
+from fabrictune.collectives.nccl.log import NcclLog, read_nccl_log
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.flows import UNKNOWN, ObservedFlows, ipv4_text
 
 COMMUNICATOR = "commId 0x1f82f8f6b7863cd3"
 GIDS = {"a": "1064A8C0FFFF0000", "b": "F64A8C0FFFF0000"}  # 192.168.100.16 and .15

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.nccl.log import NcclLog, read_nccl_log
-from collectives.nccl.log_facts import gid_ipv4, read_facts
-from collectives.nccl.log_lines import LogLine, split_line
-from foundation.errors import InputError
-from foundation.flows import UNKNOWN, ipv4_text
+from fabrictune.collectives.nccl.log import NcclLog, read_nccl_log
+from fabrictune.collectives.nccl.log_facts import gid_ipv4, read_facts
+from fabrictune.collectives.nccl.log_lines import LogLine, split_line
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.flows import UNKNOWN, ipv4_text
 
 
 def read(tmp_path: Path, *lines: str) -> NcclLog:
@@ -177,7 +177,7 @@ def test_what_holds_no_message_is_refused(tmp_path: Path) -> None:
 
 def test_too_many_facts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory grows with the facts, so their number is bounded."""
-    monkeypatch.setattr("collectives.nccl.log.MAX_FACTS", 2)
+    monkeypatch.setattr("fabrictune.collectives.nccl.log.MAX_FACTS", 2)
     with pytest.raises(InputError, match=r"nccl.log:3: more than 2 facts\n  next: give the part of the log"):
         read(tmp_path, *["a:1:1 [0] NCCL INFO Ring 00 : 7 -> 0 -> 1"] * 4)
 

@@ -5,7 +5,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.nccl.redaction import REDACTED, redact
+from fabrictune.collectives.nccl.redaction import REDACTED, redact
 
 
 def test_settings_of_the_network_are_kept() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.nccl.tests_json import read_test_json
-from collectives.nccl.tests_output import Spread, Timing
-from foundation.errors import InputError
+from fabrictune.collectives.nccl.tests_json import read_test_json
+from fabrictune.collectives.nccl.tests_output import Spread, Timing
+from fabrictune.foundation.errors import InputError
 
 TIMING = {"time": 74.78, "alg_bw": 14.02, "bus_bw": 24.54, "nwrong": 0.0}
 ROW = {

@@ -2,9 +2,9 @@
 
 import pytest
 
-from collectives.nccl.tests_operation import possible_operations
-from collectives.nccl.tests_output import TestOutput, TestRow, Timing
-from foundation.traces import Operation
+from fabrictune.collectives.nccl.tests_operation import possible_operations
+from fabrictune.collectives.nccl.tests_output import TestOutput, TestRow, Timing
+from fabrictune.foundation.traces import Operation
 
 
 def output(

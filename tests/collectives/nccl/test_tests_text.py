@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.nccl.tests_output import Spread, TestOutput, TestRow, Timing
-from collectives.nccl.tests_text import read_test_text
-from foundation.errors import InputError
+from fabrictune.collectives.nccl.tests_output import Spread, TestOutput, TestRow, Timing
+from fabrictune.collectives.nccl.tests_text import read_test_text
+from fabrictune.foundation.errors import InputError
 
 LOG_LINE = "node1:17:18 [1] NCCL INFO Channel 00/0 : 1[1] -> 2[2] via P2P/direct pointer"
 

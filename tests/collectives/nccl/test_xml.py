@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.nccl.graph_xml import read_graphs, ring_flows
-from collectives.nccl.topology_xml import Distance, HostTopology, affinity, read_topology
-from foundation.errors import InputError
+from fabrictune.collectives.nccl.graph_xml import read_graphs, ring_flows
+from fabrictune.collectives.nccl.topology_xml import Distance, HostTopology, affinity, read_topology
+from fabrictune.foundation.errors import InputError
 
 TOPOLOGY = """<system version="1">
   <cpu numaid="0" arch="x86_64">

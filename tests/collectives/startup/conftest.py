@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from collectives.startup.servers import Server, start_redis, start_tcp_store
+from fabrictune.collectives.startup.servers import Server, start_redis, start_tcp_store
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-from foundation.errors import FabrictuneError
+from fabrictune.foundation.errors import FabrictuneError
 
 ENDS_WITHIN_S = 60
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectives.startup.addresses import StoreAddress
-from foundation.errors import InputError
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.foundation.errors import InputError
 
 
 def test_addresses_of_all_kinds() -> None:

@@ -10,14 +10,14 @@ from threading import Event
 
 import pytest
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.groups import Group, GroupPlan
-from collectives.startup.meeting import start
-from collectives.startup.servers import Server, start_redis, start_tcp_store
-from collectives.startup.steps import Steps
-from collectives.startup.stores import connect_store
-from foundation.errors import StartupError
-from foundation.layout import ParallelLayout
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.rendezvous import start
+from fabrictune.collectives.startup.servers import Server, start_redis, start_tcp_store
+from fabrictune.collectives.startup.store_operations import Steps
+from fabrictune.collectives.startup.stores import connect_store
+from fabrictune.foundation.errors import StartupError
+from fabrictune.foundation.layout import ParallelLayout
 from tests.collectives.startup.ranks import running
 
 LAYOUT = ParallelLayout(tp=2, dp=2)
@@ -36,7 +36,7 @@ def begin(
     """Return what one rank does: start and end."""
 
     def target() -> None:
-        from collectives.startup.performing import perform, within
+        from fabrictune.collectives.startup.store_runner import perform, within
 
         deadline_s = time.monotonic() + timeout_s
         store = connect_store(address, attempt=attempt, timeout_s=timeout_s)

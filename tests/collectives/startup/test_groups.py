@@ -2,9 +2,9 @@
 
 import pytest
 
-from collectives.startup.groups import Group, GroupPlan
-from foundation.errors import InputError
-from foundation.layout import ParallelLayout
+from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.layout import ParallelLayout
 
 
 def test_a_rank_makes_its_own_groups_axis_by_axis() -> None:

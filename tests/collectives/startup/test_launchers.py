@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectives.startup.launchers import Launched, first_host, launched_by
-from foundation.errors import InputError
+from fabrictune.collectives.startup.launchers import Launched, first_host, launched_by
+from fabrictune.foundation.errors import InputError
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "node1", "MASTER_PORT": "29500", "LOCAL_RANK": "1"}
 SLURM = {

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.servers import Server
-from collectives.startup.stores import connect_store
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.servers import Server
+from fabrictune.collectives.startup.stores import connect_store
 
 if TYPE_CHECKING:
-    from collectives.startup.redis_client import RedisClient
+    from fabrictune.collectives.startup.redis_client import RedisClient
 
 dist = pytest.importorskip("torch.distributed")
-redis_client = pytest.importorskip("collectives.startup.redis_client")
-redis_store = pytest.importorskip("collectives.startup.redis_store")
+redis_client = pytest.importorskip("fabrictune.collectives.startup.redis_client")
+redis_store = pytest.importorskip("fabrictune.collectives.startup.redis_store")
 
 
 def test_a_store_does_what_torch_expects(any_server: Server) -> None:

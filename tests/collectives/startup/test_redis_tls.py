@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.servers import free_port, start_redis
-from collectives.startup.stores import connect_store
-from foundation.errors import StartupError, UnavailableError
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.servers import free_port, start_redis
+from fabrictune.collectives.startup.stores import connect_store
+from fabrictune.foundation.errors import StartupError, UnavailableError
 
 
 def make_certificate(folder: Path, subject: str) -> tuple[Path, Path]:

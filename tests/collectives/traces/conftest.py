@@ -2,8 +2,8 @@
 
 import pytest
 
-from collectives.traces.building import Request, build_trace
-from foundation.traces import CommTrace, Operation
+from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.foundation.traces import CommTrace, Operation
 
 
 @pytest.fixture

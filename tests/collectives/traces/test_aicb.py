@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from collectives.traces.aicb import is_aicb, read_aicb
-from foundation.errors import TraceError
-from foundation.traces import Operation
+from fabrictune.collectives.traces.aicb import is_aicb, read_aicb
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.traces import Operation
 
 HEAD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 2 pp: 3 vpp: 1 ga: 1 all_gpus: 24 pp_comm 0"
 LAYERS = [

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectives.traces.chakra import GROUPS_FILE, read_chakra, write_chakra
-from collectives.traces.chakra_schema import GlobalMetadata, Node, NodeType
-from foundation.errors import TraceError
-from foundation.traces import CommTrace, Operation
+from fabrictune.collectives.traces.chakra import GROUPS_FILE, read_chakra, write_chakra
+from fabrictune.collectives.traces.chakra_schema import GlobalMetadata, Node, NodeType
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.traces import CommTrace, Operation
 
 
 def save(path: Path, *nodes: object) -> Path:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectives.traces.kineto import is_kineto, read_kineto
-from foundation.errors import TraceError
-from foundation.traces import UNKNOWN, Operation
+from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
+from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.traces import UNKNOWN, Operation
 
 
 def event(name: str, start_us: float, duration_us: float, **more: Any) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from collectives.jobs import collective_step
-from collectives.traces.totals import Totals
-from foundation.job_traces import JobTrace
-from foundation.layout import ParallelLayout
-from foundation.traces import CommTrace, Dependencies, Operation
+from fabrictune.collectives.jobs import collective_step
+from fabrictune.collectives.traces.totals import Totals
+from fabrictune.foundation.job_traces import JobTrace
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.traces import CommTrace, Dependencies, Operation
 
 LAYOUT = ParallelLayout(tp=2, dp=4)
 

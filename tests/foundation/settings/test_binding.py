@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from foundation.errors import InputError, Mistake
-from foundation.settings.binding import Choice, Chosen, bind
-from foundation.settings.quantities import key_of, show_value
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.settings.binding import Choice, Chosen, bind
+from fabrictune.foundation.settings.quantities import key_of, show_value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from foundation.rocev2 import BaseTransportHeader, Opcode, pack_packet
+from fabrictune.foundation.rocev2 import BaseTransportHeader, Opcode, pack_packet
 
 SENDER, RECEIVER = 0x0A000001, 0x0A000002
 

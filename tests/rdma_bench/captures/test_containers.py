@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from rdma_bench.captures import frames as frames_module
-from rdma_bench.captures.reading import Capture, is_capture, read_capture
+from fabrictune.foundation.errors import InputError
+from fabrictune.rdma_bench.captures import frames as frames_module
+from fabrictune.rdma_bench.captures.reader import Capture, is_capture, read_capture
 from tests.rdma_bench.captures.crafting import Frame, block, interface, option, packet, pcap, roce, section
 
 ORDERS = ("<", ">")
@@ -117,7 +117,7 @@ def test_the_size_of_a_chunk_changes_nothing(
         content = section() + interface() + b"".join(packet(data) for data in sent)
     expected = read(tmp_path, content)
     for module in ("pcap", "pcapng"):
-        monkeypatch.setattr(f"rdma_bench.captures.{module}.CHUNK_FRAMES", chunk_frames)
+        monkeypatch.setattr(f"fabrictune.rdma_bench.captures.{module}.CHUNK_FRAMES", chunk_frames)
     found = read(tmp_path, content)
     assert np.array_equal(found.flows.row_F, expected.flows.row_F)
     assert found.flows.packets_by_opcode() == expected.flows.packets_by_opcode() == {1: 7}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import InputError
-from foundation.flows import UNKNOWN
-from foundation.rocev2 import Opcode, source_port
-from rdma_bench.captures.reading import Capture, read_capture
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.flows import UNKNOWN
+from fabrictune.foundation.rocev2 import Opcode, source_port
+from fabrictune.rdma_bench.captures.reader import Capture, read_capture
 from tests.rdma_bench.captures.crafting import RECEIVER, SENDER, Frame, acknowledgement, pcap, roce
 
 
@@ -93,14 +93,14 @@ def test_flows_that_share_a_slot_stay_apart(tmp_path: Path, monkeypatch: pytest.
     """With a single slot every flow drives the others out of it, and nothing changes."""
     frames = [roce(psn, qpn=qpn, port=port) for psn in range(3) for qpn in (1, 2) for port in (50000, 50001)]
     expected = read(tmp_path, *frames).flows.row_F
-    monkeypatch.setattr("rdma_bench.captures.flow_table.NUM_SLOTS", 1)
-    monkeypatch.setattr("rdma_bench.captures.pcap.CHUNK_FRAMES", 5)
+    monkeypatch.setattr("fabrictune.rdma_bench.captures.flow_table.NUM_SLOTS", 1)
+    monkeypatch.setattr("fabrictune.rdma_bench.captures.pcap.CHUNK_FRAMES", 5)
     assert np.array_equal(read(tmp_path, *frames).flows.row_F, expected)
     assert expected["packets"].tolist() == [3, 3, 3, 3]
 
 
 def test_too_many_flows_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory grows with the flows, so their number is bounded."""
-    monkeypatch.setattr("rdma_bench.captures.flow_table.MAX_FLOWS", 2)
+    monkeypatch.setattr("fabrictune.rdma_bench.captures.flow_table.MAX_FLOWS", 2)
     with pytest.raises(InputError, match="more than 2 flows"):
         read(tmp_path, *(roce(qpn=qpn) for qpn in range(3)))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.rocev2 import Opcode
-from rdma_bench.captures.opcodes import EXTENDED_BYTES, IS_REQUEST, opcode_name
-from rdma_bench.captures.reading import Capture, read_capture
+from fabrictune.foundation.rocev2 import Opcode
+from fabrictune.rdma_bench.captures.opcodes import EXTENDED_BYTES, IS_REQUEST, opcode_name
+from fabrictune.rdma_bench.captures.reader import Capture, read_capture
 from tests.rdma_bench.captures.crafting import Frame, acknowledgement, pcap, roce
 
 ETHERNET_BYTES = 14

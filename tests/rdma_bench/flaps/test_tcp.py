@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from rdma_bench.flaps.tcp import tcp_resumes_ns, tcp_retransmissions_ns, timeouts_in
+from fabrictune.rdma_bench.flaps.tcp import tcp_resumes_ns, tcp_retransmissions_ns, timeouts_in
 
 MS = 1_000_000
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foundation.rocev2 import label_source_port, source_port
-from rdma_bench.captures.reading import Capture, read_capture
-from rdma_bench.measuring.pair import Pair
-from rdma_bench.soft_roce.machine import Machine
-from rdma_bench.soft_roce.workers import soft_roce_pair
-from rdma_bench.verbs.endpoint import ConnectionSpec
+from fabrictune.foundation.rocev2 import label_source_port, source_port
+from fabrictune.rdma_bench.captures.reader import Capture, read_capture
+from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.workers import soft_roce_pair
+from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 
 pytestmark = pytest.mark.real
 

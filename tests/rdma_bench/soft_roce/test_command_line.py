@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
-from foundation.records import RunRecord
-from rdma_bench.soft_roce.machine import Machine
-from rdma_bench.soft_roce.workers import TOKEN
-from rdma_bench.timers.trials import read_trials
+from fabrictune.foundation.records import RunRecord
+from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.workers import TOKEN
+from fabrictune.rdma_bench.timers.trials import read_trials
 
 pytestmark = pytest.mark.real
 

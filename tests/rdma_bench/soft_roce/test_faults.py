@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from foundation.errors import InputError, UnavailableError
-from rdma_bench.measuring.pair import Pair, Place
-from rdma_bench.measuring.timers import TimerPlan, measure_timers
-from rdma_bench.measuring.workers import remote_worker
-from rdma_bench.soft_roce.machine import Machine
-from rdma_bench.soft_roce.workers import SENDER, SPARE_PORT, TOKEN, running_workers, soft_roce_pair
-from rdma_bench.verbs.channel import ChannelError
-from rdma_bench.verbs.endpoint import ConnectionSpec
+from fabrictune.foundation.errors import InputError, UnavailableError
+from fabrictune.rdma_bench.measurement.pair import Pair, Place
+from fabrictune.rdma_bench.measurement.timers import TimerPlan, measure_timers
+from fabrictune.rdma_bench.measurement.workers import remote_worker
+from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.workers import SENDER, SPARE_PORT, TOKEN, running_workers, soft_roce_pair
+from fabrictune.rdma_bench.verbs.channel import ChannelError
+from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 
 pytestmark = pytest.mark.real
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import Mistake, UnavailableError
-from rdma_bench.soft_roce.image import Image, get_image
-from rdma_bench.soft_roce.machine import Machine, boot
-from rdma_bench.soft_roce.programs import PACKAGES, require_programs, run_program
+from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.rdma_bench.soft_roce.image import Image, get_image
+from fabrictune.rdma_bench.soft_roce.machine import Machine, boot
+from fabrictune.rdma_bench.soft_roce.programs import PACKAGES, require_programs, run_program
 
 
 def _none_found(names: list[str]) -> dict[str, str]:
@@ -43,7 +43,7 @@ def test_an_image_that_was_built_serves_without_an_archive(
 ) -> None:
     """No apt on the path: the image is taken from the cache; from an empty cache there is none."""
     built = get_image()
-    monkeypatch.setattr("rdma_bench.soft_roce.packages.require_programs", _none_found)
+    monkeypatch.setattr("fabrictune.rdma_bench.soft_roce.packages.require_programs", _none_found)
     assert get_image() == built
     with pytest.raises(UnavailableError):
         get_image(tmp_path)

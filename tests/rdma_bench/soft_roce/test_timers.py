@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from rdma_bench.measuring.pair import Pair
-from rdma_bench.measuring.timers import TimerPlan, measure_timers
-from rdma_bench.timers.trials import RETRIES_EXCEEDED, SUCCESS
-from rdma_bench.verbs.endpoint import ConnectionSpec
+from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.measurement.timers import TimerPlan, measure_timers
+from fabrictune.rdma_bench.timers.trials import RETRIES_EXCEEDED, SUCCESS
+from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 
 pytestmark = pytest.mark.real
 

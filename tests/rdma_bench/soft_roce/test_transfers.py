@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
-from foundation.records import RunRecord
-from rdma_bench.measuring.pair import Pair
-from rdma_bench.measuring.transfers import BACKENDS, Backend, TransferPlan, What, measure_transfers
-from rdma_bench.soft_roce.machine import Machine
-from rdma_bench.soft_roce.workers import TOKEN
+from fabrictune.foundation.records import RunRecord
+from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.measurement.transfers import BACKENDS, Backend, TransferPlan, What, measure_transfers
+from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.workers import TOKEN
 
 pytestmark = pytest.mark.real
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from foundation.errors import InputError
-from rdma_bench.timers.nccl_defaults import nccl_default
+from fabrictune.foundation.errors import InputError
+from fabrictune.rdma_bench.timers.nccl_defaults import nccl_default
 
 
 @pytest.mark.parametrize(

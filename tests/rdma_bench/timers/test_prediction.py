@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from foundation.errors import InputError
-from rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
-from rdma_bench.timers.profiles import KNOWN_PROFILES
+from fabrictune.foundation.errors import InputError
+from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 
 SECOND_NS = 10**9
 WAIT_14_NS = 67_108_864  # 4,096 ns * 2**14

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError
-from rdma_bench.timers.profile_files import find_profile, read_profile, write_profile
-from rdma_bench.timers.profiles import KNOWN_PROFILES, FittedInterval
+from fabrictune.foundation.errors import InputError
+from fabrictune.rdma_bench.timers.profile_files import find_profile, read_profile, write_profile
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, FittedInterval
 
 
 @pytest.mark.parametrize("name", list(KNOWN_PROFILES))

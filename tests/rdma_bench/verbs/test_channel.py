@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rdma_bench.verbs import channel
-from rdma_bench.verbs.channel import ChannelError
+from fabrictune.rdma_bench.verbs import channel
+from fabrictune.rdma_bench.verbs.channel import ChannelError
 
 TOKEN = "0123456789abcdef" * 4
 

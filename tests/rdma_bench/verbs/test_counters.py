@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rdma_bench.verbs.counters import Certainty, by_meaning, count_changes, read_counters
+from fabrictune.rdma_bench.verbs.counters import Certainty, by_meaning, count_changes, read_counters
 
 
 @pytest.mark.parametrize(

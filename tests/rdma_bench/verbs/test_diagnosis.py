@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import UnavailableError
-from rdma_bench.measuring.workers import find_python
-from rdma_bench.verbs.diagnosis import Diagnosis, diagnose, require_devices
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.rdma_bench.measurement.workers import find_python
+from fabrictune.rdma_bench.verbs.diagnosis import Diagnosis, diagnose, require_devices
 
 WORKING_MODULE = "json"  # stands for a pyverbs that loads
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError, UnavailableError
-from rdma_bench.verbs.ports import find_port
+from fabrictune.foundation.errors import InputError, UnavailableError
+from fabrictune.rdma_bench.verbs.ports import find_port
 
 NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 LINK_LOCAL = "fe80:0000:0000:0000:0000:00ff:fe00:000a"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from foundation.errors import InputError, UnavailableError
-from rdma_bench.measuring.workers import local_worker, remote_worker, worker_command, worker_environment
-from rdma_bench.verbs.channel import ChannelError
+from fabrictune.foundation.errors import InputError, UnavailableError
+from fabrictune.rdma_bench.measurement.workers import local_worker, remote_worker, worker_command, worker_environment
+from fabrictune.rdma_bench.verbs.channel import ChannelError
 
 TOKEN = "0123456789abcdef"
 ENDED_S = 20

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from trainer_probe.ablation.record import make_record
-from trainer_probe.ablation.rounds import Turn
-from trainer_probe.driver.reports import StepReport
-from trainer_probe.recipes.reading import find_recipe, load_recipe
+from fabrictune.trainer_probe.ablation.record import make_record
+from fabrictune.trainer_probe.ablation.rounds import Turn
+from fabrictune.trainer_probe.driver.reports import StepReport
+from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 
 TINY = load_recipe(find_recipe("tiny"))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer_probe.data.token_file import TokenWriter
+from fabrictune.trainer_probe.data.token_file import TokenWriter
 
 MakeFile = Callable[..., Path]
 

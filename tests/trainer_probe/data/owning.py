@@ -2,8 +2,8 @@
 
 import sys
 
-from trainer_probe.data.loader import Loader, LoaderProcess
-from trainer_probe.data.service import Service
+from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
+from fabrictune.trainer_probe.data.service import Service
 
 if __name__ == "__main__":
     with LoaderProcess(Service.from_json(sys.argv[1])) as owned, Loader(owned.address, 0) as loader:

@@ -2,7 +2,7 @@
 
 import sys
 
-from trainer_probe.data.loader import Loader
+from fabrictune.trainer_probe.data.loader import Loader
 
 if __name__ == "__main__":
     with Loader(sys.argv[1], int(sys.argv[2])) as loader:

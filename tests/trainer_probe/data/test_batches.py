@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, TokenFileError
+from fabrictune.foundation.errors import InputError, TokenFileError
+from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
+from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
 from tests.trainer_probe.data.conftest import MakeFile
-from trainer_probe.data.batches import Batches, BatchSpec
-from trainer_probe.data.token_file import HEADER_BYTES
 
 
 def spec_of(path: Path, **settings: Any) -> BatchSpec:

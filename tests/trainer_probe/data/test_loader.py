@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.errors import InputError, LoaderError, TokenFileError
+from fabrictune.foundation.errors import InputError, LoaderError, TokenFileError
+from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
+from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
+from fabrictune.trainer_probe.data.service import Service
+from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
 from tests.trainer_probe.data.conftest import MakeFile
-from trainer_probe.data.batches import Batches, BatchSpec
-from trainer_probe.data.loader import Loader, LoaderProcess
-from trainer_probe.data.service import Service
-from trainer_probe.data.token_file import HEADER_BYTES
 
 
 def service_of(path: Path, *, num_workers: int = 1, first_place: int = 0) -> Service:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer_probe.data.order import SampleOrder
+from fabrictune.trainer_probe.data.order import SampleOrder
 
 NUM_SAMPLES = st.integers(1, 2000)
 SEEDS = st.integers(0, 2**63 - 1)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foundation.errors import TokenFileError
+from fabrictune.foundation.errors import TokenFileError
+from fabrictune.trainer_probe.data.token_file import HEADER_BYTES, TokenFile, TokenWriter
 from tests.trainer_probe.data.conftest import MakeFile
-from trainer_probe.data.token_file import HEADER_BYTES, TokenFile, TokenWriter
 
 
 def refusal(path: Path) -> str:

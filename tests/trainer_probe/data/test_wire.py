@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from foundation.errors import LoaderError, Mistake, TokenFileError
-from trainer_probe.data import wire
+from fabrictune.foundation.errors import LoaderError, Mistake, TokenFileError
+from fabrictune.trainer_probe.data import wire
 
 
 def test_an_error_comes_out_as_it_went_in() -> None:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import torch
 
+from fabrictune.trainer_probe.driver.dataset import make_tokens
+from fabrictune.trainer_probe.driver.input_pipeline import Machine, feeding
+from fabrictune.trainer_probe.driver.loop import Watch, train
+from fabrictune.trainer_probe.driver.reports import StepReport
+from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.recipes.schema import Recipe
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
-from trainer_probe.driver.feeding import Machine, feeding
-from trainer_probe.driver.loop import Watch, train
-from trainer_probe.driver.reports import StepReport
-from trainer_probe.driver.tokens import make_tokens
-from trainer_probe.recipes.reading import find_recipe, load_recipe
-from trainer_probe.recipes.schema import Recipe
 
 SMALL = {
     "model": {"width": 16, "depth": 2, "num_heads": 2, "vocabulary": 258, "sequence": 16},

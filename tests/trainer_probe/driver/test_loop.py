@@ -9,11 +9,11 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.driver.loop import Watch, train
+from fabrictune.trainer_probe.driver.reports import StepReport, training_table
+from fabrictune.trainer_probe.model.counts import flops_per_token
 from tests.trainer_probe.driver.alone import machine_of_one, small, take_samples, train_alone
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
-from trainer_probe.driver.loop import Watch, train
-from trainer_probe.driver.reports import StepReport, training_table
-from trainer_probe.model.counts import flops_per_token
 
 
 def test_text_is_learned(tmp_path: Path) -> None:

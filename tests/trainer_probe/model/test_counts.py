@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.counts import (
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.counts import (
     flops_per_token,
     flops_per_token_recomputed,
     num_parameters,
     published_parameters,
 )
-from trainer_probe.model.presets import MODELS
-from trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
 
 
 @pytest.mark.parametrize("name", ["175B", "530B"])

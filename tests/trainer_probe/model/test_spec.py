@@ -2,9 +2,9 @@
 
 import pytest
 
-from foundation.errors import InputError
-from trainer_probe.model.presets import MODELS
-from trainer_probe.model.spec import ModelSpec
+from fabrictune.foundation.errors import InputError
+from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import ModelSpec
 
 
 def test_the_presets_have_the_published_shapes() -> None:

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from collectives.startup.groups import GroupPlan
-from collectives.startup.process_groups import Member
-from foundation.layout import ParallelLayout
-from foundation.seeds import stream
-from trainer_probe.comm import Comm
-from trainer_probe.optimizers.segments import Segment, Shard
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.seeds import stream
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
 
 SHAPES = {"weight": (4, 5), "gain": (7,), "table": (8, 3)}  # 51 elements a stage
 

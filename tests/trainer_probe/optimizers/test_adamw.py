@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from trainer_probe.optimizers.segments import Segment, Shard
-from trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 torch = pytest.importorskip("torch")
 
-from trainer_probe.optimizers.adamw import AdamW  # noqa: E402
+from fabrictune.trainer_probe.optimizers.adamw import AdamW  # noqa: E402
 
 SPEC = OptimizerSpec(weight_decay=0.3)
 RATES = (0.1, 0.05, 0.2, 0.01)

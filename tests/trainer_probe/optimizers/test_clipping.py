@@ -8,23 +8,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from trainer_probe.launcher import launch
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher.processes import launch
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 torch = pytest.importorskip("torch")
 
-from tests.trainer_probe.optimizers.flat_models import (  # noqa: E402
-    SHAPES,
-    FlatModel,
-    assert_equals_whole,
-    comm_of_one,
-    whole,
-)
-from trainer_probe.comm import Comm  # noqa: E402
-from trainer_probe.optimizers.clipping import clip  # noqa: E402
+from fabrictune.trainer_probe.comm import Comm  # noqa: E402
+from fabrictune.trainer_probe.optimizers.clipping import clip  # noqa: E402
+from tests.trainer_probe.optimizers.flat_models import SHAPES, FlatModel, assert_equals_whole, comm_of_one, whole  # noqa: E402
 
 
 def clip_gradients(

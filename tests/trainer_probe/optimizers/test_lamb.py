@@ -7,24 +7,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from trainer_probe.launcher import launch
-from trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 pytest.importorskip("torch")
 
-from tests.trainer_probe.optimizers.flat_models import (
-    SHAPES,
-    FlatModel,
-    assert_equals_whole,
-    comm_of_one,
-    whole,
-)
-from trainer_probe.comm import Comm
-from trainer_probe.optimizers.lamb import Lamb
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.optimizers.lamb import Lamb
+from tests.trainer_probe.optimizers.flat_models import SHAPES, FlatModel, assert_equals_whole, comm_of_one, whole
 
 SPEC = OptimizerSpec(name="lamb", beta2=0.999, epsilon=1e-6, weight_decay=0.01)
 RATES = (0.1, 0.3, 0.05)

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from trainer_probe.optimizers.loss_scale import LossScale  # noqa: E402
+from fabrictune.trainer_probe.optimizers.loss_scale import LossScale  # noqa: E402
 
 
 def test_only_half_precision_needs_one() -> None:

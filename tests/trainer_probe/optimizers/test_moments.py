@@ -6,10 +6,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from foundation.layout import ParallelLayout
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from tests.trainer_probe.optimizers.flat_models import FlatModel, comm_of_one
-from trainer_probe.optimizers.optimizer import make_optimizer
-from trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 
 
 @pytest.mark.parametrize("name", ["adamw", "lamb"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from foundation.errors import InputError
-from trainer_probe.optimizers.schedule import Schedule
+from fabrictune.foundation.errors import InputError
+from fabrictune.trainer_probe.optimizers.schedule import Schedule
 
 
 def rates(schedule: Schedule, *steps: int) -> list[float]:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from trainer_probe.optimizers.segments import Segment, Shard  # noqa: E402
+from fabrictune.trainer_probe.optimizers.segments import Segment, Shard  # noqa: E402
 
 
 @given(sizes=st.lists(st.integers(1, 12), min_size=1, max_size=6), num_shards=st.integers(1, 7))

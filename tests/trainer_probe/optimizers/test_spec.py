@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from foundation.errors import InputError
-from trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.foundation.errors import InputError
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 
 def test_all_mistakes_are_said_at_once() -> None:

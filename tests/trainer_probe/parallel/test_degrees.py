@@ -2,11 +2,11 @@
 
 import pytest
 
-from foundation.errors import InputError
-from foundation.layout import ParallelLayout
-from trainer_probe.model.presets import MODELS
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.parallel.degrees import Degrees, check_degrees
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 
 @pytest.mark.parametrize(("name", "pp", "virtual"), [("175B", 8, 6), ("530B", 35, 3)])

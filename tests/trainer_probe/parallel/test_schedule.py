@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer_probe.parallel.schedule import PipelineShape, passes_of_rank
+from fabrictune.trainer_probe.parallel.schedule import PipelineShape, passes_of_rank
 
 SHAPES = st.builds(PipelineShape, pp=st.integers(1, 8), virtual=st.integers(1, 4), num_batches=st.integers(1, 12))
 

@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from trainer_probe.launcher import launch
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.optimizers.spec import OptimizerSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.policies import POLICIES
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.policies import POLICIES
 
 pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.optimizers.clipping import clip
-from trainer_probe.optimizers.optimizer import make_optimizer
-from trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 NUM_SAMPLES = 4
 MODEL = ModelSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8)
@@ -42,7 +42,7 @@ def make_batches(place: int, num_batches: int) -> list[MicroBatch]:
 
 def train_with_lamb(degrees: Degrees, member: "Member") -> dict[str, NDArray[Any]]:
     """Return the weights after two steps of LAMB, and the gradients' norms before they were clipped."""
-    from trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.comm import Comm
 
     comm = Comm(degrees.layout, member)
     trainer = ParallelTrainer(MODEL, degrees, comm, POLICIES["all"])
@@ -78,7 +78,7 @@ def test_lamb_with_clipping_does_on_eight_ranks_what_it_does_on_one() -> None:
 
 def train_in_bfloat16(degrees: Degrees, member: "Member") -> dict[str, NDArray[Any]]:
     """Add 2**-12 to every value 32 times over, as small gradients would; return a norm's gains before and after."""
-    from trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.comm import Comm
 
     comm = Comm(degrees.layout, member)
     trainer = ParallelTrainer(MODEL, degrees, comm, POLICIES["all"], dtype=torch.bfloat16)

@@ -10,23 +10,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from foundation.traces import CommTrace, Operation
-from trainer_probe.launcher import launch
-from trainer_probe.model.spec import Block, ModelSpec, Positions
-from trainer_probe.policies import POLICIES
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.policies import POLICIES
 
 pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.first_values import make_weights
-from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.model.operators import Operators, SingleProcess
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.initialization import make_weights
+from fabrictune.trainer_probe.model.operators import Operators, SingleProcess
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 BATCH_SIZE = 2
 BLOCKS: list[tuple[Block, Positions]] = [("parallel", "learned"), ("serial", "rotary")]
@@ -64,8 +64,8 @@ def half_precision_logits() -> tuple[torch.Tensor, torch.Tensor]:
 
 def compute_in_group(layout: ParallelLayout, folder: Path, member: "Member") -> Found:
     """Every case on this rank; gradients of weights that all hold are summed, as a trainer does."""
-    from trainer_probe.comm import Comm
-    from trainer_probe.parallel.tensor import make_operators
+    from fabrictune.trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.parallel.tensor import make_operators
 
     found: Found = {}
     for case in CASES:

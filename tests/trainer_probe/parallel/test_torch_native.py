@@ -11,26 +11,26 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import ParallelLayout
-from trainer_probe.launcher import launch
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.policies import POLICIES
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.policies import POLICIES
 
 pytest.importorskip("torch")
 
 import torch
 from torch import nn
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.first_values import make_weights
-from trainer_probe.model.forward import MicroBatch
-from trainer_probe.model.layers import run_layer
-from trainer_probe.model.operators import SingleProcess
-from trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.model.initialization import make_weights
+from fabrictune.trainer_probe.model.layers import run_layer
+from fabrictune.trainer_probe.model.operators import SingleProcess
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 MODEL = ModelSpec(width=8, depth=4, num_heads=2, vocabulary=6, sequence=4, block="serial")
 DEGREES = Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=4, batch_size=2)
@@ -115,7 +115,7 @@ def train_both_ways(member: "Member") -> Arrays:
 
 def train_ours(member: "Member", ids_NBS: torch.Tensor) -> Arrays:
     from benchmarks.torch_native.model import arrange
-    from trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.comm import Comm
 
     trainer = ParallelTrainer(MODEL, DEGREES, Comm(DEGREES.layout, member), POLICIES["all"])
 

@@ -16,29 +16,29 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from foundation.layout import Axis, ParallelLayout
-from foundation.traces import CommTrace, Operation
-from trainer_probe.launcher import launch
-from trainer_probe.model.spec import Block, ModelSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.planning.hardware import HardwareSpec
-from trainer_probe.planning.plan import make_plan
-from trainer_probe.policies import POLICIES
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.plan import make_plan
+from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.first_values import make_weights
-from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.model.operators import SingleProcess
-from trainer_probe.parallel.trainer import ParallelTrainer
-from trainer_probe.parallel.volumes import step_volumes
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.initialization import make_weights
+from fabrictune.trainer_probe.model.operators import SingleProcess
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.parallel.volumes import step_volumes
 
 if TYPE_CHECKING:
-    from collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member
 
 NUM_STEPS = 2
 LEARNING_RATE = 0.5
@@ -101,7 +101,7 @@ def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> l
 
 def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
     """Train under each policy; leaves ledgers in `folder`, returns losses, gradient shards and whole weights."""
-    from trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.comm import Comm
 
     found: dict[str, NDArray[Any]] = {}
     for name in policies_of(degrees):

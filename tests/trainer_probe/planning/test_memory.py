@@ -7,26 +7,26 @@ from typing import get_args
 
 import pytest
 
-from foundation.layout import ParallelLayout
-from trainer_probe.model.chunk import ChunkSpec
-from trainer_probe.model.spec import Block, ModelSpec, Positions
-from trainer_probe.optimizers.spec import OptimizerSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.planning.memory import plan_memory, stage_activation_bytes
-from trainer_probe.policies import POLICIES
-from trainer_probe.recipes.schema import Precision, Recipe
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.planning.memory import plan_memory, stage_activation_bytes
+from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
 pytest.importorskip("torch")
 
 import torch
 
-from trainer_probe.comm import Comm
-from trainer_probe.fake_groups import join_alone
-from trainer_probe.model.first_values import make_weights
-from trainer_probe.model.forward import MicroBatch, run_chunk
-from trainer_probe.optimizers.optimizer import make_optimizer
-from trainer_probe.parallel.tensor import make_operators
-from trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.fake_groups import join_alone
+from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.initialization import make_weights
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
+from fabrictune.trainer_probe.parallel.tensor import make_operators
+from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
 BATCH = 3
 

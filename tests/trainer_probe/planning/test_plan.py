@@ -2,17 +2,17 @@
 
 import pytest
 
-from foundation.layout import ParallelLayout
-from trainer_probe.model.spec import ModelSpec
-from trainer_probe.parallel.degrees import Degrees
-from trainer_probe.parallel.volumes import step_volumes
-from trainer_probe.planning.hardware import HardwareSpec
-from trainer_probe.planning.plan import make_plan
-from trainer_probe.recipes.schema import Recipe
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.parallel.volumes import step_volumes
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.plan import make_plan
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 pytest.importorskip("torch")
 
-from trainer_probe.planning.rank import plan_rank
+from fabrictune.trainer_probe.planning.rank import plan_rank
 
 RECIPE = Recipe(
     name="twelve",

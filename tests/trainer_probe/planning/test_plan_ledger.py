@@ -2,13 +2,13 @@
 
 import pytest
 
-from foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 
 pytest.importorskip("torch")
 
-from trainer_probe.ledger import Request
-from trainer_probe.planning.plan_ledger import PlanLedger
-from trainer_probe.planning.product_clock import ProductClock
+from fabrictune.trainer_probe.ledger import Request
+from fabrictune.trainer_probe.planning.flop_clock import ProductClock
+from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger
 
 
 def make_ledger() -> tuple[PlanLedger, ProductClock]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from collectives.startup.counting import count_operations
-from collectives.startup.storm.experiment import StormSpec, run_storms
-from collectives.startup.storm.patterns import PATTERNS, Pattern, all_steps
-from foundation.errors import InputError
+from fabrictune.collectives.startup.operation_count import count_operations
+from fabrictune.collectives.startup.storm.experiment import StormSpec, run_storms
+from fabrictune.collectives.startup.storm.patterns import PATTERNS, Pattern, all_steps
+from fabrictune.foundation.errors import InputError
 
 SPEC = StormSpec(num_ranks=(32, 48), tp=4, pp=2)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectives.startup.storm.growth import fit_growth
+from fabrictune.collectives.startup.storm.growth import fit_growth
 
 SIZES = np.array([256, 512, 1024, 2048, 4096])
 

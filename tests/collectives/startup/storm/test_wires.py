@@ -10,18 +10,18 @@ from threading import Thread
 
 import pytest
 
-from collectives.startup.addresses import StoreAddress
-from collectives.startup.servers import Server
-from collectives.startup.steps import Add, Check, CompareSet, Get, Set, Steps, Wait
-from collectives.startup.storm.clients import connected, storm
-from collectives.startup.storm.redis_wire import RedisWire, parse_resp
-from collectives.startup.storm.tcp_store_wire import TcpStoreWire
-from collectives.startup.storm.wires import Wire
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.servers import Server
+from fabrictune.collectives.startup.store_operations import Add, Check, CompareSet, Get, Set, Steps, Wait
+from fabrictune.collectives.startup.storm.clients import connected, storm
+from fabrictune.collectives.startup.storm.redis_wire import RedisWire, parse_resp
+from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
+from fabrictune.collectives.startup.storm.wires import Wire
 
 dist = pytest.importorskip("torch.distributed")
-performing = pytest.importorskip("collectives.startup.performing")
-redis_client = pytest.importorskip("collectives.startup.redis_client")
-redis_store = pytest.importorskip("collectives.startup.redis_store")
+performing = pytest.importorskip("fabrictune.collectives.startup.store_runner")
+redis_client = pytest.importorskip("fabrictune.collectives.startup.redis_client")
+redis_store = pytest.importorskip("fabrictune.collectives.startup.redis_store")
 
 OPERATIONS = (
     Set("key", "value"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
+from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
 
 PARAMETERS = (Parameter(name="share_fraction", default=0.5, low=0.01, high=1.0, meaning="of line rate"),)
 STATE = ()

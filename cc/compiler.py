@@ -1,0 +1,57 @@
+"""Make a law ready for an engine: its handlers as C functions, compiled, or as they were kept when they last were.
+
+What Numba generates is an object file. It is kept under the fingerprint of all that it came from, so that a law takes a
+second once after each change, and no Numba at all afterwards.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import replace
+from types import ModuleType
+
+import numpy as np
+
+from fabrictune.cc.code_cache import keep_code, kept_code
+from fabrictune.cc.fingerprint import fingerprint
+from fabrictune.cc.flow_state import flow_dtype, law_name, params_record
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.law_rules import handlers, reads_telemetry, require_law
+from fabrictune.cc.linker import link
+
+
+def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None) -> CompiledLaw:
+    """Return the law ready for an engine, its parameters at their defaults but for `settings`.
+
+    Raises LawError for a module that is no law, an unknown or impossible setting, and for Python that does not compile.
+    """
+    require_law(module)
+    params = params_record(module, settings)
+    flow = flow_dtype(module)
+    linked = link(_object_file(module, params.dtype, flow), list(handlers(module)))
+    return CompiledLaw(
+        name=law_name(module),
+        source=inspect.getsource(module),
+        handler_address=linked.address,
+        params=params,
+        flow_dtype=flow,
+        uses_telemetry=reads_telemetry(module),
+        keep_alive=linked.owner,
+    )
+
+
+def with_settings(law: CompiledLaw, module: ModuleType, settings: Mapping[str, float] | None = None) -> CompiledLaw:
+    """Return a law that was compiled from `module` with other settings, which needs no compiling; raises LawError."""
+    return replace(law, params=params_record(module, settings))
+
+
+def _object_file(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.void]) -> bytes:
+    key = fingerprint(module, params, flow)
+    kept = kept_code(key) if key else None
+    if kept is not None:
+        return kept
+    from fabrictune.cc.codegen import generate  # here, since it imports numba, which takes as long as all the rest
+
+    code = generate(module, params, flow)
+    if key and code.is_self_contained:
+        keep_code(key, code.object_file)
+    return code.object_file

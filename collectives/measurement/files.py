@@ -1,0 +1,133 @@
+"""Measurements from files: a record of our own, or the text or JSON of nccl-tests.
+
+What nccl-tests does not say (the operation in older text, the number of ranks where its head is missing) is told by
+whoever imports it. Of a file's environment only settings of the network are kept, and hosts are counted, not named,
+unless their names are asked for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fabrictune.collectives.measurement.measurements import TABLE, UNCHECKED, Measurement, from_record, to_table
+from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.collectives.nccl.tests_json import read_test_json
+from fabrictune.collectives.nccl.tests_operation import possible_operations
+from fabrictune.collectives.nccl.tests_output import TestOutput
+from fabrictune.collectives.nccl.tests_text import read_test_text
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.traces import Operation
+
+MOST_WRONG = 2**53
+SEED = 0  # nothing here is drawn at random
+_NAMES = {operation: name for name, operation in BENCHED.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the importer's user knows and the file may not say."""
+
+    name: str | None = None  # of the operation
+    num_ranks: int | None = None
+    keeps_hosts: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """Measurements, and what is known of how they came about."""
+
+    rows: tuple[Measurement, ...]
+    source: str
+    num_hosts: int  # 0 where it is not known
+    hosts: tuple[str, ...] = ()  # their names, where they were asked for
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def record(self, *, started: float) -> RunRecord:
+        """Return a record of kind `coll import`; `started` is what `time.perf_counter` said at the start."""
+        configuration: dict[str, Any] = {
+            "source": self.source,
+            "num_hosts": self.num_hosts,
+            "hosts": list(self.hosts),
+            "settings": self.settings,
+        }
+        run = describe_run(seed=SEED, started=started, configuration=configuration)
+        return RunRecord(kind="coll import", run=run, tables={TABLE: to_table(self.rows)})
+
+
+def read_measurements(path: Path, told: Told | None = None) -> Imported:
+    """Return what was measured; raises InputError, which says what has to be told."""
+    told = told or Told()
+    if path.is_dir():
+        record = RunRecord.read(path)
+        rows = from_record(record, where=str(path))
+        return Imported(rows=rows, source=record.kind, num_hosts=_hosts_of(record))
+    is_json = _first_byte(path) == b"{"
+    runs = (read_test_json(path),) if is_json else read_test_text([path])
+    hosts = tuple(dict.fromkeys(host for run in runs for host in run.hosts))
+    rows = tuple(row for run in runs for row in _rows(run, told))
+    if not rows:
+        found = "no row with a size and a time"
+        raise InputError(Mistake(where=str(path), found=found, allowed="sizes from 1 B on, each with its time"))
+    return Imported(
+        rows=rows,
+        source=f"nccl-tests, {'JSON' if is_json else 'text'}",
+        num_hosts=len(hosts),
+        hosts=hosts if told.keeps_hosts else (),
+        settings={name: value for run in runs for name, value in run.settings.items()},
+    )
+
+
+def _first_byte(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(4096).lstrip()[:1]
+    except OSError as error:
+        raise InputError(Mistake(where=str(path), found=f"not readable ({error.strerror})")) from error
+
+
+def _hosts_of(record: RunRecord) -> int:
+    configuration = record.run.get("configuration")
+    number = configuration.get("num_hosts") if isinstance(configuration, dict) else None
+    return number if isinstance(number, int) and number > 0 else 0
+
+
+def _rows(run: TestOutput, told: Told) -> Iterator[Measurement]:
+    name, num_ranks = _operation(run, told), _num_ranks(run, told)
+    for row in run.rows:
+        for is_in_place, timing in ((False, row.out_of_place), (True, row.in_place)):
+            if timing and timing.duration_ns > 0 and row.size_bytes > 0:
+                yield Measurement(
+                    name=name,
+                    is_in_place=is_in_place,
+                    size_bytes=row.size_bytes,
+                    num_ranks=num_ranks,
+                    mean_ns=timing.duration_ns,
+                    num_wrong=UNCHECKED if timing.num_wrong is None else round(min(timing.num_wrong, MOST_WRONG)),
+                )
+
+
+def _operation(run: TestOutput, told: Told) -> str:
+    if told.name is not None:
+        return told.name
+    possible: tuple[Operation, ...] = possible_operations(run)
+    if len(possible) == 1:
+        return _NAMES[possible[0]]
+    names = [_NAMES[one] for one in possible]
+    found = f"a run of {run.program or 'a program that it does not name'}"
+    found += f", which may be {' or '.join(names)}" if names else ", which is none of the operations known here"
+    raise InputError(
+        Mistake(where=run.rows[0].where, found=found, allowed=", ".join(BENCHED), next_step="say it with --operation")
+    )
+
+
+def _num_ranks(run: TestOutput, told: Told) -> int:
+    num_ranks = told.num_ranks or run.num_ranks
+    if num_ranks:
+        return num_ranks
+    raise InputError(
+        Mistake(
+            where=run.rows[0].where, found="a run that does not list its ranks", next_step="say it with --num-ranks"
+        )
+    )

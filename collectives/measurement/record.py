@@ -1,0 +1,148 @@
+"""A bench as a run record.
+
+Tables of a record of kind `coll bench`:
+
+- `measurements`, a row for each case (see `measurements.py`), and of its iterations p10_ns, median_ns, p99_ns and
+  skew_ns (mean)
+- `iterations`: case (row of `measurements`), iteration, duration_ns, skew_ns, last_rank
+- `ranks`: case, rank, host, late_ns and own_ns (means of how long after the first it came, and of how long it stayed),
+  times_last
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.collectives.measurement.measurements import Measurement, to_table
+from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
+from fabrictune.collectives.measurement.timing import Notes, find_straggler
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.units import format_bytes, format_duration
+
+PS_PER_NS = 1000
+SEED = 0  # nothing here is drawn at random
+WAITED_FOR = "each iteration is waited for and no barrier stands between two, as with nccl-tests -z 2"
+REDUCE_SCATTER = (
+    "reduce_scatter is an all-to-all whose parts each rank adds up: gloo's own is an all-reduce, of twice the bytes"
+)
+
+
+def make_record(spec: BenchSpec, notes: Notes, *, backend: str, started: float) -> RunRecord:
+    """Return the record of a bench; `started` is what `time.perf_counter` said at the start."""
+    cases = spec.cases(len(notes.host_R), is_on_gpus=backend == "nccl")
+    return RunRecord(
+        kind="coll bench",
+        run=describe_run(
+            seed=SEED,
+            started=started,
+            configuration={
+                **asdict(spec),
+                "backend": backend,
+                "num_ranks": len(notes.host_R),
+                "num_hosts": len(np.unique(notes.host_R)),
+                "clock_error_ns": int(notes.clock_error_ns_R.max()),
+                "conventions": conventions(spec, backend),
+            },
+        ),
+        tables={
+            "measurements": _measurements(cases, notes),
+            "iterations": _iterations(notes),
+            "ranks": _ranks(notes),
+        },
+        findings=(*_wrong_results(cases, notes), *_stragglers(cases, notes)),
+    )
+
+
+def conventions(spec: BenchSpec, backend: str) -> list[str]:
+    """Return what a reader of the figures must know of how they came about."""
+    is_own_way = backend != "nccl" and "reduce_scatter" in spec.names
+    return [WAITED_FOR, *([REDUCE_SCATTER] if is_own_way else [])]
+
+
+def _measurements(cases: Sequence[BenchCase], notes: Notes) -> Columns:
+    rows = [
+        Measurement(
+            name=case.name,
+            is_in_place=case.is_in_place,
+            size_bytes=case.size_bytes,
+            num_ranks=len(notes.host_R),
+            mean_ns=mean_ns,
+            num_wrong=num_wrong,
+        )
+        for case, mean_ns, num_wrong in zip(
+            cases, notes.mean_ns_C.tolist(), notes.num_wrong_RC.sum(axis=0).tolist(), strict=True
+        )
+    ]
+    p10_ns_C, median_ns_C, p99_ns_C = np.percentile(notes.iteration_ns_CK, (10, 50, 99), axis=1)
+    return {
+        **to_table(rows),
+        "p10_ns": p10_ns_C,
+        "median_ns": median_ns_C,
+        "p99_ns": p99_ns_C,
+        "skew_ns": notes.skew_ns_CK.mean(axis=1),
+    }
+
+
+def _iterations(notes: Notes) -> Columns:
+    num_cases, num_iterations = notes.iteration_ns_CK.shape
+    return {
+        "case": np.repeat(np.arange(num_cases), num_iterations),
+        "iteration": np.tile(np.arange(num_iterations), num_cases),
+        "duration_ns": notes.iteration_ns_CK.ravel(),
+        "skew_ns": notes.skew_ns_CK.ravel(),
+        "last_rank": notes.last_rank_CK.ravel(),
+    }
+
+
+def _ranks(notes: Notes) -> Columns:
+    num_ranks, num_cases, _ = notes.began_ns_RCK.shape
+    is_last_RCK = notes.last_rank_CK == np.arange(num_ranks)[:, None, None]
+    by_case: Mapping[str, NDArray[np.generic]] = {
+        "late_ns": notes.late_ns_RCK.mean(axis=2),
+        "own_ns": (notes.ended_ns_RCK - notes.began_ns_RCK).mean(axis=2),
+        "times_last": is_last_RCK.sum(axis=2),
+    }
+    return {
+        "case": np.repeat(np.arange(num_cases), num_ranks),
+        "rank": np.tile(np.arange(num_ranks), num_cases),
+        "host": np.tile(notes.host_R, num_cases),
+        **{name: values_RC.T.ravel() for name, values_RC in by_case.items()},
+    }
+
+
+def _wrong_results(cases: Sequence[BenchCase], notes: Notes) -> Iterator[Finding]:
+    for case, num_wrong in zip(cases, notes.num_wrong_RC.sum(axis=0).tolist(), strict=True):
+        if num_wrong:
+            yield Finding(
+                id="coll.wrong-result",
+                severity=Severity.CRITICAL,
+                entity=f"{case.name} of {format_bytes(case.size_bytes)}",
+                expected="every element right on every rank",
+                actual=f"{num_wrong} elements wrong",
+                next_step="trust no figure of this backend; try another version of it, and test the memory",
+                confidence=Confidence.MEASURED,
+                evidence=("table measurements",),
+            )
+
+
+def _stragglers(cases: Sequence[BenchCase], notes: Notes) -> Iterator[Finding]:
+    straggler = find_straggler(notes, cases)
+    if straggler is None:
+        return
+    late_ns_C = notes.late_ns_RCK[straggler.rank].mean(axis=1)
+    worst = int(late_ns_C.argmax())
+    if late_ns_C[worst] <= notes.clock_error_ns_R.max():
+        return
+    yield Finding(
+        id="coll.straggler",
+        severity=Severity.WARNING,
+        entity=f"rank {straggler.rank}",
+        expected=f"each of {len(notes.host_R)} ranks to come last about as often",
+        actual=f"came last in {straggler.last_fraction:.0%} of the iterations, by {straggler.late_fraction:.0%} of "
+        f"the time in the median case, at most {format_duration(late_ns_C[worst] * PS_PER_NS)}",
+        next_step="look at what else its processor, GPU or NIC does; then run without it",
+        confidence=Confidence.MEASURED,
+        evidence=("table ranks",),
+    )

@@ -1,0 +1,1 @@
+"""`fabrictune coll`: collectives and job start-up."""

@@ -1,0 +1,132 @@
+"""`fabrictune coll compare`: measured collectives beside their model."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabrictune.cli.coll.options import gigabytes_per_s, operation_option, ranks_option
+from fabrictune.cli.framework.estimates import rows_of, tables_of
+from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
+from fabrictune.cli.framework.records import print_record, with_command
+
+LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
+
+
+@click.command()
+@click.argument("measured", metavar="MEASURED", type=click.Path(path_type=Path))
+@click.option(
+    "--scenario", "scenario_file", type=click.Path(path_type=Path), metavar="FILE", help="The job and fabric measured."
+)
+@operation_option
+@ranks_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/compare"), show_default=True)
+@fail_on_option
+@quiet_option
+@json_option
+def compare(
+    measured: Path,
+    scenario_file: Path | None,
+    operation: str | None,
+    num_ranks: int | None,
+    out: Path,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Put MEASURED beside a scenario's model, and say where its time goes: NIC, rounds, collisions, the rest.
+
+    MEASURED is a record of `coll bench` or `coll import`, or nccl-tests' text or JSON. Without a scenario only a line
+    is fitted: what a call costs, and what each byte.
+
+    \b
+    Example:
+      fabrictune coll compare runs/bench
+      fabrictune coll compare all_reduce.txt --scenario my.yaml --json
+    """
+    from fabrictune.collectives.measurement.files import Told, read_measurements
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.validate.measured_collectives import compare_measured
+
+    scenario = load_scenario(scenario_file) if scenario_file else None
+    imported = read_measurements(measured, Told(name=operation, num_ranks=num_ranks))
+    with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
+        record = compare_measured(imported, scenario, progress=progress)
+    directory = with_command(record).write(out)
+
+    def show() -> None:
+        _print_fits(rows_of(record.tables.get("fits", {})))
+        _print_comparison(rows_of(record.tables.get("attribution", {})))
+
+    return print_record(
+        record,
+        directory,
+        lambda: tables_of(record),
+        show,
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
+    )
+
+
+def _print_fits(rows: list[dict[str, Any]]) -> None:
+    from fabrictune.foundation.units import format_duration
+
+    if not rows:
+        return
+    print_lines(["time = alpha + bytes / rate, fitted:"])
+    print_table(
+        ("operation", "in place", "ranks", "sizes", "alpha", "busbw of the rate, GB/s", "errs by up to"),
+        [
+            (
+                row["operation"],
+                "yes" if row["is_in_place"] else "no",
+                str(row["num_ranks"]),
+                str(row["num_sizes"]),
+                format_duration(row["alpha_ns"] * 1000),
+                gigabytes_per_s(row["busbw_bps"]) if row["busbw_bps"] > 0 else "-",
+                f"{row['worst_error_fraction']:.0%}",
+            )
+            for row in rows
+        ],
+    )
+    print_lines([""])
+
+
+def _print_comparison(rows: list[dict[str, Any]]) -> None:
+    from fabrictune.foundation.units import format_duration
+    from fabrictune.validate.attribution import CAUSES
+
+    if not rows:
+        return
+    shown = [name for name in CAUSES if any(row[f"{name}_ps"] >= LEAST_SHOWN * row["measured_ps"] for row in rows)]
+    print_lines(["measured beside modelled, and the parts of the measured time:"])
+    print_table(
+        (
+            "operation",
+            "in place",
+            "size (B)",
+            "measured",
+            "model",
+            "ratio",
+            *(name.replace("_", " ") for name in shown),
+        ),
+        [
+            (
+                row["operation"],
+                "yes" if row["is_in_place"] else "no",
+                str(row["size_bytes"]),
+                format_duration(row["measured_ps"]),
+                format_duration(row["fair_ps"]),
+                f"{row['ratio']:.2f}",
+                *(f"{row[f'{name}_ps'] / row['measured_ps']:.0%}" for name in shown),
+            )
+            for row in rows
+        ],
+    )
+    print_lines([""])
+    for name in shown:
+        print_lines([f"{name.replace('_', ' ')}: {CAUSES[name].what}", f"    to test: {CAUSES[name].test}"])
+    print_lines([""])

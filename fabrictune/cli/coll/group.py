@@ -1,0 +1,12 @@
+"""`fabrictune coll`: collectives, from the start of a job on."""
+
+from fabrictune.cli.coll.bench import bench
+from fabrictune.cli.coll.compare import compare
+from fabrictune.cli.coll.importing import import_measurements
+from fabrictune.cli.coll.init import init
+from fabrictune.cli.coll.model import model
+from fabrictune.cli.framework.groups import Group
+
+coll = Group(name="coll", help="Start the ranks of a job, and measure what collectives take.")
+for command in (init, bench, import_measurements, model, compare):
+    coll.add_command(command)

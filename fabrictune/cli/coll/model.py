@@ -1,0 +1,75 @@
+"""`fabrictune coll model`: what a collective should take on a fabric."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fabrictune.cli.coll.options import gigabytes_per_s, operations_argument, read_spec, size_options
+from fabrictune.cli.framework.estimates import rows_of
+from fabrictune.cli.framework.options import json_option, quiet_option, scenario_argument
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
+from fabrictune.cli.framework.records import with_command
+
+
+@click.command()
+@scenario_argument
+@operations_argument
+@size_options
+@click.option("--engine", "with_engine", is_flag=True, help="Run each size in the packet engine too.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/model"), show_default=True)
+@quiet_option
+@json_option
+@click.pass_context
+def model(
+    context: click.Context,
+    /,
+    scenario: Path,
+    operations: tuple[str, ...],
+    with_engine: bool,
+    out: Path,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> int:
+    """Say what an OPERATION should take on the job and fabric of SCENARIO: at best, and where flows collide.
+
+    An OPERATION is all_reduce, all_gather, reduce_scatter, broadcast, all_to_all or send_recv, or `all` of them.
+    SCENARIO is one whose workload is `collective` or `all_reduce`. The bound follows every message: 512 ranks on eight
+    channels take half a minute a size.
+
+    \b
+    Example:
+      fabrictune coll model scenarios/allreduce.yaml all_reduce -b "1 MiB" -e "64 MiB"
+      fabrictune coll model my.yaml all_reduce all_to_all --engine --json
+    """
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.validate.model_record import TIMES, model_scenario
+
+    spec, checked = read_spec(context, operations, settings), load_scenario(scenario)
+    with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
+        record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)
+    directory = with_command(record).write(out)
+    rows = rows_of(record.tables["model"])
+    if as_json:
+        print_json({"record": str(directory), "model": rows})
+        return 0
+    if not quiet:
+        times = [name for name in TIMES if any(row[f"{name}_ps"] >= 0 for row in rows)]
+        print_lines([checked.headline, f"{rows[0]['num_ranks']} ranks a group; times, and busbw in GB/s", ""])
+        headings = ("operation", "size (B)", *(word for name in times for word in (name, "busbw")))
+        print_table(headings, [_cells(row, times) for row in rows])
+        print_lines(["", *(f"{name}: {TIMES[name]}" for name in times)])
+    print_lines([f"record: {directory}"])
+    return 0
+
+
+def _cells(row: dict[str, Any], times: list[str]) -> tuple[str, ...]:
+    from fabrictune.foundation.units import format_duration
+
+    cells = [row["operation"], str(row["size_bytes"])]
+    for name in times:
+        time_ps, busbw_bps = row[f"{name}_ps"], row[f"{name}_busbw_bps"]
+        cells += [format_duration(time_ps), gigabytes_per_s(busbw_bps)] if time_ps > 0 else ["-", "-"]
+    return tuple(cells)

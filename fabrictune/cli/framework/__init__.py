@@ -1,0 +1,1 @@
+"""Parts shared by all commands: groups, options, output, progress, errors and exit codes."""

@@ -1,0 +1,130 @@
+"""How outcomes over seeds are printed: one row each, an estimate as `0.747 ± 0.008`."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.foundation.records import Columns, RunRecord
+from fabrictune.foundation.units import format_rate
+
+HEADINGS = ("P(overload)", "worst load", "p99", "throughput", "slowest flow", "a NIC sends", "slowest connection")
+EFFECT_HEADINGS = {
+    "overload_probability": "P(overload)",
+    "worst_load_fraction": "worst load",
+    "throughput_fraction": "throughput",
+    "slowest_fraction": "slowest flow",
+    "slowest_connection_bps": "slowest connection",
+}
+LEGEND = (
+    "P(overload): that any link is asked for more than it carries, and the ends of its interval. worst load: demand",
+    "over rate of the worst link, on average and at the 99th percentile of seeds. throughput, slowest flow: max-min",
+    "fair share of what is asked for. slowest connection: all queue pairs between two NICs. ±: half of the 95 %",
+    "confidence interval.",
+)
+
+
+def print_outcomes(what: str, outcomes: Columns, *, has_legend: bool) -> None:
+    """Print a table of outcomes, whose column `what` names the rows."""
+    names = outcomes[what].tolist()
+    print_table((what, *HEADINGS), [(name, *_cells(outcomes, row)) for row, name in enumerate(names)])
+    if has_legend:
+        print_lines(["", f"{int(outcomes['num_seeds'][0])} seeds each", *LEGEND, ""])
+
+
+def print_distribution(seeds: Columns) -> None:
+    """Print what to expect of any seeds: one row of a distribution."""
+    num_seeds = int(seeds["num_seeds"][0])
+    print_lines([f"of unknown hash seeds, {f'from {num_seeds} of them' if num_seeds else 'exactly'}:"])
+    rows = [
+        ("any link is overloaded", _probability(seeds, "overload_probability", 0)),
+        ("worst link, times its rate", _number(seeds, "worst_load_fraction", 0)),
+        ("in the worst of a hundred fabrics", _quantile(seeds, "worst_load_fraction_p99", 0)),
+        ("throughput", _percent(seeds, "throughput_fraction", 0)),
+        ("slowest flow", _percent(seeds, "slowest_fraction", 0)),
+    ]
+    print_table(("figure", "value"), rows, indent=2)
+
+
+def print_effects(effects: Columns) -> None:
+    """Print the effects on some figures: rows are sets of factors."""
+    names = list(dict.fromkeys(effects["effect"].tolist()))
+    cell = {(row["effect"], row["metric"]): _effect_cell(row) for row in rows_of(effects)}
+    rows = [(name, *(cell[name, metric] for metric in EFFECT_HEADINGS)) for name in names]
+    print_table(("effect on", *EFFECT_HEADINGS.values()), rows)
+
+
+def print_steps(steps: Columns, *, has_legend: bool) -> None:
+    """Print the steps of a plan: what was tried, whether it is part of the plan, and what it came to."""
+    rows = [
+        (name, "yes" if is_taken else "no", "known" if knows else "any", *_cells(steps, row))
+        for row, (name, is_taken, knows) in enumerate(
+            zip(*(steps[column].tolist() for column in ("step", "is_taken", "knows_seeds")), strict=True)
+        )
+    ]
+    print_table(("step", "taken", "seeds", *HEADINGS), rows)
+    if has_legend:
+        print_lines(["", f"{int(steps['num_seeds'][0])} seeds where they are any", *LEGEND, ""])
+
+
+def rows_of(columns: Columns) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON values."""
+    values = {name: column.tolist() for name, column in columns.items()}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def tables_of(record: RunRecord) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of all tables of a record as JSON values."""
+    return {name: rows_of(columns) for name, columns in record.tables.items()}
+
+
+def _effect_cell(row: Mapping[str, Any]) -> str:
+    value, half = row["value"], (row["high"] - row["low"]) / 2
+    if row["metric"].endswith("_bps"):
+        return f"{value / 1e9:+.1f} ± {half / 1e9:.1f} Gbps"
+    if row["metric"] == "worst_load_fraction":
+        return f"{value:+.2f} ± {half:.2f}"
+    return f"{100 * value:+.1f} ± {100 * half:.1f} points"
+
+
+def _cells(outcomes: Columns, row: int) -> tuple[str, ...]:
+    return (
+        _probability(outcomes, "overload_probability", row),
+        _number(outcomes, "worst_load_fraction", row),
+        f"{_value(outcomes, 'worst_load_fraction_p99', row):.2f}",
+        _percent(outcomes, "throughput_fraction", row),
+        _percent(outcomes, "slowest_fraction", row),
+        _rate(outcomes, "mean_nic_bps", row),
+        _rate(outcomes, "slowest_connection_bps", row),
+    )
+
+
+def _value(outcomes: Columns, name: str, row: int) -> float:
+    return float(outcomes[name][row])
+
+
+def _half(outcomes: Columns, name: str, row: int) -> float:
+    return (_value(outcomes, f"{name}_high", row) - _value(outcomes, f"{name}_low", row)) / 2
+
+
+def _number(outcomes: Columns, name: str, row: int) -> str:
+    return f"{_value(outcomes, name, row):.2f} ± {_half(outcomes, name, row):.2f}"
+
+
+def _quantile(outcomes: Columns, name: str, row: int) -> str:
+    low, high = (_value(outcomes, f"{name}_{end}", row) for end in ("low", "high"))
+    upper = f"to {high:.2f}" if math.isfinite(high) else "or more"  # a small sample leaves it open
+    return f"{_value(outcomes, name, row):.2f} ({low:.2f} {upper})"
+
+
+def _percent(outcomes: Columns, name: str, row: int) -> str:
+    return f"{100 * _value(outcomes, name, row):.1f} ± {100 * _half(outcomes, name, row):.1f} %"
+
+
+def _probability(outcomes: Columns, name: str, row: int) -> str:
+    ends = (round(100 * _value(outcomes, f"{name}_{end}", row)) for end in ("low", "high"))
+    return f"{100 * _value(outcomes, name, row):.0f} % ({' to '.join(map(str, ends))})"
+
+
+def _rate(outcomes: Columns, name: str, row: int) -> str:
+    return f"{format_rate(_value(outcomes, name, row))} ± {_half(outcomes, name, row) / 1e9:.2g}"

@@ -1,0 +1,24 @@
+"""How the keys of a settings file are listed: a section of them as columns or JSON, and which sections there are."""
+
+import textwrap
+from dataclasses import asdict
+
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+
+WIDTH = 110
+
+
+def print_keys(root: type, name: str, section: str, *, as_json: bool) -> None:
+    """Print the keys of a section of a file that `root` describes; raises InputError for an unknown one."""
+    from fabrictune.foundation.settings.keys import list_keys, sections
+
+    known = sections(root, name)
+    lines = list_keys(known, section)
+    if as_json:
+        print_json([asdict(line) for line in lines])
+        return
+    print_table(
+        ("key", "takes", "default", "meaning"), [(line.key, line.takes, line.default, line.meaning) for line in lines]
+    )
+    if section == name:
+        print_lines(["", *textwrap.wrap(f"sections: {', '.join(known)}", WIDTH)])

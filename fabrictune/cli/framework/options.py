@@ -1,0 +1,48 @@
+"""The options that commands share, each defined once."""
+
+from pathlib import Path
+
+import click
+
+from fabrictune.foundation.units import parse_bytes, parse_duration_ps
+
+INTERRUPTED = 130  # exit code after Ctrl-C
+MAX_SEEDS = 100_000
+FAIL_ON = ("info", "warning", "error", "critical", "never")
+
+scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout, and nothing else there.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress bar; print findings and where results are.")
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the record goes.  [default: runs/NAME]",
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    default="error",
+    show_default=True,
+    help="Least severity of a finding that makes the exit code 1.",
+)
+trust_code_option = click.option(
+    "--trust-code", is_flag=True, help="Run a law from a file outside the project: it may do anything you may."
+)
+seeds_option = click.option(
+    "--seeds",
+    type=click.IntRange(2, MAX_SEEDS),
+    default=100,
+    show_default=True,
+    help="Hash seeds of the fabric to try.",
+)
+
+
+def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Return the bytes of an option's text, None where it was not given; raises UnitError."""
+    return None if text is None else parse_bytes(text, where=f"{context.command_path}: {option.opts[0]}")
+
+
+def read_duration(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Return the picoseconds of an option's text, None where it was not given; raises UnitError."""
+    return None if text is None else parse_duration_ps(text, where=f"{context.command_path}: {option.opts[0]}")

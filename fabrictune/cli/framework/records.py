@@ -1,0 +1,47 @@
+"""Records as commands write them, with the command line that made them, and as they end by printing them."""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.output import print_json, print_lines
+
+if TYPE_CHECKING:
+    from fabrictune.foundation.records import RunRecord
+
+
+def with_command(record: "RunRecord") -> "RunRecord":
+    """Return the record with `command` in its head: what was typed, as a shell would take it again."""
+    arguments = click.get_current_context().find_root().obj
+    return replace(record, run={**record.run, "command": shlex.join(["fabrictune", *arguments])})
+
+
+def print_record(
+    record: "RunRecord",
+    directory: Path,
+    values: Callable[[], Mapping[str, Any]],
+    show: Callable[[], None],
+    *,
+    places: Sequence[str] = (),
+    as_json: bool,
+    quiet: bool,
+    fail_on: str,
+) -> int:
+    """End a command whose record is in `directory`: print it with its findings, and return the exit code.
+
+    For machines that is `values`, for people what `show` prints; only one of them is asked for. `places` are lines that
+    say where else something was left.
+    """
+    if as_json:
+        print_json({"record": str(directory), **values(), "findings": findings_json(record.findings)})
+    else:
+        if not quiet:
+            show()
+        print_findings(record.findings)
+        print_lines([*places, f"record: {directory}"])
+    return exit_code(record.findings, fail_on)

@@ -1,0 +1,1 @@
+"""`fabrictune rdma`: RDMA devices and their retransmission timers."""

@@ -1,0 +1,238 @@
+"""`fabrictune rdma timers predict|table|choose`: what settings do by each account, all settings by one, and back."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.framework.findings import HAS_FINDINGS
+from fabrictune.cli.framework.options import json_option, read_duration
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+
+if TYPE_CHECKING:
+    from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec
+    from fabrictune.rdma_bench.timers.profiles import TimerProfile
+
+PS_PER_NS = 1000
+MAX_SHOWN = 10
+TABLE_EXPONENTS = range(14, 23)
+
+timeout_option = click.option(
+    "--timeout", type=click.IntRange(0, 31), metavar="T", help="NCCL_IB_TIMEOUT: a wait of 4.096 us * 2**T."
+)
+retries_option = click.option("--retries", type=click.IntRange(0, 7), metavar="R", help="NCCL_IB_RETRY_CNT.")
+nccl_option = click.option(
+    "--nccl", metavar="VERSION", help="Take the defaults of this version of NCCL.  [default: the newest]"
+)
+profile_option = click.option(
+    "--profile",
+    default="connectx-6",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Whose timers; `rdma timers predict` lists the names.",
+)
+
+
+def settings_of(timeout: int | None, retries: int | None, nccl: str | None) -> "RetransmissionSpec":
+    """Return the settings that options name: NCCL's defaults, but for what is given. Raises InputError."""
+    from fabrictune.rdma_bench.timers.nccl_defaults import NEWEST, nccl_default
+    from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
+
+    default = nccl_default(nccl or NEWEST, where="--nccl")
+    return RetransmissionSpec(
+        timeout_exponent=default.timeout_exponent if timeout is None else timeout,
+        retries=default.retries if retries is None else retries,
+    )
+
+
+@click.command()
+@timeout_option
+@retries_option
+@nccl_option
+@click.option(
+    "--profile", "names", multiple=True, metavar="NAME|FILE", help="Only this account; may be given several times."
+)
+@click.option("--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="What a link down that long does.")
+@json_option
+def predict(
+    timeout: int | None,
+    retries: int | None,
+    nccl: str | None,
+    names: tuple[str, ...],
+    flap_ps: int | None,
+    as_json: bool,
+) -> None:
+    """Say when a dead peer is noticed and which flap is survived, by the standard, by documents and as measured.
+
+    Times count from the first packet that is lost. A flap is survived if the link is back when the last retransmission
+    goes out; traffic resumes with the first one after it.
+
+    \b
+    Example:
+      fabrictune rdma timers predict --nccl 2.21.5
+      fabrictune rdma timers predict --timeout 20 --retries 7 --flap 30s
+      fabrictune rdma timers predict --profile my-nic.json --json
+    """
+    from fabrictune.rdma_bench.timers import prediction
+    from fabrictune.rdma_bench.timers.profile_files import find_profile
+    from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
+
+    spec = settings_of(timeout, retries, nccl)
+    profiles = [find_profile(name, where="--profile") for name in names] or [
+        profile for profile in KNOWN_PROFILES.values() if spec.retries >= profile.timers.fewest_retries
+    ]
+    predictions = [prediction.predict(spec, profile) for profile in profiles]
+    flap_ns = None if flap_ps is None else flap_ps / PS_PER_NS
+    if as_json:
+        print_json([{**as_values(one), **_flap_values(one, flap_ns)} for one in predictions])
+        return
+    print_lines([f"timeout {spec.timeout_exponent}, {spec.retries} retries, by each account:"])
+    flap_headings = () if flap_ps is None else (f"after {shown(flap_ns)} down",)
+    headings = ("profile", "wait", "longest flap survived", "gives up after", *flap_headings, "confidence")
+    print_table(headings, [_cells(one, flap_ns) for one in predictions])
+    print_lines(["", "sources:", *(f"  {line}" for profile in profiles for line in _source_lines(profile))])
+
+
+@click.command()
+@profile_option
+@json_option
+def table(profile: str, as_json: bool) -> None:
+    """Show when a dead peer is noticed for every timeout and retry count, by one account.
+
+    \b
+    Example:
+      fabrictune rdma timers table
+      fabrictune rdma timers table --profile ibta --json
+    """
+    from fabrictune.foundation.retransmission import MAX_RETRIES
+    from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec, predict
+    from fabrictune.rdma_bench.timers.profile_files import find_profile
+
+    known = find_profile(profile, where="--profile")
+    counts = range(known.timers.fewest_retries, MAX_RETRIES + 1)
+    rows = [
+        [predict(RetransmissionSpec(timeout_exponent=exponent, retries=retries), known) for retries in counts]
+        for exponent in TABLE_EXPONENTS
+    ]
+    if as_json:
+        print_json([as_values(one) for row in rows for one in row])
+        return
+    headings = ("timeout", *(f"{retries} retries" for retries in counts))
+    for title, name in (("gives up after", "gives_up_ns"), ("longest flap survived", "longest_flap_ns")):
+        print_lines([f"{known.name}: {title}"])
+        cells = [(str(row[0].spec.timeout_exponent), *(shown(getattr(one, name)) for one in row)) for row in rows]
+        print_table(headings, cells, indent=2)
+    tried = ", ".join(map(str, known.tried_exponents)) or "none"
+    print_lines([*_source_lines(known), f"timeouts tried: {tried}"])
+
+
+@click.command()
+@click.option(
+    "--survive", "survive_ps", callback=read_duration, required=True, metavar="DURATION", help="A flap to survive."
+)
+@click.option(
+    "--notice", "notice_ps", callback=read_duration, metavar="DURATION", help="A dead peer ends the job by then."
+)
+@profile_option
+@json_option
+def choose(survive_ps: int, notice_ps: int | None, profile: str, as_json: bool) -> int:
+    """Find the settings that survive a flap and still notice a dead peer in time, soonest to notice first.
+
+    Ends with 1 where none does, and says what comes nearest.
+
+    \b
+    Example:
+      fabrictune rdma timers choose --survive 10s --notice 30s
+      fabrictune rdma timers choose --survive 30s --profile ibta
+    """
+    from fabrictune.rdma_bench.timers.profile_files import find_profile
+    from fabrictune.rdma_bench.timers.selection import choose_settings
+
+    notice_ns = math.inf if notice_ps is None else notice_ps / PS_PER_NS
+    known = find_profile(profile, where="--profile")
+    choice = choose_settings(known, survive_ns=survive_ps / PS_PER_NS, notice_ns=notice_ns)
+    nearest = [one for one in (choice.soonest_to_notice, choice.longest_to_survive) if one]
+    if as_json:
+        lists = {"satisfying": choice.satisfying, "nearest": () if choice.satisfying else nearest}
+        print_json({name: [as_values(one) for one in found] for name, found in lists.items()})
+    elif choice.satisfying:
+        _print_settings(choice.satisfying[:MAX_SHOWN])
+        num_more = len(choice.satisfying) - MAX_SHOWN
+        print_lines([f"... and {num_more} more"] if num_more > 0 else [])
+    else:
+        print_lines([f"no settings do both by {known.name}; nearest:"])
+        _print_settings(nearest)
+    return 0 if choice.satisfying else HAS_FINDINGS
+
+
+def as_values(prediction: "Prediction") -> dict[str, Any]:
+    """Return a prediction as JSON values; a time that never comes is no finite number."""
+    return {
+        "profile": prediction.profile.name,
+        "timeout": prediction.spec.timeout_exponent,
+        "retries": prediction.spec.retries,
+        "interval_ns": prediction.interval_ns,
+        "longest_flap_ns": prediction.longest_flap_ns,
+        "gives_up_ns": prediction.gives_up_ns,
+        "confidence": prediction.confidence,
+        "source": prediction.profile.source,
+    }
+
+
+def shown(time_ns: float | None) -> str:
+    """Return a time for people; one that is not finite is never reached."""
+    from fabrictune.foundation.units import format_duration
+
+    return "never" if time_ns is None or math.isinf(time_ns) else format_duration(time_ns * PS_PER_NS)
+
+
+def _flap_values(prediction: "Prediction", flap_ns: float | None) -> dict[str, Any]:
+    if flap_ns is None:
+        return {}
+    return {
+        "flap_ns": flap_ns,
+        "survives": prediction.survives(flap_ns),
+        "resumes_ns": prediction.resumes_ns(flap_ns),
+    }
+
+
+def _cells(prediction: "Prediction", flap_ns: float | None) -> tuple[str, ...]:
+    after = () if flap_ns is None else (_outcome(prediction, flap_ns),)
+    longest_ns = prediction.longest_flap_ns
+    return (
+        prediction.profile.name,
+        shown(prediction.interval_ns),
+        "any" if math.isinf(longest_ns) else shown(longest_ns),
+        shown(prediction.gives_up_ns),
+        *after,
+        prediction.confidence,
+    )
+
+
+def _outcome(prediction: "Prediction", flap_ns: float) -> str:
+    if prediction.survives(flap_ns):
+        return f"resumes at {shown(prediction.resumes_ns(flap_ns))}"
+    if math.isinf(prediction.gives_up_ns):
+        return "hangs"
+    return f"error 12 at {shown(prediction.gives_up_ns)}"
+
+
+def _source_lines(profile: "TimerProfile") -> Iterable[str]:
+    yield f"{profile.name}: {profile.source}"
+    if profile.caveat:
+        yield f"  but: {profile.caveat}"
+
+
+def _print_settings(predictions: Iterable["Prediction"]) -> None:
+    rows = [
+        (
+            f"NCCL_IB_TIMEOUT={one.spec.timeout_exponent} NCCL_IB_RETRY_CNT={one.spec.retries}",
+            shown(one.interval_ns),
+            shown(one.longest_flap_ns),
+            shown(one.gives_up_ns),
+            one.confidence,
+        )
+        for one in predictions
+    ]
+    print_table(("set", "wait", "longest flap survived", "gives up after", "confidence"), rows)

@@ -1,0 +1,1 @@
+"""`fabrictune sim`: the packet engine."""

@@ -1,0 +1,85 @@
+"""`fabrictune sim`: run a scenario in the packet engine."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import (
+    INTERRUPTED,
+    fail_on_option,
+    json_option,
+    out_option,
+    quiet_option,
+    scenario_argument,
+    trust_code_option,
+)
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar, with_time
+from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.sim.sweep import sweep
+
+if TYPE_CHECKING:
+    from fabrictune.studies.run_summary import Summary
+
+sim = Group(name="sim", help="Run a scenario in the packet engine, once or under many settings.")
+
+
+@sim.command()
+@scenario_argument
+@out_option
+@fail_on_option
+@trust_code_option
+@quiet_option
+@json_option
+def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet: bool, as_json: bool) -> int:
+    """Run SCENARIO packet by packet and print completion times and broken expectations.
+
+    \b
+    Example:
+      fabrictune sim run scenarios/incast.yaml
+      fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
+    """
+    from fabrictune.scenario.files import load_scenario
+    from fabrictune.studies.run_summary import summarize
+    from fabrictune.studies.simulation import simulate
+
+    checked = load_scenario(scenario)
+    with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
+        record = simulate(checked, trust_code=trust_code, progress=with_time(bar))
+    directory = with_command(record).write(out or Path("runs") / checked.name)
+    summary = summarize(record)
+    is_partial = record.run["outcome"] == "interrupted"
+    code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)
+    if as_json:
+        print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
+        return code
+    if not quiet:
+        _print(checked.headline, summary)
+    print_findings(record.findings)
+    if capture := record.run.get("capture"):
+        print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])
+    print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
+    return code
+
+
+sim.add_command(sweep)
+
+
+def _print(headline: str, summary: "Summary") -> None:
+    from fabrictune.studies.run_summary import PART_METRICS
+
+    print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
+    headings = ("transfer", "from", "to", "size", "completion time", "throughput", "slowdown")
+    print_table(headings, summary.transfer_rows, indent=2)
+    print_table(("metric", "value", "meaning"), summary.metric_rows)
+    if summary.parts:
+        print_table(("part", *PART_METRICS), summary.part_rows)
+    if summary.faults:
+        fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
+        print_table(fault_headings, summary.fault_rows)
+        print_lines([f"packets lost to faults: {_causes(summary)}"])
+
+
+def _causes(summary: "Summary") -> str:
+    return ", ".join(f"{packets} {cause}" for cause, packets in summary.drops.items()) or "none"

@@ -1,0 +1,190 @@
+"""`fabrictune sim sweep`: a scenario under many settings, and the best of them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.framework.estimates import rows_of, tables_of
+from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, trust_code_option
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.progress import Update, progress_bar
+from fabrictune.cli.framework.records import print_record, with_command
+
+if TYPE_CHECKING:
+    from fabrictune.foundation.records import RunRecord
+    from fabrictune.sweep.executors import Executor
+    from fabrictune.sweep.schema import Sweep
+
+MAX_SHOWN = 20  # points
+MAX_WORKERS = 4096
+
+
+@click.command()
+@click.argument("sweep", metavar="SWEEP", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the runs go.  [default: runs/NAME]")
+@click.option(
+    "--vary",
+    "axes",
+    multiple=True,
+    metavar="KEY=VALUE;VALUE",
+    help="SWEEP is a scenario; vary this key. May be repeated.",
+)
+@click.option(
+    "--objective", "metrics", multiple=True, metavar="METRIC", help="With --vary: what is good. May be repeated."
+)
+@click.option("--seeds", type=click.IntRange(1, 1000), help="With --vary: runs a point.  [default: 3]")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, MAX_WORKERS),
+    default=os.cpu_count(),
+    show_default="cores",
+    help="Runs at once, on this machine.",
+)
+@click.option("--on", type=click.Choice(["threads", "ray"]), default="threads", show_default=True, help="Who runs.")
+@click.option("--ray-address", metavar="ADDRESS", help="A Ray cluster to join; without it one is started here.")
+@click.option(
+    "--for",
+    "files",
+    type=click.Choice(["mlxconfig", "cc_params", "sysfs"]),
+    default="mlxconfig",
+    show_default=True,
+    help="How the settings for a NIC are printed.",
+)
+@click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="Draw the first two objectives, too.")
+@trust_code_option
+@fail_on_option
+@quiet_option
+@json_option
+def sweep(
+    sweep: Path,
+    out: Path | None,
+    axes: tuple[str, ...],
+    metrics: tuple[str, ...],
+    seeds: int | None,
+    workers: int,
+    on: str,
+    ray_address: str | None,
+    files: str,
+    png: Path | None,
+    trust_code: bool,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Run the scenario of SWEEP under many settings, and print the best, what each key matters, and a NIC's settings.
+
+    Every run is kept as it is done: after Ctrl-C, a crash or a full disk the same command goes on from there.
+
+    \b
+    Example:
+      fabrictune sim sweep scenarios/sweeps/dcqcn-incast.yaml
+      fabrictune sim sweep my.yaml --vary "engine.ecn.kmin=50 KB;400 KB" --objective completion_time.p99
+    """
+    from fabrictune.sweep.options import sweep_named
+    from fabrictune.sweep.plot import draw_front
+
+    wanted = sweep_named(sweep, axes, metrics, seeds)
+    folder = out or Path("runs") / wanted.name
+    with _executor(on, workers, ray_address) as executor, progress_bar(wanted.name, is_quiet=quiet or as_json) as bar:
+        try:
+            record, directory = _run(wanted, folder, executor, trust_code=trust_code, files=files, progress=bar)
+        except KeyboardInterrupt:
+            print_lines([f"stopped; what is done stays in {folder}, and the same command goes on from there"])
+            return INTERRUPTED
+    if png:
+        draw_front(record, png)
+    return print_record(
+        record,
+        directory,
+        lambda: tables_of(record),
+        lambda: _print(record),
+        as_json=as_json,
+        quiet=quiet,
+        fail_on=fail_on,
+    )
+
+
+def _run(
+    wanted: "Sweep", out: Path, executor: "Executor", *, trust_code: bool, files: str, progress: Update | None
+) -> tuple["RunRecord", Path]:
+    """Return the sweep's record, with settings for a NIC, and the folder in which it now is."""
+    from fabrictune.sweep.nic_settings import settings_of_front
+    from fabrictune.sweep.runner import run_sweep
+    from fabrictune.sweep.store import open_folder
+
+    with open_folder(out) as folder:
+        record = run_sweep(wanted, folder, executor, trust_code=trust_code, progress=progress)
+        record = settings_of_front(with_command(record), folder, files)
+        return record, folder.write_result(record)
+
+
+@contextmanager
+def _executor(on: str, num_workers: int, ray_address: str | None) -> Iterator["Executor"]:
+    """Give what does the runs."""
+    if on == "threads":
+        from fabrictune.sweep.executors import Threads
+
+        yield Threads(num_workers=num_workers)
+    else:
+        from fabrictune.sweep.ray_executor import open_cluster
+
+        with open_cluster(num_workers, ray_address) as cluster:
+            yield cluster
+
+
+def _print(record: "RunRecord") -> None:
+    from fabrictune.sweep.results import best_first
+
+    points, num_seeds = rows_of(record.tables["points"]), record.run["num_seeds"]
+    objectives = rows_of(record.tables["objectives"])
+    metrics = list(record.run["objectives"])
+    by_point: dict[int, dict[str, str]] = {}
+    for row in objectives:
+        by_point.setdefault(row["point"], {})[row["metric"]] = _estimate(row, num_seeds)
+    whole = [points[point] for point in best_first(record)]
+    shown = sorted(whole, key=lambda point: -point["is_on_front"])[:MAX_SHOWN]
+    keys = [name for name in points[0] if name.startswith("vary.")]
+    print_lines([f"{len(points)} points, {num_seeds} seeds each; * none is better in every objective"])
+    headings = ("", *(key.removeprefix("vary.") for key in keys), *metrics)
+    rows = [
+        (
+            "*" if point["is_on_front"] else "-" if point["is_surely_dominated"] else "",
+            *(point[key] for key in keys),
+            *(by_point[point["point"]][metric] for metric in metrics),
+        )
+        for point in shown
+    ]
+    print_table(headings, rows, indent=2)
+    if len(shown) < len(whole):
+        print_lines([f"  and {len(whole) - len(shown)} more in the record"])
+    _print_sensitivity(rows_of(record.tables["sensitivity"]), metrics)
+    if lines := record.run["nic_settings"]:
+        print_lines(["", f"for a NIC, the best in {metrics[0]} (printed, nothing is set):", *lines[0]["lines"]])
+
+
+def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
+    """Print the share of each objective's variance that is each key's own, and which way it goes."""
+    if not rows:
+        return
+    found = {(row["key"], row["metric"], row["measure"]): row["value"] for row in rows}
+
+    def cell(key: str, metric: str) -> str:
+        share, rank = (found.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
+        way = " rising" if rank and rank > 0 else " falling" if rank else ""
+        return "-" if share is None else f"{share:.0%}{way}"
+
+    keys = dict.fromkeys(row["key"] for row in rows)
+    print_lines(["", "share of the variance that a key explains alone:"])
+    print_table(("key", *metrics), [(key, *(cell(key, metric) for metric in metrics)) for key in keys], indent=2)
+
+
+def _estimate(row: dict[str, Any], num_seeds: int) -> str:
+    from fabrictune.scenario.expectations import metric_of
+
+    metric = metric_of(row["metric"])
+    half = (row["high"] - row["low"]) / 2
+    return metric.show(row["value"]) + (f" ± {metric.show(half)}" if num_seeds > 1 else "")

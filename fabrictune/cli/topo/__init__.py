@@ -1,0 +1,1 @@
+"""`fabrictune topo`: fabrics."""

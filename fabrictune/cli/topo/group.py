@@ -1,0 +1,188 @@
+"""`fabrictune topo`: import, build, show, export, check, compare and probe fabrics."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.options import fail_on_option, json_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.topo.probe import probe
+
+if TYPE_CHECKING:
+    from fabrictune.topology.fabric import Fabric
+
+topo = Group(name="topo", help="Import, build, show, check, compare and probe fabrics.")
+
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+format_option = click.option(
+    "--format", "file_format", metavar="NAME", help="Told from the files where it is not given."
+)
+out_option = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the fabric here.")
+links_option = click.option("--links", is_flag=True, help="List every link as well.")
+
+
+@topo.command("import")
+@files_argument
+@format_option
+@out_option
+@json_option
+def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | None, as_json: bool) -> None:
+    """Read files that describe a network, or folders of them, as one fabric.
+
+    \b
+    Formats: fabrictune, infragraph, containerlab, csv, graphml, hpcc, htsim,
+             ibnetdiscover, lldp, minigraph, sonic
+
+    \b
+    Example:
+      fabrictune topo import lab.clab.yml --out lab.json
+      fabrictune topo import leaf1.config_db.json spine1.config_db.json
+    """
+    from fabrictune.topology.importers import import_with_notes
+
+    imported = import_with_notes(files, file_format)
+    _save(imported.fabric, out)
+    _show(imported.fabric, has_links=False, as_json=as_json)
+    if not as_json:
+        print_lines(f"note: {note}" for note in imported.notes)
+        if imported.findings:
+            print_lines(["next: the files contradict one another; fabrictune topo validate FILE... says where"])
+
+
+@topo.command()
+@click.argument("builder")
+@click.argument("settings", metavar="KEY=VALUE...", nargs=-1)
+@out_option
+@json_option
+def build(builder: str, settings: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+    """Build a fabric of a known shape from its settings, which `fabrictune scenario keys fabric.clos` lists.
+
+    \b
+    Example:
+      fabrictune topo build fat_tree radix=8 link_rate="100 Gbps" --out k8.json
+      fabrictune topo build clos num_hosts=16 hosts_per_tor_set=4 tiers=2
+    """
+    from fabrictune.scenario.fabrics import build_from_settings
+
+    fabric = build_from_settings(builder, settings)
+    _save(fabric, out)
+    _show(fabric, has_links=False, as_json=as_json)
+
+
+@topo.command()
+@files_argument
+@format_option
+@links_option
+@json_option
+def show(files: tuple[Path, ...], file_format: str | None, links: bool, as_json: bool) -> None:
+    """Say what a fabric is made of: switches by tier, hosts, links by rate, ToR sets.
+
+    \b
+    Example:
+      fabrictune topo show k8.json --links
+      fabrictune topo show lab.clab.yml --json
+    """
+    from fabrictune.topology.importers import import_fabric
+
+    _show(import_fabric(files, file_format), has_links=links, as_json=as_json)
+
+
+@topo.command()
+@files_argument
+@format_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A .graphml or .json file.")
+@json_option
+def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json: bool) -> None:
+    """Write a fabric as GraphML for other tools, or as this project's JSON, by the ending of the file.
+
+    \b
+    Example:
+      fabrictune topo export lab.clab.yml --out lab.graphml
+    """
+    from fabrictune.topology.importers import import_fabric
+
+    fabric = import_fabric(files, file_format)
+    _save(fabric, out)
+    _show(fabric, has_links=False, as_json=as_json)
+
+
+@topo.command()
+@files_argument
+@format_option
+@fail_on_option
+@json_option
+def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_json: bool) -> int:
+    """Find what looks miscabled: one-sided links, unequal speeds and uplinks, swapped rails, isolated nodes.
+
+    \b
+    Example:
+      fabrictune topo validate leaf1.config_db.json spine1.config_db.json
+      fabrictune topo validate cabling.csv --fail-on warning --json
+    """
+    from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+    from fabrictune.topology.importers import import_with_notes
+    from fabrictune.topology.validation import validate_fabric
+
+    imported = import_with_notes(files, file_format)
+    findings = (*imported.findings, *validate_fabric(imported.fabric))
+    if as_json:
+        print_json({"name": imported.fabric.name, "notes": list(imported.notes), "findings": findings_json(findings)})
+    else:
+        print_lines(f"note: {note}" for note in imported.notes)
+        print_findings(findings, at_most=len(findings))
+        print_lines([f"{imported.fabric.name}: {len(findings) or 'no'} findings"])
+    return exit_code(findings, fail_on)
+
+
+@topo.command()
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@format_option
+@fail_on_option
+@json_option
+def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_json: bool) -> int:
+    """Say what changed from the fabric BEFORE to the fabric AFTER, each a file, or a folder with one file a switch.
+
+    \b
+    Example:
+      fabrictune topo diff monday.csv friday.csv
+      fabrictune topo diff configs-monday/ configs-friday/ --fail-on warning
+    """
+    from fabrictune.cli.framework.findings import exit_code, findings_json
+    from fabrictune.topology.diff import compare_fabrics
+    from fabrictune.topology.importers import import_fabric
+
+    changes = compare_fabrics(*(import_fabric([path], file_format) for path in (before, after)))
+    if as_json:
+        print_json({"changes": findings_json(changes)})
+    elif changes:
+        rows = [
+            (change.severity.value, change.id.removeprefix("diff."), change.entity, change.expected, change.actual)
+            for change in changes
+        ]
+        print_table(("severity", "change", "of", "before", "after"), rows)
+        print_lines(f"next: {step}" for step in dict.fromkeys(change.next_step for change in changes))
+    else:
+        print_lines(["no changes"])
+    return exit_code(changes, fail_on)
+
+
+topo.add_command(probe)
+
+
+def _save(fabric: "Fabric", out: Path | None) -> None:
+    if out is not None:
+        from fabrictune.scenario.fabrics import save_fabric
+
+        save_fabric(fabric, out)
+
+
+def _show(fabric: "Fabric", *, has_links: bool, as_json: bool) -> None:
+    from fabrictune.cli.topo.fabrics import describe_fabric, print_fabric
+
+    if as_json:
+        print_json(describe_fabric(fabric, has_links=has_links))
+    else:
+        print_fabric(fabric, has_links=has_links)

@@ -1,0 +1,1 @@
+"""`fabrictune train`: the reference trainer."""

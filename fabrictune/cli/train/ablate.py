@@ -1,0 +1,139 @@
+"""`fabrictune train ablate`: what each technique of the trainer gains here."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.framework.estimates import rows_of
+from fabrictune.cli.framework.options import INTERRUPTED, json_option, quiet_option
+from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.progress import progress_bar
+from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.train.recipes import (
+    FLOPS_PER_TFLOPS,
+    peak_option,
+    read_recipe,
+    recipe_argument,
+    set_option,
+    timeout_option,
+)
+from fabrictune.foundation.errors import InputError, Mistake
+
+if TYPE_CHECKING:
+    from fabrictune.foundation.records import RunRecord
+    from fabrictune.trainer_probe.ablation.rounds import Turn
+
+PS_PER_NS = 1000
+
+
+@click.command()
+@click.pass_context
+@recipe_argument
+@set_option
+@click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Turns of each rung.")
+@click.option("--steps", type=click.IntRange(1, 1000), default=3, show_default=True, help="Counted steps of a turn.")
+@peak_option
+@timeout_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the record goes.  [default: runs/NAME-ablation]",
+)
+@quiet_option
+@json_option
+def ablate(
+    context: click.Context,
+    /,
+    recipe_name: str,
+    settings: tuple[str, ...],
+    rounds: int,
+    steps: int,
+    peak_tflops: float | None,
+    timeout_s: float,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Train RECIPE without its techniques, then with one more each, and say what each gains and leaves exposed.
+
+    The rungs take turns, round after round, on processes of this machine; gains are compared within a round. Needs
+    torch.
+
+    \b
+    Example:
+      fabrictune train ablate tiny --rounds 5
+    """
+    from fabrictune.trainer_probe.ablation.record import make_record
+    from fabrictune.trainer_probe.ablation.rounds import run_rounds
+    from fabrictune.trainer_probe.ablation.steps import climb
+
+    _refuse_launchers(context.command_path)
+    started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
+    recipes = climb(recipe)
+    num_expected = rounds * steps * len(recipes)
+    with progress_bar(f"{recipe.name}, {len(recipes)} rungs", is_quiet=quiet or as_json) as bar:
+        num_done = 0
+
+        def tell(turn: "Turn") -> None:
+            nonlocal num_done
+            num_done += 1
+            if bar is not None:
+                bar(num_done / num_expected, f"round {turn.round}, {turn.rung}")
+
+        turns = run_rounds(
+            recipes,
+            num_rounds=rounds,
+            num_steps=steps,
+            tell=tell,
+            timeout_s=timeout_s,
+            peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
+        )
+    record = with_command(make_record(recipe, turns, num_rounds=rounds, started=started))
+    directory = record.write(out or Path("runs") / record.run["name"])
+    is_partial = record.run["outcome"] == "interrupted"
+    if as_json:
+        head = {"record": str(directory), "outcome": record.run["outcome"]}
+        print_json({**head, "rungs": rows_of(record.tables.get("rungs", {}))})
+        return INTERRUPTED if is_partial else 0
+    if record.tables and not quiet:
+        _print(record, rounds, steps)
+    print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])
+    return INTERRUPTED if is_partial else 0
+
+
+def _refuse_launchers(where: str) -> None:
+    from fabrictune.collectives.startup.launchers import launched_by
+
+    launched = launched_by(os.environ)
+    if launched is not None:
+        allowed = "a process by itself, which starts its own ranks on this machine"
+        raise InputError(Mistake(where=where, found=f"started by {launched.launcher}", allowed=allowed))
+
+
+def _print(record: "RunRecord", rounds: int, steps: int) -> None:
+    print_lines([f"rounds: {rounds}, counted steps of a turn: {steps}; medians, and quartiles over rounds"])
+    print_table(
+        ("rung", "tokens/s", "quartiles", "MFU", "gain", "quartiles", "over", "exposed tp", "dp", "pp"),
+        [_cells(row) for row in rows_of(record.tables["rungs"])],
+    )
+    print_lines(["exposed: what an average rank waited for in a step"])
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    from fabrictune.foundation.units import format_duration
+
+    is_first, is_known = not row["base"], row["mfu_fraction"] >= 0
+    return (
+        row["rung"],
+        f"{row['tokens_per_s']:,.0f}",
+        f"{row['tokens_per_s_low']:,.0f} to {row['tokens_per_s_high']:,.0f}",
+        f"{row['mfu_fraction']:.1%}" if is_known else "n/a",
+        "" if is_first else f"{row['gain_fraction']:+.1%}",
+        "" if is_first else f"{row['gain_fraction_low']:+.1%} to {row['gain_fraction_high']:+.1%}",
+        row["base"],
+        *(format_duration(row[f"exposed_{axis}_ns"] * PS_PER_NS) for axis in ("tp", "dp", "pp")),
+    )

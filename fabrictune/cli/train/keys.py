@@ -1,0 +1,22 @@
+"""`fabrictune train keys`: what a recipe may say."""
+
+import click
+
+from fabrictune.cli.framework.keys import print_keys
+from fabrictune.cli.framework.options import json_option
+
+
+@click.command()
+@click.argument("section", default="recipe")
+@json_option
+def keys(section: str, as_json: bool) -> None:
+    """List the keys of a recipe, or of the SECTION of it that is named: `model`, `degrees`, `data.text`.
+
+    \b
+    Example:
+      fabrictune train keys
+      fabrictune train keys degrees
+    """
+    from fabrictune.trainer_probe.recipes.schema import RecipeKeys
+
+    print_keys(RecipeKeys, "recipe", section, as_json=as_json)

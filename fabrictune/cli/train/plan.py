@@ -1,0 +1,151 @@
+"""`fabrictune train plan`: what a recipe will ask of a cluster."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.framework.estimates import rows_of
+from fabrictune.cli.framework.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
+from fabrictune.foundation.units import format_bytes, format_duration, parse_rate_bps
+
+if TYPE_CHECKING:
+    from fabrictune.foundation.records import RunRecord
+    from fabrictune.trainer_probe.planning.plan import Plan
+
+
+def _rate(context: click.Context, option: click.Parameter, text: str) -> int:
+    return parse_rate_bps(text, where=f"{context.command_path}: {option.opts[0]}")
+
+
+@click.command()
+@recipe_argument
+@set_option
+@click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The rank whose part is shown.")
+@click.option(
+    "--tflops",
+    type=click.FloatRange(min=0, min_open=True),
+    default=267.9,
+    show_default=True,
+    help="A GPU's rate of matrix products, as achieved.",
+)
+@click.option("--nvlink", default="2400 Gbps", show_default=True, callback=_rate, help="Out of a GPU, inside its host.")
+@click.option("--nic", default="200 Gbps", show_default=True, callback=_rate, help="Out of a GPU to other hosts.")
+@click.option("--gpus-per-host", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--memory", callback=read_bytes, metavar="SIZE", help="Of a GPU, `80 GB`: more than that is a finding.")
+@out_option
+@fail_on_option
+@quiet_option
+@json_option
+def plan(
+    recipe_name: str,
+    settings: tuple[str, ...],
+    rank: int,
+    tflops: float,
+    nvlink: int,
+    nic: int,
+    gpus_per_host: int,
+    memory: int | None,
+    out: Path | None,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Say what a step of RECIPE asks of every rank and link, what a GPU must hold, and how long it takes at best.
+
+    Nothing is trained: the trainer runs for one rank of each pipeline place, on tensors without values. The record
+    holds the requests of the whole job, as `job_trace.parquet`. Needs torch.
+
+    \b
+    Example:
+      fabrictune train plan 175b
+      fabrictune train plan tiny --set degrees.layout.dp=16 --rank 5 --json
+    """
+    from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+    from fabrictune.trainer_probe.planning.plan import make_plan, place_of_rank
+    from fabrictune.trainer_probe.planning.record import make_record
+
+    started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
+    hardware = HardwareSpec(
+        flops_per_s=tflops * FLOPS_PER_TFLOPS,
+        nvlink_rate_bps=nvlink,
+        nic_rate_bps=nic,
+        gpus_per_host=gpus_per_host,
+        memory_bytes=memory,
+    )
+    place = place_of_rank(recipe, rank)
+    found = make_plan(recipe, hardware)
+    record = with_command(make_record(found, started=started))
+    directory = record.write(out or Path("runs") / f"{recipe.name}-plan")
+
+    def values() -> dict[str, Any]:
+        return _as_json(record, rank, place)
+
+    def show() -> None:
+        _print_plan(found, record, rank, place)
+
+    return print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
+
+
+def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
+    """Return the step's figures, and the rows of one rank."""
+    volumes, memory = rows_of(record.tables["volumes"]), rows_of(record.tables["memory"])
+    return {
+        **record.run["outcome"],
+        "rank": rank,
+        "volumes": [row for row in volumes if row["place"] == place],
+        "memory": memory[place],
+        "step": rows_of(record.tables["step_parts"]),
+    }
+
+
+def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> None:
+    recipe, outcome, shown = plan.recipe, record.run["outcome"], _as_json(record, rank, place)
+    layout = recipe.degrees.layout
+    print_lines(
+        [
+            f"{recipe.name}: {layout.world_size:,} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
+            f"overlap {recipe.overlap}, {recipe.precision_name}",
+            f"a step of {outcome['num_tokens']:,} tokens makes {outcome['num_requests']:,} requests, "
+            f"of which {len(plan.trace.templates):,} are written down",
+            "",
+            f"rank {rank}, at place {place} of the pipeline, asks for",
+        ]
+    )
+    headings = ("axis", "operation", "requests", "buffers", "leaves the GPU", "at least")
+    print_table(headings, [_volume_cells(row) for row in shown["volumes"]], indent=2)
+    print_lines(["", f"rank {rank} holds"])
+    print_table(("what", "bytes"), _memory_cells(shown["memory"]), indent=2)
+    print_lines(["", "a step takes at best, where no requests share a link"])
+    print_table(
+        ("part", "time"), [(row["part"], format_duration(row["duration_ps"])) for row in shown["step"]], indent=2
+    )
+    print_lines(
+        [
+            "",
+            f"bubble: {outcome['bubble_fraction']:.1%} of the work by (p - 1) / (v m), "
+            f"{outcome['played_bubble_fraction']:.1%} by playing the schedule",
+            f"products: {outcome['model_flops_per_gpu']:.4g} operations a GPU by the papers' count, "
+            f"{outcome['mfu_fraction']:.1%} of what it can do in the step",
+        ]
+    )
+
+
+def _volume_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        row["axis"],
+        row["operation"],
+        f"{row['num_requests']:,}",
+        format_bytes(row["buffer_bytes"]),
+        format_bytes(row["sent_bytes"]),
+        format_duration(row["duration_ps"]),
+    )
+
+
+def _memory_cells(row: dict[str, Any]) -> list[tuple[str, str]]:
+    parts = {name: row[f"{name}_bytes"] for name in ("weights", "gradients", "optimizer", "activations")}
+    return [(name, format_bytes(size)) for name, size in {**parts, "in all": sum(parts.values())}.items()]

@@ -1,0 +1,39 @@
+"""What commands that take a recipe share: its argument, changes to it, and how it is read."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from fabrictune.trainer_probe.recipes.schema import Recipe
+
+ORIGIN = "--set"
+FLOPS_PER_TFLOPS = 1e12
+
+recipe_argument = click.argument("recipe_name", metavar="RECIPE")
+set_option = click.option(
+    ORIGIN, "settings", multiple=True, metavar="KEY=VALUE", help="A key of the recipe, otherwise: degrees.layout.dp=4."
+)
+peak_option = click.option(
+    "--peak-tflops",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Peak of one device, for MFU; known for some GPUs.",
+)
+timeout_option = click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=1),
+    default=86400.0,
+    show_default=True,
+    help="Seconds for all, where processes are started here.",
+)
+
+
+def read_recipe(name: str, settings: Sequence[str]) -> "Recipe":
+    """Return the recipe of a name or file with settings changed; raises InputError."""
+    from fabrictune.scenario.assignments import parse_setting
+    from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+
+    return load_recipe(find_recipe(name), dict(map(parse_setting, settings)), origin=ORIGIN)

@@ -1,0 +1,138 @@
+"""`fabrictune train run`: train as a recipe says."""
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fabrictune.cli.framework.estimates import rows_of
+from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
+from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.train.recipes import (
+    FLOPS_PER_TFLOPS,
+    peak_option,
+    read_recipe,
+    recipe_argument,
+    set_option,
+    timeout_option,
+)
+
+if TYPE_CHECKING:
+    from fabrictune.trainer_probe.driver.reports import StepReport
+    from fabrictune.trainer_probe.recipes.schema import Recipe
+
+PS_PER_NS = 1000
+COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU", "exposed tp", "dp", "pp")
+WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
+
+
+@click.command()
+@recipe_argument
+@set_option
+@peak_option
+@timeout_option
+@click.option(
+    "--startup-timeout",
+    "startup_timeout_s",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="Seconds for the ranks of a launcher to come.",
+)
+@out_option
+@fail_on_option
+@quiet_option
+@json_option
+def run(
+    recipe_name: str,
+    settings: tuple[str, ...],
+    peak_tflops: float | None,
+    out: Path | None,
+    fail_on: str,
+    quiet: bool,
+    as_json: bool,
+    **timeouts: float,
+) -> int:
+    """Train as RECIPE says, a file or the name of one that comes with the library, and record what was communicated.
+
+    Starts a process for each rank on this machine. Under torchrun or srun it is one rank of many, on any machines, and
+    rank 0 reports. Ctrl-C ends it after the step under way. Needs torch.
+
+    \b
+    Example:
+      fabrictune train run tiny
+      fabrictune train run my.yaml --set overlap=none --set degrees.layout.dp=4
+      torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune train run my.yaml
+    """
+    from fabrictune.collectives.startup.launchers import launched_by
+    from fabrictune.foundation.errors import RefusedError
+    from fabrictune.trainer_probe.driver.outcome import make_record
+    from fabrictune.trainer_probe.driver.run import run_recipe
+
+    started, launched = time.perf_counter(), launched_by(os.environ)
+    try:
+        found = run_recipe(
+            lambda: read_recipe(recipe_name, settings),
+            launched,
+            tell=_say_nothing if quiet or as_json else _print_step,
+            peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
+            **timeouts,
+        )
+    except RefusedError as error:
+        if launched is not None and launched.rank > 0:
+            return error.exit_code  # rank 0 says it for all
+        raise
+    if found is None:
+        return 0
+    recipe, outcome = found
+    record = with_command(make_record(recipe, outcome, started=started))
+    directory = record.write(out or Path("runs") / recipe.name)
+    code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
+    if as_json:
+        steps, findings = rows_of(record.tables["training"]), findings_json(record.findings)
+        head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
+        print_json({"record": str(directory), **head, "steps": steps, "findings": findings})
+        return code
+    print_findings(record.findings)
+    print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])
+    return code
+
+
+def _say_nothing(recipe: "Recipe", report: "StepReport") -> None:
+    """For those who do not want to see steps."""
+
+
+def _print_step(recipe: "Recipe", report: "StepReport") -> None:
+    """Print a line for a step, and before the first what is trained, and the headings."""
+    layout = recipe.degrees.layout
+    if report.step == 0:
+        print_lines(
+            [
+                f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
+                f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}",
+                _line(COLUMNS),
+            ]
+        )
+    print_lines([_line(_cells(report))])
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def _cells(report: "StepReport") -> tuple[str, ...]:
+    from fabrictune.foundation.units import format_duration
+
+    is_known = report.mfu_fraction == report.mfu_fraction
+    return (
+        str(report.step),
+        f"{report.loss:.4f}",
+        "skipped" if report.is_skipped else f"{report.gradient_norm:.3g}",
+        f"{report.tokens_per_s:,.0f}",
+        f"{report.mfu_fraction:.1%}" if is_known else "n/a",
+        *(format_duration(report.exposed_ns[axis] * PS_PER_NS) for axis in ("tp", "dp", "pp")),
+    )

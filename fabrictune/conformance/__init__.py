@@ -1,0 +1,1 @@
+"""Conformance: published results that each package reproduces, one subject a file."""

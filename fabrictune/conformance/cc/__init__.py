@@ -1,0 +1,1 @@
+"""Conformance of congestion-control laws by hand and at one bottleneck."""

@@ -1,0 +1,1 @@
+"""Conformance of collectives: schedules, bandwidths, start-up."""

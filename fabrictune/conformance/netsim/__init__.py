@@ -1,0 +1,1 @@
+"""Conformance of the packet engine: closed forms, bounds, losslessness."""

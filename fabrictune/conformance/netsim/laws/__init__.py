@@ -1,0 +1,1 @@
+"""Conformance of congestion-control laws in the packet engine. One law a file."""

@@ -1,0 +1,119 @@
+"""The conformance suite: every published result that a package claims, rerun.
+
+`SUBJECTS` lists the modules with cases; each has a function `cases()`. A case that raises an exception has failed.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from fabrictune.foundation.cases import Case
+
+SUBJECTS = {
+    "topology": (
+        "fabrics",
+        "paths",
+        "hash_functions",
+        "polarization",
+        "random_hashing",
+        "dual_tor",
+        "three_means",
+        "fairness",
+    ),
+    "cc": ("dcqcn_fluid", "dcqcn", "dcqcn_firmware", "swift", "barre", "differential"),
+    "collectives": ("proofs", "bandwidth", "nccl_tests", "startup"),
+    "netsim": (
+        "closed_forms",
+        "bounds",
+        "queues",
+        "pfc",
+        "priority_pauses",
+        "transport",
+        "faults",
+        "path_choice",
+        "deadlock",
+        "laws.barre",
+        "laws.dcqcn",
+        "laws.dcqcn_beside_pfc",
+        "laws.dctcp",
+        "laws.hpcc",
+        "laws.hpcc_figure_11",
+        "laws.hybrid",
+        "laws.swift",
+        "laws.timely",
+    ),
+    "rdma_bench": ("timers",),
+    "trainer_probe": ("counts", "volumes", "plans", "optimizers", "pipelines", "processes"),
+    "validate": ("collectives", "timers", "laws"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a case came to."""
+
+    case: Case
+    got: float | None  # None where it raised or is no number
+    error: str = ""
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether the result lies in the band, both ends included."""
+        return self.got is not None and bool(self.case.low <= self.got <= self.case.high)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the outcome as JSON values, also where a case was given NumPy's numbers."""
+        case = self.case
+        return {
+            "name": case.name,
+            "expected": float(case.expected),
+            "got": self.got,
+            "band": [float(case.low), float(case.high)],
+            "passed": self.has_passed,
+            "source": case.source,
+            "unit": case.unit,
+            "trust": case.trust,
+            **({"error": self.error} if self.error else {}),
+        }
+
+
+def collect(prefixes: Sequence[str] = ()) -> list[Case]:
+    """Return the cases whose names begin with one of `prefixes`, or all of them, in the order of `SUBJECTS`."""
+    cases = [
+        case
+        for room, subjects in SUBJECTS.items()
+        if _may_match(room, prefixes)
+        for subject in subjects
+        for case in import_module(f"fabrictune.conformance.{room}.{subject}").cases()
+    ]
+    return [case for case in cases if not prefixes or case.name.startswith(tuple(prefixes))]
+
+
+def _may_match(room: str, prefixes: Sequence[str]) -> bool:
+    """Return whether a room can have a case that is asked for: case names begin with the room's."""
+    return not prefixes or any(prefix.startswith(room) or room.startswith(prefix) for prefix in prefixes)
+
+
+def run_case(case: Case) -> Outcome:
+    """Run one case."""
+    try:
+        got = float(case.run())
+    except Exception as error:  # a case that cannot be run is a case that failed, and the others are still run
+        return Outcome(case=case, got=None, error=f"{type(error).__name__}: {error}")
+    return Outcome(case=case, got=got if math.isfinite(got) else None)
+
+
+def run_cases(cases: Sequence[Case], progress: Callable[[float], None] | None = None) -> list[Outcome]:
+    """Run cases one after another; `progress` is told the share done."""
+    outcomes = []
+    for number, case in enumerate(cases):
+        outcomes.append(run_case(case))
+        if progress:
+            progress((number + 1) / len(cases))
+    return outcomes
+
+
+def has_failed(outcomes: Iterable[Outcome]) -> bool:
+    """Return whether an exact case (trust A) missed; figures of other simulators and hardware are reported only."""
+    return any(not outcome.has_passed for outcome in outcomes if outcome.case.trust == "A")

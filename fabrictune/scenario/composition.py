@@ -1,0 +1,110 @@
+"""From a Scenario to what an engine takes. This is the only place where the rooms are put together.
+
+Mistakes that only show here (a rank more than the fabric has GPUs, a receiver that does not exist) name the line of the
+scenario they come from, unless they lie in another file, which they then name.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import Finding
+from fabrictune.foundation.settings.binding import keys_named, settings_of
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.netsim.workloads.table import Made
+from fabrictune.scenario.fabrics import make_fabric
+from fabrictune.scenario.laws import compile_chosen
+from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
+from fabrictune.scenario.schema import Scenario
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.network import Network
+from fabrictune.topology.routing import build_network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composed:
+    """A scenario's network and what it has to carry: enough for every analysis that runs no engine."""
+
+    scenario: Scenario
+    network: Network
+    traffic: TrafficTrace
+    part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
+    findings: tuple[Finding, ...] = ()  # what the fabric's files say amiss
+
+
+def compose_fabric(scenario: Scenario) -> Fabric:
+    """Build or import the scenario's fabric; raises InputError."""
+    return _compose_fabric(scenario).fabric
+
+
+def _compose_fabric(scenario: Scenario) -> Imported:
+    with placed(scenario, "fabric", scenario.fabric.spec):
+        return make_fabric(scenario.fabric)
+
+
+def compose(scenario: Scenario, progress: Callable[[float], None] | None = None, *, as_flows: bool = False) -> Composed:
+    """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError.
+
+    With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs.
+    """
+    tell = progress or (lambda fraction: None)
+    imported = _compose_fabric(scenario)
+    fabric = imported.fabric
+    tell(0.2)
+    with placed(scenario, "traffic", scenario.traffic.spec):
+        (queue_pairs, traffic), part_N = _make_traffic(scenario, fabric, as_flows=as_flows)
+    tell(0.5)
+    with placed(scenario, "routing", scenario.routing):
+        network = build_network(fabric, queue_pairs, scenario.routing)
+    tell(1.0)
+    return Composed(scenario=scenario, network=network, traffic=traffic, part_N=part_N, findings=imported.findings)
+
+
+def _make_traffic(scenario: Scenario, fabric: Fabric, *, as_flows: bool) -> tuple[Made, NDArray[np.object_] | None]:
+    spec = scenario.traffic.spec
+    if isinstance(spec, MixSpec):
+        return mix(spec, fabric, scenario.seed)
+    workload = TRAFFIC[scenario.traffic.name]
+    make = (as_flows and workload.make_flows) or workload.make
+    return make(spec, fabric, scenario.seed), None
+
+
+def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:
+    """Compile the scenario's law; raises LawError, and UntrustedCodeError for one outside the project without leave."""
+    with placed(scenario, "law", scenario.law.spec):
+        return compile_chosen(scenario.law, document=scenario.document, trust_code=trust_code)
+
+
+@contextmanager
+def located(scenario: Scenario) -> Iterator[None]:
+    """Give mistakes that name a key of the scenario from its top (`traffic`, `capture.at`) their place in its file."""
+    keys = {field.name for field, _ in settings_of(Scenario)}
+    try:
+        yield
+    except InputError as error:
+        moved = []
+        for mistake in error.mistakes:
+            path = mistake.where.split(".")
+            is_key = path[0] in keys and all(part.isidentifier() for part in path)
+            moved.append(replace(mistake, where=scenario.where(*path)) if is_key else mistake)
+        raise type(error)(*moved) from error
+
+
+@contextmanager
+def placed(scenario: Scenario, key: str, spec: object) -> Iterator[None]:
+    """Give mistakes about settings of `spec`, which stands under `key`, their place in the scenario file."""
+    try:
+        yield
+    except InputError as error:
+        moved = []
+        for mistake in error.mistakes:
+            keys = keys_named(type(spec), mistake)
+            is_here = bool(keys) or mistake.where in ("", key)
+            moved.append(replace(mistake, where=scenario.where(key, *keys)) if is_here else mistake)
+        raise type(error)(*moved) from error

@@ -1,0 +1,78 @@
+"""Traffic of several kinds at once: a job beside a storage burst, an incast and those who suffer from it.
+
+`TRAFFIC` lists all that a scenario can send: each kind alone, and mixtures of them. A part of a mixture has a name,
+which the record's `transfers` carry and which bounds can be set for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.seeds import stream_key
+from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.netsim.workloads.merge import join
+from fabrictune.netsim.workloads.table import Workload
+from fabrictune.scenario.traffic import SINGLE_TRAFFIC, Made
+from fabrictune.topology.fabric import Fabric
+
+OWN_NUMBERS = "observed"  # its queue pairs have the numbers that were seen, and cannot be given others
+PART_CHOICE = Choice("workload", {name: one.spec for name, one in SINGLE_TRAFFIC.items() if name != OWN_NUMBERS})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One kind of traffic among others."""
+
+    name: str = field(metadata={"help": "of the part, in the record and in `expect`"})
+    traffic: Annotated[Chosen, PART_CHOICE] = field(metadata={"help": "what is sent"})
+    start_ns: int = field(default=0, metadata={"help": "how much later than it would alone"})
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise InputError(Mistake(where="name", found="an empty name", allowed="a name of its own"))
+        if self.start_ns < 0:
+            raise InputError(Mistake(where="start", found=f"{self.start_ns} ns", allowed="0 ns or more"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixSpec:
+    """Several kinds of traffic over one fabric."""
+
+    parts: tuple[Part, ...] = field(metadata={"help": "each with a name, a workload and a start"})
+
+    def __post_init__(self) -> None:
+        names = [part.name for part in self.parts]
+        if not names:
+            raise InputError(Mistake(where="parts", found="no parts", allowed="one or more"))
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InputError(Mistake(where="parts", found=f"two parts named {twice[0]!r}", allowed="a name of its own"))
+
+
+def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[Made, NDArray[np.object_]]:
+    """Return the queue pairs and transfers of all parts, and the part's name for each transfer; raises InputError.
+
+    What a part draws at random follows from the seed and its name, whatever stands beside it.
+    """
+    parts = [
+        SINGLE_TRAFFIC[part.traffic.name].make(part.traffic.spec, fabric, stream_key(seed, "mix", part.name) >> 65)
+        for part in spec.parts
+    ]
+    names = np.array([part.name for part in spec.parts], object)
+    joined = join(parts, start_ps=[part.start_ns * 1000 for part in spec.parts])
+    return joined, np.repeat(names, [len(traffic) for _, traffic in parts])
+
+
+def make_mix(spec: MixSpec, fabric: Fabric, seed: int) -> Made:
+    """Return what `mix` does but for the names."""
+    return mix(spec, fabric, seed)[0]
+
+
+TRAFFIC: Mapping[str, Workload] = {
+    **SINGLE_TRAFFIC,
+    "mix": Workload(spec=MixSpec, make=make_mix, summary="several of these at once, each with a name and a start"),
+}

@@ -1,0 +1,22 @@
+"""A scenario with some of its settings changed: the same file, other values, all checks."""
+
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from fabrictune.foundation.errors import ScenarioError
+from fabrictune.foundation.settings.binding import bind
+from fabrictune.foundation.settings.changes import Changes, change
+from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.scenario.schema import Scenario
+
+
+def override(scenario: Scenario, changes: Changes, *, origin: str) -> Scenario:
+    """Return the scenario with `changes` made; `origin` says where they stand. Raises ScenarioError, InputError."""
+    assert scenario.document is not None, "only what came from a file can be written anew"
+    changed = change(scenario.document, changes, origin=origin)
+    try:
+        bound = bind(Scenario, changed.tree, folder=changed.path.parent)
+    except ValidationError as error:
+        raise ScenarioError(*explain(error, changed)) from None
+    return replace(bound, document=changed)

@@ -1,0 +1,43 @@
+"""What a record says of the scenario it answers: name, question, its text to run it again, its collective."""
+
+from typing import Any
+
+from fabrictune.collectives.bounds import bus_factor
+from fabrictune.foundation.documents import read_text
+from fabrictune.foundation.traces import Operation
+from fabrictune.scenario.composition import Composed
+from fabrictune.scenario.schema import Scenario
+from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
+
+
+def describe(composed: Composed) -> dict[str, Any]:
+    """Return the part of `run.json` that a scenario with its paths has."""
+    description = describe_scenario(composed.scenario)
+    spec = composed.scenario.traffic.spec
+    if isinstance(spec, AllReduceSpec):
+        description["collective"] = _describe_collective(spec, composed, Operation.ALL_REDUCE, spec.layout.dp)
+    elif isinstance(spec, CollectiveSpec):
+        num_ranks = getattr(spec.layout, spec.axis)
+        description["collective"] = _describe_collective(spec, composed, Operation[spec.operation.upper()], num_ranks)
+    return description
+
+
+def describe_scenario(scenario: Scenario) -> dict[str, Any]:
+    """Return the part of `run.json` that every answer to a scenario has."""
+    description: dict[str, Any] = {"name": scenario.name, "question": scenario.question}
+    if scenario.document is not None:
+        description["scenario"] = read_text(scenario.document.path)
+    return description
+
+
+def _describe_collective(
+    spec: AllReduceSpec | CollectiveSpec, composed: Composed, operation: Operation, num_ranks: int
+) -> dict[str, Any]:
+    """Return what the bus bandwidth of the job's collectives is computed from."""
+    fabric = composed.network.fabric
+    return {
+        "operation": operation.name.lower(),
+        "bytes": spec.message_bytes,
+        "busbw_factor": bus_factor(operation, num_ranks),
+        "line_rate_bps": int(fabric.port_rate_bps_P[fabric.port_nic_P >= 0].min()),
+    }

@@ -1,0 +1,255 @@
+"""What would make a scenario's flows collide less, step by step: placement, queue pairs, seeds per tier, source ports.
+
+Each step starts from what the steps before it decided, is measured beside what was there, and is taken only if more of
+the traffic gets through or the slowest flow gains, and neither loses. Placement and queue pairs need no knowledge of
+the switches' hash and are measured over many seeds; tier seeds and source ports are for the hash and the seeds that the
+scenario has, and are measured under these.
+"""
+
+import csv
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.foundation.records import Columns, RunRecord, describe_run
+from fabrictune.scenario.composition import compose_fabric
+from fabrictune.scenario.jobs import JobSpec
+from fabrictune.scenario.provenance import describe_scenario
+from fabrictune.scenario.schema import Scenario
+from fabrictune.scenario.tables import estimate_columns
+from fabrictune.studies.seed_sampling import queue_pairs_of
+from fabrictune.topology.ecmp.collisions import analyze_collisions
+from fabrictune.topology.ecmp.planning.placements import RankTraffic, plan_placement
+from fabrictune.topology.ecmp.planning.source_ports import plan_source_ports
+from fabrictune.topology.ecmp.planning.tier_seeds import plan_tier_seeds
+from fabrictune.topology.ecmp.seed_study import Outcome, measure_network, measure_seeds
+from fabrictune.topology.fabric import NO_NIC, Fabric
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.placement import Placement
+from fabrictune.topology.routing import build_network
+
+QUEUE_PAIRS = (1, 2, 4, 8, 16)
+WORTH_MORE_QUEUE_PAIRS = 0.01  # of throughput or of the slowest flow: each queue pair costs memory in the NIC
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One thing that was tried."""
+
+    name: str
+    knows_seeds: bool
+    outcome: Outcome
+    is_taken: bool
+
+
+@dataclass
+class Plan:
+    """What has been decided so far, and how it was come to."""
+
+    fabric: Fabric
+    spec: Any  # of the traffic
+    hash_spec: HashSpec
+    queue_pairs: QueuePairs
+    steps: list[Step] = field(default_factory=list)
+    changes: dict[str, Any] = field(default_factory=dict)  # settings of the scenario that a step changed
+
+
+def plan_scenario(
+    scenario: Scenario, *, num_seeds: int, keeps_placement: bool = False, progress: Progress | None = None
+) -> RunRecord:
+    """Return the plan: tables `steps`, `source_ports` and, for a job, `placement`; raises InputError.
+
+    With `keeps_placement` the ranks stay where they are, as those of a running job do.
+    """
+    started = time.perf_counter()
+    tell = progress or (lambda fraction: None)
+    fabric, spec = compose_fabric(scenario), scenario.traffic.spec
+    queue_pairs = queue_pairs_of(scenario, fabric, spec)
+    plan = Plan(fabric=fabric, spec=spec, hash_spec=scenario.routing, queue_pairs=queue_pairs)
+    _measure_start(plan, num_seeds)
+    tell(0.1)
+    if isinstance(spec, JobSpec):
+        if not keeps_placement:
+            _try_placement(plan, scenario, num_seeds)
+        tell(0.3)
+        _try_queue_pairs(plan, scenario, num_seeds)
+    tell(0.6)
+    _try_known_seeds(plan, scenario.seed)
+    tell(1.0)
+    return RunRecord(
+        kind="ecmp plan",
+        run={
+            **describe_run(seed=scenario.seed, started=started, num_seeds=num_seeds, changes=plan.changes),
+            **describe_scenario(scenario),
+        },
+        tables=_tables(plan),
+    )
+
+
+def write_plan(record: RunRecord, directory: Path) -> list[Path]:
+    """Write the record, and beside its tables what can be applied as it is; returns what was written.
+
+    Raises RecordError.
+    """
+    record.write(directory)
+    files = [directory]
+    for name in ("placement", "source_ports"):
+        if name in record.tables:
+            columns = record.tables[name]
+            files.append(directory / f"{name}.csv")
+            with files[-1].open("w", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(columns)
+                writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return files
+
+
+def _measure_start(plan: Plan, num_seeds: int) -> None:
+    plan.steps.append(
+        Step(name="as it is", knows_seeds=False, outcome=_over_seeds(plan, plan.queue_pairs, num_seeds), is_taken=True)
+    )
+
+
+def _over_seeds(plan: Plan, queue_pairs: QueuePairs, num_seeds: int) -> Outcome:
+    first = plan.hash_spec.seed
+    return measure_seeds(plan.fabric, queue_pairs, plan.hash_spec, range(first, first + num_seeds)).summary()
+
+
+def _try_placement(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
+    placement = plan.spec.place_on(plan.fabric)
+    found = plan_placement(
+        placement,
+        plan.fabric,
+        _rank_traffic(plan, placement),
+        gpus_per_host=plan.spec.num_gpus_of_host(plan.fabric),
+        seed=scenario.seed,
+    )
+    spec = replace(plan.spec, planned=found.placement)
+    queue_pairs = queue_pairs_of(scenario, plan.fabric, spec)
+    outcome = _over_seeds(plan, queue_pairs, num_seeds)
+    has_swaps = found.climbing_bps[-1] < found.climbing_bps[1]
+    name = f"placement: {found.start}{', hosts swapped' if has_swaps else ''}"
+    if _take(plan, Step(name=name, knows_seeds=False, outcome=outcome, is_taken=_is_better(plan, outcome))):
+        plan.spec, plan.queue_pairs = spec, queue_pairs
+
+
+def _rank_traffic(plan: Plan, placement: Placement) -> RankTraffic:
+    """Return who sends how much to whom; the ranks of one NIC count as one, since they move together."""
+    report = analyze_collisions(build_network(plan.fabric, plan.queue_pairs, plan.hash_spec))
+    rank_C = np.zeros(plan.fabric.num_nics, np.int64)
+    rank_C[placement.nic_R] = np.arange(len(placement.nic_R))
+    return RankTraffic(
+        source_E=rank_C[plan.queue_pairs.source_nic_Q],
+        destination_E=rank_C[plan.queue_pairs.destination_nic_Q],
+        demand_bps_E=report.demand_bps_Q,
+    )
+
+
+def _try_queue_pairs(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
+    """Try more queue pairs a connection, and take the fewest that are nearly as good as the best."""
+    present = plan.spec.expansion.qps_per_connection
+    tried = []
+    for number in (number for number in QUEUE_PAIRS if number > present):
+        spec = replace(plan.spec, expansion=replace(plan.spec.expansion, qps_per_connection=number))
+        queue_pairs = queue_pairs_of(scenario, plan.fabric, spec)
+        tried.append((number, spec, queue_pairs, _over_seeds(plan, queue_pairs, num_seeds)))
+    outcomes = [_current(plan), *(outcome for *_, outcome in tried)]
+    enough = np.max([_merit(outcome) for outcome in outcomes], axis=0) - WORTH_MORE_QUEUE_PAIRS
+    is_open = bool((_merit(_current(plan)) < enough).any())
+    for number, spec, queue_pairs, outcome in tried:
+        is_taken = is_open and bool((_merit(outcome) >= enough).all())
+        name = f"{number} queue pairs a connection"
+        if _take(plan, Step(name=name, knows_seeds=False, outcome=outcome, is_taken=is_taken)):
+            plan.spec, plan.queue_pairs, is_open = spec, queue_pairs, False
+            plan.changes["traffic.expansion.qps_per_connection"] = number
+
+
+def _try_known_seeds(plan: Plan, seed: int) -> None:
+    """Search seeds for the tiers, then source ports, for the very hash the scenario has."""
+    network = build_network(plan.fabric, plan.queue_pairs, plan.hash_spec)
+    start = measure_network(network)
+    _take(plan, Step(name="the scenario's own seeds", knows_seeds=True, outcome=start, is_taken=True))
+    seeds = plan_tier_seeds(plan.fabric, plan.queue_pairs, plan.hash_spec, seed=seed)
+    reseeded = build_network(plan.fabric, plan.queue_pairs, seeds.hash_spec)
+    outcome = measure_network(reseeded)
+    name = "a seed for each tier"
+    if _take(plan, Step(name=name, knows_seeds=True, outcome=outcome, is_taken=_is_better(plan, outcome))):
+        plan.hash_spec, network = seeds.hash_spec, reseeded
+        plan.changes["routing.tiers"] = [{"tier": role.tier, "seed": role.seed} for role in plan.hash_spec.tiers]
+    ports = plan_source_ports(network, plan.hash_spec, seed=seed)
+    outcome = measure_network(build_network(plan.fabric, ports.queue_pairs, plan.hash_spec))
+    name = f"source ports of {int(ports.is_changed_Q.sum())} queue pairs"
+    if _take(plan, Step(name=name, knows_seeds=True, outcome=outcome, is_taken=_is_better(plan, outcome))):
+        plan.queue_pairs = ports.queue_pairs
+
+
+def _take(plan: Plan, step: Step) -> bool:
+    plan.steps.append(step)
+    return step.is_taken
+
+
+def _current(plan: Plan) -> Outcome:
+    return next(step.outcome for step in reversed(plan.steps) if step.is_taken)
+
+
+def _is_better(plan: Plan, outcome: Outcome) -> bool:
+    """Return whether either merit rises and neither falls."""
+    gain = _merit(outcome) - _merit(_current(plan))
+    return bool((gain >= 0).all() and (gain > 0).any())
+
+
+def _merit(outcome: Outcome) -> NDArray[np.float64]:
+    """Return what a step is judged by: all the traffic, and the flow that a collective waits for."""
+    return np.array([outcome.throughput_fraction.value, outcome.slowest_fraction.value])
+
+
+def _tables(plan: Plan) -> dict[str, Columns]:
+    steps = {step.name: step for step in plan.steps}
+    tables: dict[str, Columns] = {
+        "steps": {
+            "step": np.array(list(steps), object),
+            "knows_seeds": np.array([int(step.knows_seeds) for step in steps.values()]),
+            "is_taken": np.array([int(step.is_taken) for step in steps.values()]),
+            **estimate_columns([step.outcome for step in steps.values()]),
+        },
+        "source_ports": _port_table(plan),
+    }
+    if isinstance(plan.spec, JobSpec):
+        tables["placement"] = _placement_table(plan.fabric, plan.spec.place_on(plan.fabric))
+    return tables
+
+
+def _port_table(plan: Plan) -> Columns:
+    pairs, label_C = plan.queue_pairs, _nic_labels(plan.fabric)
+    return {
+        "queue_pair": np.arange(len(pairs)),
+        "source": label_C[pairs.source_nic_Q],
+        "destination": label_C[pairs.destination_nic_Q],
+        "source_qpn": pairs.source_qpn_Q,
+        "destination_qpn": pairs.destination_qpn_Q,
+        "source_port": pairs.source_port_Q,
+    }
+
+
+def _placement_table(fabric: Fabric, placement: Placement) -> Columns:
+    return {
+        "rank": np.arange(len(placement.host_R)),
+        "host": np.array(fabric.node_name_N, object)[placement.host_R],
+        "gpu": placement.gpu_R,
+        "nic": _nic_labels(fabric)[placement.nic_R],
+    }
+
+
+def _nic_labels(fabric: Fabric) -> NDArray[Any]:
+    """Return `host:port` of every NIC's first port, shape (C,)."""
+    port_X = np.nonzero(fabric.port_nic_P != NO_NIC)[0][::-1]
+    label_C = np.empty(fabric.num_nics, object)
+    label_C[fabric.port_nic_P[port_X]] = [fabric.port_label(port) for port in port_X.tolist()]
+    return label_C

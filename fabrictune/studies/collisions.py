@@ -1,0 +1,92 @@
+"""A scenario's ECMP collisions, found without an engine: which links its flows overload, and how badly."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from fabrictune.foundation.records import Columns, RunRecord, describe_run
+from fabrictune.foundation.units import format_rate
+from fabrictune.scenario.composition import compose
+from fabrictune.scenario.provenance import describe
+from fabrictune.scenario.schema import Scenario
+from fabrictune.scenario.tables import estimate_columns
+from fabrictune.topology.ecmp.collisions import analyze_collisions
+from fabrictune.topology.ecmp.polarization import check_polarization
+from fabrictune.topology.ecmp.seed_distribution import distribute_over_seeds
+from fabrictune.topology.files import fabric_table
+
+
+def analyze_scenario(
+    scenario: Scenario, progress: Callable[[float], None] | None = None, *, num_seeds: int | None = None
+) -> RunRecord:
+    """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError.
+
+    With `num_seeds`, a table `seeds` of one row says what to expect where the switches' seeds are not known.
+    """
+    started = time.perf_counter()
+    composed = compose(scenario, progress, as_flows=True)
+    network = composed.network
+    report = analyze_collisions(network)
+    tables: dict[str, Columns] = {"fabric": fabric_table(network.fabric), **report.tables()}
+    if num_seeds is not None:
+        distribution = distribute_over_seeds(
+            network.fabric, network.queue_pairs, scenario.routing, num_seeds=num_seeds, progress=progress
+        )
+        tables["seeds"] = estimate_columns([distribution])
+    return RunRecord(
+        kind="ecmp analyze",
+        run={**describe_run(seed=scenario.seed, started=started), **describe(composed)},
+        tables=tables,
+        findings=(
+            *composed.findings,
+            *check_polarization(network.fabric, scenario.routing),
+            *report.findings(network.fabric, network.queue_pairs),
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollisionSummary:
+    """How bad the collisions are."""
+
+    num_flows: int
+    num_loaded_links: int  # directions that carry a flow
+    num_overloaded_links: int
+    worst_load_fraction: float  # demand over rate of the worst link
+    mean_throughput_fraction: float  # of what a flow's NIC could send
+    min_throughput_fraction: float
+    mean_fair_rate_bps: float  # max-min fair
+    min_fair_rate_bps: float
+
+    def as_json(self) -> dict[str, object]:
+        """Return the summary as JSON values."""
+        return asdict(self)
+
+    @property
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        return [
+            f"{self.num_overloaded_links} of {self.num_loaded_links} loaded link directions are asked for more than "
+            f"they carry, the worst for {self.worst_load_fraction:.2f} times its rate",
+            f"{self.num_flows} flows get {self.mean_throughput_fraction:.0%} of their rate on average, "
+            f"the slowest {self.min_throughput_fraction:.0%}",
+            f"shared max-min fairly that is {format_rate(self.mean_fair_rate_bps)} a flow, the slowest "
+            f"{format_rate(self.min_fair_rate_bps)}",
+        ]
+
+
+def summarize_collisions(record: RunRecord) -> CollisionSummary:
+    """Return the summary of an `ecmp analyze` record."""
+    loads, throughput = record.tables["loads"], record.tables["throughput"]["throughput_fraction"]
+    fair_rate_bps = record.tables["throughput"]["fair_rate_bps"]
+    load_fraction = loads["demand_bps"] / loads["rate_bps"]
+    return CollisionSummary(
+        num_flows=len(throughput),
+        num_loaded_links=len(load_fraction),
+        num_overloaded_links=len(set(record.tables["collisions"]["port"].tolist())),
+        worst_load_fraction=float(load_fraction.max(initial=0.0)),
+        mean_throughput_fraction=float(throughput.mean()) if len(throughput) else 1.0,
+        min_throughput_fraction=float(throughput.min(initial=1.0)),
+        mean_fair_rate_bps=float(fair_rate_bps.mean()) if len(throughput) else 0.0,
+        min_fair_rate_bps=float(fair_rate_bps.min()) if len(throughput) else 0.0,
+    )

@@ -1,0 +1,84 @@
+"""A factorial experiment on a scenario: all combinations of its factors, and the effect of each and of each set.
+
+Two tables come of it: `designs`, one row for each combination, and `effects`, one row for each set of factors and each
+measured figure.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.records import Columns, RunRecord, describe_run
+from fabrictune.scenario.overrides import override
+from fabrictune.scenario.provenance import describe_scenario
+from fabrictune.scenario.schema import Changes, Scenario
+from fabrictune.scenario.tables import estimate_columns
+from fabrictune.studies.seed_sampling import Variant, sample_variants
+from fabrictune.topology.ecmp.factorial import Levels, designs, effects
+from fabrictune.topology.ecmp.seed_study import SeedOutcomes
+
+MAX_FACTORS = 6
+NONE_OF_THEM = "none"
+JOIN = " + "
+TIMES = " x "
+
+
+def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Callable[[float], None] | None = None) -> RunRecord:
+    """Measure all combinations of the scenario's factors; raises InputError."""
+    started = time.perf_counter()
+    _check(scenario)
+    factors = scenario.factors
+    variants = [_variant(scenario, levels) for levels in designs(len(factors))]
+    sampled = sample_variants(variants, num_seeds, progress)
+    outcomes = {name: seeds.summary() for name, seeds in sampled.items()}
+    names = [factor.name for factor in factors]
+    return RunRecord(
+        kind="ecmp factorial",
+        run={
+            **describe_run(seed=scenario.seed, started=started, factors=names, num_seeds=num_seeds),
+            **describe_scenario(scenario),
+        },
+        tables={
+            "designs": {"design": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))},
+            "effects": _effects_table(sampled, names),
+        },
+    )
+
+
+def _variant(scenario: Scenario, levels: Levels) -> Variant:
+    """Return the scenario with every factor at its level, named by those that are high."""
+    changes: Changes = {}
+    for factor, is_high in zip(scenario.factors, levels, strict=True):
+        changes |= factor.high if is_high else factor.low
+    high = [factor.name for factor, is_high in zip(scenario.factors, levels, strict=True) if is_high]
+    name = JOIN.join(high) or NONE_OF_THEM
+    return Variant(name=name, scenario=override(scenario, changes, origin=f"design {name!r}"))
+
+
+def _effects_table(sampled: Mapping[str, SeedOutcomes], names: Sequence[str]) -> Columns:
+    rows = []
+    responses = [outcomes.responses() for outcomes in sampled.values()]
+    for metric in responses[0]:
+        for factors, effect in effects(np.stack([response[metric] for response in responses])):
+            name = TIMES.join(names[factor] for factor in factors)
+            rows.append((name, metric, effect.value, effect.low, effect.high))
+    columns = ("effect", "metric", "value", "low", "high")
+    return {
+        name: np.array(column, object if isinstance(column[0], str) else np.float64)
+        for name, column in zip(columns, zip(*rows, strict=True), strict=True)
+    }
+
+
+def _check(scenario: Scenario) -> None:
+    names = [factor.name for factor in scenario.factors]
+    if not 1 <= len(names) <= MAX_FACTORS or len(set(names)) < len(names):
+        raise InputError(
+            Mistake(
+                where=scenario.where("factors"),
+                found=f"factors {', '.join(names)}" if names else "no factors",
+                allowed=f"1 to {MAX_FACTORS} factors of different names",
+                next_step="list them under `factors`, each with name, low and high",
+            )
+        )

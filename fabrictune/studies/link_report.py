@@ -1,0 +1,37 @@
+"""Why flows meet on a link of a scenario: the paths of its traffic, and the job's ranks where it is a job's."""
+
+from collections.abc import Callable
+
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.scenario.composition import compose
+from fabrictune.scenario.jobs import JobSpec
+from fabrictune.scenario.schema import Scenario
+from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
+from fabrictune.topology.ecmp.link_report import LinkExplanation, explain_link
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.lookup import find_port
+from fabrictune.topology.placement import Placement
+
+
+def explain_scenario_link(
+    scenario: Scenario, link: str | None, progress: Callable[[float], None] | None = None
+) -> LinkExplanation:
+    """Return the flows that cross a link, by default the one asked for most of its rate; raises InputError."""
+    composed = compose(scenario, progress, as_flows=True)
+    fabric = composed.network.fabric
+    report = analyze_collisions(composed.network)
+    port = find_port(fabric, link, where="LINK") if link else _busiest_port(report)
+    return explain_link(composed.network, report, port, placement=placement_of(scenario, fabric))
+
+
+def placement_of(scenario: Scenario, fabric: Fabric) -> Placement | None:
+    """Return where the ranks of the scenario's job run, None where its traffic is no job's."""
+    spec = scenario.traffic.spec
+    return spec.place_on(fabric) if isinstance(spec, JobSpec) else None
+
+
+def _busiest_port(report: CollisionReport) -> int:
+    load_P = report.demand_bps_P / report.rate_bps_P
+    if not load_P.any():
+        raise InputError(Mistake(where="LINK", found="no link carries traffic", next_step="name a link"))
+    return int(load_P.argmax())

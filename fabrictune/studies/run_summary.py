@@ -1,0 +1,157 @@
+"""The few numbers of a simulated run that answer a question, as values for programs and as text for people."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.units import format_bytes, format_duration, format_rate
+from fabrictune.scenario.expectations import (
+    METRICS,
+    completion_times_ps,
+    is_flow,
+    measure_parts,
+    slowdowns,
+    throughputs_bps,
+)
+
+MAX_LISTED = 16
+PART_METRICS = ("completion_time.mean", "completion_time.p99", "slowdown.p50", "slowdown.p99", "throughput.mean")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferResult:
+    """One transfer over the fabric."""
+
+    transfer: int
+    source: str  # host:port
+    destination: str
+    num_bytes: int
+    completion_time_ps: float  # infinite where it never finished
+    throughput_bps: float
+    slowdown: float  # over its time alone; nan where the record does not tell
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultResult:
+    """One fault, and the goodput of all queue pairs around it; -1 where there was no such time."""
+
+    fault: str
+    begin_ps: int
+    end_ps: int
+    goodput_before_bps: int
+    goodput_during_bps: int
+    goodput_after_bps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What a run came to: every metric that a scenario can set a bound for, and the slowest transfers."""
+
+    num_transfers: int
+    metrics: Mapping[str, float]  # in base units: ps, bps, bytes, counts
+    slowest: Sequence[TransferResult]  # slowest first
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of a mixture: the transfers' metrics
+    faults: Sequence[FaultResult] = ()
+    drops: Mapping[str, int] = field(default_factory=dict)  # packets that faults have cost, by cause
+
+    def as_json(self) -> dict[str, object]:
+        """Return the summary as JSON values."""
+        return asdict(self)
+
+    @property
+    def metric_rows(self) -> list[tuple[str, str, str]]:
+        """Name, value and meaning of each metric, for people."""
+        return [(name, METRICS[name].show(value), METRICS[name].meaning) for name, value in self.metrics.items()]
+
+    @property
+    def transfer_rows(self) -> list[tuple[str, ...]]:
+        """The slowest transfers, for people."""
+        return [
+            (
+                str(one.transfer),
+                one.source,
+                one.destination,
+                format_bytes(one.num_bytes),
+                METRICS["completion_time.max"].show(one.completion_time_ps),
+                format_rate(one.throughput_bps),
+                METRICS["slowdown.p50"].show(one.slowdown),
+            )
+            for one in self.slowest
+        ]
+
+    @property
+    def part_rows(self) -> list[tuple[str, ...]]:
+        """The metrics of a mixture's parts, for people."""
+        return [
+            (part, *(METRICS[name].show(metrics[name]) for name in PART_METRICS))
+            for part, metrics in self.parts.items()
+        ]
+
+    @property
+    def fault_rows(self) -> list[tuple[str, ...]]:
+        """What each fault cost, for people."""
+        return [
+            (
+                one.fault,
+                format_duration(one.begin_ps),
+                "end" if one.end_ps < 0 else format_duration(one.end_ps),
+                *(
+                    "" if rate_bps < 0 else format_rate(rate_bps)
+                    for rate_bps in (one.goodput_before_bps, one.goodput_during_bps, one.goodput_after_bps)
+                ),
+            )
+            for one in self.faults
+        ]
+
+
+def summarize(record: RunRecord) -> Summary:
+    """Return the summary of a simulated run."""
+    transfers = {name: column[is_flow(record)] for name, column in record.tables["transfers"].items()}
+    time_ps, rate_bps = completion_times_ps(record), throughputs_bps(record)
+    slowdown = slowdowns(record)
+    label = _nic_labels(record)
+    slowest = np.argsort(-time_ps, kind="stable")[:MAX_LISTED]
+    return Summary(
+        num_transfers=len(time_ps),
+        metrics={name: metric.measure(record) for name, metric in METRICS.items()},
+        slowest=[
+            TransferResult(
+                transfer=int(transfers["transfer"][row]),
+                source=label[int(transfers["source"][row])],
+                destination=label[int(transfers["destination"][row])],
+                num_bytes=int(transfers["bytes"][row]),
+                completion_time_ps=float(time_ps[row]),
+                throughput_bps=float(rate_bps[row]),
+                slowdown=float(slowdown[row]),
+            )
+            for row in slowest
+        ],
+        parts=measure_parts(record),
+        faults=_faults(record),
+        drops=_drops(record),
+    )
+
+
+def _faults(record: RunRecord) -> list[FaultResult]:
+    table = record.tables.get("faults", {})
+    return [
+        FaultResult(
+            fault=str(table["description"][row]),
+            **{name: int(table[name][row]) for name in FaultResult.__dataclass_fields__ if name != "fault"},
+        )
+        for row in range(len(table.get("fault", ())))
+    ]
+
+
+def _drops(record: RunRecord) -> dict[str, int]:
+    table = record.tables.get("drops", {"cause": np.zeros(0, object)})
+    return {str(cause): int(table["packets"][table["cause"] == cause].sum()) for cause in np.unique(table["cause"])}
+
+
+def _nic_labels(record: RunRecord) -> dict[int, str]:
+    """Return `host:port` for every NIC, by the first of its ports."""
+    ports = record.tables["fabric"]
+    rows = np.nonzero(ports["nic"] >= 0)[0][::-1]
+    return {int(ports["nic"][row]): f"{ports['node_name'][row]}:{ports['port_name'][row]}" for row in rows}

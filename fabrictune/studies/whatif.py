@@ -1,0 +1,73 @@
+"""What if: one scenario under several settings, each measured over the same number of seeds.
+
+A variant changes keys of the scenario, fails switches or links, or both; the scenario as it is comes first. Variants
+come from the scenario's own `whatif` list and from the command line.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.scenario.assignments import parse_setting
+from fabrictune.scenario.overrides import override
+from fabrictune.scenario.provenance import describe_scenario
+from fabrictune.scenario.schema import Scenario, WhatIf
+from fabrictune.scenario.tables import estimate_columns
+from fabrictune.studies.seed_sampling import Variant, sample_variants
+
+AS_IT_IS = "as it is"
+SEPARATOR = ";"  # between the settings of one variant on the command line
+
+
+def compare(
+    scenario: Scenario,
+    more: Sequence[WhatIf] = (),
+    *,
+    num_seeds: int,
+    progress: Callable[[float], None] | None = None,
+) -> RunRecord:
+    """Measure the scenario as it is, then its own variants and `more`; one table, `variants`. Raises InputError."""
+    started = time.perf_counter()
+    wanted = [WhatIf(name=AS_IT_IS), *scenario.whatif, *more]
+    _refuse_repeats(scenario, wanted)
+    variants = [
+        Variant(
+            name=one.name,
+            scenario=override(scenario, one.change, origin=f"what if {one.name!r}"),
+            fail=one.fail,
+        )
+        for one in wanted
+    ]
+    sampled = sample_variants(variants, num_seeds, progress)
+    outcomes = {name: seeds.summary() for name, seeds in sampled.items()}
+    return RunRecord(
+        kind="ecmp whatif",
+        run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario)},
+        tables={"variants": {"variant": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))}},
+    )
+
+
+def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[WhatIf]:
+    """Return a variant for each text of settings, `KEY=VALUE; KEY=VALUE`, and each text of failures, `NAME; NAME`.
+
+    Raises InputError.
+    """
+    changed = [WhatIf(name=text, change=dict(map(parse_setting, text.split(SEPARATOR)))) for text in settings]
+    failed = [
+        WhatIf(name=f"without {text}", fail=tuple(name.strip() for name in text.split(SEPARATOR))) for text in failures
+    ]
+    return changed + failed
+
+
+def _refuse_repeats(scenario: Scenario, wanted: Sequence[WhatIf]) -> None:
+    names = [one.name for one in wanted]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(
+            Mistake(
+                where=scenario.where("whatif"), found=f"two variants called {repeated[0]!r}", allowed="each name once"
+            )
+        )

@@ -1,0 +1,47 @@
+"""Where the runs of a sweep are done: in threads of this process. `ray_executing` has them done on many machines.
+
+The engine runs without the interpreter's lock, so threads run side by side and share what is made once. An executor
+gives each record, as it is done, to a function that keeps it, in the thread that called: only one writes.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+from fabrictune.foundation.records import RunRecord
+from fabrictune.sweep.points import Task
+from fabrictune.sweep.worker import Worker
+
+Take = Callable[[Task, RunRecord], None]
+
+
+class Executor(Protocol):
+    """Runs tasks in any order."""
+
+    def run(self, tasks: Sequence[Task], take: Take) -> None:
+        """Run all tasks and give each with its record to `take`; what was given is kept, whatever happens after."""
+
+
+@dataclass(kw_only=True)
+class Threads:
+    """Threads of this process."""
+
+    num_workers: int
+
+    def __post_init__(self) -> None:
+        self._worker = Worker()
+
+    def run(self, tasks: Sequence[Task], take: Take) -> None:
+        """Run all tasks; on Ctrl-C, and on an error, those under way are given up."""
+        stop = Event()
+        with ThreadPoolExecutor(self.num_workers) as pool:
+            futures = {pool.submit(self._worker.run, task, stop.is_set): task for task in tasks}
+            try:
+                for future in as_completed(futures):
+                    take(futures[future], future.result())
+            except BaseException:
+                stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise

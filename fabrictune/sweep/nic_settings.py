@@ -1,0 +1,35 @@
+"""The points of a sweep's front as settings that a NIC accepts, put into the sweep's record; none is ever applied."""
+
+import json
+from dataclasses import replace
+
+from fabrictune.cc.nic_parameters import NicFiles
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.settings.binding import bind
+from fabrictune.scenario.nic_settings import nic_settings
+from fabrictune.scenario.schema import Scenario
+from fabrictune.sweep.results import best_first
+from fabrictune.sweep.store import SweepFolder
+
+FILE = "nic-settings.txt"
+
+
+def settings_of_front(record: RunRecord, folder: SweepFolder, files: str) -> RunRecord:
+    """Return the record with the lines of each point on the front, the best in the first objective first.
+
+    They stand in its head as `nic_settings` (settings, lines) and in a file of their own; a point whose law no NIC has
+    built in has none.
+    """
+    found = []
+    is_on_front = record.tables["points"]["is_on_front"]
+    for point in (point for point in best_first(record) if is_on_front[point]):
+        run = folder.read(record.run["point_ids"][point][0])
+        scenario = bind(Scenario, json.loads(run.run["scenario"]), folder=folder.directory)
+        if lines := nic_settings(scenario, NicFiles(files)):
+            found.append({"settings": str(record.tables["points"]["settings"][point]), "lines": list(lines)})
+    text = "\n".join("\n".join((f"# {one['settings']}", *one["lines"], "")) for one in found)
+    return replace(
+        record,
+        run={**record.run, "nic_settings": found},
+        files={**record.files, **({FILE: text.encode()} if found else {})},
+    )

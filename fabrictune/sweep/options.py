@@ -1,0 +1,78 @@
+"""A small sweep from a command line: a scenario, some keys with their values, and what is good."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fabrictune.foundation.documents import Key, key_path
+from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
+from fabrictune.foundation.settings.binding import bind
+from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.scenario.expectations import metric_and_part
+from fabrictune.scenario.files import load_scenario
+from fabrictune.sweep.schema import Sweep, load_sweep
+
+SEPARATOR = ";"  # between the values of one key
+DEFAULT_OBJECTIVE = "completion_time.p99"
+DEFAULT_SEEDS = 3
+
+
+def sweep_named(path: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int | None) -> Sweep:
+    """Return the sweep in a file; with `axes`, the file is a scenario, and they make the sweep. Raises InputError."""
+    if axes:
+        return _sweep_of(path, axes, metrics, num_seeds or DEFAULT_SEEDS)
+    for option, is_given in (("--objective", bool(metrics)), ("--seeds", num_seeds is not None)):
+        if is_given:
+            next_step = f"set it in {path}, or give --vary"
+            raise InputError(Mistake(where=option, found="given without --vary", next_step=next_step))
+    return load_sweep(path)
+
+
+def _sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_seeds: int) -> Sweep:
+    """Return the grid over `axes`, each `KEY=VALUE;VALUE`; raises InputError with every mistake found."""
+    tree = {
+        "name": f"{load_scenario(scenario).name}-sweep",
+        "scenario": scenario.name,
+        "vary": [_axis(text) for text in axes],
+        "seeds": num_seeds,
+        "objectives": [_objective(name) for name in metrics or (DEFAULT_OBJECTIVE,)],
+    }
+    try:
+        return bind(Sweep, tree, folder=scenario.parent)
+    except ValidationError as error:
+        raise ScenarioError(*explain(error, _CommandLine())) from None
+
+
+class _CommandLine:
+    """Where the keys of such a sweep stand."""
+
+    def where(self, *keys: Key) -> str:
+        """Return the option, and the key in it."""
+        return f"{'--objective' if keys[:1] == ('objectives',) else '--vary'}: {key_path(keys)}"
+
+    def line(self, *_keys: Key) -> int:
+        """Return the one line there is."""
+        return 1
+
+
+def _objective(name: str) -> dict[str, Any]:
+    metric, part = metric_and_part(name)
+    return {"metric": metric, "part": part} if part else {"metric": metric}
+
+
+def _axis(text: str) -> dict[str, Any]:
+    key, is_there, values = (part.strip() for part in text.partition("="))
+    if not is_there:
+        raise InputError(Mistake(where=f"--vary {text}", found="no values", allowed="KEY=VALUE;VALUE"))
+    return {"key": key, "values": [_value(value.strip()) for value in values.split(SEPARATOR)]}
+
+
+def _value(text: str) -> Any:
+    """Return a number, truth or list as JSON writes it, anything else as text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

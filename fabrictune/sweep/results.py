@@ -1,0 +1,187 @@
+"""What a sweep came to, as tables of its record.
+
+- `points`: point, settings, a column `vary.KEY` for each key, num_seeds, is_on_front, is_surely_dominated
+- `objectives`: point, metric, unit, is_maximised, value (the mean over seeds), low, high (its 95 % interval by
+  Student's t; equal to the value where one seed tells nothing of the spread)
+- `sensitivity`: key, metric, measure (variance_share, rank_correlation), value; no row where it cannot be told
+
+Points are in the order in which the search proposed them, so the tables are the same whoever ran it. A point has
+objectives only if every one of its runs gave every one of them.
+
+Shapes: P points, O objectives.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
+from fabrictune.scenario.expectations import METRICS
+from fabrictune.sweep.pareto import is_on_front, is_surely_dominated
+from fabrictune.sweep.points import Point
+from fabrictune.sweep.schema import Objective, Sweep
+from fabrictune.sweep.search import Costs
+from fabrictune.sweep.sensitivity import grouped, rank_correlation, variance_share
+from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, exactly_known
+
+UNITS = {"duration": "ps", "rate": "bps", "size": "bytes", "whole number": "count"}  # base units, for the page
+UNGUIDED = ("grid", "random")  # searches that do not look at results
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A point and its runs."""
+
+    point: Point
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def failure(self) -> str:
+        """Why there is nothing to measure, "" if there is."""
+        return self.point.refusal or next((str(run.run["failure"]) for run in self.runs if "failure" in run.run), "")
+
+    def estimates(self, sweep: Sweep) -> tuple[Estimate, ...] | None:
+        """Return each objective over the seeds, None where a run has not every one."""
+        if self.failure:
+            return None
+        found = [[run.run["metrics"][name] for run in self.runs] for name in sweep.measures]
+        if any(value is None for values in found for value in values):
+            return None
+        return tuple(estimate_mean(values) if len(values) > 1 else exactly_known(values[0]) for values in found)
+
+    def costs(self, sweep: Sweep) -> Costs:
+        """Return each objective's mean so that less is better, None where there is none."""
+        estimates = self.estimates(sweep)
+        if estimates is None:
+            return None
+        return tuple(
+            objective.cost(estimate.value) for objective, estimate in zip(sweep.objectives, estimates, strict=True)
+        )
+
+
+def settings_text(point: Point, sweep: Sweep) -> str:
+    """Return a point's values for people: `law.parameters.rpg_ai_rate = 50 Mbps; ...`."""
+    return "; ".join(f"{axis.key} = {value}" for axis, value in zip(sweep.vary, point.values, strict=True))
+
+
+def result_tables(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Columns]:
+    """Return the tables of a sweep's record."""
+    whole = [(row, found) for row, one in enumerate(measured) if (found := one.estimates(sweep)) is not None]
+    return {
+        "points": _points_table(sweep, measured, whole),
+        "objectives": _objectives_table(sweep, whole),
+        "sensitivity": _sensitivity_table(sweep, measured, whole),
+    }
+
+
+def best_first(record: RunRecord) -> list[int]:
+    """Return the points of a sweep's record that have results, the best in the first objective first."""
+    objectives = record.tables["objectives"]
+    metric, goal = next(iter(record.run["objectives"].items()))
+    rows = np.flatnonzero(objectives["metric"] == metric)
+    order = np.argsort(objectives["value"][rows] * (-1 if goal == "maximise" else 1), kind="stable")
+    points: list[int] = objectives["point"][rows][order].tolist()
+    return points
+
+
+def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding, ...]:
+    """Return a finding for each point that has no results: refused, failed, or with an objective that is unknown."""
+    return tuple(
+        Finding(
+            id="sweep.point-failed" if one.failure else "sweep.point-unfinished",
+            severity=Severity.WARNING,
+            entity=settings_text(one.point, sweep),
+            expected=", ".join(sweep.measures),
+            actual=one.failure or "a run of it has not every one, since transfers did not finish",
+            next_step="leave out these values, or run the scenario of one of its records alone",
+            confidence=Confidence.PREDICTED,
+            evidence=tuple(f"points/{task.id}" for task in one.point.tasks),
+        )
+        for one in measured
+        if one.estimates(sweep) is None
+    )
+
+
+def _points_table(
+    sweep: Sweep, measured: Sequence[Measured], whole: Sequence[tuple[int, Sequence[Estimate]]]
+) -> Columns:
+    rows = [row for row, _ in whole]
+    signs = [objective.cost(1) for objective in sweep.objectives]
+    ends_PO2 = np.array(
+        [
+            [sorted((sign * one.low, sign * one.high)) for sign, one in zip(signs, found, strict=True)]
+            for _, found in whole
+        ]
+    ).reshape(len(rows), len(signs), 2)
+    cost_PO = np.array([[sign * one.value for sign, one in zip(signs, found, strict=True)] for _, found in whole])
+    on_front, dominated = np.zeros(len(measured), np.int64), np.zeros(len(measured), np.int64)
+    if rows:
+        on_front[rows] = is_on_front(cost_PO)
+        if sweep.seeds > 1:
+            dominated[rows] = is_surely_dominated(ends_PO2[:, :, 0], ends_PO2[:, :, 1])
+    varied = {
+        f"vary.{axis.key}": np.array([_text(one.point.values[place]) for one in measured], object)
+        for place, axis in enumerate(sweep.vary)
+    }
+    return {
+        "point": np.arange(len(measured)),
+        "settings": np.array([settings_text(one.point, sweep) for one in measured], object),
+        **varied,
+        "num_seeds": np.array([len(one.runs) for one in measured], np.int64),
+        "is_on_front": on_front,
+        "is_surely_dominated": dominated,
+    }
+
+
+def _objectives_table(sweep: Sweep, whole: Sequence[tuple[int, Sequence[Estimate]]]) -> Columns:
+    rows = [
+        (row, objective.name, _unit(objective), int(objective.is_maximised), one.value, one.low, one.high)
+        for row, found in whole
+        for objective, one in zip(sweep.objectives, found, strict=True)
+    ]
+    kinds = {
+        "point": np.int64,
+        "metric": object,
+        "unit": object,
+        "is_maximised": np.int64,
+        "value": np.float64,
+        "low": np.float64,
+        "high": np.float64,
+    }
+    return _columns(kinds, rows)
+
+
+def _sensitivity_table(
+    sweep: Sweep, measured: Sequence[Measured], whole: Sequence[tuple[int, Sequence[Estimate]]]
+) -> Columns:
+    rows = []
+    for place, axis in enumerate(sweep.vary if sweep.search.name in UNGUIDED else ()):
+        position_P = np.array([axis.position(measured[row].point.values[place]) for row, _ in whole])
+        for order, metric in enumerate(sweep.measures):
+            value_P = np.array([found[order].value for _, found in whole])
+            share = variance_share(grouped(position_P) if axis.is_range else position_P, value_P)
+            rank = rank_correlation(position_P, value_P) if axis.has_order else math.nan
+            rows += [
+                (axis.key, metric, measure, value)
+                for measure, value in (("variance_share", share), ("rank_correlation", rank))
+                if not math.isnan(value)
+            ]
+    return _columns({"key": object, "metric": object, "measure": object, "value": np.float64}, rows)
+
+
+def _columns(kinds: Mapping[str, type], rows: Sequence[tuple[Any, ...]]) -> Columns:
+    """Return rows as columns of these types."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
+    return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+
+
+def _unit(objective: Objective) -> str:
+    return UNITS.get(METRICS[objective.metric].unit.what, "ratio")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

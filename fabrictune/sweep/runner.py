@@ -1,0 +1,149 @@
+"""A sweep from its file to its record: probe the keys, run what the search proposes, keep every run, sum up."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.scenario.files import load_scenario
+from fabrictune.sweep.effect_check import probe_points, refuse_keys_without_effect
+from fabrictune.sweep.executors import Executor
+from fabrictune.sweep.points import Point, PointMaker, Task
+from fabrictune.sweep.results import Measured, result_findings, result_tables
+from fabrictune.sweep.schema import Sweep
+from fabrictune.sweep.search import Values, key_of_values, num_points, start_search
+from fabrictune.sweep.store import SweepFolder
+
+SUMMED_UP = ("metrics", "result", "failure")  # of a run's head
+
+Progress = Callable[[float, str], None]  # the share done, and how many runs that is
+
+
+def run_sweep(
+    sweep: Sweep,
+    folder: SweepFolder,
+    executor: Executor,
+    *,
+    trust_code: bool = False,
+    progress: Progress | None = None,
+) -> RunRecord:
+    """Return the sweep's record, running only what the folder has not; every run is kept in it as soon as it is done.
+
+    Raises InputError for what cannot be swept, RecordError where nothing more can be kept, UnavailableError where this
+    machine cannot run a point. After any of these, and after Ctrl-C, the same call goes on from there.
+    """
+    started = time.perf_counter()
+    total = num_points(sweep) * sweep.seeds
+    search = start_search(sweep)
+    maker = PointMaker(sweep, load_scenario(sweep.scenario), trust_code=trust_code)
+    runs = _Runs(folder, executor, total, progress)
+    if sweep.probe:
+        _probe(sweep, maker, runs)
+    measured: dict[str, Measured] = {}
+    batch: list[Values] | None = next(search)
+    while batch is not None:
+        keys = [key_of_values(values) for values in batch]
+        new = {key: values for key, values in zip(keys, batch, strict=True) if key not in measured}
+        measured |= _measure([maker.make(values) for values in new.values()], runs)
+        batch = _send(search, [measured[key].costs(sweep) for key in keys])
+    found = list(measured.values())
+    _refuse_if_all_failed(found)
+    return RunRecord(
+        kind="sim sweep",
+        run={**describe_run(seed=sweep.seed, started=started), **_describe(sweep, found)},
+        tables=result_tables(sweep, found),
+        findings=result_findings(sweep, found),
+    )
+
+
+class _Runs:
+    """The runs of a sweep: those that are there, and those that have to be done."""
+
+    def __init__(self, folder: SweepFolder, executor: Executor, total: int, progress: Progress | None) -> None:
+        self._folder = folder
+        self._executor = executor
+        self._total = total
+        self._progress = progress
+        self._done: dict[str, RunRecord] = {}
+
+    def get(self, tasks: Iterable[Task]) -> list[RunRecord]:
+        """Return the record of each task, running those that are not there."""
+        wanted = list(tasks)
+        missing = {task.id: task for task in wanted if task.id not in self._done and not self._read(task)}
+        self._executor.run(list(missing.values()), self._take)
+        return [self._done[task.id] for task in wanted]
+
+    def _read(self, task: Task) -> bool:
+        record = self._folder.find(task)
+        if record is not None:
+            self._done[task.id] = _summed_up(record)
+            self._tell()
+        return record is not None
+
+    def _take(self, task: Task, record: RunRecord) -> None:
+        self._folder.keep(task, record)
+        self._done[task.id] = _summed_up(record)
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._progress:
+            self._progress(min(len(self._done) / self._total, 1.0), f"{len(self._done)} of {self._total} runs")
+
+
+def _summed_up(record: RunRecord) -> RunRecord:
+    """Return what of a run stays in memory; the whole is on disk."""
+    return RunRecord(kind=record.kind, run={key: record.run[key] for key in SUMMED_UP if key in record.run})
+
+
+def _measure(points: Sequence[Point], runs: _Runs) -> dict[str, Measured]:
+    records = iter(runs.get(task for point in points for task in point.tasks))
+    return {
+        key_of_values(point.values): Measured(point=point, runs=tuple(next(records) for _ in point.tasks))
+        for point in points
+    }
+
+
+def _send(search: Any, costs: Sequence[Any]) -> list[Values] | None:
+    """Return a search's next batch, None after its last."""
+    try:
+        batch: list[Values] = search.send(costs)
+    except StopIteration:
+        return None
+    return batch
+
+
+def _probe(sweep: Sweep, maker: PointMaker, runs: _Runs) -> None:
+    """Run each of the points that show what the keys do, with one seed."""
+    measured = _measure([replace(point, tasks=point.tasks[:1]) for point in probe_points(sweep, maker)], runs)
+
+    def result(values: Values) -> str | None:
+        one = measured[key_of_values(values)]
+        return None if one.failure else str(one.runs[0].run["result"])
+
+    refuse_keys_without_effect(sweep, result)
+
+
+def _refuse_if_all_failed(measured: Sequence[Measured]) -> None:
+    """Raise what the first point failed of, if none went well."""
+    if all(one.failure for one in measured):
+        raise InputError(
+            Mistake(
+                where=f"all {len(measured)} points",
+                found=measured[0].failure,
+                next_step="run the scenario alone, then sweep keys of it",
+            )
+        )
+
+
+def _describe(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Any]:
+    """Return the head of the sweep's record; `point_ids` leads from each row of table `points` to its runs."""
+    return {
+        "name": sweep.name,
+        "question": sweep.question,
+        "search": sweep.search.name,
+        "num_seeds": sweep.seeds,
+        "objectives": {one.name: "maximise" if one.is_maximised else "minimise" for one in sweep.objectives},
+        "point_ids": [[task.id for task in one.point.tasks] for one in measured],
+    }

@@ -1,0 +1,122 @@
+"""One run of a sweep's point: from plain data to its record.
+
+A worker keeps what the points of a sweep have in common: a law is compiled once for all parameters, and fabric, traffic
+and paths are made once for all points that differ in the law or the engine alone.
+"""
+
+import hashlib
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.documents import Document, Mark
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.settings.binding import bind
+from fabrictune.scenario.composition import Composed, compose
+from fabrictune.scenario.expectations import measure_all
+from fabrictune.scenario.laws import resolve
+from fabrictune.scenario.schema import Scenario
+from fabrictune.studies.simulation import simulate_composed
+from fabrictune.sweep.points import Task
+
+KIND = "sweep point"
+MAX_KEPT = 8  # fabrics with their traffic, and laws
+RESULT_TABLES = ("transfers", "ports", "queues")  # what a key without effect leaves as it was
+
+Kept = TypeVar("Kept")
+
+
+class Stopped(Protocol):
+    """Tells whether a run is to be given up."""
+
+    def __call__(self) -> bool: ...
+
+
+class Worker:
+    """Runs tasks, from one thread or several."""
+
+    def __init__(self) -> None:
+        self._laws: OrderedDict[Hashable, Any] = OrderedDict()
+        self._composed: OrderedDict[Hashable, Any] = OrderedDict()
+        self._making = Lock()  # what is made here holds the interpreter's lock anyway
+
+    def run(self, task: Task, is_stopped: Stopped = lambda: False) -> RunRecord:
+        """Return the record of a run; one that its input or its law made impossible has `failure` in its head.
+
+        Raises KeyboardInterrupt once `is_stopped`, UnavailableError where this machine cannot run it.
+        """
+        scenario = bind(Scenario, task.tree, folder=task.folder)
+        try:
+            record = simulate_composed(self._compose(scenario), self._law(scenario, task), progress=_watch(is_stopped))
+        except InputError as error:
+            return RunRecord(
+                kind=KIND, run={**describe_run(seed=task.seed, started=0), **_head(task), "failure": str(error)}
+            )
+        if record.run["outcome"] == "interrupted":
+            raise KeyboardInterrupt
+        metrics = {name: _finite(value) for name, value in measure_all(record).items()}
+        head = {**record.run, **_head(task), "metrics": metrics, "result": _digest(record)}
+        return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
+
+    def _law(self, scenario: Scenario, task: Task) -> CompiledLaw:
+        from fabrictune.cc.compiler import compile_law, with_settings  # here, since it loads LLVM
+
+        document = Document(path=task.folder, tree=task.tree, find_marks=lambda: Mark(0))
+        with self._making:
+            name = (scenario.law.name, str(getattr(scenario.law.spec, "file", "")))
+            module, settings = resolve(scenario.law, document=document, trust_code=task.trust_code)
+            compiled: CompiledLaw = _kept(self._laws, name, lambda: compile_law(module, settings))
+            return with_settings(compiled, module, settings)
+
+    def _compose(self, scenario: Scenario) -> Composed:
+        parts = repr((scenario.fabric, scenario.routing, scenario.traffic, scenario.seed))
+        with self._making:
+            composed: Composed = _kept(self._composed, parts, lambda: compose(scenario))
+        return replace(composed, scenario=scenario)
+
+
+def _kept(store: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], Any]) -> Any:
+    """Return what is kept under a key, made if it is not there; what was not asked for the longest goes."""
+    if key not in store:
+        store[key] = make()
+    store.move_to_end(key)
+    while len(store) > MAX_KEPT:
+        store.popitem(last=False)
+    return store[key]
+
+
+def _watch(is_stopped: Stopped) -> Callable[[float, int], None]:
+    """Return what the engine calls between its slices: it leaves as Ctrl-C would."""
+
+    def watch(_share: float, _now_ps: int) -> None:
+        if is_stopped():
+            raise KeyboardInterrupt
+
+    return watch
+
+
+def _head(task: Task) -> dict[str, Any]:
+    """Return what a record says of its point; `scenario` is one that runs it again."""
+    return {"values": dict(task.values), "seed": task.seed, "scenario": json.dumps(task.tree, indent=2)}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _digest(record: RunRecord) -> str:
+    """Return a digest of all numbers that the run came to."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in RESULT_TABLES:
+        for column, values in record.tables.get(name, {}).items():
+            if values.dtype != object:
+                digest.update(f"{name}.{column}".encode() + np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,20 @@
+"""How a setting is declared and checked."""
+
+from dataclasses import field
+from typing import Any
+
+from fabrictune.foundation.errors import InputError, Mistake
+
+MAX_BUFFER_BYTES = 2**30
+LONGEST_WAIT_NS = 10**14  # 28 hours
+
+
+def require(is_right: bool, where: str, found: str, allowed: str) -> None:
+    """Raise InputError unless `is_right`."""
+    if not is_right:
+        raise InputError(Mistake(where=where, found=found, allowed=allowed))
+
+
+def setting(default: Any, meaning: str) -> Any:
+    """Return a dataclass field with its default and its meaning for people."""
+    return field(default=default, metadata={"help": meaning})

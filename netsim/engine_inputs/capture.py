@@ -1,0 +1,49 @@
+"""Which queue pairs are captured, and where."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.netsim.config.capture import RECEIVER, SENDER, CaptureConfig
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.lookup import find_node, find_port
+from fabrictune.topology.network import Network
+
+_SENDER, _RECEIVER, _PORT = range(3)
+
+
+def capture_settings(fabric: Fabric, capture: CaptureConfig | None) -> dict[str, Any]:
+    """Return the settings of a capture; raises InputError for a port that is not there."""
+    if capture is None:
+        return {}
+    port = 0
+    if capture.at not in (SENDER, RECEIVER):
+        port = find_port(fabric, capture.at, where="capture.at")
+    return {
+        "capture_at": {SENDER: _SENDER, RECEIVER: _RECEIVER}.get(capture.at, _PORT),
+        "capture_port": port,
+        "max_captured": capture.max_packets,
+    }
+
+
+def captured_flows(network: Network, capture: CaptureConfig | None) -> NDArray[np.int64]:
+    """Return for each queue pair whether it is captured, no rows without a capture; raises InputError."""
+    if capture is None:
+        return np.zeros(0, np.int64)
+    pairs, fabric = network.queue_pairs, network.fabric
+    if not capture.flows and not capture.hosts:
+        return np.ones(len(pairs), np.int64)
+    if max(capture.flows, default=0) >= len(pairs):
+        raise InputError(
+            Mistake(
+                where="capture.flows",
+                found=f"{max(capture.flows)}",
+                allowed=f"a row of the network's {len(pairs)} queue pairs",
+            )
+        )
+    hosts = [find_node(fabric, name, where="capture.hosts") for name in capture.hosts]
+    host_Q2 = fabric.nic_host_C[np.stack([pairs.source_nic_Q, pairs.destination_nic_Q], axis=1)]
+    is_captured_Q = np.isin(host_Q2, hosts).any(axis=1) | np.isin(np.arange(len(pairs)), capture.flows)
+    return np.array(is_captured_Q, np.int64)

@@ -1,0 +1,25 @@
+"""Faults as an engine reads them: changes of ports in the order of time.
+
+Shapes: K changes.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.netsim.faults.timeline import Spell, changes
+from fabrictune.topology.fabric import Fabric
+
+NAMES = ("fault_time", "fault_effect", "fault_port", "fault_value")  # all K: picoseconds, Effect, port, new value
+
+
+def fault_columns(fabric: Fabric, faults: tuple[Spell, ...]) -> dict[str, NDArray[Any]]:
+    """Return the columns in NAMES."""
+    found = changes(fabric, faults)
+    return {
+        "fault_time": np.array([change.time_ps for change in found], np.int64),
+        "fault_effect": np.array([change.effect for change in found], np.int64),
+        "fault_port": np.array([change.port for change in found], np.int64),
+        "fault_value": np.array([change.value for change in found], np.float64),
+    }

@@ -1,0 +1,37 @@
+"""The law's records, one for each queue pair, with the engine's header filled in."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.cc.interface import NEVER, UNLIMITED_CWND_BYTES, CompiledLaw
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.engine_inputs.ports import drain_rates_bps
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.network import NO_PORT
+
+
+def flows(fabric: Fabric, path_QDH: NDArray[np.int64], law: CompiledLaw, config: PacketConfig) -> np.ndarray:
+    """Return the law's records, the engine's header filled in."""
+    rate_QDH = np.where(path_QDH == NO_PORT, 1, fabric.port_rate_bps_P[path_QDH])
+    delay_QDH = np.where(path_QDH == NO_PORT, 0, fabric.port_delay_ps_P[path_QDH])
+    frame_bytes_D1 = np.array([[config.full_frame_bytes], [config.ack_bytes]])
+    serialization_QDH = np.where(path_QDH == NO_PORT, 0, -(-frame_bytes_D1 * 8 * 10**12 // rate_QDH))
+    flow = np.zeros(len(path_QDH), law.flow_dtype)
+    flow["line_rate_bps"] = flow["rate_bps"] = rate_QDH[:, 0, 0]
+    flow["cwnd_bytes"] = UNLIMITED_CWND_BYTES
+    flow["deadline_ps"] = NEVER
+    flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + _endpoint_ps_Q(
+        fabric, path_QDH[:, 0], config
+    )
+    flow["mtu_bytes"] = config.mtu_bytes
+    flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
+    return flow
+
+
+def _endpoint_ps_Q(fabric: Fabric, path_QH: NDArray[np.int64], config: PacketConfig) -> NDArray[np.int64]:
+    """Return how long a full packet is in the receiving host at least."""
+    drain_rate_P = drain_rates_bps(fabric, config)
+    last_Q = path_QH[np.arange(len(path_QH)), (path_QH != NO_PORT).sum(axis=1) - 1]
+    rate_Q = drain_rate_P[last_Q]
+    drain_Q = np.where(rate_Q > 0, -(-config.full_frame_bytes * 8 * 10**12 // np.maximum(rate_Q, 1)), 0)
+    return np.asarray(drain_Q + config.nic.endpoint_delay_ns * 1000)

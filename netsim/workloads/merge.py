@@ -1,0 +1,54 @@
+"""Several workloads as one: their transfers side by side, on queue pairs of their own."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, IntColumn, TrafficTrace
+from fabrictune.netsim.workloads.table import Made
+from fabrictune.topology.queue_pairs import join_queue_pairs
+
+
+def join(parts: Sequence[Made], start_ps: Sequence[int]) -> Made:
+    """Return the queue pairs and transfers of all parts, one part after another in the tables.
+
+    Each part is what it was alone, later by its `start_ps`. Transfers of different parts never wait for one another.
+    Raises InputError where a NIC runs out of queue-pair numbers.
+    """
+    traces = [trace for _, trace in parts]
+    first_row = _firsts([len(trace) for trace in traces])
+    first_qp = _firsts([len(queue_pairs) for queue_pairs, _ in parts])
+    first_operation = _firsts([int(trace.operation_N.max(initial=UNKNOWN)) + 1 for trace in traces])
+    traffic = TrafficTrace(
+        **{name: _stacked(traces, name) for name in ("source_N", "destination_N", "medium_N", "bytes_N", "delay_ps_N")},
+        qp_N=_stacked(traces, "qp_N", first_qp),
+        operation_N=_stacked(traces, "operation_N", first_operation),
+        start_ps_N=np.concatenate([trace.start_ps_N + start for trace, start in zip(traces, start_ps, strict=True)]),
+        dependencies=_joined_dependencies(traces, first_row),
+    )
+    return join_queue_pairs([queue_pairs for queue_pairs, _ in parts]), traffic
+
+
+def _firsts(sizes: Sequence[int]) -> IntColumn:
+    """Return where each part begins in a table of all."""
+    return np.cumsum([0, *sizes])[:-1]
+
+
+def _stacked(traces: Sequence[TrafficTrace], name: str, firsts: Sequence[int] | IntColumn = ()) -> IntColumn:
+    """Return one column of all parts; numbers of rows elsewhere are moved by `firsts`, unknown ones stay unknown."""
+    columns = [getattr(trace, name) for trace in traces]
+    if len(firsts):
+        columns = [
+            np.where(column == UNKNOWN, UNKNOWN, column + first) for column, first in zip(columns, firsts, strict=True)
+        ]
+    return np.concatenate(columns)
+
+
+def _joined_dependencies(traces: Sequence[TrafficTrace], first_row: IntColumn) -> Dependencies:
+    sizes = np.concatenate([np.diff(trace.dependencies.offset_N1) for trace in traces])
+    return Dependencies(
+        offset_N1=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),
+        row_D=np.concatenate(
+            [trace.dependencies.row_D + first for trace, first in zip(traces, first_row, strict=True)]
+        ),
+    )

@@ -1,0 +1,91 @@
+"""Trials of retransmission timers as a run record.
+
+Table `trials` has the columns of rdma_bench/timers/trials.py, and beside them `model_ns`, by the profile that they were
+compared with (-1: never), and `retransmissions`, from the sender's hardware counters (-1: its driver counts none).
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.units import format_duration
+from fabrictune.rdma_bench.measurement.timers import MeasuredTimers, TimerPlan
+from fabrictune.rdma_bench.timers.prediction import predict
+from fabrictune.rdma_bench.timers.profiles import TimerProfile
+from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, Trial
+
+KIND = "rdma timers measure"
+SEED = 0  # nothing here is drawn at random
+MOST_OFF = 0.15  # of the model's time
+_PS_PER_NS = 1000
+
+
+def make_record(
+    measured: MeasuredTimers, plan: TimerPlan, profile: TimerProfile, *, place: str, started: float
+) -> RunRecord:
+    """Return the record; `place` says where the workers were, `started` what `time.perf_counter` said at the start."""
+    configuration = {**asdict(plan), "device": measured.device, "place": place, "profile": profile.name}
+    how_far = {"is_partial": bool(measured.stopped), "stopped": measured.stopped}
+    trials = {"num_trials": len(measured.trials), "num_planned": plan.num_trials, "uncertain": list(measured.uncertain)}
+    table = _table(measured.trials, profile)
+    return RunRecord(
+        kind=KIND,
+        run=describe_run(seed=SEED, started=started, configuration=configuration, **how_far, **trials),
+        tables={"trials": table},
+        findings=(*_is_partial(measured, plan), *_are_off(table, profile)),
+    )
+
+
+def _table(trials: tuple[Trial, ...], profile: TimerProfile) -> Columns:
+    return {
+        "timeout": np.array([trial.spec.timeout_exponent for trial in trials]),
+        "retries": np.array([trial.spec.retries for trial in trials]),
+        "cut_ns": np.array([trial.cut_ns for trial in trials]),
+        "status": np.array([trial.status for trial in trials]),
+        "after_ns": np.array([trial.after_ns for trial in trials]),
+        "model_ns": np.array([_model_ns(trial, profile) for trial in trials]),
+        "retransmissions": np.array([trial.num_retransmissions for trial in trials]),
+    }
+
+
+def _model_ns(trial: Trial, profile: TimerProfile) -> int:
+    if trial.spec.retries < profile.timers.fewest_retries:
+        return NONE
+    prediction = predict(trial.spec, profile)
+    time_ns = prediction.gives_up_ns if trial.cut_ns == FOR_GOOD else prediction.resumes_ns(trial.cut_ns)
+    return NONE if np.isinf(time_ns) else round(time_ns)
+
+
+def _is_partial(measured: MeasuredTimers, plan: TimerPlan) -> Iterator[Finding]:
+    if measured.stopped:
+        yield Finding(
+            id="rdma.partial",
+            severity=Severity.WARNING,
+            entity=measured.device,
+            expected=f"{plan.num_trials} trials",
+            actual=f"{len(measured.trials)}, then {measured.stopped}",
+            next_step="measure again; what is there can be used",
+            confidence=Confidence.MEASURED,
+        )
+
+
+def _are_off(table: Columns, profile: TimerProfile) -> Iterator[Finding]:
+    """Yield the setting that is furthest from the model, of the trials in which the path stayed dead."""
+    is_compared = (table["cut_ns"] == FOR_GOOD) & (table["model_ns"] > 0) & (table["status"] > 0)
+    off = np.where(is_compared, np.abs(table["after_ns"] / np.where(is_compared, table["model_ns"], 1) - 1), 0.0)
+    row = int(np.argmax(off))
+    if off[row] > MOST_OFF:
+        times: dict[str, Any] = {name: format_duration(int(table[name][row]) * _PS_PER_NS) for name in table}
+        yield Finding(
+            id="rdma.timers-off",
+            severity=Severity.INFO,
+            entity=f"timeout {table['timeout'][row]}, retries {table['retries'][row]}",
+            expected=f"{times['model_ns']} by {profile.name}",
+            actual=times["after_ns"],
+            next_step="use the fitted profile (--profile FILE) in predictions and simulations of this adapter",
+            confidence=Confidence.MEASURED,
+            evidence=(f"table trials, row {row}; {int((off > MOST_OFF).sum())} rows in all",),
+        )

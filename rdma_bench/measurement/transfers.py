@@ -1,0 +1,176 @@
+"""Bandwidth and latency between two ends, over numbers of queue pairs, sizes and directions.
+
+With pyverbs the workers write themselves: bandwidth is that of Python's loop where the device is faster than it, and a
+latency is a whole round trip. With perftest they run its programs; its latency is half a round trip.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import permutations, product
+from statistics import median
+from typing import Literal
+
+import numpy as np
+
+from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.rdma_bench.measurement.pair import Pair, Place
+from fabrictune.rdma_bench.measurement.perftest_output import read_bandwidth_bps, read_latency_ns
+from fabrictune.rdma_bench.measurement.stop_reason import reason_of
+from fabrictune.rdma_bench.measurement.workers import Worker
+from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
+from fabrictune.rdma_bench.verbs.perftest import PerftestSpec
+from fabrictune.rdma_bench.verbs.transfers import TransferSpec
+
+What = Literal["bandwidth", "latency"]
+Backend = Literal["pyverbs", "perftest"]
+
+BACKENDS: tuple[Backend, ...] = ("pyverbs", "perftest")
+_BITS_PER_BYTE = 8
+_NS_PER_S = 10**9
+_ANSWER_S = 60.0
+_SERVER_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferPlan:
+    """Which cases are measured."""
+
+    what: What
+    sizes_bytes: tuple[int, ...]
+    queue_pairs: tuple[int, ...] = (1,)
+    directions: tuple[int, ...] = (1,)  # 1 or 2
+    backend: Backend = "pyverbs"
+    duration_s: float = 1.0
+    num_iterations: int = 1000
+
+    def cases(self) -> Iterator[tuple[int, int, int]]:
+        """Yield queue pairs, size and directions of each case."""
+        yield from product(self.queue_pairs, self.sizes_bytes, self.directions)
+
+    @property
+    def num_cases(self) -> int:
+        """How many there are."""
+        return len(self.queue_pairs) * len(self.sizes_bytes) * len(self.directions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """One case, measured."""
+
+    num_queue_pairs: int
+    size_bytes: int
+    num_directions: int
+    bandwidth_bps: float = 0.0  # of all directions together
+    median_ns: float = 0.0
+    p99_ns: float = 0.0
+    sender: str = ""  # worker
+    receiver: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredTransfers:
+    """All cases, in order."""
+
+    transfers: tuple[Transfer, ...]
+    stopped: str = ""  # why there are no more
+
+
+def measure_transfers(
+    pair: Pair, plan: TransferPlan, progress: Callable[[float], None] | None = None
+) -> MeasuredTransfers:
+    """Measure all cases; raises what ended the first one, and returns what there is if a later one fails."""
+    done = list[Transfer]()
+    measure = _MEASURES[plan.what, plan.backend]
+    try:
+        for num_queue_pairs, size_bytes, num_directions in plan.cases():
+            transfer = measure(pair, plan, num_queue_pairs, size_bytes, num_directions)
+            done.append(replace(transfer, sender=pair.sender.name, receiver=pair.receiver.name))
+            if progress:
+                progress(len(done) / plan.num_cases)
+    except (FabrictuneError, KeyboardInterrupt) as error:
+        if not done:
+            raise
+        return MeasuredTransfers(transfers=tuple(done), stopped=reason_of(error))
+    return MeasuredTransfers(transfers=tuple(done))
+
+
+def measure_matrix(
+    workers: Sequence[tuple[Worker, Place]], plan: TransferPlan, progress: Callable[[float], None] | None = None
+) -> MeasuredTransfers:
+    """Measure all cases from each worker to each other one, one pair after another; keeps what there is, as above."""
+    done = list[Transfer]()
+    pairs = [
+        Pair(sender=near, receiver=far, sender_place=near_place, receiver_place=far_place)
+        for (near, near_place), (far, far_place) in permutations(workers, 2)
+    ]
+    for number, pair in enumerate(pairs):
+        try:
+            measured = measure_transfers(pair, plan)
+        except (FabrictuneError, KeyboardInterrupt) as error:
+            if not done:
+                raise
+            return MeasuredTransfers(transfers=tuple(done), stopped=reason_of(error))
+        done.extend(measured.transfers)
+        if measured.stopped:
+            return MeasuredTransfers(transfers=tuple(done), stopped=measured.stopped)
+        if progress:
+            progress((number + 1) / len(pairs))
+    return MeasuredTransfers(transfers=tuple(done))
+
+
+def _bandwidth(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int) -> Transfer:
+    spec = asdict(TransferSpec(message_bytes=size_bytes, duration_s=plan.duration_s))
+    senders = (pair.sender, pair.receiver)[:num_directions]
+    with pair.connected(ConnectionSpec(), num_queue_pairs=num_queue_pairs, buffer_bytes=size_bytes):
+        for sender in senders:
+            sender.begin("bandwidth", **spec)
+        results = [sender.finish(timeout_s=plan.duration_s + _ANSWER_S) for sender in senders]
+    return Transfer(
+        num_queue_pairs=num_queue_pairs,
+        size_bytes=size_bytes,
+        num_directions=num_directions,
+        bandwidth_bps=sum(
+            one["num_bytes"] * _BITS_PER_BYTE * _NS_PER_S / one["duration_ns"] for one in results if one["num_bytes"]
+        ),
+    )
+
+
+def _latency(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int) -> Transfer:
+    spec = asdict(TransferSpec(message_bytes=size_bytes, num_iterations=plan.num_iterations))
+    with pair.connected(ConnectionSpec(), buffer_bytes=size_bytes):
+        after_ns: Sequence[int] = pair.sender.ask("latency", timeout_s=_ANSWER_S, **spec)["after_ns"]
+    return Transfer(
+        num_queue_pairs=num_queue_pairs,
+        size_bytes=size_bytes,
+        num_directions=num_directions,
+        median_ns=float(median(after_ns)),
+        p99_ns=float(np.percentile(after_ns, 99)),
+    )
+
+
+def _perftest(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int) -> Transfer:
+    spec = PerftestSpec(
+        what=plan.what,
+        message_bytes=size_bytes,
+        num_queue_pairs=num_queue_pairs,
+        num_iterations=plan.num_iterations,
+        is_both_ways=num_directions > 1,
+        limit_s=_SERVER_LIMIT_S,
+    )
+    with pair.placed() as server:
+        pair.receiver.begin("perftest", **asdict(spec))
+        output = pair.sender.ask("perftest", timeout_s=_SERVER_LIMIT_S, **asdict(replace(spec, server=server)))
+        pair.receiver.finish(timeout_s=_SERVER_LIMIT_S)
+    case = Transfer(num_queue_pairs=num_queue_pairs, size_bytes=size_bytes, num_directions=num_directions)
+    if plan.what == "bandwidth":
+        return replace(case, bandwidth_bps=read_bandwidth_bps(output["text"], output["json"]))
+    median_ns, p99_ns = read_latency_ns(output["text"], output["json"])
+    return replace(case, median_ns=median_ns, p99_ns=p99_ns)
+
+
+_MEASURES: dict[tuple[What, Backend], Callable[[Pair, TransferPlan, int, int, int], Transfer]] = {
+    ("bandwidth", "pyverbs"): _bandwidth,
+    ("latency", "pyverbs"): _latency,
+    ("bandwidth", "perftest"): _perftest,
+    ("latency", "perftest"): _perftest,
+}

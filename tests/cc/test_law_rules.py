@@ -1,0 +1,106 @@
+"""Each rule of the law interface, broken once."""
+
+import pytest
+
+from fabrictune.foundation.errors import LawError
+
+START = "def on_start(params, flow, now_ps): return Status.OK\n"
+
+
+def refusal(write_law, body=START, **surface):
+    with pytest.raises(LawError) as raised:
+        write_law(body, **surface)
+    return str(raised.value)
+
+
+def test_an_event_misspelt_is_met_with_the_nearest(write_law, tmp_path):
+    """A handler that no engine would ever call is a mistake, not a spare function."""
+    message = refusal(write_law, f"{START}def on_cnps(params, flow, now_ps): return Status.OK\n")
+    assert message == (
+        f"{tmp_path / 'my_law.py'}:5: on_cnps: no event of this name\n  did you mean 'on_cnp'?\n"
+        "  allowed: on_start, on_ack, on_cnp, on_timer, on_nack, on_timeout, on_send"
+    )
+
+
+def test_arguments_are_named_as_the_interface_names_them(write_law, tmp_path):
+    """Two swapped names would compile and be wrong."""
+    message = refusal(write_law, f"{START}def on_timer(params, flow, timer, now_ps): return Status.OK\n")
+    assert message == (
+        f"{tmp_path / 'my_law.py'}:5: on_timer: arguments (params, flow, timer, now_ps)\n"
+        "  allowed: (params, flow, now_ps, timer)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        ("[]", "STATE: []"),
+        ("(('rate_bps', 'f8'),)", "STATE: ('rate_bps', 'f8')"),  # the engine's own
+        ("(('alpha', 'f8'), ('alpha', 'i8'))", "STATE: ('alpha', 'i8')"),
+        ("(('alpha', 'float'),)", "STATE: ('alpha', 'float')"),
+        ("(('a b', 'f8'),)", "STATE: ('a b', 'f8')"),
+        ("(('queue', 'f8', (0,)),)", "STATE: ('queue', 'f8', (0,))"),
+        ("(('queue', ['f8'], (2,)),)", "STATE: ('queue', ['f8'], (2,))"),
+        ("('alpha',)", "STATE: 'alpha'"),
+    ],
+)
+def test_state_entries_are_names_and_types(write_law, state, shown):
+    """Each entry becomes a member of a C struct after the engine's header."""
+    assert refusal(write_law, state=state).startswith(f"law my_law: {shown}\n")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ("(1,)", "law my_law: PARAMETERS: (1,)\n  allowed: a tuple of fabrictune.cc.interface.Parameter; () for none"),
+        (
+            "(Parameter(name='gain', default=2.0, low=0.0, high=1.0, meaning=''),)",
+            "law my_law: PARAMETERS: gain: default 2.0\n  allowed: from low to high, 0.0 to 1.0",
+        ),
+        (
+            "(Parameter(name='gain', default=0, low=0, high=1, meaning='', dtype='i4'),)",
+            "law my_law: PARAMETERS: gain: dtype 'i4'\n  allowed: f8 or i8",
+        ),
+        (
+            "(Parameter(name='a gain', default=0, low=0, high=1, meaning=''),)",
+            "law my_law: PARAMETERS: name 'a gain'\n  allowed: names that differ and are identifiers",
+        ),
+    ],
+)
+def test_parameters_are_whole(write_law, parameters, message):
+    """A default outside its own range would refuse the law's own use."""
+    assert refusal(write_law, parameters=parameters) == message
+
+
+def test_a_deadline_needs_a_handler(write_law, tmp_path):
+    """Otherwise it would pass, and the law would wait for ever."""
+    message = refusal(
+        write_law,
+        "def on_start(params, flow, now_ps): return later(flow, now_ps)\n"
+        "def later(flow, now_ps):\n"
+        "    flow.deadline_ps[0] = now_ps + 1_000\n"
+        "    return Status.OK\n",
+    )
+    assert message == (
+        f"{tmp_path / 'my_law.py'}:5: later: uses deadline_ps in a law without on_timer\n"
+        "  next: define on_timer(params, flow, now_ps, timer)"
+    )
+
+
+def test_telemetry_must_be_asked_for(write_law, tmp_path):
+    """Without it the array is empty, and compiled code would read what lies behind it."""
+    arguments = "params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry"
+    reading = f"{START}def on_ack({arguments}):\n    flow.cwnd_bytes = telemetry[0].queue_bytes\n    return Status.OK\n"
+    assert refusal(write_law, reading) == (
+        f"{tmp_path / 'my_law.py'}:5: on_ack: reads telemetry, which is collected only for a law that asks for it\n"
+        "  next: write USES_TELEMETRY = True beside PARAMETERS and STATE"
+    )
+    write_law(f"USES_TELEMETRY = True\n{reading}")
+
+
+def test_all_mistakes_of_a_law_are_told_at_once(write_law):
+    """Nobody should mend a file mistake by mistake."""
+    message = refusal(write_law, "def on_ack(): pass\n", state="[]")
+    assert "no function on_start" in message
+    assert "on_ack: arguments ()" in message
+    assert "STATE: []" in message

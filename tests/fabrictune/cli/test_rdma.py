@@ -1,0 +1,111 @@
+"""`fabrictune rdma timers`, as a user and a script meet it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fabrictune.cli.main import run
+from fabrictune.rdma_bench.timers.profile_files import write_profile
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
+
+Capture = pytest.CaptureFixture[str]
+
+
+def printed(capsys: Capture, *arguments: str, code: int = 0) -> str:
+    """Return what `fabrictune rdma timers ...` prints."""
+    assert run(["rdma", "timers", *arguments]) == code
+    return capsys.readouterr().out
+
+
+def values(capsys: Capture, *arguments: str, code: int = 0) -> Any:
+    """Return what the command prints as JSON."""
+    return json.loads(printed(capsys, *arguments, "--json", code=code))
+
+
+def test_every_account_stands_beside_the_others(capsys: Capture) -> None:
+    """NCCL's newest defaults, T 20 and R 7: 34 s by the standard, 60 s measured, and each with its source."""
+    shown = printed(capsys, "predict", "--flap", "30s")
+    assert "timeout 20, 7 retries, by each account:" in shown
+    assert "connectx-6            8.59 s  51.17 s" in shown
+    assert "error 12 at 30.06 s" in shown
+    assert all(f"\n  {name}: {profile.source}" in shown for name, profile in KNOWN_PROFILES.items())
+
+
+def test_a_version_of_nccl_stands_for_its_defaults(capsys: Capture) -> None:
+    """2.21 had T 18: 15 s on a ConnectX-6; what is set beside it holds."""
+    (prediction,) = values(capsys, "predict", "--nccl", "2.21.5", "--profile", "connectx-6")
+    assert (prediction["timeout"], prediction["retries"]) == (18, 7)
+    assert prediction["gives_up_ns"] == pytest.approx(14.67e9, rel=0.01)
+    (prediction,) = values(capsys, "predict", "--nccl", "2.21.5", "--retries", "3", "--profile", "ibta")
+    assert (prediction["timeout"], prediction["retries"]) == (18, 3)
+
+
+def test_a_profile_of_ones_own_is_an_account_too(capsys: Capture, tmp_path: Path) -> None:
+    """A file, as `measure` writes it."""
+    path = write_profile(KNOWN_PROFILES["soft-roce"], tmp_path / "nic.json")
+    (prediction,) = values(capsys, "predict", "--profile", str(path), "--timeout", "14", "--flap", "1 s")
+    assert prediction["survives"] is True
+    assert prediction["gives_up_ns"] is None, "seven retries never end"
+
+
+def test_an_account_that_says_nothing_of_the_settings_is_left_out_unless_named(capsys: Capture) -> None:
+    """A ConnectX-6 was not seen to agree with itself at R 0."""
+    assert "connectx-6 " not in printed(capsys, "predict", "--retries", "0")
+    assert run(["rdma", "timers", "predict", "--retries", "0", "--profile", "connectx-6"]) == 2
+    assert "retries: 0\n  allowed: 1 or more, for connectx-6" in capsys.readouterr().err
+
+
+def test_a_table_has_every_timeout_and_retry_count(capsys: Capture) -> None:
+    """The row of T 20: R 1 is the early series alone, R 7 the 59.8 s that were measured."""
+    shown = printed(capsys, "table")
+    assert "       20    8.225 s    16.81 s     25.4 s    33.99 s    42.58 s    51.17 s    59.76 s" in shown
+    assert len(values(capsys, "table", "--profile", "ibta")) == 9 * 8
+
+
+def test_settings_are_found_for_what_is_wanted(capsys: Capture) -> None:
+    """Ten seconds survived and noticed within thirty: T 18, R 6 on a ConnectX-6."""
+    first = printed(capsys, "choose", "--survive", "10s", "--notice", "30s").splitlines()[1]
+    assert first.startswith("NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6")
+
+
+def test_where_no_settings_do_the_nearest_are_shown(capsys: Capture) -> None:
+    """A flap of 30 s noticed within 31 is too much to ask, so the exit code is 1."""
+    shown = printed(capsys, "choose", "--survive", "30s", "--notice", "31s", code=1)
+    assert shown.startswith("no settings do both by connectx-6; nearest:")
+    assert len(values(capsys, "choose", "--survive", "30s", "--notice", "31s", code=1)["nearest"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "--nccl", "two"], "--nccl: 'two'\n  allowed: a version of NCCL, such as 2.23.4"),
+        (["predict", "--retries", "15"], "--retries"),
+        (["predict", "--flap", "30"], "--flap: '30': a duration needs its unit"),
+        (["table", "--profile", "connectx6"], "did you mean 'connectx-6'?"),
+        (["choose"], "--survive is missing"),
+    ],
+)
+def test_a_mistake_says_what_is_allowed(arguments: list[str], message: str, capsys: Capture) -> None:
+    """No traceback, and the option by its name."""
+    assert run(["rdma", "timers", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_logs_are_explained_and_the_exit_code_says_whether_something_is_wrong(capsys: Capture, tmp_path: Path) -> None:
+    """One error 12 is one finding; `--json` gives it with the settings in force."""
+    log = tmp_path / "nccl.log"
+    log.write_text(
+        "a:1:1 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n"
+        "a:1:2 [0] NCCL WARN NET/IB : Got completion from peer b<1> with error 12, opcode 0, len 0, vendor err 129\n"
+    )
+    shown = printed(capsys, "explain", str(log), code=1)
+    assert shown.startswith(
+        "NCCL 2.21.5+cuda12.4, timeout 18, 7 retries: by connectx-6 a dead peer is noticed after 14"
+    )
+    assert "error: a: device not named to the host at b: error 12, IBV_WC_RETRY_EXC_ERR: no answer, once" in shown
+    told = values(capsys, "explain", str(log), "--flap", "30s", code=1)
+    assert told["settings"]["timeout"] == 18
+    assert [finding["id"] for finding in told["findings"]] == ["nccl.retries-exceeded", "nccl.flap-too-long"]
+    assert run(["rdma", "timers", "explain", str(log), "--fail-on", "never"]) == 0

@@ -1,0 +1,120 @@
+"""`topo validate` and `topo diff` as a user and a script meet them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fabrictune.cli.main import run
+from fabrictune.topology.importers import IMPORTERS
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "topology"
+HEADING = "a_device,a_port,a_role,b_device,b_port,b_role,rate\n"
+GOOD = "h1,nic0,host,t1,1,leaf,400G\nh2,nic0,host,t1,2,leaf,400G\nh3,nic0,host,t1,3,leaf,400G\n"
+MONDAY = HEADING + GOOD
+FRIDAY = MONDAY.replace("h2,nic0,host,t1,2,leaf,400G", "h2,nic0,host,t1,2,leaf,100G")
+
+
+@pytest.fixture
+def dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cabling list of two dates, in the folder that the command runs in: on Friday a link came up slower."""
+    monkeypatch.chdir(tmp_path)
+    Path("monday.csv").write_text(MONDAY)
+    Path("friday.csv").write_text(FRIDAY)
+
+
+@pytest.mark.usefixtures("dates")
+def test_a_good_fabric_has_no_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the notes of what was filled in."""
+    assert run(["topo", "validate", "monday.csv", "--fail-on", "info"]) == 0
+    assert capsys.readouterr().out == "note: links without a cable length, taken as 10 m: 3\nmonday: no findings\n"
+
+
+@pytest.mark.usefixtures("dates")
+def test_findings_are_told_and_decide_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slow link is a warning, twice: of the link, and of the host whose capacity it is."""
+    assert run(["topo", "validate", "friday.csv"]) == 0
+    assert capsys.readouterr().out == (
+        "note: links without a cable length, taken as 10 m: 3\n"
+        "warning: h2:nic0 -> t1:2: 100 Gbps, expected 400 Gbps, as 2 of 3 links between tier 0 and tier 1\n"
+        "warning: h2: 1 links up, 100 Gbps in all, expected 1 links up, 400 Gbps in all, as 2 of 3 nodes of tier 0\n"
+        "    upwards: t1\n"
+        "next: look for a cable, module or setting of the wrong speed at either end\n"
+        "next: look for links upwards that are missing, down, or in the wrong port\n"
+        "friday: 2 findings\n"
+    )
+    assert run(["topo", "validate", "friday.csv", "--fail-on", "warning"]) == 1
+
+
+@pytest.mark.usefixtures("dates")
+def test_findings_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """One value, with the notes."""
+    assert run(["topo", "validate", "friday.csv", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["name"] == "friday"
+    assert len(result["notes"]) == 1
+    assert [finding["id"] for finding in result["findings"]] == ["fabric.unequal-rate", "fabric.unequal-uplinks"]
+
+
+@pytest.mark.usefixtures("dates")
+def test_two_dates_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """A slower link is an error; a fabric has no change from itself."""
+    assert run(["topo", "diff", "monday.csv", "friday.csv"]) == 1
+    assert capsys.readouterr().out == (
+        "severity  change        of                     before     after\n"
+        "error     rate-changed  link h2:nic0 - t1:2  400 Gbps  100 Gbps\n"
+        "next: look for a lane, module or setting that brought the speed down\n"
+    )
+    assert run(["topo", "diff", "monday.csv", "friday.csv", "--fail-on", "never"]) == 0
+    capsys.readouterr()
+    assert run(["topo", "diff", "monday.csv", "monday.csv", "--fail-on", "info"]) == 0
+    assert capsys.readouterr().out == "no changes\n"
+
+
+@pytest.mark.usefixtures("dates")
+def test_changes_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was before is expected, what is now actual."""
+    assert run(["topo", "diff", "friday.csv", "monday.csv", "--json"]) == 0
+    (change,) = json.loads(capsys.readouterr().out)["changes"]
+    assert (change["severity"], change["expected"], change["actual"]) == ("info", "100 Gbps", "400 Gbps")
+
+
+def test_a_folder_is_a_fabric_of_one_file_a_switch(tmp_path: Path) -> None:
+    """The configurations of two switches, in a folder with nothing else that counts."""
+    for name in ("tor1.config_db.json", "leaf1.config_db.json"):
+        (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())
+    (tmp_path / ".backup").write_text("not read")
+    assert run(["topo", "diff", str(tmp_path), str(GOLDEN / "sonic.fabric.json"), "--fail-on", "info"]) == 0
+
+
+def test_import_says_what_was_filled_in_and_where_to_look_further(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Below the description; one cable is told with two speeds."""
+    path = tmp_path / "list.csv"
+    path.write_text(HEADING + "h1,nic0,host,t1,1,leaf,400G\nt1,1,leaf,h1,nic0,host,100G\n")
+    assert run(["topo", "import", str(path)]) == 0
+    assert capsys.readouterr().out.endswith(
+        "note: links without a cable length, taken as 10 m: 1\n"
+        "next: the files contradict one another; fabrictune topo validate FILE... says where\n"
+    )
+    assert run(["topo", "validate", str(path)]) == 1
+    assert "error: h1:nic0 -> t1:1: 400 Gbps at h1:nic0 and 100 Gbps at t1:1" in capsys.readouterr().out
+
+
+def test_the_help_lists_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is written out, so that help imports nothing heavy."""
+    assert run(["topo", "import", "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Formats:")[2].partition("Example:")[0]
+    assert listed.replace(",", " ").split() == list(IMPORTERS)
+
+
+def test_an_unusable_file_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, with the line; an empty folder is no file."""
+    path = tmp_path / "list.csv"
+    path.write_text(HEADING + "h1,nic0,host,,,,\n")
+    assert run(["topo", "validate", str(path)]) == 2
+    assert "list.csv:2: no b_device, b_port" in capsys.readouterr().err
+    (tmp_path / "empty").mkdir()
+    assert run(["topo", "diff", str(tmp_path / "empty"), str(path)]) == 2
+    assert "empty: a folder without files" in capsys.readouterr().err

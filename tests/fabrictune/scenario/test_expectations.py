@@ -1,0 +1,145 @@
+"""Metrics of a record, and the bounds a scenario sets for them."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.records import RunRecord, Severity
+from fabrictune.scenario.expectations import METRICS, Expectation
+from fabrictune.studies.run_summary import summarize
+
+
+def record(finish_ps: list[int]) -> RunRecord:
+    """Return transfers of 1,000 B over the fabric from NIC 0 to NIC 1, ready at 1 us, and one over NVLink."""
+    num = len(finish_ps) + 1
+    ones = np.ones(num, np.int64)
+    qp = np.append(np.zeros(num - 1, np.int64), -1)
+    return RunRecord(
+        kind="sim run",
+        run={},
+        tables={
+            "fabric": {
+                "nic": np.array([-1, 0, 1]),
+                "node_name": np.array(["tor", "host0", "host1"]),
+                "port_name": np.array(["p0", "nic0", "nic0"]),
+            },
+            "transfers": {
+                "transfer": np.arange(num),
+                "qp": qp,
+                "source": 0 * ones,
+                "destination": ones,
+                "bytes": 1000 * ones,
+                "ready_ps": 1_000_000 * ones,
+                "finish_ps": np.array([*finish_ps, 50_000_000]),
+                "ideal_ps": 200_000 * ones,
+                "packets_retransmitted": ones,
+                "cnps": 2 * ones,
+            },
+            "ports": {
+                "dropped_packets": np.array([0, 3]),
+                "ecn_marked_packets": np.array([5, 0]),
+                "pauses": np.array([1, 1]),
+                "paused_ps": np.array([10, 20]),
+                "max_queue_bytes": np.array([4178, 0]),
+            },
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        ("completion_time.max", 4e6),
+        ("completion_time.min", 2e6),
+        ("completion_time.mean", 3e6),
+        ("completion_time.p99", 4e6),
+        ("throughput.min", 2e9),
+        ("throughput.mean", 3e9),
+        ("slowdown.p50", 20),
+        ("slowdown.p99", 20),
+        ("makespan", 50e6),
+        ("drops", 3),
+        ("pauses", 2),
+        ("paused_time", 30),
+        ("ecn_marks", 5),
+        ("retransmissions", 3),
+        ("cnps", 6),
+        ("queue.max", 4178),
+    ],
+)
+def test_a_metric_is_what_it_says(metric: str, value: float) -> None:
+    """1,000 B in 2 us and in 4 us are 4 and 2 Gbps; the transfer over NVLink counts for the makespan only."""
+    assert METRICS[metric].measure(record([3_000_000, 5_000_000])) == pytest.approx(value)
+
+
+def test_what_never_finished_breaks_every_bound() -> None:
+    """A finish of -1 is a completion time without end and a throughput of nothing."""
+    unfinished = record([3_000_000, -1])
+    slow = Expectation(metric="completion_time.max", at_most="10 s").finding(unfinished)
+    still = Expectation(metric="throughput.min", at_least="1 bps").finding(unfinished)
+    assert slow is not None
+    assert still is not None
+    assert (slow.actual, still.actual) == ("never", "0 bps")
+    assert math.isinf(METRICS["makespan"].measure(unfinished))
+
+
+def test_what_cannot_be_had_breaks_every_bound() -> None:
+    """Without a transfer over the fabric there is no completion time, and unknown never passes."""
+    for bound in ({"at_most": "10 s"}, {"at_least": "0 ps"}):
+        finding = Expectation(metric="completion_time.max", **bound).finding(record([]))
+        assert finding is not None
+        assert finding.actual == "unknown"
+
+
+def test_a_bound_includes_itself() -> None:
+    """4 us is at most 4 us and at least 4 us."""
+    ran = record([3_000_000, 5_000_000])
+    assert Expectation(metric="completion_time.max", at_most="4 us").finding(ran) is None
+    assert Expectation(metric="completion_time.max", at_least="4 us").finding(ran) is None
+
+
+def test_a_broken_bound_is_an_error_that_shows_both_numbers() -> None:
+    """The slowest transfer took 4 us where 3 us were expected."""
+    finding = Expectation(metric="completion_time.max", at_most="3 us").finding(record([3_000_000, 5_000_000]))
+    assert finding is not None
+    assert (finding.id, finding.severity) == ("expect.completion_time.max", Severity.ERROR)
+    assert (finding.expected, finding.actual) == ("at most 3 us", "4 us")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "where"),
+    [
+        ({}, "metric"),
+        ({"at_most": "1 us", "at_least": "1 us"}, "metric"),
+        ({"at_most": "1 Gbps"}, "at_most"),
+        ({"at_least": "5"}, "at_least"),
+        ({"at_least": True}, "at_least"),
+        ({"at_most": ["1 us"]}, "at_most"),
+    ],
+)
+def test_a_bound_is_one_quantity_of_the_metrics_unit(bounds: dict[str, Any], where: str) -> None:
+    """A completion time is bounded by one duration with its unit."""
+    with pytest.raises(InputError) as raised:
+        Expectation(metric="completion_time.max", **bounds)
+    assert [mistake.where for mistake in raised.value.mistakes] == [where]
+
+
+def test_a_summary_lists_the_slowest_transfers_first() -> None:
+    """Of transfers that took 2 us and 4 us the second comes first, named by host and port."""
+    slowest = summarize(record([3_000_000, 5_000_000])).slowest
+    assert [(one.transfer, one.source, one.destination) for one in slowest] == [
+        (1, "host0:nic0", "host1:nic0"),
+        (0, "host0:nic0", "host1:nic0"),
+    ]
+
+
+def test_a_record_without_ideal_times_breaks_bounds_on_slowdown() -> None:
+    """Unknown never passes."""
+    old = record([2_000_000])
+    del old.tables["transfers"]["ideal_ps"]  # type: ignore[attr-defined]
+    finding = Expectation(metric="slowdown.p99", at_most="2").finding(old)
+    assert finding is not None
+    assert finding.actual == "unknown"

@@ -1,0 +1,75 @@
+"""A scenario with several kinds of traffic at once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.scenario.files import load_scenario
+from fabrictune.studies.run_summary import summarize
+from fabrictune.studies.simulation import simulate
+
+FABRIC = "fabric: {builder: clos, num_hosts: 8, hosts_per_tor_set: 8, nics_per_host: 1, tiers: 2}\n"
+INCAST = "{name: burst, start: 100 ms, traffic: {workload: incast, senders: 2, message: 1 MB}}"
+OTHERS = "{name: others, traffic: {workload: poisson, load: 0.2, duration: 50 us, sizes: web_search}}"
+
+
+def write(folder: Path, parts: str, rest: str = "") -> Path:
+    path = folder / "mix.yaml"
+    path.write_text(f"name: mix\n{FABRIC}traffic: {{workload: mix, parts: [{parts}]}}\n{rest}")
+    return path
+
+
+def test_a_part_starts_when_it_is_told_and_is_measured_alone(tmp_path: Path) -> None:
+    """Two messages meet in one port, so both take twice as long as alone: the others are long done."""
+    record = simulate(load_scenario(write(tmp_path, f"{INCAST}, {OTHERS}")))
+    transfers, summary = record.tables["transfers"], summarize(record)
+    is_burst = transfers["part"] == "burst"
+    assert transfers["ready_ps"][is_burst].tolist() == [10**11, 10**11]
+    assert set(transfers["part"].tolist()) == {"burst", "others"}
+    assert list(summary.parts) == ["burst", "others"]
+    assert summary.parts["burst"]["slowdown.p99"] == pytest.approx(2, rel=0.01)
+
+
+def test_what_a_part_draws_does_not_depend_on_its_neighbours(tmp_path: Path) -> None:
+    """The same flows arrive at the same times with the burst and without."""
+    alone = simulate(load_scenario(write(tmp_path, OTHERS))).tables["transfers"]
+    beside = simulate(load_scenario(write(tmp_path, f"{INCAST}, {OTHERS}"))).tables["transfers"]
+    is_other = beside["part"] == "others"
+    for column in ("ready_ps", "bytes", "source", "destination"):
+        assert np.array_equal(alone[column], beside[column][is_other]), column
+
+
+def test_a_bound_can_be_set_for_a_part(tmp_path: Path) -> None:
+    """The bound that the burst breaks names it; the same bound on all transfers' median would hold."""
+    bounds = "expect: [{metric: slowdown.p99, part: burst, at_most: 1.5}]\n"
+    (finding,) = simulate(load_scenario(write(tmp_path, f"{INCAST}, {OTHERS}", bounds))).findings
+    assert finding.entity == "slowdown.p99 of burst"
+
+
+@pytest.mark.parametrize(
+    ("parts", "rest", "message"),
+    [
+        (f"{INCAST}, {INCAST}", "", "two parts named 'burst'"),
+        ("", "", "no parts"),
+        (INCAST.replace("100 ms", "-1 us"), "", "-1"),
+        (INCAST.replace("incast", "mix"), "", "unknown workload 'mix'"),
+        (INCAST.replace("incast", "observed"), "", "unknown workload 'observed'"),
+        (INCAST, "expect: [{metric: drops, part: burst, at_most: 0}]", "ports do not tell whose packets they are"),
+        (INCAST, "expect: [{metric: makespan, part: brust, at_most: 1 s}]", "did you mean 'burst'"),
+    ],
+)
+def test_what_cannot_be_mixed_or_measured_is_refused(tmp_path: Path, parts: str, rest: str, message: str) -> None:
+    """Each in one message, before anything runs."""
+    with pytest.raises(FabrictuneError, match=message):
+        load_scenario(write(tmp_path, parts, rest))
+
+
+def test_a_bound_for_a_part_needs_parts(tmp_path: Path) -> None:
+    """A scenario with one workload has none to name."""
+    path = tmp_path / "single.yaml"
+    traffic = "traffic: {workload: incast, senders: 2, message: 1 MB}\n"
+    path.write_text(f"name: one\n{FABRIC}{traffic}expect: [{{metric: makespan, part: burst, at_most: 1 s}}]\n")
+    with pytest.raises(FabrictuneError, match="burst"):
+        load_scenario(path)

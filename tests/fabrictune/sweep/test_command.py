@@ -1,0 +1,101 @@
+"""`sim sweep` as a user calls it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fabrictune.cli.main import run
+from fabrictune.foundation.records import RunRecord
+from tests.fabrictune.sweep.conftest import SWEEP
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs go below the folder a command is called in."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_it_prints_the_best_and_what_matters(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """One star for the shortest message with few marks, then by time; the message's size explains it."""
+    assert run(["sim", "sweep", str(write())]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "6 points, 2 seeds each; * none is better in every objective"
+    assert lines[1].split() == ["traffic.message", "engine.ecn.kmin", "completion_time.max", "ecn_marks"]
+    assert lines[2].split()[:5] == ["*", "50", "KB", "100", "KB"]
+    sizes_kb = [int(words[words[0] in "*-"]) for words in map(str.split, lines[2:8])]
+    assert sizes_kb == sorted(sizes_kb)
+    assert any(line.split()[:2] == ["traffic.message", "100%"] for line in lines)
+    assert lines[-1] == "record: runs/small-sweep/result"
+    assert RunRecord.read(Path("runs/small-sweep/result")).run["command"].startswith("fabrictune sim sweep")
+
+
+def test_a_small_sweep_needs_no_file(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """The scenario itself, a key and its values, what is good; as JSON."""
+    write()
+    options = ["--vary", "traffic.message=50 KB; 100 KB", "--objective", "makespan", "--seeds", "1", "--json"]
+    assert run(["sim", "sweep", "small.yaml", *options]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["record"] == "runs/small-sweep/result"
+    assert [point["vary.traffic.message"] for point in printed["points"]] == ["50 KB", "100 KB"]
+    assert [point["is_on_front"] for point in printed["points"]] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["small.yaml", "--vary", "traffic.mesage=1 KB;2 KB"],
+            "sweep: traffic.mesage: unknown key 'mesage'\n  did you mean 'message'?\n",
+        ),
+        (
+            ["small.yaml", "--vary", "traffic.message=1 KB;2 KB", "--objective", "makespan of job"],
+            "objectives: unknown part of the traffic 'job'\n",
+        ),
+        (
+            ["small.yaml", "--vary", "traffic.message"],
+            "--vary traffic.message: no values\n  allowed: KEY=VALUE;VALUE\n",
+        ),
+        (
+            ["small.yaml", "--vary", "traffic.message=1 KB;2 KB", "--objective", "makespam"],
+            "--objective: objectives[0].metric: unknown metric 'makespam'\n  did you mean 'makespan'?\n",
+        ),
+        (
+            ["small.yaml", "--vary", "traffic.message=1 KB"],
+            "--vary: vary[0].values: '1 KB'\n  allowed: two different values or more\n",
+        ),
+        (
+            ["sweep.yaml", "--objective", "makespan"],
+            "--objective: given without --vary\n  next: set it in sweep.yaml, or give --vary\n",
+        ),
+        (["nowhere.yaml"], "nowhere.yaml: no such file\n  next: check the path\n"),
+    ],
+)
+def test_a_mistake_is_one_message(
+    write: Write, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    """With place and guess; exit code 2."""
+    write()
+    assert run(["sim", "sweep", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(message)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "nowhere"])
+def test_a_cluster_that_is_not_there_is_named_at_once(
+    write: Write, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    """Port 1 is closed, and `nowhere` has no port; exit code 3."""
+    pytest.importorskip("ray")
+    assert run(["sim", "sweep", str(write()), "--on", "ray", "--ray-address", address]) == 3
+    assert capsys.readouterr().err.startswith(f"{address}: no cluster (")
+
+
+def test_points_without_results_are_warned_of(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """A marking threshold above the one where all is marked; by --fail-on the exit code."""
+    path = str(write(SWEEP.replace("10 KB, 100 KB", "10 KB, 20 MB")))
+    assert run(["sim", "sweep", path]) == 0
+    assert "warning: traffic.message = 50 KB; engine.ecn.kmin = 20 MB: " in capsys.readouterr().out
+    assert run(["sim", "sweep", path, "--fail-on", "warning"]) == 1

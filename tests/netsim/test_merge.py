@@ -1,0 +1,53 @@
+"""Several workloads side by side: each is what it was alone."""
+
+import numpy as np
+
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
+from fabrictune.netsim.workloads.incast import IncastSpec, make_incast
+from fabrictune.netsim.workloads.merge import join
+from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
+from fabrictune.netsim.workloads.table import Made
+from tests.netsim.conftest import one_switch
+
+
+def chain() -> Made:
+    """Two transfers of one operation over one queue pair, the second after the first."""
+    queue_pairs, traffic = make_incast(IncastSpec(senders=1, message_bytes=100), one_switch(4), 0)
+    twice = np.zeros(2, np.int64)
+    columns = {name: np.repeat(getattr(traffic, name), 2) for name in ("source_N", "destination_N", "medium_N")}
+    return queue_pairs, TrafficTrace(
+        **columns,
+        qp_N=twice,
+        bytes_N=np.array([100, 200]),
+        start_ps_N=twice,
+        delay_ps_N=np.array([0, 7]),
+        operation_N=twice,
+        dependencies=Dependencies.from_lists([[], [0]]),
+    )
+
+
+def test_rows_of_a_later_part_point_at_its_own() -> None:
+    """Three of the incast stand before the chain: its rows are 3 and 4, its queue pair is 3."""
+    fabric = one_switch(4)
+    incast = make_incast(IncastSpec(senders=3, message_bytes=500), fabric, 0)
+    queue_pairs, traffic = join([incast, chain()], start_ps=[0, 1000])
+    assert len(queue_pairs) == 4
+    assert traffic.qp_N.tolist() == [0, 1, 2, 3, 3]
+    assert [traffic.dependencies.of(row).tolist() for row in range(5)] == [[], [], [], [], [3]]
+    assert traffic.start_ps_N.tolist() == [0, 0, 0, 1000, 1000]
+    assert traffic.delay_ps_N.tolist() == [0, 0, 0, 0, 7]
+
+
+def test_operations_of_different_parts_stay_apart() -> None:
+    """Both chains call their operation 0; joined they are 0 and 1, and traffic without operation keeps none."""
+    incast = make_incast(IncastSpec(senders=1, message_bytes=500), one_switch(4), 0)
+    _, traffic = join([chain(), incast, chain()], start_ps=[0, 0, 0])
+    assert traffic.operation_N.tolist() == [0, 0, UNKNOWN, 1, 1]
+
+
+def test_one_part_is_itself() -> None:
+    """Nothing is renumbered where there is nothing beside it."""
+    queue_pairs, traffic = make_permutation(PermutationSpec(message_bytes=1000), one_switch(8), 5)
+    joined_pairs, joined = join([(queue_pairs, traffic)], start_ps=[0])
+    assert np.array_equal(joined_pairs.source_port_Q, queue_pairs.source_port_Q)
+    assert np.array_equal(joined.destination_N, traffic.destination_N)

@@ -1,0 +1,61 @@
+"""Which traffic has a closed form, and which breaks one of its conditions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fabrictune.topology.ecmp.single_choice import find_single_choice
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import HashSpec, TierHash
+from fabrictune.topology.network import QueuePairs
+from fabrictune.topology.queue_pairs import make_queue_pairs
+
+
+def across(num_flows: int) -> QueuePairs:
+    """Return queue pairs that climb from the first ToR to the second, one a NIC at most."""
+    return make_queue_pairs(np.arange(num_flows), 8 + np.arange(num_flows))
+
+
+def test_small_flows_count_by_their_demand(two_tors: Fabric) -> None:
+    """Two queue pairs a NIC ask for half each, so a link takes two of them: 8 on 8 double links."""
+    pairs = make_queue_pairs(np.repeat(np.arange(4), 2), np.repeat(8 + np.arange(4), 2))
+    choice = find_single_choice(two_tors, pairs, HashSpec())
+    assert choice is not None
+    assert (choice.num_flows, choice.num_links, choice.link_rate_bps / choice.demand_bps) == (8, 8, 2)
+    assert choice.fixed_load_fraction == 1.0  # the NICs' own links are full
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        HashSpec(function="crc32"),
+        HashSpec(resilient_buckets=64),
+        HashSpec(tiers=(TierHash(tier=1, function="crc16"),)),
+        HashSpec(tiers=(TierHash(tier=1, seed=5),)),
+        HashSpec(fields=("source_port",)),
+    ],
+)
+def test_only_ideal_hashes_have_a_closed_form(two_tors: Fabric, spec: HashSpec) -> None:
+    """A CRC's choices hang together, buckets may be uneven, a role's seed is known, flows of one port go together."""
+    assert find_single_choice(two_tors, across(8), spec) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [([0, 1, 8], [8, 9, 1]), ([0, 1], [8, 2]), ([0, 1], [8, 8]), ([0, 0, 1], [8, 9, 10])],
+    ids=["two ToRs send", "one stays below its ToR", "a receiver of two", "unequal demands"],
+)
+def test_other_traffic_has_no_closed_form(two_tors: Fabric, source: list[int], destination: list[int]) -> None:
+    """Each breaks one condition."""
+    assert find_single_choice(two_tors, make_queue_pairs(source, destination), HashSpec()) is None
+
+
+def test_a_slower_link_behind_the_choice_has_no_closed_form(two_tors: Fabric) -> None:
+    """Then it, and not the link chosen, is what flows share."""
+    second_tor = two_tors.node_name_N.index("tor1")
+    next_node_P = two_tors.port_node_P[two_tors.port_peer_P]
+    is_trunk_P = (two_tors.node_tier_N[two_tors.port_node_P] > 0) & (two_tors.node_tier_N[next_node_P] > 0)
+    is_behind_P = is_trunk_P & ((two_tors.port_node_P == second_tor) | (next_node_P == second_tor))
+    slower = replace(two_tors, port_rate_bps_P=two_tors.port_rate_bps_P // (1 + is_behind_P))
+    assert find_single_choice(slower, across(8), HashSpec()) is None

@@ -1,0 +1,43 @@
+"""The rungs of a ladder, as recipes."""
+
+from fabrictune.trainer_probe.ablation.steps import climb, ladder
+from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.recipes.schema import Recipe
+
+TINY = load_recipe(find_recipe("tiny"))
+
+
+def settings_that_differ(one: Recipe, other: Recipe) -> dict[str, object]:
+    before, after = one.settings(), other.settings()
+    return {name: value for name, value in after.items() if value != before[name]}
+
+
+def test_each_rung_adds_one_technique_to_another() -> None:
+    """What differs between a rung and its base, in the order of the paper's table."""
+    recipes = climb(TINY)
+    added = {
+        rung.name: settings_that_differ(recipes[rung.base or rung.name], recipes[rung.name]) for rung in ladder(TINY)
+    }
+    assert added == {
+        "serial block": {},
+        "parallel block": {"model.block": "parallel"},
+        "sliding window": {"model.window": 16},
+        "overlap tp": {"overlap": "tp"},
+        "overlap pp": {"overlap": "pp"},
+        "overlap dp": {"overlap": "dp"},
+        "overlap all": {"overlap": "all"},
+        "one loader": {"loader": "machine"},
+        "LAMB, 4x batch": {"degrees.num_batches": 16, "optimizer.name": "lamb"},
+    }
+
+
+def test_the_first_rung_has_none_of_them() -> None:
+    """Whatever the recipe has."""
+    first = climb(TINY)["serial block"]
+    assert (first.model.block, first.model.window, first.overlap, first.loader) == ("serial", None, "none", "worker")
+
+
+def test_a_recipe_without_a_window_tries_a_quarter_of_its_sequence() -> None:
+    """64 tokens: the latest 16."""
+    recipe = load_recipe(find_recipe("tiny"), {"model.window": None})
+    assert climb(recipe)["sliding window"].model.window == 16

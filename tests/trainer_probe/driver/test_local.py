@@ -1,0 +1,111 @@
+"""A whole run: real processes, its record, and what is refused before any process starts."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import CommTrace
+from fabrictune.trainer_probe.driver.local import train_here
+from fabrictune.trainer_probe.driver.outcome import Outcome, make_record
+from fabrictune.trainer_probe.driver.reports import StepReport
+from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
+from fabrictune.trainer_probe.recipes.schema import Recipe
+
+pytest.importorskip("torch")
+
+TINY = find_recipe("tiny")
+SHORT = {
+    "num_steps": 3,
+    "num_traced_steps": 1,
+    "degrees": {"layout": {"tp": 2, "dp": 2}, "num_batches": 2, "batch_size": 2, "tensor_chunks": 2},
+}
+
+
+def run(recipe: Recipe) -> tuple[Outcome, list[StepReport]]:
+    told: list[StepReport] = []
+    return train_here(recipe, tell=told.append, timeout_s=120.0), told
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Recipe:
+    return load_recipe(TINY, SHORT)
+
+
+@pytest.fixture(scope="module")
+def outcome(recipe: Recipe) -> Outcome:
+    outcome, told = run(recipe)
+    assert tuple(told) == outcome.reports
+    return outcome
+
+
+def test_every_step_is_told_with_its_communication(outcome: Outcome) -> None:
+    """Four ranks wait for one another on both axes; on the third each is alone, and asks all the same."""
+    assert [report.step for report in outcome.reports] == [0, 1, 2]
+    assert all(set(report.exposed_ns) == {"tp", "dp", "pp"} for report in outcome.reports)
+    assert all(min(report.exposed_ns.values()) > 0 for report in outcome.reports)
+
+
+def test_a_run_on_one_rank_has_the_same_losses(outcome: Outcome) -> None:
+    """In single precision, over four ranks or one: the same samples, the same weights, the same steps."""
+    alone = {"degrees": {"num_batches": 4, "batch_size": 2}}
+    reports = run(load_recipe(TINY, {"num_steps": 3, **alone}))[0].reports
+    np.testing.assert_allclose(
+        [report.loss for report in outcome.reports], [report.loss for report in reports], rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        [report.gradient_norm for report in outcome.reports], [report.gradient_norm for report in reports], rtol=1e-3
+    )
+
+
+def test_the_trace_has_the_last_step_of_all_ranks(outcome: Outcome) -> None:
+    """One traced step of three."""
+    assert set(outcome.trace.rank_N.tolist()) == set(range(4))
+    assert set(outcome.trace.step_N.tolist()) == {2}
+    assert set(outcome.trace.axis_N) == {"tp", "dp", "pp"}
+
+
+def test_the_record_tells_how_to_go_on(recipe: Recipe, outcome: Outcome, tmp_path: Path) -> None:
+    """Three steps of eight samples; a recipe's settings; the trace as a file that other commands read."""
+    directory = make_record(recipe, outcome, started=0.0).write(tmp_path / "run")
+    record = RunRecord.read(directory)
+    assert record.kind == "train run"
+    assert record.run["outcome"] == "finished"
+    assert record.run["data_state"]["place"] == 24
+    assert record.run["configuration"]["degrees.layout.tp"] == 2
+    assert record.tables["training"]["loss"].tolist() == [report.loss for report in outcome.reports]
+    assert len(CommTrace.read(directory / "comm_trace.parquet")) == len(outcome.trace)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"degrees.layout.dp": 128},
+            "tiny: degrees.layout: tp 2 times dp 128 times pp 2: 512 ranks\n"
+            "  allowed: at most 256 processes on one machine\n"
+            "  next: start it with torchrun or srun on the machines it is for",
+        ),
+        (
+            {"device": "cuda"},
+            "tiny: device: processes started here talk over gloo, and GPUs want NCCL\n"
+            "  next: torchrun --nproc-per-node GPUS -m fabrictune train run ...",
+        ),
+        (
+            {"device": "cuda", "degrees": {}},
+            "tiny: device: torch sees 0 GPUs here, and this is local rank 0\n"
+            "  next: start one rank a GPU, with a torch that was built for CUDA; or --set device=cpu",
+        ),
+        ({"data": {"source": "tokens", "path": "/no/such.tokens"}}, "/no/such.tokens: No such file or directory"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_any_process_starts(
+    changes: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message, from the process that was to start the ranks, which sees no GPU."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    with pytest.raises(FabrictuneError) as raised:
+        run(load_recipe(TINY, changes))
+    assert str(raised.value) == message

@@ -1,0 +1,92 @@
+"""The launcher: results by rank, and an end to every job that goes wrong."""
+
+import os
+import re
+import signal
+from collections.abc import Mapping
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fabrictune.foundation.errors import UnavailableError
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher.processes import launch
+
+if TYPE_CHECKING:
+    from fabrictune.collectives.startup.process_groups import Member
+
+
+def return_who_it_is(member: "Member") -> Mapping[str, NDArray[Any]]:
+    import torch.distributed as dist
+
+    return {"rank": np.array([member.rank, dist.get_world_size(), os.getpid()])}
+
+
+def fail_as_rank_1(member: "Member") -> Mapping[str, NDArray[Any]]:
+    if member.rank == 1:
+        raise ValueError("the seventh seal")
+    return wait_for_ever()
+
+
+def end_unless_rank_1(member: "Member") -> Mapping[str, NDArray[Any]]:
+    return wait_for_ever() if member.rank == 1 else {}
+
+
+def wait_for_ever() -> Mapping[str, NDArray[Any]]:
+    Event().wait()
+    return {}
+
+
+def test_results_come_back_by_rank() -> None:
+    """Three processes, each of its own, joined in one group."""
+    pytest.importorskip("torch")
+    found = [result["rank"].tolist() for result in launch(ParallelLayout(dp=3), return_who_it_is)]
+    assert [row[:2] for row in found] == [[0, 3], [1, 3], [2, 3]]
+    assert len({row[2] for row in found} | {os.getpid()}) == 4
+
+
+def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
+    """Rank 0 would wait for ever for a rank that is gone; it is ended, where it stood is said, and rank 1's words."""
+    pytest.importorskip("torch")
+    with pytest.raises(UnavailableError, match="the seventh seal") as error:
+        launch(ParallelLayout(dp=2), fail_as_rank_1)
+    failed, others = error.value.mistakes
+    assert failed.where == "rank 1"
+    assert "Traceback" in failed.found
+    assert others.found.startswith("were ended\nrank 0: ")
+    assert re.search(r"< test_launcher\.py:\d+ wait_for_ever", others.found)
+
+
+def test_a_job_that_does_not_end_names_who_is_missing() -> None:
+    """Rank 1 never ends: the message says so, and where it waits, rather than hanging."""
+    pytest.importorskip("torch")
+    with pytest.raises(UnavailableError) as error:
+        launch(ParallelLayout(dp=2), end_unless_rank_1, timeout_s=5)
+    (mistake,) = error.value.mistakes
+    assert "rank 1" in mistake.where
+    first, *places = mistake.found.splitlines()
+    assert first == "not finished after 5 s"
+    assert any(re.search(r"^rank .*1: .* wait_for_ever", place) for place in places)
+    assert mistake.next_step == "give it longer, or look for ranks that wait for one another"
+
+
+def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch is an extra: whoever lacks it must read how to install it, and no traceback."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UnavailableError) as error:
+        launch(ParallelLayout(dp=2), lambda member: {})
+    assert str(error.value) == ('trainer: torch is not installed\n  next: pip install "fabrictune[train]"')
+    assert error.value.exit_code == 3
+
+
+def say_what_is_blocked(member: "Member") -> dict[str, NDArray[np.bool_]]:
+    return {"is_deaf": np.array(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))}
+
+
+def test_ranks_do_not_hear_a_terminals_interrupt() -> None:
+    """It is for the process that started them, which still does."""
+    assert all(arrays["is_deaf"] for arrays in launch(ParallelLayout(dp=2), say_what_is_blocked))
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -1,0 +1,76 @@
+"""A step played without a network and over ideal links, against arithmetic."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.model.counts import flops_per_token
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.plan import Plan, make_plan
+from fabrictune.trainer_probe.planning.timeline import durations
+from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
+
+pytest.importorskip("torch")
+
+MODEL = ModelSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64)
+HARDWARE = HardwareSpec(flops_per_s=1e12, nvlink_rate_bps=80e9, nic_rate_bps=8e9, gpus_per_host=2)
+
+
+def plan(degrees: Degrees, overlap: Overlap = "all", model: ModelSpec = MODEL) -> Plan:
+    return make_plan(Recipe(name="play", model=model, degrees=degrees, overlap=overlap), HARDWARE)
+
+
+@pytest.mark.parametrize("overlap", ["none", "all"])
+@pytest.mark.parametrize(("pp", "virtual", "num_batches"), [(2, 1, 3), (4, 1, 8), (4, 2, 8), (2, 4, 4), (8, 1, 2)])
+def test_the_bubble_is_that_of_the_closed_form(pp: int, virtual: int, num_batches: int, overlap: Overlap) -> None:
+    """(p - 1) / (v m), where all passes take as long: the head of two ids is 1/6000 of a layer's products."""
+    found = plan(Degrees(layout=ParallelLayout(pp=pp), virtual=virtual, num_batches=num_batches), overlap)
+    assert found.bubble_fraction == pytest.approx((pp - 1) / (virtual * num_batches), rel=2e-3)
+
+
+@pytest.mark.parametrize("layout", [ParallelLayout(), ParallelLayout(tp=2), ParallelLayout(tp=2, pp=2, dp=3)])
+def test_products_are_those_of_the_papers_count(layout: ParallelLayout) -> None:
+    """Over all ranks of a step: 72 l h^2 (1 + s/(6 h) + V/(12 l h)) a token, and a rank alone works all the time."""
+    model = replace(MODEL, vocabulary=128)
+    found = plan(Degrees(layout=layout, num_batches=2), model=model)
+    total = int(found.flops_P.sum()) * layout.tp * layout.dp
+    assert total == flops_per_token(model) * found.num_tokens
+    if layout.world_size == 1:
+        assert found.at_best.step_ps == pytest.approx(total, abs=10_000)  # 1e12 operations a second
+
+
+def test_a_message_crosses_the_nic_and_a_gathering_stays_inside() -> None:
+    """Two GPUs a host, so tensor pairs are inside. 80 Gbps carry half of a gathering, 8 Gbps a whole message."""
+    found = plan(Degrees(layout=ParallelLayout(tp=2, pp=2), num_batches=2))
+    rows, took_N = found.trace.templates, durations(found.trace, HARDWARE)
+    gathering = rows.axis_N.index("tp")
+    assert took_N[gathering] == rows.bytes_N[gathering] // 2 * 100  # ps a byte
+    message = rows.tag_N.index("stage1.batch0.forward")
+    assert took_N[message] == rows.bytes_N[message] * 1000
+
+
+def test_one_message_is_waited_for_at_each_border() -> None:
+    """Two ranks, a micro-batch: forward on both, a message between; backward on both, a message between."""
+    found = plan(Degrees(layout=ParallelLayout(tp=2, pp=2)))
+    message_ps = 64 * 256 * 4 / 2 * 8 / 8e9 * 1e12
+    assert found.exposed_ps("pp") == pytest.approx(2 * message_ps)
+
+
+def test_what_overlaps_costs_less() -> None:
+    """Data-parallel sums of one stage run beside the products of others; without overlap each is waited for."""
+    degrees = Degrees(layout=ParallelLayout(tp=2, dp=2, pp=2), virtual=2, num_batches=4)
+    assert plan(degrees, "all").at_best.step_ps < plan(degrees, "none").at_best.step_ps
+    assert plan(degrees, "all").without_network.step_ps == plan(degrees, "none").without_network.step_ps
+
+
+def test_no_request_is_complete_before_it_is_made() -> None:
+    """And none is made before what it waits for is complete."""
+    found = plan(Degrees(layout=ParallelLayout(tp=2, dp=2, pp=2), num_batches=3))
+    played, rows = found.at_best, found.trace.templates
+    assert (played.done_ps_N >= played.ready_ps_N).all()
+    waiting = np.repeat(np.arange(len(rows)), np.diff(rows.dependencies.offset_N1))
+    assert (played.ready_ps_N[waiting] >= played.done_ps_N[rows.dependencies.row_D]).all()

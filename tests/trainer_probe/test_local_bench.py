@@ -1,0 +1,115 @@
+"""Benches between real processes: every operation right, on any number of ranks, and wrong results found."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fabrictune.collectives.measurement.record import make_record
+from fabrictune.collectives.measurement.spec import BENCHED, BenchSpec
+from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import Operation
+from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.local_bench import bench_here
+
+if TYPE_CHECKING:
+    from fabrictune.collectives.startup.process_groups import Member
+
+pytest.importorskip("torch")
+
+SPEC = BenchSpec(names=tuple(BENCHED), min_bytes=4, max_bytes=70_000, step_factor=70, num_warmups=1, num_iterations=3)
+
+
+def bench(num_ranks: int) -> RunRecord:
+    notes = bench_here(SPEC, num_ranks=num_ranks, timeout_s=120.0)
+    return make_record(SPEC, notes, backend="gloo", started=0.0)
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_every_operation_is_right(num_ranks: int) -> None:
+    """Three sizes of six operations, of which an all-gather runs twice; three ranks have uneven parts."""
+    record = bench(num_ranks)
+    table = record.tables["measurements"]
+    assert len(table["operation"]) == 3 * (len(BENCHED) + 1)
+    assert not table["num_wrong"].any()
+    assert (table["num_ranks"] == num_ranks).all()
+    assert (table["mean_ns"] > 0).all()
+    assert (table["p10_ns"] <= table["median_ns"]).all()
+    assert (table["median_ns"] <= table["p99_ns"]).all()
+    ratio = table["bus_bandwidth_bps"] / table["algorithm_bandwidth_bps"]
+    assert ratio[table["operation"] == "all_reduce"] == pytest.approx(2 * (num_ranks - 1) / num_ranks)
+    assert ratio[table["operation"] == "send_recv"] == pytest.approx(1)
+    assert record.run["configuration"]["num_hosts"] == 1
+
+
+def bench_greatest_for_sum(spec: BenchSpec, member: "Member") -> Mapping[str, NDArray[Any]]:
+    """Take the greatest instead of the sum."""
+    import torch.distributed as dist
+
+    from fabrictune.collectives.measurement.ranks import run_bench
+
+    dist.all_reduce = partial(dist.all_reduce, op=dist.ReduceOp.MAX)
+    return asdict(run_bench(spec, None))
+
+
+def test_a_wrong_result_is_counted_and_found() -> None:
+    """Where one rank has 0, sum and greatest are the same; elsewhere they are not."""
+    spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=1)
+    found = launch(ParallelLayout(dp=2), partial(bench_greatest_for_sum, spec))
+    record = make_record(spec, Notes(**found[0]), backend="gloo", started=0.0)
+    wrong = record.tables["measurements"]["num_wrong"].tolist()
+    assert wrong[0] > 1000  # of 2 x 1,024 elements
+    (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
+    assert finding.actual == f"{wrong[0]} elements wrong"
+
+
+def work_after(call: Callable[..., Any], duration_ns: int, *arguments: Any) -> None:
+    """Call a function, then keep this processor busy."""
+    call(*arguments)
+    until_ns = time.perf_counter_ns() + duration_ns
+    while time.perf_counter_ns() < until_ns:
+        pass
+
+
+def bench_with_a_slow_rank(spec: BenchSpec, member: "Member") -> Mapping[str, NDArray[Any]]:
+    """Let rank 1 have 50 ms of other work after every call."""
+    import torch.distributed as dist
+
+    from fabrictune.collectives.measurement.ranks import run_bench
+
+    dist.all_reduce = partial(work_after, dist.all_reduce, 50_000_000 * (member.rank == 1))
+    return asdict(run_bench(spec, None))
+
+
+def test_a_slow_rank_is_found() -> None:
+    """Three ranks, of which the second is late for every iteration but the first."""
+    spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=8)
+    found = launch(ParallelLayout(dp=3), partial(bench_with_a_slow_rank, spec))
+    record = make_record(spec, Notes(**found[0]), backend="gloo", started=0.0)
+    (finding,) = record.findings
+    assert (finding.id, finding.entity) == ("coll.straggler", "rank 1")
+    ranks = record.tables["ranks"]
+    assert ranks["late_ns"][ranks["rank"] == 1].min() > 20e6
+
+
+def test_tables_agree_with_one_another() -> None:
+    """As many rows as cases, iterations and ranks make, and every iteration has one who came last."""
+    record = bench(2)
+    cases = len(record.tables["measurements"]["operation"])
+    assert len(record.tables["iterations"]["case"]) == cases * SPEC.num_iterations
+    ranks = record.tables["ranks"]
+    assert len(ranks["case"]) == cases * 2
+    last = np.bincount(ranks["case"], weights=ranks["times_last"])
+    assert (last == SPEC.num_iterations).all()
+
+
+def test_only_what_has_a_bus_bandwidth_is_benched() -> None:
+    """A barrier moves nothing."""
+    assert Operation.BARRIER not in BENCHED.values()

@@ -1,0 +1,167 @@
+"""What became of a fabric between two dates: nodes, links, rates, delays and rails.
+
+Nodes and ports are known by their names, so neither their order nor addresses count. A link that went and a link that
+came with a port in common are one recabling, told at that port; of two cables that changed places, each is told once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.units import format_duration, format_rate
+from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
+
+ABSENT = "not there"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Link:
+    """A link by the labels of its ports, `ends`, of which the one nearer to the hosts comes first."""
+
+    ends: tuple[str, str]
+    rate_bps: int
+    delays_ps: tuple[int, int]  # of the first end's direction, and of the other's
+
+    def __str__(self) -> str:
+        return f"{self.ends[0]} - {self.ends[1]}"
+
+
+Links = Mapping[frozenset[str], _Link]
+
+
+def compare_fabrics(before: Fabric, after: Fabric) -> tuple[Finding, ...]:
+    """Return a finding for each change, by name: nodes, then links, then rails. What was before is `expected`.
+
+    Lost capacity is an error, what moved a warning, everything else for information.
+    """
+    links_before, links_after = _links(before), _links(after)
+    return (
+        *_compare_nodes(before, after),
+        *_compare_cabling(links_before, links_after),
+        *_compare_speeds(links_before, links_after),
+        *_compare_rails(before, after),
+    )
+
+
+def _compare_nodes(before: Fabric, after: Fabric) -> Iterator[Finding]:
+    first, second = _nodes(before), _nodes(after)
+    for name in sorted(first.keys() | second.keys()):
+        if name not in second:
+            yield _change("node-removed", Severity.ERROR, f"node {name}", first[name][0], ABSENT)
+        elif name not in first:
+            yield _change("node-added", Severity.INFO, f"node {name}", ABSENT, second[name][0])
+        else:
+            for old, new in zip(first[name], second[name], strict=True):
+                if old != new:
+                    yield _change("node-changed", Severity.WARNING, f"node {name}", old, new)
+
+
+def _compare_cabling(before: Links, after: Links) -> Iterator[Finding]:
+    """Yield links removed, recabled and added."""
+    added = {key: link for key, link in after.items() if key not in before}
+    added_at = {end: key for key in added for end in key}
+    for key, link in before.items():
+        if key in after:
+            continue
+        stays = next((end for end in link.ends if added_at.get(end) in added), None)
+        if stays is None:
+            yield _change("link-removed", Severity.ERROR, f"link {link}", format_rate(link.rate_bps), ABSENT)
+        else:
+            new = added.pop(added_at[stays])
+            yield _change("link-recabled", Severity.WARNING, stays, _far_end(link, stays), _far_end(new, stays))
+    for link in added.values():
+        yield _change("link-added", Severity.INFO, f"link {link}", ABSENT, format_rate(link.rate_bps))
+
+
+def _compare_speeds(before: Links, after: Links) -> Iterator[Finding]:
+    """Yield rates and delays that changed of links that stayed."""
+    for key, old in before.items():
+        new = after.get(key, old)
+        if old.rate_bps != new.rate_bps:
+            severity = Severity.ERROR if new.rate_bps < old.rate_bps else Severity.INFO
+            rates = format_rate(old.rate_bps), format_rate(new.rate_bps)
+            yield _change("rate-changed", severity, f"link {old}", *rates)
+        if sorted(old.delays_ps) != sorted(new.delays_ps):
+            delays = _delays(old), _delays(new)
+            yield _change("delay-changed", Severity.INFO, f"link {old}", *delays)
+
+
+def _compare_rails(before: Fabric, after: Fabric) -> Iterator[Finding]:
+    first, second = _rails(before), _rails(after)
+    for port in sorted(first.keys() & second.keys()):
+        if first[port] != second[port]:
+            yield _change("rail-changed", Severity.WARNING, f"NIC {port}", first[port], second[port])
+
+
+def _nodes(fabric: Fabric) -> dict[str, tuple[str, str, str]]:
+    """Return kind, tier and group of each node, in words."""
+    rows = zip(fabric.node_kind_N.tolist(), fabric.node_tier_N.tolist(), fabric.node_group_N.tolist(), strict=True)
+    return {
+        name: (
+            NodeKind(kind).name.lower(),
+            "unknown tier" if tier == UNKNOWN_TIER else f"tier {tier}",
+            "no group" if group == NO_GROUP else f"group {group}",
+        )
+        for name, (kind, tier, group) in zip(fabric.node_name_N, rows, strict=True)
+    }
+
+
+def _links(fabric: Fabric) -> Links:
+    """Return the links by their ports' labels, in the order of the labels."""
+    tier_P = fabric.node_tier_N[fabric.port_node_P]
+    tier_P = np.where(tier_P == UNKNOWN_TIER, tier_P.max(initial=0) + 1, tier_P)
+    links = []
+    for port in np.nonzero(fabric.port_peer_P > np.arange(fabric.num_ports))[0].tolist():
+        both = [port, int(fabric.port_peer_P[port])]
+        low, high = sorted(both, key=lambda end: (int(tier_P[end]), fabric.port_label(end)))
+        links.append(
+            _Link(
+                ends=(fabric.port_label(low), fabric.port_label(high)),
+                rate_bps=int(fabric.port_rate_bps_P[low]),
+                delays_ps=(int(fabric.port_delay_ps_P[low]), int(fabric.port_delay_ps_P[high])),
+            )
+        )
+    return {frozenset(link.ends): link for link in sorted(links, key=lambda link: link.ends)}
+
+
+def _rails(fabric: Fabric) -> dict[str, str]:
+    """Return the rail of each host's port, in words, by its label."""
+    rail_of = ["no rail" if rail == NO_RAIL else f"rail {rail}" for rail in fabric.nic_rail_C.tolist()]
+    ports = np.nonzero(fabric.port_nic_P != NO_NIC)[0].tolist()
+    return {fabric.port_label(port): rail_of[int(fabric.port_nic_P[port])] for port in ports}
+
+
+def _far_end(link: _Link, near: str) -> str:
+    (far,) = set(link.ends) - {near}
+    return f"to {far} at {format_rate(link.rate_bps)}"
+
+
+def _delays(link: _Link) -> str:
+    return " and ".join(format_duration(delay) for delay in sorted(set(link.delays_ps)))
+
+
+def _change(change: str, severity: Severity, entity: str, before: str, after: str) -> Finding:
+    return Finding(
+        id=f"diff.{change}",
+        severity=severity,
+        entity=entity,
+        expected=before,
+        actual=after,
+        next_step=_NEXT_STEPS[change],
+        confidence=Confidence.CONFIGURED,
+    )
+
+
+_NEXT_STEPS = {
+    "node-removed": "find out whether the node was taken out, or only missing when the files were collected",
+    "node-added": "check that the new nodes are cabled as their neighbours are: fabrictune topo validate",
+    "node-changed": "check the node's role in the files",
+    "link-removed": "look at both ports: a link that is down is missing from neighbour tables",
+    "link-recabled": "compare with the work order; undo it if nobody meant to move the cable",
+    "link-added": "check that the new links are even: fabrictune topo validate",
+    "rate-changed": "look for a lane, module or setting that brought the speed down",
+    "delay-changed": "check the cable's length where it matters for PFC headroom",
+    "rail-changed": "check that the NIC's ToR serves the new rail",
+}

@@ -1,0 +1,152 @@
+"""ECMP collisions: which links the hash gives more than they carry, who meets there, and what it costs.
+
+Every queue pair is taken to be active at once, those of one NIC sharing its rate: the moment in which all transfers of
+a ring run. A NIC of several ports has the rate of all of them, a queue pair that of one at most. Where the demand on a
+link exceeds its rate, its flows get a share in proportion; a flow's expected throughput is its share at its worst link.
+No flow takes up what another loses elsewhere, so among flows that ask for
+equal amounts the figure is a lower bound on the max-min fair rate, and equal to it where each has one bottleneck.
+`fair_rates` gives that rate itself: what an ideal congestion control would come to rest at, in bits a second.
+
+Shapes: Q queue pairs, P ports, H hops, L overloaded links.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.units import format_rate
+from fabrictune.topology.fabric import NO_NIC, Fabric, IntArray
+from fabrictune.topology.fairness import max_min_rates
+from fabrictune.topology.network import NO_PORT, Network, QueuePairs
+
+MAX_FINDINGS = 20  # links named one by one, the worst first
+MAX_SHOWN_FLOWS = 8
+FULL = 1 + 1e-9  # load up to which a link is not overloaded: a full one is not, by a rounding error
+SEVERE_RATIO = 2.0  # demand over rate from which a link is an error and not a warning
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollisionReport:
+    """The load of every port in the direction of the data, and what it leaves each queue pair."""
+
+    num_flows_P: IntArray
+    demand_bps_Q: NDArray[np.float64]  # the queue pair's share of its NIC
+    demand_bps_P: NDArray[np.float64]
+    rate_bps_P: IntArray
+    port_QH: NDArray[np.int32]  # the paths of the data
+    throughput_fraction_Q: NDArray[np.float64]  # of the queue pair's demand
+
+    @property
+    def overloaded_ports(self) -> IntArray:
+        """Ports asked for more than their rate, the worst first, ties in port order; shape (L,)."""
+        ratio_P = self.demand_bps_P / self.rate_bps_P
+        overloaded = np.nonzero(ratio_P > FULL)[0]
+        return overloaded[np.argsort(-ratio_P[overloaded], kind="stable")]
+
+    @property
+    def mean_throughput_fraction(self) -> float:
+        """Mean over queue pairs; 1.0 where there is none."""
+        return float(self.throughput_fraction_Q.mean()) if len(self.throughput_fraction_Q) else 1.0
+
+    @property
+    def worst_load_fraction(self) -> float:
+        """Demand over rate of the worst port; 0.0 without traffic."""
+        return float((self.demand_bps_P / self.rate_bps_P).max(initial=0.0))
+
+    def fair_rates(self) -> NDArray[np.float64]:
+        """Return each queue pair's max-min fair rate in bps, shape (Q,), none above its demand."""
+        return max_min_rates(self.port_QH, self.rate_bps_P, self.demand_bps_Q)
+
+    def queue_pairs_on(self, port: int) -> IntArray:
+        """Return the queue pairs whose data leave through a port."""
+        return np.nonzero((self.port_QH == port).any(axis=1))[0]
+
+    def tables(self) -> dict[str, Columns]:
+        """Return the tables of a run record: a row per loaded port, per collision, and per queue pair."""
+        loaded = np.nonzero(self.num_flows_P)[0]
+        is_overloaded_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry stands for NO_PORT
+        is_overloaded_P1[self.overloaded_ports] = True
+        queue_pair, hop = np.nonzero(is_overloaded_P1[self.port_QH])
+        port = self.port_QH[queue_pair, hop].astype(np.int64)
+        order = np.lexsort((queue_pair, port))
+        return {
+            "loads": {
+                "port": loaded,
+                "flows": self.num_flows_P[loaded],
+                "demand_bps": np.rint(self.demand_bps_P[loaded]).astype(np.int64),
+                "rate_bps": self.rate_bps_P[loaded],
+            },
+            "collisions": {"port": port[order], "qp": queue_pair[order]},
+            "throughput": {
+                "qp": np.arange(len(self.throughput_fraction_Q)),
+                "throughput_fraction": self.throughput_fraction_Q,
+                "fair_rate_bps": np.rint(self.fair_rates()).astype(np.int64),
+            },
+        }
+
+    def findings(self, fabric: Fabric, queue_pairs: QueuePairs) -> tuple[Finding, ...]:
+        """Return one finding per overloaded link, the worst first, at most MAX_FINDINGS."""
+        return tuple(self._finding(fabric, queue_pairs, int(port)) for port in self.overloaded_ports[:MAX_FINDINGS])
+
+    def _finding(self, fabric: Fabric, queue_pairs: QueuePairs, port: int) -> Finding:
+        rows = self.queue_pairs_on(port)
+        rate, demand = self.rate_bps_P[port], self.demand_bps_P[port]
+        is_receiver = fabric.port_nic_P[fabric.port_peer_P[port]] != NO_NIC
+        shown = [
+            f"queue pair {row}: {fabric.nic_label(int(queue_pairs.source_nic_Q[row]))} to "
+            f"{fabric.nic_label(int(queue_pairs.destination_nic_Q[row]))}"
+            for row in rows[:MAX_SHOWN_FLOWS]
+        ]
+        if len(rows) > MAX_SHOWN_FLOWS:
+            shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS} more queue pairs")
+        return Finding(
+            id="ecmp.receiver-overloaded" if is_receiver else "ecmp.link-overloaded",
+            severity=Severity.ERROR if demand >= SEVERE_RATIO * rate else Severity.WARNING,
+            entity=fabric.link_label(port),
+            expected=f"at most {format_rate(float(rate))}",
+            actual=f"{len(rows)} flows ask for {format_rate(float(demand))}",
+            next_step=_RECEIVER_STEP if is_receiver else _LINK_STEP,
+            confidence=Confidence.PREDICTED,
+            evidence=tuple(shown),
+        )
+
+
+_LINK_STEP = "place these neighbours under one ToR set, or open more queue pairs a connection so that flows are smaller"
+_RECEIVER_STEP = "let fewer senders reach this NIC at once; no choice of path helps"
+
+
+def analyze_collisions(network: Network, *, epoch: int = 0) -> CollisionReport:
+    """Return the load of every port and the expected throughput of every queue pair in one routing epoch."""
+    return find_collisions(network.fabric, network.queue_pairs, network.epochs[epoch].port_QDH[:, 0, :])
+
+
+def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> CollisionReport:
+    """Return the same for queue pairs whose data take the paths `port_QH`."""
+    demand_bps_Q = _demand(fabric, queue_pairs, port_QH)
+    has_port_QH = port_QH != NO_PORT
+    port_X = port_QH[has_port_QH]
+    demand_bps_X = np.broadcast_to(demand_bps_Q[:, None], port_QH.shape)[has_port_QH]
+    demand_bps_P = np.bincount(port_X, demand_bps_X, minlength=fabric.num_ports).astype(np.float64)
+    share_P1 = np.ones(fabric.num_ports + 1)  # the last entry stands for NO_PORT
+    is_loaded_P = demand_bps_P > 0
+    share_P1[:-1][is_loaded_P] = np.minimum(1.0, fabric.port_rate_bps_P[is_loaded_P] / demand_bps_P[is_loaded_P])
+    return CollisionReport(
+        num_flows_P=np.bincount(port_X, minlength=fabric.num_ports),
+        demand_bps_Q=demand_bps_Q,
+        demand_bps_P=demand_bps_P,
+        rate_bps_P=fabric.port_rate_bps_P,
+        port_QH=port_QH,
+        throughput_fraction_Q=share_P1[port_QH].min(axis=1),
+    )
+
+
+def _demand(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return what each queue pair asks for: its part of its NIC's whole rate, and at most its own port's."""
+    num_pairs_C = np.bincount(queue_pairs.source_nic_Q, minlength=fabric.num_nics)
+    of_nic = fabric.port_nic_P != NO_NIC
+    rate_bps_C = np.bincount(fabric.port_nic_P[of_nic], fabric.port_rate_bps_P[of_nic], minlength=fabric.num_nics)
+    fair_bps_Q = rate_bps_C[queue_pairs.source_nic_Q] / num_pairs_C[queue_pairs.source_nic_Q]
+    demand_bps_Q: NDArray[np.float64] = np.minimum(fabric.port_rate_bps_P[port_QH[:, 0]], fair_bps_Q)
+    return demand_bps_Q

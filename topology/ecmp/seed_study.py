@@ -1,0 +1,133 @@
+"""What collisions cost over the seeds a fabric may have: one figure each, with its interval.
+
+A switch's hash seed is seldom known, and chance decides who collides; so the same traffic is routed under many seeds of
+the fabric and each is measured. Rates are max-min fair, none above what the flow asks for: the queue pairs of a
+connection carry equal parts, so one of them cannot make up for another.
+
+Shapes: S seeds, Q queue pairs, K connections.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.topology.ecmp.collisions import FULL, CollisionReport, analyze_collisions, find_collisions
+from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, estimate_share, exactly_known
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.network import Network, QueuePairs
+from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.routing import data_headers, route
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedOutcomes:
+    """What was measured under each of S seeds."""
+
+    worst_load_fraction_S: NDArray[np.float64]  # demand over rate of the worst link
+    throughput_fraction_S: NDArray[np.float64]  # of all that is asked for
+    slowest_fraction_S: NDArray[np.float64]  # of what the unluckiest flow asks for
+    mean_nic_bps_S: NDArray[np.float64]  # what a sending NIC sends
+    slowest_connection_bps_S: NDArray[np.float64]  # all queue pairs between two NICs together
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[float, ...]]) -> Self:
+        """Return the outcomes of which each row holds one seed's, in the order of the columns."""
+        columns = np.array(rows, np.float64).reshape(-1, len(fields(cls))).T
+        return cls(**{field.name: column_S for field, column_S in zip(fields(cls), columns, strict=True)})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the seeds of all parts together."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+    def responses(self) -> dict[str, NDArray[np.float64]]:
+        """Return every figure by its name in Outcome, one value a seed; that of a probability is 0 or 1."""
+        measured = {field.name.removesuffix("_S"): getattr(self, field.name) for field in fields(self)}
+        return {"overload_probability": self._is_overloaded_S.astype(np.float64), **measured}
+
+    def summary(self) -> "Outcome":
+        """Return the estimates."""
+        return Outcome(
+            num_seeds=len(self.worst_load_fraction_S),
+            overload_probability=estimate_share(self._is_overloaded_S),
+            worst_load_fraction=estimate_mean(self.worst_load_fraction_S, lowest=0.0),
+            worst_load_fraction_p99=float(np.quantile(self.worst_load_fraction_S, 0.99)),
+            throughput_fraction=estimate_mean(self.throughput_fraction_S, lowest=0.0, highest=1.0),
+            slowest_fraction=estimate_mean(self.slowest_fraction_S, lowest=0.0, highest=1.0),
+            mean_nic_bps=estimate_mean(self.mean_nic_bps_S, lowest=0.0),
+            slowest_connection_bps=estimate_mean(self.slowest_connection_bps_S, lowest=0.0),
+        )
+
+    @property
+    def _is_overloaded_S(self) -> NDArray[np.bool_]:
+        is_overloaded_S: NDArray[np.bool_] = self.worst_load_fraction_S > FULL
+        return is_overloaded_S
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What to expect of a fabric whose seeds are not known."""
+
+    num_seeds: int
+    overload_probability: Estimate  # that any link is asked for more than it carries
+    worst_load_fraction: Estimate
+    worst_load_fraction_p99: float
+    throughput_fraction: Estimate
+    slowest_fraction: Estimate
+    mean_nic_bps: Estimate
+    slowest_connection_bps: Estimate
+
+
+def measure_network(network: Network) -> Outcome:
+    """Return what collisions cost in a network whose paths are known: every figure without uncertainty."""
+    report = analyze_collisions(network)
+    measured = SeedOutcomes.of([_measure(report, network.queue_pairs)]).responses()
+    return Outcome(
+        num_seeds=1,
+        worst_load_fraction_p99=report.worst_load_fraction,
+        **{name: exactly_known(float(value_S[0])) for name, value_S in measured.items()},
+    )
+
+
+def measure_seeds(
+    fabric: Fabric,
+    queue_pairs: QueuePairs,
+    hash_spec: HashSpec,
+    seeds: Sequence[int],
+    *,
+    is_failed_P: NDArray[np.bool_] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> SeedOutcomes:
+    """Return what collisions cost under each seed of the fabric; raises RouteError where a failure cuts a pair off."""
+    route(fabric, queue_pairs, hash_spec, is_failed_P=is_failed_P)  # refuses what no seed can route
+    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
+    headers = data_headers(fabric, queue_pairs)
+    rows = []
+    for number, seed in enumerate(seeds, start=1):
+        port_QH = routes.paths(headers, replace(hash_spec, seed=seed))
+        rows.append(_measure(find_collisions(fabric, queue_pairs, port_QH), queue_pairs))
+        if progress:
+            progress(number / len(seeds))
+    return SeedOutcomes.of(rows)
+
+
+def _measure(report: CollisionReport, queue_pairs: QueuePairs) -> tuple[float, ...]:
+    """Return a row of SeedOutcomes; a network without traffic loses nothing."""
+    if not len(queue_pairs):
+        return 0.0, 1.0, 1.0, 0.0, 0.0
+    rate_bps_Q = report.fair_rates()
+    num_nics = 1 + int(max(queue_pairs.source_nic_Q.max(), queue_pairs.destination_nic_Q.max()))
+    ends_Q = queue_pairs.source_nic_Q * num_nics + queue_pairs.destination_nic_Q
+    connection_Q = np.unique(ends_Q, return_inverse=True)[1]
+    return (
+        report.worst_load_fraction,
+        float(rate_bps_Q.sum() / report.demand_bps_Q.sum()),
+        float((rate_bps_Q / report.demand_bps_Q).min()),
+        float(rate_bps_Q.sum() / len(np.unique(queue_pairs.source_nic_Q))),
+        float(np.bincount(connection_Q, rate_bps_Q).min()),
+    )

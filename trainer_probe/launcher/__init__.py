@@ -1,0 +1,1 @@
+"""Ranks as processes of this machine: started, watched, and asked for their stacks when one does not end."""

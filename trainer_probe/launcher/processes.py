@@ -1,0 +1,173 @@
+"""Start the ranks of a small job as processes of this machine, and bring back what they found.
+
+Ranks are forked from a process that does nothing else, after it has imported torch once: a fork of this process would
+copy locks that threads of its libraries hold, without those threads. The ranks meet through a store that this process
+serves on a port the system chose (`collectives/startup`), and talk over gloo on the loopback device, a thread each. The
+first rank to fail ends the job: the others say where they stand and are killed, and what it says is the error's text.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrictune.collectives.startup.addresses import StoreAddress
+from fabrictune.collectives.startup.groups import GroupPlan
+from fabrictune.collectives.startup.servers import QUICK_RESOLVER
+from fabrictune.collectives.startup.stores import connect_store, listen, serve_tcp_store
+from fabrictune.foundation.errors import FabrictuneError, Mistake, UnavailableError
+from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher import stack_dump
+
+if TYPE_CHECKING:
+    from fabrictune.collectives.startup.process_groups import Member, Method
+
+Arrays = Mapping[str, NDArray[Any]]
+Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found; of a module, or a partial of such
+
+_PRELOADED = [
+    "__main__",
+    "torch.distributed",
+    "fabrictune.collectives.startup.process_groups",
+    "fabrictune.trainer_probe.driver.loop",
+]
+
+
+def launch(
+    layout: ParallelLayout,
+    target: Target,
+    *,
+    timeout_s: float = 120.0,
+    startup_timeout_s: float = 60.0,
+    store: StoreAddress | None = None,
+    method: "Method" = "ordered",
+) -> list[dict[str, NDArray[Any]]]:
+    """Call `target(member)` in a process for each rank of a layout, its groups made; returns their arrays by rank.
+
+    The ranks meet in `store`, or in one that is served here for as long as it takes, within `startup_timeout_s`. A
+    program that calls this guards its own start by `if __name__ == "__main__"`, since ranks import it.
+
+    Raises UnavailableError where torch is missing, a rank fails, or not all have finished after `timeout_s`.
+    """
+    require_extra("torch", extra="train", where="trainer")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name, listen() as listener:
+        folder = Path(name)
+        own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
+        start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method)
+        served = serve_tcp_store(listener)
+        ranks = [
+            context.Process(target=_run_rank, args=(rank, start, target, folder), daemon=True)
+            for rank in range(layout.world_size)
+        ]
+        try:
+            _start_forkserver()
+            for process in ranks:
+                process.start()
+            _await(ranks, folder, timeout_s)
+            del served
+        finally:
+            for process in ranks:
+                if process.pid is not None:
+                    process.kill()
+                    process.join()
+        return [_load(folder / f"{rank}.npz") for rank in range(layout.world_size)]
+
+
+def _start_forkserver() -> None:
+    """Have ranks not hear a terminal's Ctrl-C, which is for this process: it ends them as it sees fit."""
+    resource_tracker.ensure_running()  # the forkserver would start it, and undo the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _start(
+    layout: ParallelLayout, address: StoreAddress, attempt: str, timeout_s: float, method: "Method", rank: int
+) -> "Member":
+    from fabrictune.collectives.startup.process_groups import start_process_groups
+
+    store = connect_store(address, attempt=attempt, timeout_s=timeout_s)
+    return start_process_groups(store, GroupPlan.of_layout(layout), rank, timeout_s=timeout_s, method=method)
+
+
+def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
+    """Run in the rank's own process."""
+    import torch
+    import torch.distributed as dist
+
+    stack_dump.answer(folder / f"{rank}.stacks")
+    try:
+        os.environ.update({"GLOO_SOCKET_IFNAME": "lo", **QUICK_RESOLVER})
+        torch.set_num_threads(1)
+        arrays: dict[str, Any] = dict(target(start(rank)))
+        np.savez(folder / f"{rank}.npz", **arrays)
+        dist.destroy_process_group()
+    except FabrictuneError as error:
+        (folder / f"{rank}.failure").write_text(str(error))
+        sys.exit(1)
+    except BaseException:
+        (folder / f"{rank}.failure").write_text(traceback.format_exc())
+        sys.exit(1)
+
+
+def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None:
+    """Return when every rank has ended well; raise as soon as one has not."""
+    deadline = time.monotonic() + timeout_s
+    running: dict[Any, int] = {process.sentinel: rank for rank, process in enumerate(ranks)}
+    while running:
+        ended = wait(list(running), timeout=max(0.0, deadline - time.monotonic()))
+        if not ended:
+            raise UnavailableError(
+                Mistake(
+                    where=", ".join(f"rank {rank}" for rank in running.values()),
+                    found="\n".join([f"not finished after {timeout_s:g} s", *_places(ranks, running.values(), folder)]),
+                    next_step="give it longer, or look for ranks that wait for one another",
+                )
+            )
+        failed = []
+        for sentinel in ended:
+            rank = running.pop(sentinel)
+            ranks[rank].join()
+            if ranks[rank].exitcode:
+                failed.append(rank)
+        if failed:
+            places = _places(ranks, running.values(), folder)
+            raise UnavailableError(
+                *(_describe_failure(rank, ranks[rank], folder) for rank in failed),
+                *([Mistake(where="the other ranks", found="\n".join(["were ended", *places]))] if places else []),
+            )
+
+
+def _places(ranks: Sequence[BaseProcess], running: Iterable[int], folder: Path) -> list[str]:
+    """Return where those ranks stand that still run."""
+    asked = {rank: (ranks[rank].pid, folder / f"{rank}.stacks") for rank in sorted(running)}
+    return stack_dump.ask({rank: (pid, path) for rank, (pid, path) in asked.items() if pid is not None})
+
+
+def _describe_failure(rank: int, process: BaseProcess, folder: Path) -> Mistake:
+    path = folder / f"{rank}.failure"
+    text = path.read_text() if path.exists() else f"ended with exit code {process.exitcode}"
+    return Mistake(where=f"rank {rank}", found=f"failed\n{text.rstrip()}")
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)

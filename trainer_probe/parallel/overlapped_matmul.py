@@ -1,0 +1,108 @@
+"""Matrix products with the collectives of tensor parallelism, cut into chunks so that one hides behind the other.
+
+The rank's part of the sequence is cut; while a chunk's product is computed, the next one's tokens are on their way to
+all ranks, or the last one's sums on their way back. Without overlap the chunks and their products are the same, and
+each request is waited for where it is made.
+
+Shapes: T ranks of the group, S = T * P sequence, P a rank's part, B batch, I and O features before and after a product.
+
+Source: MegaScale (NSDI'24), section 3.2, "overlapping in tensor/sequence parallelism".
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.policies import OverlapPolicy
+
+
+class SequenceGroup:
+    """A tensor-parallel group whose ranks hold parts of the sequence between products."""
+
+    def __init__(self, comm: Comm, policy: OverlapPolicy, num_chunks: int = 1) -> None:
+        members = comm.members("tp")
+        self.size = len(members)
+        self.place = members.index(comm.rank)
+        self._comm = comm
+        self._policy = policy
+        self._num_chunks = num_chunks
+
+    def gather(self, part: torch.Tensor, tag: str) -> tuple[torch.Tensor, Handle]:
+        """Start to put all ranks' parts one after another; the whole is there when the handle has been waited for."""
+        part = part.contiguous()
+        whole = part.new_empty(self.size, *part.shape)
+        handle = self._started(self._comm.all_gather(whole, part, axis="tp", tag=tag, policy=self._policy.name))
+        return whole.flatten(0, 1), handle
+
+    def scatter(self, whole: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return this rank's part of the sum over all ranks."""
+        part = whole.new_empty(whole.shape[0] // self.size, *whole.shape[1:])
+        self._comm.reduce_scatter(part, whole.contiguous(), axis="tp", tag=tag, policy=self._policy.name).wait()
+        return part
+
+    def gather_and_multiply(
+        self, x_PBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return all ranks' tokens, S B I, and their product, S B O."""
+        x_PBI = x_PBI.contiguous()
+        whole_TPBI = x_PBI.new_empty(self.size, *x_PBI.shape)
+        product_TPBO = x_PBI.new_empty(*whole_TPBI.shape[:3], matrix_IO.shape[1])
+        chunks = self._chunks(x_PBI.shape[0])
+
+        def start(number: int) -> Handle:
+            places = chunks[number]
+            request = self._comm.all_gather(
+                whole_TPBI[:, places],
+                x_PBI[places],
+                axis="tp",
+                tag=f"{tag}.{number}",
+                policy=self._policy.name,
+            )
+            return self._started(request)
+
+        handle = start(0)
+        for number, places in enumerate(chunks):
+            handle.wait()
+            if number + 1 < len(chunks):
+                handle = start(number + 1)
+            product_TPBO[:, places] = _multiply(whole_TPBI[:, places], matrix_IO)
+        return whole_TPBI.flatten(0, 1), product_TPBO.flatten(0, 1)
+
+    def multiply_and_scatter(
+        self, x_SBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str
+    ) -> tuple[torch.Tensor, Callable[[], None]]:
+        """Start this rank's part, P B O, of the product summed over ranks; it is there when the function returns."""
+        x_TPBI = x_SBI.reshape(self.size, -1, *x_SBI.shape[1:])
+        sum_PBO = x_SBI.new_empty(*x_TPBI.shape[1:3], matrix_IO.shape[1])
+        handles = []
+        for number, places in enumerate(self._chunks(x_TPBI.shape[1])):
+            request = self._comm.reduce_scatter(
+                sum_PBO[places],
+                _multiply(x_TPBI[:, places], matrix_IO),
+                axis="tp",
+                tag=f"{tag}.{number}",
+                policy=self._policy.name,
+            )
+            handles.append(self._started(request))
+
+        def finish() -> None:
+            for handle in handles:
+                handle.wait()
+
+        return sum_PBO, finish
+
+    def _chunks(self, num_places: int) -> list[slice]:
+        size = num_places // self._num_chunks
+        return [slice(number * size, (number + 1) * size) for number in range(self._num_chunks)]
+
+    def _started(self, handle: Handle) -> Handle:
+        if not self._policy.overlaps("tp"):
+            handle.wait()
+        return handle
+
+
+def _multiply(x_TPBI: torch.Tensor, matrix_IO: torch.Tensor) -> torch.Tensor:
+    """Return T P B O by one product: of a chunk, whose tokens lie apart, torch's own takes four times as long."""
+    product_NO = x_TPBI.flatten(0, 2) @ matrix_IO  # N tokens
+    return product_NO.view(*x_TPBI.shape[:3], -1)

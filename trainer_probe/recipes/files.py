@@ -1,0 +1,66 @@
+"""From a recipe file, or the name of one that comes with the library, to a checked Recipe.
+
+The model's key `preset` stands for the keys of a preset; those beside it count before them. Files in a recipe are named
+from the recipe's own folder.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fabrictune.foundation.documents import Document, load_yaml
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name
+from fabrictune.foundation.settings.binding import bind
+from fabrictune.foundation.settings.changes import Changes, change
+from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.recipes.schema import Recipe, RecipeKeys
+
+MAX_RECIPE_BYTES = 2**20
+SUFFIX = ".yaml"
+FOLDER = Path(__file__).parent
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that come with the library."""
+    return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
+
+
+def find_recipe(text: str) -> Path:
+    """Return the file that a name or a path means; raises InputError for what is neither."""
+    names = recipe_names()
+    if text in names:
+        return FOLDER / f"{text}{SUFFIX}"
+    path = Path(text)
+    if path.suffix or path.exists():
+        return path
+    raise InputError(
+        Mistake(
+            where=text,
+            found="no recipe of this name, and no file",
+            allowed=f"{', '.join(names)}, or a file",
+            nearest=nearest_name(text, names),
+        )
+    )
+
+
+def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--set") -> Recipe:
+    """Return the recipe in a YAML file, with changes made; raises InputError with every mistake found.
+
+    `origin` says where the changes stand. No file that the recipe names is opened.
+    """
+    document = change(load_yaml(path, max_bytes=MAX_RECIPE_BYTES), changes or {}, origin=origin)
+    _expand_preset(document)
+    try:
+        return bind(RecipeKeys, document.tree, folder=path.parent)
+    except ValidationError as error:
+        raise InputError(*explain(error, document)) from None
+
+
+def _expand_preset(document: Document) -> None:
+    """Put a preset's values where `model` leaves its keys out."""
+    model = document.tree.get("model") if isinstance(document.tree, dict) else None
+    preset = MODELS.get(str(model.get("preset"))) if isinstance(model, dict) else None
+    if isinstance(model, dict) and preset is not None:
+        document.tree["model"] = {**asdict(preset), **model}
