@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from benchmarks.packet_engine import CASES, CONFIG, LAW_SETTINGS, SEED, pinned_case, run_to_the_end
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.laws import load_law
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
@@ -139,7 +139,7 @@ def _load_latency_s(num_bytes: int) -> float:
     """Return the time of one step of a walk that visits every cache line of `num_bytes` in random order."""
 
     @njit
-    def walk(following: NDArray[np.int64], steps: int) -> int:
+    def walk(following: IntArray, steps: int) -> int:
         place = 0
         for _ in range(steps):
             place = following[place]

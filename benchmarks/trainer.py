@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
 from fabrictune.trainer_probe.launcher.processes import launch
@@ -43,7 +44,7 @@ NUM_STARTS = 5
 NUM_RESAMPLES = 10_000  # of rounds, for the interval of a median
 
 TakeStep = Callable[[int], object]
-Rounds = NDArray[np.float64]  # a figure of each round, R
+Rounds = FloatArray  # a figure of each round, R
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.cc.flow_state import Record, new_flow
 from fabrictune.cc.interface import NEVER, NUM_TIMERS, Status
 from fabrictune.cc.interpreter import CallableLaw
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.fairness import jain_fairness_index
 from fabrictune.foundation.seeds import stream
 
@@ -41,7 +41,7 @@ class Bottleneck:
 class BottleneckResult:
     """Means over the observed part of a run."""
 
-    rate_bps_F: NDArray[np.float64]
+    rate_bps_F: FloatArray
     queue_bytes: float
 
     @property

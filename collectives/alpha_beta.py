@@ -12,10 +12,10 @@ Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), for the model; each al
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fabrictune.collectives.bounds import BITS_PER_BYTE, PS_PER_S
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.traces import Operation
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 
 @dataclass(frozen=True, kw_only=True)

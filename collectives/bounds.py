@@ -9,9 +9,7 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md; Patarasuk and Yuan, JPDC 69 (2009
 from collections.abc import Callable, Mapping
 
 from fabrictune.foundation.traces import Operation
-
-BITS_PER_BYTE = 8
-PS_PER_S = 10**12
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 _BUS_FACTORS: Mapping[Operation, Callable[[int], float]] = {
     Operation.ALL_REDUCE: lambda n: 2 * (n - 1) / n,

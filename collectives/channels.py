@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fabrictune.collectives.schedule import GroupShape, IntArray, Schedule
+from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import Dependencies, Operation
 
 WINDOW = 8  # slices of a channel under way at once: NCCL_STEPS

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.collectives.schedule import Schedule
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.traces import Operation
 
 Held = NDArray[np.int16]  # (member, chunk, contributor) -> times the contribution is in the chunk
-Goal = NDArray[np.bool_]  # (member, chunk, contributor) -> whether the contribution must be in the chunk, once
+Goal = BoolArray  # (member, chunk, contributor) -> whether the contribution must be in the chunk, once
 
 
 def find_errors(schedule: Schedule, operation: Operation) -> list[str]:
@@ -89,7 +90,7 @@ def _bits(number: int) -> Iterator[int]:
         number &= number - 1
 
 
-def _owner_of_chunk(n: int, num_chunks: int) -> NDArray[np.int64]:
+def _owner_of_chunk(n: int, num_chunks: int) -> IntArray:
     assert num_chunks % n == 0, "every member owns as many chunks"
     return np.arange(num_chunks) // (num_chunks // n)
 

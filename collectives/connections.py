@@ -13,22 +13,22 @@ Shapes: R rows, K connections, D dependencies.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.messages import Messages
-from fabrictune.foundation.traces import UNKNOWN, Dependencies, IntColumn
+from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.foundation.traces import UNKNOWN, Dependencies
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connections:
     """K connections between ranks, and the one each row takes."""
 
-    source_K: IntColumn  # rank
-    destination_K: IntColumn  # rank
-    connection_R: IntColumn  # UNKNOWN for rows that need none
+    source_K: IntArray  # rank
+    destination_K: IntArray  # rank
+    connection_R: IntArray  # UNKNOWN for rows that need none
 
 
-def connect(messages: Messages, needs_connection_R: NDArray[np.bool_]) -> Connections:
+def connect(messages: Messages, needs_connection_R: BoolArray) -> Connections:
     """Return a connection for each (group, channel, source, destination) among the rows that need one, in order."""
     group, channel, source, destination = (
         column_R[needs_connection_R]
@@ -42,7 +42,7 @@ def connect(messages: Messages, needs_connection_R: NDArray[np.bool_]) -> Connec
     return Connections(source_K=key_K // stride % stride, destination_K=key_K % stride, connection_R=connection_R)
 
 
-def take_turns(connection_R: IntColumn, qps_per_connection: int) -> IntColumn:
+def take_turns(connection_R: IntArray, qps_per_connection: int) -> IntArray:
     """Return each row's queue pair where the messages of a connection take its queue pairs in turn."""
     if qps_per_connection == 1:
         return connection_R
@@ -71,7 +71,7 @@ def cut(messages: Messages, num_parts: int) -> Messages:
     )
 
 
-def _wait_for_parts(dependencies: Dependencies, parts_R: IntColumn, row: IntColumn) -> Dependencies:
+def _wait_for_parts(dependencies: Dependencies, parts_R: IntArray, row: IntArray) -> Dependencies:
     """Return the dependencies of the parts of the rows `row`, each on every part of what the row waited for."""
     num_waits = np.diff(dependencies.offset_N1)[row]
     waited_for = dependencies.row_D[_ranges(dependencies.offset_N1[row], num_waits)]
@@ -83,7 +83,7 @@ def _wait_for_parts(dependencies: Dependencies, parts_R: IntColumn, row: IntColu
     )
 
 
-def _ranges(first: IntColumn, length: IntColumn) -> IntColumn:
+def _ranges(first: IntArray, length: IntArray) -> IntArray:
     """Return the ranges first, first + 1, ... of each length, one after another."""
     begin = np.cumsum(length) - length
     return np.repeat(first - begin, length) + np.arange(length.sum())

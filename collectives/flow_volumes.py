@@ -15,7 +15,8 @@ import numpy as np
 from fabrictune.collectives.expansion import ExpansionSpec, check_ranks
 from fabrictune.collectives.plans import Plan, make_plans
 from fabrictune.collectives.rails import exit_nics
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, Medium, TrafficTrace
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, TrafficTrace
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
@@ -26,10 +27,10 @@ from fabrictune.topology.queue_pairs import make_queue_pairs
 class Edges:
     """What goes from one member to another on one channel of one schedule."""
 
-    sender_E: IntColumn  # member
-    receiver_E: IntColumn  # member
-    channel_E: IntColumn
-    bytes_CE: IntColumn
+    sender_E: IntArray  # member
+    receiver_E: IntArray  # member
+    channel_E: IntArray
+    bytes_CE: IntArray
 
 
 def expand_to_flows(
@@ -62,11 +63,9 @@ def expand_to_flows(
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 
 
-def _connections(
-    trace: CommTrace, placement: Placement, plans: Sequence[Plan]
-) -> tuple[IntColumn, IntColumn, IntColumn]:
+def _connections(trace: CommTrace, placement: Placement, plans: Sequence[Plan]) -> tuple[IntArray, IntArray, IntArray]:
     """Return source rank, destination rank and bytes of each connection between hosts, as `connections` orders them."""
-    columns: list[IntColumn] = [np.zeros((5, 0), np.int64)]
+    columns: list[IntArray] = [np.zeros((5, 0), np.int64)]
     for plan in plans:
         edges = add_up(plan)
         rank_Cn = trace.rank_N[plan.batch.request_Cn]

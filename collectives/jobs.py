@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.layout import Axis, ParallelLayout
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, Operation
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
 
 def collective_step(
@@ -36,7 +37,7 @@ def collective_step(
     )
 
 
-def _sends_to_next(groups: IntColumn, num_bytes: int, axis: Axis) -> CommTrace:
+def _sends_to_next(groups: IntArray, num_bytes: int, axis: Axis) -> CommTrace:
     """Return a send and a receive of every rank; none where a group has one member."""
     groups = groups if groups.shape[1] > 1 else groups[:0]
     rank_N = np.repeat(groups.ravel(), 2)

@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabrictune.collectives.bounds import BITS_PER_BYTE, PS_PER_S
-from fabrictune.collectives.schedule import BoolArray, GroupShape, IntArray, Schedule
-
-FloatArray = NDArray[np.float64]
+from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,20 +19,21 @@ import numpy as np
 from fabrictune.collectives.plans import Plan
 from fabrictune.collectives.request_matching import Batch
 from fabrictune.collectives.schedule import Schedule
-from fabrictune.foundation.traces import CommTrace, Dependencies, IntColumn, Operation
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.traces import CommTrace, Dependencies, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
     """R rows between ranks; one from a rank to itself moves nothing. The first N are the requests becoming ready."""
 
-    request_R: IntColumn  # the sender's row of the CommTrace
-    group_R: IntColumn
-    channel_R: IntColumn
-    source_R: IntColumn  # rank
-    destination_R: IntColumn  # rank
-    bytes_R: IntColumn
-    delay_ps_R: IntColumn
+    request_R: IntArray  # the sender's row of the CommTrace
+    group_R: IntArray
+    channel_R: IntArray
+    source_R: IntArray  # rank
+    destination_R: IntArray  # rank
+    bytes_R: IntArray
+    delay_ps_R: IntArray
     dependencies: Dependencies
 
     def __len__(self) -> int:
@@ -41,7 +42,7 @@ class Messages:
 
 def unroll(trace: CommTrace, plans: Sequence[Plan]) -> Messages:
     """Return every message of a trace whose collectives follow their plans' schedules."""
-    blocks: list[IntColumn] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
+    blocks: list[IntArray] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
     next_row = len(trace)
     for plan in plans:
         shape = (len(plan.batch.group_C), len(plan.schedule) + plan.batch.num_members)
@@ -52,7 +53,7 @@ def unroll(trace: CommTrace, plans: Sequence[Plan]) -> Messages:
     return _concatenate(parts)
 
 
-def _ready(trace: CommTrace, plans: Sequence[Plan], blocks: Sequence[IntColumn]) -> Messages:
+def _ready(trace: CommTrace, plans: Sequence[Plan], blocks: Sequence[IntArray]) -> Messages:
     """Return a row for each request that waits for the done rows of the requests it depends on."""
     done_row_N = np.zeros(len(trace), np.int64)
     for plan, block in zip(plans, blocks, strict=True):
@@ -69,7 +70,7 @@ def _ready(trace: CommTrace, plans: Sequence[Plan], blocks: Sequence[IntColumn])
     )
 
 
-def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntColumn) -> Messages:
+def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntArray) -> Messages:
     """Return the rows of every collective of a batch."""
     member = np.arange(batch.num_members)
     sender_of_row = np.concatenate([schedule.sender_M, member])

@@ -16,8 +16,9 @@ from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.channels import over_channels
 from fabrictune.collectives.request_matching import Batch, match
 from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
-from fabrictune.foundation.traces import CommTrace, IntColumn, Operation
+from fabrictune.foundation.traces import CommTrace, Operation
 
 MAX_CACHED = 64
 MAX_MESSAGES = 30_000_000  # at some 200 bytes each while they are made
@@ -31,7 +32,7 @@ class Slicing:
     slice_bytes: int | None = None
     max_slices: int = 1024
 
-    def num_slices(self, num_bytes: IntColumn, num_parts: int) -> IntColumn:
+    def num_slices(self, num_bytes: IntArray, num_parts: int) -> IntArray:
         """Return the slices of one part of each of several buffers."""
         if self.slice_bytes is None:
             return np.ones_like(num_bytes)
@@ -48,7 +49,7 @@ class Plan:
 
 
 def make_plans(
-    trace: CommTrace, host_R: IntColumn, algorithm: str, slicing: Slicing, *, is_written_out: bool = True
+    trace: CommTrace, host_R: IntArray, algorithm: str, slicing: Slicing, *, is_written_out: bool = True
 ) -> list[Plan]:
     """Return a plan for every collective of a trace; raises TraceError for requests that do not meet.
 
@@ -84,7 +85,7 @@ def refuse_too_many(num_messages: int) -> None:
         )
 
 
-def local_size(group: Sequence[int], host_R: IntColumn) -> int:
+def local_size(group: Sequence[int], host_R: IntArray) -> int:
     """Return how many neighbours of a group share each host; 1 where hosts have unequal numbers or come again."""
     host_n = host_R[np.asarray(group, np.int64)]
     begins = np.flatnonzero(np.concatenate([[True], np.diff(host_n) != 0]))
@@ -121,7 +122,7 @@ def _base(algorithm: str, operation: Operation, shape: GroupShape) -> Schedule:
     return ALGORITHMS[algorithm].schedule_for(operation)(shape)
 
 
-def _split(batch: Batch, key_C: IntColumn) -> list[Batch]:
+def _split(batch: Batch, key_C: IntArray) -> list[Batch]:
     """Return the collectives of equal keys together."""
     return [
         Batch(

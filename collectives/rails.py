@@ -7,11 +7,11 @@ Shapes: R ranks, K connections.
 
 import numpy as np
 
-from fabrictune.foundation.traces import IntColumn
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.topology.placement import Placement
 
 
-def exit_nics(placement: Placement, source_K: IntColumn, destination_K: IntColumn) -> IntColumn:
+def exit_nics(placement: Placement, source_K: IntArray, destination_K: IntArray) -> IntArray:
     """Return the NIC of the GPU that has the receiver's place on the sender's host, or else the sender's own."""
     stride = 1 + int(placement.gpu_R.max(initial=0))
     seat_R = placement.host_R * stride + placement.gpu_R

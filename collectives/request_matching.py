@@ -13,8 +13,9 @@ from typing import NoReturn
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, IntColumn, Operation
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +26,9 @@ class Batch:
     """
 
     operation: Operation
-    group_C: IntColumn
-    bytes_C: IntColumn
-    request_Cn: IntColumn  # row of each member's request, in ring order; a broadcast's from its root on
+    group_C: IntArray
+    bytes_C: IntArray
+    request_Cn: IntArray  # row of each member's request, in ring order; a broadcast's from its root on
 
     @property
     def num_members(self) -> int:
@@ -44,7 +45,7 @@ def match(trace: CommTrace) -> tuple[Batch, ...]:
     return tuple(batches)
 
 
-def _match_messages(trace: CommTrace, row_R: IntColumn) -> Batch:
+def _match_messages(trace: CommTrace, row_R: IntArray) -> Batch:
     """Return the messages between two ranks: the sends and receives among the rows `row_R` of the trace."""
     is_send_R = trace.operation_N[row_R] == Operation.SEND
     rank_R, peer_R = trace.rank_N[row_R], trace.peer_N[row_R]
@@ -73,14 +74,14 @@ def _match_messages(trace: CommTrace, row_R: IntColumn) -> Batch:
     )
 
 
-def _check_peers(trace: CommTrace, row_R: IntColumn) -> None:
+def _check_peers(trace: CommTrace, row_R: IntArray) -> None:
     for row in row_R.tolist():
         rank, peer, group = int(trace.rank_N[row]), int(trace.peer_N[row]), int(trace.group_N[row])
         if peer == rank or peer not in trace.groups[group]:
             _refuse(row, f"rank {peer} as the other end of rank {rank}'s message", f"another member of group {group}")
 
 
-def _refuse_unpaired(trace: CommTrace, row_R: IntColumn, edge_R: IntColumn, is_send_R: IntColumn) -> NoReturn:
+def _refuse_unpaired(trace: CommTrace, row_R: IntArray, edge_R: IntArray, is_send_R: IntArray) -> NoReturn:
     """Raise TraceError for the first edge with more sends than receives, or fewer."""
     num_edges = int(edge_R.max()) + 1
     sends = np.bincount(edge_R[is_send_R], minlength=num_edges)
@@ -97,7 +98,7 @@ def _refuse_unpaired(trace: CommTrace, row_R: IntColumn, edge_R: IntColumn, is_s
     )
 
 
-def _match_collectives(trace: CommTrace, row_R: IntColumn) -> list[Batch]:
+def _match_collectives(trace: CommTrace, row_R: IntArray) -> list[Batch]:
     """Return the collectives among the rows `row_R` of the trace."""
     if not len(row_R):
         return []
@@ -131,7 +132,7 @@ def _match_collectives(trace: CommTrace, row_R: IntColumn) -> list[Batch]:
     return batches
 
 
-def _occurrence(key_R: IntColumn) -> IntColumn:
+def _occurrence(key_R: IntArray) -> IntArray:
     """Return, for each row, how many of the same key stand before it."""
     order_R = np.argsort(key_R, kind="stable")
     sorted_R = key_R[order_R]
@@ -140,7 +141,7 @@ def _occurrence(key_R: IntColumn) -> IntColumn:
     return occurrence_R
 
 
-def _position_in_ring(trace: CommTrace, row_R: IntColumn) -> IntColumn:
+def _position_in_ring(trace: CommTrace, row_R: IntArray) -> IntArray:
     """Return the place of each row's rank in its group, counted from the root in a broadcast."""
     member = np.array(
         [(group, rank, place) for group, ranks in enumerate(trace.groups) for place, rank in enumerate(ranks)],
@@ -150,7 +151,7 @@ def _position_in_ring(trace: CommTrace, row_R: IntColumn) -> IntColumn:
     key = member[:, 0] * stride + member[:, 1]
     order = np.argsort(key)
 
-    def places(rows: IntColumn, ranks: IntColumn) -> IntColumn:
+    def places(rows: IntArray, ranks: IntArray) -> IntArray:
         wanted = trace.group_N[rows] * stride + ranks
         found = order[np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)]
         foreign = np.nonzero((key[found] != wanted) | (ranks < 0) | (ranks >= stride))[0]
@@ -168,7 +169,7 @@ def _position_in_ring(trace: CommTrace, row_R: IntColumn) -> IntColumn:
     return position_R
 
 
-def _check_agreement(trace: CommTrace, row_N: IntColumn, partner_N: IntColumn, columns: tuple[str, ...]) -> None:
+def _check_agreement(trace: CommTrace, row_N: IntArray, partner_N: IntArray, columns: tuple[str, ...]) -> None:
     """Refuse rows that name other things than their partners in the named columns."""
     root_N = np.where(trace.operation_N == Operation.BROADCAST, trace.peer_N, UNKNOWN)
     column_of = {"operation": trace.operation_N, "size": trace.bytes_N, "root": root_N}
@@ -195,7 +196,7 @@ def _refuse(row: int, found: str, allowed: str) -> NoReturn:
     raise TraceError(Mistake(where=f"communication trace, row {row}", found=found, allowed=allowed))
 
 
-def _refuse_incomplete(trace: CommTrace, row_R: IntColumn, group: int) -> None:
+def _refuse_incomplete(trace: CommTrace, row_R: IntArray, group: int) -> None:
     ranks = np.asarray(trace.groups[group])
     rank_R = trace.rank_N[row_R][trace.group_N[row_R] == group]
     count = np.array([np.count_nonzero(rank_R == rank) for rank in ranks])

@@ -16,12 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.traces import Dependencies
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 Move = tuple[int, int, int, int, bool]  # step, sender, receiver, chunk, whether the receiver adds it to its own
 
 

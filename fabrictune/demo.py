@@ -5,16 +5,16 @@ Each placement is analysed for ECMP collisions, then run packet by packet with D
 Source: MegaScale (NSDI'24), section 3.6, for the shape of the fabric and the placement.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabrictune.collectives.bounds import bus_bandwidth_bps
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.progress import Progress, stage
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.traces import Operation
 from fabrictune.foundation.units import format_duration
-from fabrictune.netsim.packet import Progress
 from fabrictune.reports.page import write_page
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.traffic import AllReduceSpec
@@ -66,9 +66,12 @@ class Demo:
         ]
 
 
-def run_demo(out: Path, progress: Callable[[float], None] | None = None) -> Demo:
+def run_demo(out: Path, progress: Progress | None = None) -> Demo:
     """Run both placements and write their records and the page into `out`; raises InputError."""
-    cases = [_run_case(placement, out / placement, _share(progress, number)) for number, placement in enumerate(CASES)]
+    cases = [
+        _run_case(placement, out / placement, stage(progress, number, len(CASES)))
+        for number, placement in enumerate(CASES)
+    ]
     page = write_page([case.directory for case in cases], out / PAGE_NAME)
     bad, good = cases
     return Demo(bad=bad, good=good, page=page)
@@ -80,11 +83,6 @@ def scenario_file(name: str) -> Path:
     if not path.is_file():
         raise UnavailableError(Mistake(where=str(path), found="no such file", next_step="install fabrictune again"))
     return path
-
-
-def _share(progress: Callable[[float], None] | None, number: int) -> Progress | None:
-    """Return a progress function for one case of all."""
-    return progress and (lambda fraction, now_ps: progress((number + fraction) / len(CASES)))
 
 
 def _run_case(placement: str, directory: Path, progress: Progress | None) -> DemoCase:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from fabrictune.foundation.errors import UnavailableError
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.units import format_bytes
 from fabrictune.rdma_bench.measurement.workers import find_python
 from fabrictune.topology.probing.sockets import open_raw_sockets
@@ -58,7 +59,7 @@ class Diagnosis:
     next_step: str
 
 
-def examine(checks: Sequence[Check], progress: Callable[[float], None] | None = None) -> list[Diagnosis]:
+def examine(checks: Sequence[Check], progress: Progress | None = None) -> list[Diagnosis]:
     """Run checks in their order; `progress` is told the share done."""
     diagnoses = []
     for number, check in enumerate(checks):

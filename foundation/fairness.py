@@ -1,10 +1,9 @@
 """How evenly something is shared."""
 
-import numpy as np
-from numpy.typing import NDArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 
 
-def jain_fairness_index(share_N: NDArray[np.float64] | NDArray[np.int64]) -> float:
+def jain_fairness_index(share_N: FloatArray | IntArray) -> float:
     """Return (sum x)^2 / (n sum x^2): 1 if all N shares are equal, 1/N if one has all.
 
     Source: Jain, Chiu and Hawe, DEC-TR-301 (1984).

@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.rocev2 import UDP_PORT, source_port
 from fabrictune.foundation.tables import read_table, write_table
 
 UNKNOWN = -1
 
-IntColumn = NDArray[np.int64]
 TextColumn = tuple[str, ...]
 
 _TABLE = "ObservedFlows"
@@ -58,20 +57,20 @@ class Endpoint:
 class ObservedFlows:
     """F flows, each from the end that sends to the end that receives."""
 
-    source_ipv4_F: IntColumn
+    source_ipv4_F: IntArray
     source_host_F: TextColumn
     source_device_F: TextColumn
-    source_qpn_F: IntColumn
-    destination_ipv4_F: IntColumn
+    source_qpn_F: IntArray
+    destination_ipv4_F: IntArray
     destination_host_F: TextColumn
     destination_device_F: TextColumn
-    destination_qpn_F: IntColumn
-    source_port_F: IntColumn  # UDP
-    destination_port_F: IntColumn
-    packets_F: IntColumn
-    bytes_F: IntColumn  # of payload: 0 for a flow of acknowledgements alone
-    first_ns_F: IntColumn  # since 1970, or since whatever the observer counted from
-    last_ns_F: IntColumn
+    destination_qpn_F: IntArray
+    source_port_F: IntArray  # UDP
+    destination_port_F: IntArray
+    packets_F: IntArray
+    bytes_F: IntArray  # of payload: 0 for a flow of acknowledgements alone
+    first_ns_F: IntArray  # since 1970, or since whatever the observer counted from
+    last_ns_F: IntArray
     origin_F: TextColumn  # file, and line or row
     notes: tuple[str, ...] = ()  # what was left out, guessed or cut short
 
@@ -107,7 +106,7 @@ class ObservedFlows:
         """Return the flow for people."""
         return f"{self.source(flow)} to {self.destination(flow)}"
 
-    def take(self, rows: IntColumn) -> Self:
+    def take(self, rows: IntArray) -> Self:
         """Return some of the flows, in the order of `rows`."""
         chosen: dict[str, Any] = {
             name: tuple(getattr(self, name)[row] for row in rows.tolist()) if is_text else getattr(self, name)[rows]
@@ -205,7 +204,7 @@ def concatenate(tables: Sequence[ObservedFlows]) -> ObservedFlows:
     return ObservedFlows(**columns, notes=tuple(note for table in tables for note in table.notes))
 
 
-def predicted_source_port(source_qpn_F: IntColumn, destination_qpn_F: IntColumn) -> IntColumn:
+def predicted_source_port(source_qpn_F: IntArray, destination_qpn_F: IntArray) -> IntArray:
     """Return the source port the kernel derives from both numbers, UNKNOWN where one of them is."""
     is_known_F = (source_qpn_F != UNKNOWN) & (destination_qpn_F != UNKNOWN)
     return np.where(is_known_F, source_port(source_qpn_F & 0xFFFFFF, destination_qpn_F & 0xFFFFFF), UNKNOWN)
@@ -224,7 +223,7 @@ def parse_ipv4(text: str) -> int:
         return UNKNOWN
 
 
-def _ints(values: Iterator[int]) -> IntColumn:
+def _ints(values: Iterator[int]) -> IntArray:
     return np.array(list(values), dtype=np.int64)
 
 

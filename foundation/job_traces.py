@@ -18,10 +18,11 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from fabrictune.foundation import traces
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError
 from fabrictune.foundation.layout import AXES, ParallelLayout
 from fabrictune.foundation.tables import read_metadata
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, IntColumn, concatenate, naming
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, concatenate, naming
 
 KIND = "JobTrace"
 ALONE = "work"  # what stands for an axis where a rank asks nobody but itself
@@ -110,7 +111,7 @@ class JobTrace:
             return cls(layout=_read_layout(metadata), templates=templates)
 
     @cached_property
-    def axis_N(self) -> IntColumn:
+    def axis_N(self) -> IntArray:
         """The axis of each row: a number in AXES, or behind them for a rank alone."""
         return np.array([_AXES.index(axis) for axis in self.templates.axis_N], np.int64)
 
@@ -138,7 +139,7 @@ class _Writer:
             self._number_AR[-1] = first + ranks
         self._begin_P1 = np.searchsorted(self._place_AR[AXES.index("pp"), self._rows.rank_N], np.arange(layout.pp + 1))
 
-    def write(self, rank_R: IntColumn) -> CommTrace:
+    def write(self, rank_R: IntArray) -> CommTrace:
         """Return the rows of some ranks, one after another."""
         begin_R = self._begin_P1[self._place_AR[AXES.index("pp"), rank_R]]
         length_R = self._begin_P1[self._place_AR[AXES.index("pp"), rank_R] + 1] - begin_R
@@ -161,7 +162,7 @@ class _Writer:
         )
         return CommTrace(groups=tuple(self._groups), dependencies=dependencies, **columns)
 
-    def _peers(self, row_W: IntColumn, rank_W: IntColumn, axis_W: IntColumn) -> IntColumn:
+    def _peers(self, row_W: IntArray, rank_W: IntArray, axis_W: IntArray) -> IntArray:
         """Return who has the place on the row's axis that the template's peer has there."""
         peer_W = self._rows.peer_N[row_W]
         away_W = self._place_AR[axis_W, peer_W] - self._place_AR[axis_W, rank_W]
@@ -174,13 +175,13 @@ def _stride(layout: ParallelLayout, axis: int) -> int:
     return int(np.prod([layout.degree(one) for one in before], dtype=np.int64))
 
 
-def _ranges(begin_R: IntColumn, length_R: IntColumn) -> IntColumn:
+def _ranges(begin_R: IntArray, length_R: IntArray) -> IntArray:
     """Return the numbers from each beginning on, as many as each length says, one range after another."""
     first_R = np.cumsum(length_R) - length_R
     return np.repeat(begin_R - first_R, length_R) + np.arange(length_R.sum())
 
 
-def _take(rows: CommTrace, row_W: IntColumn) -> dict[str, Any]:
+def _take(rows: CommTrace, row_W: IntArray) -> dict[str, Any]:
     """Return the columns of some rows."""
     columns: dict[str, Any] = {}
     for name, values in vars(rows).items():

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 
 Axis = Literal["tp", "dp", "pp"]
@@ -55,11 +55,11 @@ class ParallelLayout:
         degree: int = getattr(self, axis)
         return degree
 
-    def coordinates(self, rank: int | NDArray[np.int64]) -> dict[Axis, NDArray[np.int64]]:
+    def coordinates(self, rank: int | IntArray) -> dict[Axis, IntArray]:
         """Return the position of each rank on every axis; arrays in, arrays out."""
         rest = np.asarray(rank, dtype=np.int64)
         assert ((rest >= 0) & (rest < self.world_size)).all(), "rank outside the layout"
-        found: dict[Axis, NDArray[np.int64]] = {}
+        found: dict[Axis, IntArray] = {}
         for axis in self.order:
             rest, found[axis] = np.divmod(rest, self.degree(axis))
         return found
@@ -74,7 +74,7 @@ class ParallelLayout:
             stride *= self.degree(axis)
         return result
 
-    def groups(self, axis: Axis) -> NDArray[np.int64]:
+    def groups(self, axis: Axis) -> IntArray:
         """Return the groups of one axis, shape (groups, degree), members in order, groups by their first rank."""
         grid = np.arange(self.world_size).reshape([self.degree(a) for a in reversed(self.order)])
         dimension = len(self.order) - 1 - self.order.index(axis)

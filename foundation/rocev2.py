@@ -16,7 +16,8 @@ from enum import IntEnum
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fabrictune.foundation.arrays import IntArray
 
 UDP_PORT = 4791
 
@@ -178,7 +179,7 @@ def invariant_crc(datagram: bytes) -> int:
     return zlib.crc32(b"\xff" * 8 + bytes(masked))
 
 
-def flow_label(local_qpn: NDArray[np.int64], remote_qpn: NDArray[np.int64]) -> NDArray[np.int64]:
+def flow_label(local_qpn: IntArray, remote_qpn: IntArray) -> IntArray:
     """Return the 20-bit flow label the kernel derives from two 24-bit queue-pair numbers; symmetric in the two."""
     mixed = np.asarray(local_qpn, dtype=np.uint64) * np.asarray(remote_qpn, dtype=np.uint64)
     mixed ^= mixed >> np.uint64(20)
@@ -186,13 +187,13 @@ def flow_label(local_qpn: NDArray[np.int64], remote_qpn: NDArray[np.int64]) -> N
     return (mixed & np.uint64(_LABEL_MASK)).astype(np.int64)
 
 
-def label_source_port(label: NDArray[np.int64]) -> NDArray[np.int64]:
+def label_source_port(label: IntArray) -> IntArray:
     """Return the UDP source port of a 20-bit flow label: its low 14 bits xor its high 6, in the dynamic range."""
     label = np.asarray(label, dtype=np.int64)
     return ((label & 0x3FFF) ^ ((label & 0xFC000) >> 14)) | FIRST_DYNAMIC_PORT
 
 
-def source_port(local_qpn: NDArray[np.int64], remote_qpn: NDArray[np.int64]) -> NDArray[np.int64]:
+def source_port(local_qpn: IntArray, remote_qpn: IntArray) -> IntArray:
     """Return the UDP source port of each queue pair that was given no flow label."""
     return label_source_port(flow_label(local_qpn, remote_qpn))
 

@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.tables import read_metadata, read_table, write_table
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1
 KIND = "table"  # of the metadata: what the rows of a file are
-
-IntColumn = NDArray[np.int64]
 
 
 class Operation(IntEnum):
@@ -54,8 +52,8 @@ class Medium(IntEnum):
 class Dependencies:
     """Rows that must finish before a row may start, in compressed sparse rows."""
 
-    offset_N1: IntColumn  # N + 1 ascending offsets, from 0 to D
-    row_D: IntColumn
+    offset_N1: IntArray  # N + 1 ascending offsets, from 0 to D
+    row_D: IntArray
 
     @classmethod
     def none(cls, num_rows: int) -> Self:
@@ -71,7 +69,7 @@ class Dependencies:
             row_D=np.fromiter((row for rows in lists for row in rows), np.int64, int(sizes.sum())),
         )
 
-    def of(self, row: int) -> IntColumn:
+    def of(self, row: int) -> IntArray:
         """Return the rows that `row` waits for."""
         return self.row_D[self.offset_N1[row] : self.offset_N1[row + 1]]
 
@@ -84,20 +82,20 @@ class CommTrace:
     """
 
     groups: tuple[tuple[int, ...], ...]  # ranks of each group, in ring order
-    rank_N: IntColumn
-    operation_N: IntColumn  # Operation
-    group_N: IntColumn  # index into groups
-    peer_N: IntColumn  # the other rank of a send or receive, the root of a broadcast, UNKNOWN elsewhere
-    bytes_N: IntColumn  # nccl-tests' size: the full buffer of the operation on one rank
-    compute_before_ps_N: IntColumn  # work between the last dependency and the request
-    step_N: IntColumn
+    rank_N: IntArray
+    operation_N: IntArray  # Operation
+    group_N: IntArray  # index into groups
+    peer_N: IntArray  # the other rank of a send or receive, the root of a broadcast, UNKNOWN elsewhere
+    bytes_N: IntArray  # nccl-tests' size: the full buffer of the operation on one rank
+    compute_before_ps_N: IntArray  # work between the last dependency and the request
+    step_N: IntArray
     axis_N: tuple[str, ...]  # tp, dp, pp, or another name the writer chose
     policy_N: tuple[str, ...]  # overlap policy in force
     tag_N: tuple[str, ...]  # the writer's name for the request
     dependencies: Dependencies
-    issue_ps_N: IntColumn = field(default_factory=lambda: np.zeros(0, np.int64))  # measured; empty when planned
-    complete_ps_N: IntColumn = field(default_factory=lambda: np.zeros(0, np.int64))
-    exposed_wait_ps_N: IntColumn = field(default_factory=lambda: np.zeros(0, np.int64))
+    issue_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # measured; empty when planned
+    complete_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    exposed_wait_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __post_init__(self) -> None:
         _fill_unknown(self, ("issue_ps_N", "complete_ps_N", "exposed_wait_ps_N"), len(self.rank_N))
@@ -142,14 +140,14 @@ class TrafficTrace:
     queue pair leave in the order in which they become ready, ties by row.
     """
 
-    source_N: IntColumn  # endpoint: a NIC of the fabric for Medium.FABRIC, a GPU elsewhere
-    destination_N: IntColumn
-    medium_N: IntColumn  # Medium
-    qp_N: IntColumn  # row of the network's queue-pair table; UNKNOWN unless Medium.FABRIC
-    bytes_N: IntColumn
-    start_ps_N: IntColumn
-    delay_ps_N: IntColumn
-    operation_N: IntColumn  # row of the CommTrace it came from; UNKNOWN for traffic made otherwise
+    source_N: IntArray  # endpoint: a NIC of the fabric for Medium.FABRIC, a GPU elsewhere
+    destination_N: IntArray
+    medium_N: IntArray  # Medium
+    qp_N: IntArray  # row of the network's queue-pair table; UNKNOWN unless Medium.FABRIC
+    bytes_N: IntArray
+    start_ps_N: IntArray
+    delay_ps_N: IntArray
+    operation_N: IntArray  # row of the CommTrace it came from; UNKNOWN for traffic made otherwise
     dependencies: Dependencies
 
     def __post_init__(self) -> None:
@@ -191,13 +189,13 @@ def _check(is_right: bool, where: str, found: str) -> None:
         raise TraceError(Mistake(where=where, found=found))
 
 
-def _within(column: IntColumn, limit: int) -> bool:
+def _within(column: IntArray, limit: int) -> bool:
     return bool(((column >= 0) & (column < limit)).all())
 
 
 def _row_columns(table: Any) -> dict[str, bool]:
     """Return the names of the columns with one value a row, and whether each holds text."""
-    return {column.name: column.type is not IntColumn for column in fields(table) if column.name.endswith("_N")}
+    return {column.name: column.type is not IntArray for column in fields(table) if column.name.endswith("_N")}
 
 
 def _fill_unknown(table: Any, names: tuple[str, ...], num_rows: int) -> None:
@@ -236,7 +234,7 @@ def _check_columns(table: Any, where: str) -> None:
     _check(_within(dependencies.row_D, num_rows), where, "a dependency on a row that does not exist")
 
 
-def _check_membership(groups: Sequence[Sequence[int]], group_N: IntColumn, rank_N: IntColumn) -> None:
+def _check_membership(groups: Sequence[Sequence[int]], group_N: IntArray, rank_N: IntArray) -> None:
     where = "communication trace"
     _check(all(0 <= rank <= MAX_RANK for ranks in groups for rank in ranks), where, "a rank outside 0 to 2**31 - 1")
     _check(_within(rank_N, MAX_RANK + 1), where, "a rank outside 0 to 2**31 - 1")

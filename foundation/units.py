@@ -12,6 +12,13 @@ from typing import NoReturn
 
 from fabrictune.foundation.errors import Mistake, UnitError, nearest_name, quote
 
+PS_PER_NS = 10**3
+PS_PER_US = 10**6
+PS_PER_S = 10**12
+NS_PER_US = 10**3
+NS_PER_S = 10**9
+BITS_PER_BYTE = 8
+
 RATE_UNITS: Mapping[str, int] = {"bps": 1, "Kbps": 10**3, "Mbps": 10**6, "Gbps": 10**9, "Tbps": 10**12}
 BYTE_UNITS: Mapping[str, int] = {
     "B": 1,

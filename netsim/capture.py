@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.pcap import pcap_header, pcap_record
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity
 from fabrictune.foundation.rocev2 import (
@@ -185,7 +185,7 @@ _WRITES = {  # by whether a packet is the first and the last of its message; wit
 }
 
 
-def _flow(network: Network, traffic: TrafficTrace, messages: Mapping[str, NDArray[np.int64]], qp: int) -> _Flow:
+def _flow(network: Network, traffic: TrafficTrace, messages: Mapping[str, IntArray], qp: int) -> _Flow:
     pairs, address_C = network.queue_pairs, network.fabric.nic_ipv4_C
     first_N, end_N = messages["first_sequence"], messages["end_sequence"]
     rows = np.nonzero((traffic.qp_N == qp) & (end_N > first_N))[0]

@@ -10,13 +10,11 @@ Left out: hosts, congestion control, acknowledgements, other paths than the firs
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.traces import UNKNOWN, TrafficTrace
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.topology.network import NO_PORT, Network
-
-IntArray = NDArray[np.int64]
 
 
 def ideal_times_ps(network: Network, traffic: TrafficTrace, config: PacketConfig) -> IntArray:
@@ -50,7 +48,7 @@ def ideal_times_ps(network: Network, traffic: TrafficTrace, config: PacketConfig
     return ideal_ps_N
 
 
-def slowdowns(ready_ps_N: IntArray, finish_ps_N: IntArray, ideal_ps_N: IntArray) -> NDArray[np.float64]:
+def slowdowns(ready_ps_N: IntArray, finish_ps_N: IntArray, ideal_ps_N: IntArray) -> FloatArray:
     """Return completion time over ideal time, shape (N,); nan for what never finished or does not cross the fabric."""
     is_known_N = (finish_ps_N >= 0) & (ideal_ps_N > 0)
     return np.where(is_known_N, (finish_ps_N - ready_ps_N) / np.where(is_known_N, ideal_ps_N, 1), np.nan)

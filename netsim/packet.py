@@ -5,12 +5,13 @@ keyboard and reports progress; neither changes a result. An interrupted run give
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from fabrictune.cc.interface import EVENTS, MIN_CWND_BYTES, MIN_RATE_BPS, CompiledLaw, Status
 from fabrictune.foundation.errors import InputError, LawError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.foundation.units import format_duration
@@ -30,8 +31,6 @@ from fabrictune.topology.network import Network
 
 EVENTS_PER_SLICE = 2_000_000  # about a tenth of a second
 
-Progress = Callable[[float, int], None]
-
 
 def run(
     network: Network,
@@ -48,7 +47,7 @@ def run(
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
 
     `faults` happen at their times; the paths around them are the network's own epochs (fabrictune.topology.failures).
-    `progress` is called now and then with the share of bytes acknowledged and the simulated time in ps.
+    `progress` receives the share of bytes acknowledged, and the simulated time as a note.
     `run["outcome"]` of the record is finished, stalled, time-limit or interrupted. Raises InputError for what cannot be
     run, LawError when the law misbehaves.
     """
@@ -100,7 +99,7 @@ def _advance(
             outcome = simulation.advance(EVENTS_PER_SLICE)
             if progress:
                 share = simulation.acknowledged_bytes / total_bytes if total_bytes else 1.0
-                progress(share, simulation.now_ps)
+                progress(share, f"{format_duration(simulation.now_ps)} simulated")
     except KeyboardInterrupt:
         return "interrupted"
     except _engine.LawFaultError as fault:

@@ -9,9 +9,9 @@ Shapes: N nodes, P ports, B boxes, U bundles.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabrictune.reports.fabric_view import FabricView, IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.reports.fabric_view import FabricView
 from fabrictune.topology.fabric import NO_GROUP, NO_RAIL
 
 MAX_BOXES = 240
@@ -29,7 +29,7 @@ class Folded:
     group_B: IntArray  # NO_GROUP where a box holds nodes of several
     bundle_P: IntArray  # ports of both directions of a link are in one bundle
     ends_U2: IntArray  # the bundle's two boxes, lower tier first; bundles of the same two are neighbours
-    is_edge_U: NDArray[np.bool_]  # bundles that end at hosts
+    is_edge_U: BoolArray  # bundles that end at hosts
     folded_by: str  # "" where each node is drawn
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import svg
 from fabrictune.reports.axes import Axis, logarithmic_bytes_axis
@@ -53,7 +53,7 @@ def _modelled(run: Run) -> Iterator[tuple[str, str, Points]]:
                 yield operation, f"{run.label}: {name}", points
 
 
-def _points(size_bytes: NDArray[np.int64], busbw_bps: NDArray[np.float64]) -> Points:
+def _points(size_bytes: IntArray, busbw_bps: FloatArray) -> Points:
     """Return the points in order of size; rows of size 0 have no place on a logarithmic axis."""
     order = np.lexsort((busbw_bps, size_bytes))
     pairs = zip(size_bytes[order].tolist(), (busbw_bps[order] / GB_PER_S).tolist(), strict=True)

@@ -6,15 +6,15 @@ Shapes: T transfers that finished.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.units import format_bytes, format_duration, format_rate
+from fabrictune.foundation.units import PS_PER_S, format_bytes, format_duration, format_rate
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
 from fabrictune.reports.curves import HEIGHT, LEFT, TOP, draw_curves
 from fabrictune.reports.kpis import flow_completion_percentile_ps
-from fabrictune.reports.record_view import PS_PER_S, Run
+from fabrictune.reports.record_view import Run
 
 MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10
@@ -68,12 +68,12 @@ def slowest_queue_pairs(run: Run, finished: Columns) -> Table:
     )
 
 
-def completion_times_ps(finished: Columns) -> NDArray[np.int64]:
+def completion_times_ps(finished: Columns) -> IntArray:
     """Return finish less ready of each transfer."""
     return np.asarray(finished["finish_ps"] - finished["ready_ps"])
 
 
-def _steps(times_T: NDArray[np.int64]) -> list[tuple[float, float]]:
+def _steps(times_T: IntArray) -> list[tuple[float, float]]:
     """Return the corners of the distribution's staircase, thinned to at most MAX_STEPS steps."""
     sorted_T = np.sort(times_T)
     ranks = np.unique(np.linspace(0, len(sorted_T) - 1, min(len(sorted_T), MAX_STEPS)).round().astype(np.int64))
@@ -85,7 +85,7 @@ def _steps(times_T: NDArray[np.int64]) -> list[tuple[float, float]]:
     return corners
 
 
-def _time_axis(times: Sequence[NDArray[np.int64]]) -> axes.Axis:
+def _time_axis(times: Sequence[IntArray]) -> axes.Axis:
     """Return a scale for all runs, logarithmic where the longest transfer took ten times the shortest or more."""
     shortest, longest = min(int(times_T.min()) for times_T in times), max(int(times_T.max()) for times_T in times)
     if longest >= WIDE * shortest > 0:
@@ -97,7 +97,7 @@ def _percentile_name(fraction: float) -> str:
     return "Longest" if fraction == 1 else f"P{100 * fraction:g}"
 
 
-def _percentile_row(label: str, times_T: NDArray[np.int64]) -> tuple[Cell, ...]:
+def _percentile_row(label: str, times_T: IntArray) -> tuple[Cell, ...]:
     values = [flow_completion_percentile_ps(times_T, fraction) for fraction in PERCENTILES]
     return (
         words(label),
@@ -106,7 +106,7 @@ def _percentile_row(label: str, times_T: NDArray[np.int64]) -> tuple[Cell, ...]:
     )
 
 
-def _queue_pair_row(run: Run, finished: Columns, times_T: NDArray[np.int64], row: int) -> tuple[Cell, ...]:
+def _queue_pair_row(run: Run, finished: Columns, times_T: IntArray, row: int) -> tuple[Cell, ...]:
     """Return the row of the queue pair of its slowest transfer."""
     is_same_T = finished["qp"] == finished["qp"][row]
     source, destination = int(finished["source"][row]), int(finished["destination"][row])

@@ -11,8 +11,8 @@ from typing import Self
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
@@ -31,11 +31,11 @@ class Timeline:
     """One run's samples, thinned."""
 
     label: str
-    time_ps_B: NDArray[np.float64]
-    deepest_bytes_B: NDArray[np.int64]  # over all sampled ports
-    paused_ports_B: NDArray[np.int64]
+    time_ps_B: FloatArray
+    deepest_bytes_B: IntArray  # over all sampled ports
+    paused_ports_B: IntArray
     port_K: tuple[int, ...]  # the ports with the deepest queues
-    queue_bytes_KB: NDArray[np.int64]
+    queue_bytes_KB: IntArray
     num_sampled_ports: int
 
 
@@ -165,9 +165,7 @@ def _pause_sentence(timeline: Timeline) -> str:
     return f"At most {plural(most, 'port')} paused at once." if most else "No sampled port was ever paused."
 
 
-def _shade(
-    time_ps_B: NDArray[np.float64], value_B: NDArray[np.int64], across: axes.Axis, up: axes.Axis, class_: str
-) -> Markup:
+def _shade(time_ps_B: FloatArray, value_B: IntArray, across: axes.Axis, up: axes.Axis, class_: str) -> Markup:
     top = [(across.at(time), up.at(value)) for time, value in zip(time_ps_B.tolist(), value_B.tolist(), strict=True)]
     return svg.area([(top[0][0], up.at(0)), *top, (top[-1][0], up.at(0))], class_)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.reports import svg
 from fabrictune.reports.aggregation import Folded, fold
 from fabrictune.reports.blocks import Figure, Section, percent, plural
@@ -32,8 +32,6 @@ CHARACTER_WIDTH = 5.7  # of a box's name
 PARALLEL_SHARE = 0.6  # of a box's width over which links that join the same two boxes spread
 LABEL_CHARACTER_WIDTH = 7.4  # of a run's label
 MAX_BRACKETS = 64
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,13 +11,11 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import Mistake, RecordError
 from fabrictune.foundation.records import Columns
 from fabrictune.topology.fabric import NO_NIC, NodeKind
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,7 +23,7 @@ class FabricView:
     """Nodes and directed ports. Nodes without a port are not in a record and have no number here."""
 
     node_name_N: tuple[str, ...]
-    is_host_N: NDArray[np.bool_]
+    is_host_N: BoolArray
     node_tier_N: IntArray
     node_group_N: IntArray
     port_name_P: tuple[str, ...]

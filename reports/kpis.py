@@ -16,15 +16,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.fairness import jain_fairness_index
 from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.units import PS_PER_S
 from fabrictune.reports.link_load import carried_load, offered_load
-from fabrictune.reports.record_view import PS_PER_S, Run, open_run
+from fabrictune.reports.record_view import Run, open_run
 
 Unit = Literal["ps", "bps", "bytes", "ppm", "fraction", "ratio", "index", "count"]
-Array = NDArray[np.int64] | NDArray[np.float64]
+Array = IntArray | FloatArray
 
 ROUNDING = 1e-9  # 0.99 * 700 is 693 and no more
 
@@ -87,7 +88,7 @@ def max_to_mean_ratio(load_L: Array) -> float:
     return float(load_L.max() / load_L.mean())
 
 
-def queue_pair_rate_bps(qp_T: Array, bytes_T: Array, ready_ps_T: Array, finish_ps_T: Array) -> NDArray[np.float64]:
+def queue_pair_rate_bps(qp_T: Array, bytes_T: Array, ready_ps_T: Array, finish_ps_T: Array) -> FloatArray:
     """Return each queue pair's payload rate over the time in which it had something to send.
 
     Transfers of one queue pair finish in the order in which they become ready, so each adds the time since the later

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.units import PS_PER_S
 from fabrictune.reports.fabric_view import FabricView
-from fabrictune.reports.record_view import PS_PER_S, Run
+from fabrictune.reports.record_view import Run
 
 Measure = Literal["offered load", "utilisation"]
 
@@ -25,9 +26,9 @@ class LinkLoad:
     label: str  # of the run
     fabric: FabricView
     measure: Measure
-    load_P: NDArray[np.float64]
+    load_P: FloatArray
 
-    def busiest_ports(self) -> NDArray[np.int64]:
+    def busiest_ports(self) -> IntArray:
         """Return the ports that carry anything, busiest first; of equals those between switches, where ECMP chose."""
         is_elsewhere_P = np.ones(len(self.load_P), bool)
         is_elsewhere_P[self.fabric.compared_ports] = False

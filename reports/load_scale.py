@@ -6,8 +6,9 @@ The steps are style classes `load-0` to `load-6`; their colours, which differ be
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.reports import svg
 
 UPPER_ENDS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of steps 0 to 5; step 6 is above them all
@@ -17,7 +18,7 @@ OVERLOADED = len(UPPER_ENDS)
 ROUNDING = 1e-9  # a link filled exactly to its rate is not overloaded
 
 
-def step_of(load: ArrayLike) -> NDArray[np.int64]:
+def step_of(load: ArrayLike) -> IntArray:
     """Return the step of each load, 0 to 6."""
     return np.searchsorted(np.asarray(UPPER_ENDS) + ROUNDING, np.asarray(load, np.float64), side="left")
 

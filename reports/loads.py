@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports import svg
@@ -59,7 +59,7 @@ def draw_profiles(loads: Sequence[LinkLoad]) -> Figure:
     return Figure(drawing=svg.figure(height, caption, *parts), caption=caption, table=table)
 
 
-def _draw_profile(load_L: NDArray[np.float64], left: float, y: float, width: float, top: float) -> Markup:
+def _draw_profile(load_L: FloatArray, left: float, y: float, width: float, top: float) -> Markup:
     bars_B = _highest_of_each(load_L, MAX_BARS)
     foot, pitch = y + PLOT_HEIGHT, min(width / len(bars_B), 24.0)
     parts = []
@@ -79,13 +79,13 @@ def _draw_profile(load_L: NDArray[np.float64], left: float, y: float, width: flo
     return Markup("").join(parts)
 
 
-def _highest_of_each(sorted_L: NDArray[np.float64], limit: int) -> NDArray[np.float64]:
+def _highest_of_each(sorted_L: FloatArray, limit: int) -> FloatArray:
     if len(sorted_L) <= limit:
         return sorted_L
     return sorted_L[np.linspace(0, len(sorted_L), limit, endpoint=False).astype(np.int64)]
 
 
-def _profile_row(label: str, name: str, load_L: NDArray[np.float64]) -> tuple[Cell, ...]:
+def _profile_row(label: str, name: str, load_L: FloatArray) -> tuple[Cell, ...]:
     mean = float(load_L.mean())
     return (
         words(label),

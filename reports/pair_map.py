@@ -6,13 +6,12 @@ import numpy as np
 from markupsafe import Markup
 
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.units import format_bytes, format_duration, format_rate
+from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration, format_rate
 from fabrictune.reports import svg
 from fabrictune.reports.blocks import Figure, Section, Table, left_out, number, plural, words
 from fabrictune.reports.load_scale import step_of
 from fabrictune.reports.record_view import Run
 
-PS_PER_NS = 1000
 LEFT, TOP = 220.0, 60.0  # room for names
 MOST_SIDE, LEAST_SIDE = 96.0, 6.0  # of a cell
 SIDE_WITH_VALUE = 60.0

@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, RecordError
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.reports.fabric_view import FabricView
 
 Kind = Literal["whole", "number", "text"]
 
-PS_PER_S = 10**12
 
 OUTCOMES: Mapping[str, Kind] = {  # what a row measured over hash seeds says
     **{
@@ -312,7 +312,7 @@ def _typed(where: str, values: NDArray[Any], kind: Kind) -> NDArray[Any]:
     raise RecordError(Mistake(where=where, found=f"values of type {values.dtype}, or missing ones", allowed=allowed))
 
 
-def _check_ports(name: str, port: NDArray[np.int64], num_ports: int) -> None:
+def _check_ports(name: str, port: IntArray, num_ports: int) -> None:
     is_wrong = (port < 0) | (port >= num_ports)
     if is_wrong.any():
         raise RecordError(

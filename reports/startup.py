@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.reports import svg
 from fabrictune.reports.axes import Axis, logarithmic_duration_axis
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, number, words
 from fabrictune.reports.curves import HEIGHT, LEFT, TOP, Points, draw_curves
 from fabrictune.reports.record_view import Run
 
-PS_PER_NS = 1000
 COSTS: Mapping[str, str] = {"requests": "requests", "wall_ns": "wall time", "server_cpu_ns": "server CPU"}
 
 

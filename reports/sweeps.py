@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.records import Columns
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
@@ -19,7 +19,7 @@ MARGIN = 0.05  # of the span, around the points
 MAX_ROWS = 64
 POINT = "point"  # what a sweep of one objective is drawn over
 
-Ends = NDArray[np.float64]  # value, low and high of each point, shape (3, P)
+Ends = FloatArray  # value, low and high of each point, shape (3, P)
 
 
 def sweeps_section(runs: Sequence[Run]) -> Section | None:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
 from fabrictune.reports.record_view import ACCOUNTS, Run
 
 MAX_ROWS = 60
-PS_PER_NS = 1000
 
 
 def timers_section(runs: Sequence[Run]) -> Section | None:

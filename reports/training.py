@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabrictune.foundation.records import Columns
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.reports import svg
 from fabrictune.reports.axes import Axis
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, words
 from fabrictune.reports.curves import HEIGHT, LEFT, TOP, draw_curves
 from fabrictune.reports.record_view import Run
 
-PS_PER_NS = 1000
 AXES = ("tp", "dp", "pp")
 MAX_STEPS = 200  # points of a curve
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import FabricError
 
 NO_NIC = -1  # port of a switch
 NO_RAIL = -1
 NO_GROUP = -1
 UNKNOWN_TIER = -1
-
-IntArray = NDArray[np.int64]
 
 
 class NodeKind(IntEnum):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray
 from fabrictune.foundation.errors import InputError, Mistake, RouteError
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
@@ -18,7 +18,7 @@ from fabrictune.topology.network import Network
 from fabrictune.topology.routing import route
 
 
-def failed_ports(fabric: Fabric, failed: Sequence[str], *, where: str = "fail") -> NDArray[np.bool_]:
+def failed_ports(fabric: Fabric, failed: Sequence[str], *, where: str = "fail") -> BoolArray:
     """Return which ports are down, both of every link that is named `node:port` or hangs on a `node`; shape (P,).
 
     Raises InputError for a name that is none.
@@ -29,7 +29,7 @@ def failed_ports(fabric: Fabric, failed: Sequence[str], *, where: str = "fail") 
             is_down_P[find_port(fabric, name, where=where)] = True
         else:
             is_down_P |= fabric.port_node_P == find_node(fabric, name, where=where)
-    down_P: NDArray[np.bool_] = is_down_P | is_down_P[fabric.port_peer_P]
+    down_P: BoolArray = is_down_P | is_down_P[fabric.port_peer_P]
     return down_P
 
 

@@ -14,10 +14,11 @@ Shapes: Q flows, H hops, P ports.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.topology import _fairness
-from fabrictune.topology.network import NO_PORT, IntArray
+from fabrictune.topology.network import NO_PORT
 
 TOLERANCE = 1e-9  # a port is full, and two rates are equal, to this fraction
 _MAX_WEIGHT = 2**53  # of all flows together: up to here every sum is exact
@@ -29,7 +30,7 @@ def max_min_rates(
     demand_bps_Q: ArrayLike | None = None,
     *,
     weight_Q: ArrayLike | None = None,
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """Return the rate of each flow in bps, shape (Q,).
 
     `port_QH` lists the ports of each path, NO_PORT anywhere for none. A demand caps a flow's own rate; it may be

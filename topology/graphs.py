@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, InputError, Mistake
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM
@@ -106,7 +106,7 @@ def read_graphml(path: Path) -> Fabric:
     return from_networkx(graph)
 
 
-def layered_positions(fabric: Fabric) -> NDArray[np.float64]:
+def layered_positions(fabric: Fabric) -> FloatArray:
     """Return a place for every node, shape (N, 2): tiers one above the other, each spread from 0 to 1.
 
     Switches of unknown tier stand one above the highest tier that is known.
@@ -212,7 +212,7 @@ class _WholeNumbers:
         return default
 
 
-def _column(rows: Sequence[Row], key: str) -> NDArray[np.int64]:
+def _column(rows: Sequence[Row], key: str) -> IntArray:
     return np.array([row[key] for row in rows], np.int64)
 
 

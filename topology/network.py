@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.topology.fabric import Fabric
 
 NO_PORT = -1
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import NO_PORT
 from fabrictune.topology.shortest_paths import SwitchGraph, by_attachment
 
@@ -46,7 +47,7 @@ class NextHops:
         return [int(port) for port in self.port_X[self.offset_K1[number] : self.offset_K1[number + 1]]]
 
 
-def next_hops(fabric: Fabric, *, weights: Weights = "equal", is_failed_P: NDArray[np.bool_] | None = None) -> NextHops:
+def next_hops(fabric: Fabric, *, weights: Weights = "equal", is_failed_P: BoolArray | None = None) -> NextHops:
     """Return the next hops; while it is made a table of attachments and ports between switches is in memory."""
     graph = SwitchGraph(fabric, is_failed_P)
     attachment_C = np.zeros(fabric.num_nics, np.int64)

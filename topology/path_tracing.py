@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import FiveTuples, HashSpec
 from fabrictune.topology.hashing.switches import SwitchHashes
 from fabrictune.topology.network import NO_PORT
@@ -35,7 +36,7 @@ class Routes:
         source_nic_F: IntArray,
         destination_nic_F: IntArray,
         *,
-        is_failed_P: NDArray[np.bool_] | None = None,
+        is_failed_P: BoolArray | None = None,
     ) -> None:
         self._node_tier_N, self._num_flows = fabric.node_tier_N, len(source_nic_F)
         self._batches = tuple(_prepare(fabric, source_nic_F, destination_nic_F, is_failed_P))
@@ -52,7 +53,7 @@ def find_paths(
     headers: FiveTuples,
     hash_spec: HashSpec,
     *,
-    is_failed_P: NDArray[np.bool_] | None = None,
+    is_failed_P: BoolArray | None = None,
 ) -> NDArray[np.int32]:
     """Return what `Routes(...).paths(...)` does, holding one batch of attachments at a time."""
     batches = _prepare(fabric, source_nic_F, destination_nic_F, is_failed_P)
@@ -156,7 +157,7 @@ def _one_of_two(hashes: SwitchHashes, row_A: IntArray, node_A: IntArray, port_A2
 
 
 def _prepare(
-    fabric: Fabric, source_nic_F: IntArray, destination_nic_F: IntArray, is_failed_P: NDArray[np.bool_] | None
+    fabric: Fabric, source_nic_F: IntArray, destination_nic_F: IntArray, is_failed_P: BoolArray | None
 ) -> Iterator[_Batch]:
     """Yield all flows in batches of whole attachments."""
     graph = SwitchGraph(fabric, is_failed_P)

@@ -18,10 +18,11 @@ from itertools import chain, groupby, zip_longest
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, choose
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.topology.fabric import Fabric
 
 Place = tuple[int, int]  # host, first GPU of the block
 SetPlaces = Sequence[Sequence[Place]]  # the places of each ToR set

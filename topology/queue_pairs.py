@@ -12,9 +12,10 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.rocev2 import source_port
-from fabrictune.topology.network import IntArray, QueuePairs
+from fabrictune.topology.network import QueuePairs
 
 FIRST_QPN = 0x100  # the lowest numbers are reserved for management
 _LIMIT_QPN = 2**24

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.layout import Axis, ParallelLayout
-from fabrictune.topology.fabric import IntArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ Shapes: Q queue pairs, F = 2 Q flows (data, then acknowledgements), N nodes, P p
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray
 from fabrictune.foundation.errors import Mistake, RouteError
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import FiveTuples, HashSpec
@@ -34,7 +35,7 @@ def route(
     hash_spec: HashSpec,
     *,
     start_ps: int = 0,
-    is_failed_P: NDArray[np.bool_] | None = None,
+    is_failed_P: BoolArray | None = None,
     may_cut_off: bool = False,
 ) -> RoutingEpoch:
     """Return the path of every queue pair in both directions; raises RouteError naming the pairs without one.

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import Mistake
-from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, IntArray, NodeKind
+from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 MAX_SHOWN = 10  # breaches of one rule that are shown one by one
 MAX_PORTS_OF_NIC = 2
 
-BoolArray = NDArray[np.bool_]
 Subject = Literal["node", "port", "NIC"]
 
 

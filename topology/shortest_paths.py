@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.topology.fabric import NO_NIC, Fabric, IntArray, NodeKind
+from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.topology.fabric import NO_NIC, Fabric, NodeKind
 from fabrictune.topology.network import NO_PORT
 
 UNREACHED = -1
@@ -36,7 +37,7 @@ class EqualCostPorts:
 class SwitchGraph:
     """The switches of a fabric and where the ports between them lead; worked out once for all attachments."""
 
-    def __init__(self, fabric: Fabric, is_failed_P: NDArray[np.bool_] | None = None) -> None:
+    def __init__(self, fabric: Fabric, is_failed_P: BoolArray | None = None) -> None:
         is_failed_P = np.zeros(fabric.num_ports, bool) if is_failed_P is None else is_failed_P
         is_failed_P = is_failed_P | is_failed_P[fabric.port_peer_P]  # a link works in both directions or in none
         self.fabric, self.is_failed_P = fabric, is_failed_P
@@ -98,7 +99,7 @@ class SwitchGraph:
         return _first_ports(port_A2, (distance_A2 == nearest_A1) & (nearest_A1 < far))
 
 
-def _first_ports(port_A2: IntArray, is_kept_A2: NDArray[np.bool_]) -> IntArray:
+def _first_ports(port_A2: IntArray, is_kept_A2: BoolArray) -> IntArray:
     """Return the ports that are kept, in port order, NO_PORT after the last."""
     first_A, second_A = np.where(is_kept_A2, port_A2, _LAST).T
     low_A, high_A = np.minimum(first_A, second_A), np.maximum(first_A, second_A)
@@ -121,7 +122,7 @@ def by_attachment(graphs: Sequence[SwitchGraph], destination_nic_F: IntArray) ->
         yield from np.split(order_F, starts[1:])
 
 
-def _nic_ports(fabric: Fabric, is_failed_P: NDArray[np.bool_]) -> IntArray:
+def _nic_ports(fabric: Fabric, is_failed_P: BoolArray) -> IntArray:
     """Return each NIC's working ports in port order, shape (C, 2), NO_PORT after the last."""
     port_X = np.nonzero((fabric.port_nic_P != NO_NIC) & ~is_failed_P)[0]
     port_X = port_X[np.argsort(fabric.port_nic_P[port_X], kind="stable")]

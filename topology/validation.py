@@ -16,9 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.units import format_rate
-from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, IntArray
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric
 from fabrictune.topology.rail_cabling import find_miscabled_rails
 
 MAX_SHOWN = 20  # findings of one check that are shown one by one

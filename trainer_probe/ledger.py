@@ -16,8 +16,7 @@ import numpy as np
 
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate
-
-PS_PER_NS = 1000
+from fabrictune.foundation.units import PS_PER_NS
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -5,21 +5,21 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.stores import connect_store
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import Mistake, StartupError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.units import NS_PER_S
 from fabrictune.trainer_probe.launcher.processes import launch
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member, Method
 
 
-NS_PER_S = 10**9
 SEED = 0  # nothing here is drawn at random
 LAUNCH_S = 30.0  # to fork the ranks and to add up
 
@@ -30,7 +30,7 @@ class StartupTrial:
 
     num_ranks: int
     num_groups: int
-    elapsed_s_R: NDArray[np.float64]  # R ranks; from a rank's first word to the store to its last group
+    elapsed_s_R: FloatArray  # R ranks; from a rank's first word to the store to its last group
 
     def record(self, layout: ParallelLayout, *, store: str, method: "Method", started: float) -> RunRecord:
         """Return a record of kind `coll init check`; `started` is what `time.perf_counter` said at the start.
@@ -81,7 +81,7 @@ def try_startup(
     )
 
 
-def _add_up_ranks(member: "Member") -> dict[str, NDArray[np.float64]]:
+def _add_up_ranks(member: "Member") -> dict[str, FloatArray]:
     """Run in the rank's own process; returns the sum of each of its groups, in the plan's order."""
     import torch
     import torch.distributed as dist
@@ -94,7 +94,7 @@ def _add_up_ranks(member: "Member") -> dict[str, NDArray[np.float64]]:
     return {"sum_G": np.array(sums), "elapsed_s": np.array(member.elapsed_s)}
 
 
-def _wrong_sums(plan: GroupPlan, rank: int, sum_G: NDArray[np.float64]) -> Iterable[Mistake]:
+def _wrong_sums(plan: GroupPlan, rank: int, sum_G: FloatArray) -> Iterable[Mistake]:
     for group, total in zip(plan.of_rank(rank), sum_G.tolist(), strict=True):
         if total != sum(group.members):
             yield Mistake(

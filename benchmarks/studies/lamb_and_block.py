@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
@@ -185,7 +185,7 @@ def _held_out_loss(trainer: ParallelTrainer, held_out: MicroBatch) -> float:
     return float(loss) / held_out.targets_BS.numel()
 
 
-def _losses(best: dict[str, float], curves: dict[str, NDArray[np.float64]]) -> Iterator[str]:
+def _losses(best: dict[str, float], curves: dict[str, FloatArray]) -> Iterator[str]:
     """Yield a table: of each arm the mean held-out loss at each look, and how far seeds lie apart at the end."""
     tokens_L = np.arange(1, NUM_LOOKS + 1) * BATCH_SIZE * SEQUENCE * NUM_STEPS // NUM_LOOKS
     looks = range(1, NUM_LOOKS, 2)
@@ -196,7 +196,7 @@ def _losses(best: dict[str, float], curves: dict[str, NDArray[np.float64]]) -> I
         yield f"| {name} | {best[name]:g} | {means} | {losses_RL[:, -1].std(ddof=1):.4f} |"
 
 
-def _gaps(curves: dict[str, NDArray[np.float64]]) -> Iterator[str]:
+def _gaps(curves: dict[str, FloatArray]) -> Iterator[str]:
     """Yield a table: the second arm's last loss less the first's, its mean over seeds and the interval of that mean."""
     yield "| arms | gap | 95 % interval |"
     yield "| --- | --- | --- |"

@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from numpy.typing import NDArray
+
+from fabrictune.foundation.arrays import IntArray
 
 NUM_QUESTIONS = 16
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # one for each start of a system's kernel
@@ -45,9 +46,7 @@ def find_offset(asked_ns: list[int], answered_ns: list[int], told_ns: list[int])
     return ClockOffset(at_ns=at_ns, offset_ns=told_ns[best] - at_ns, error_ns=wait_ns // 2 + 1)
 
 
-def on_clock_of_rank_0(
-    stamp_ns: NDArray[np.int64], before: ClockOffset, after: ClockOffset
-) -> tuple[NDArray[np.int64], int]:
+def on_clock_of_rank_0(stamp_ns: IntArray, before: ClockOffset, after: ClockOffset) -> tuple[IntArray, int]:
     """Return stamps between two offsets as rank 0 would have taken them, and how far they may be off."""
     span_ns = max(1, after.at_ns - before.at_ns)
     drift = (after.offset_ns - before.offset_ns) / span_ns

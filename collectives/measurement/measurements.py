@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.collectives.bounds import BITS_PER_BYTE, bus_factor
+from fabrictune.collectives.bounds import bus_factor
 from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.errors import Mistake, RecordError
 from fabrictune.foundation.records import Columns, RunRecord
+from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
 
 UNCHECKED = -1
-NS_PER_S = 10**9
 TABLE = "measurements"
 COLUMNS = ("operation", "is_in_place", "size_bytes", "num_ranks", "mean_ns", "num_wrong")
 MAX_RANKS = 10_000_000

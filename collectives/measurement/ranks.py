@@ -7,7 +7,6 @@ Shapes: R ranks, C cases, K iterations.
 """
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -15,11 +14,13 @@ import torch.distributed as dist
 
 from fabrictune.collectives.measurement.clocks import host_number, measure_offset, on_clock_of_rank_0
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
-from fabrictune.collectives.measurement.timing import IntArray, Notes
+from fabrictune.collectives.measurement.timing import Notes
 from fabrictune.collectives.measurement.trials import Place, make_trial
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.progress import Progress
 
 
-def run_bench(spec: BenchSpec, progress: Callable[[float], None] | None = None) -> Notes:
+def run_bench(spec: BenchSpec, progress: Progress | None = None) -> Notes:
     """Run all cases with the ranks of the default group; each of them calls this, and gets everybody's notes."""
     is_on_gpus = dist.get_backend() == "nccl"
     device = torch.device("cuda", torch.cuda.current_device()) if is_on_gpus else torch.device("cpu")

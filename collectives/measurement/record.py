@@ -19,9 +19,8 @@ from fabrictune.collectives.measurement.measurements import Measurement, to_tabl
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
 from fabrictune.collectives.measurement.timing import Notes, find_straggler
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
-from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
 
-PS_PER_NS = 1000
 SEED = 0  # nothing here is drawn at random
 WAITED_FOR = "each iteration is waited for and no barrier stands between two, as with nccl-tests -z 2"
 REDUCE_SCATTER = (

@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.measurement.spec import BenchCase
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.traces import Operation
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 # Where nobody can end before all have begun, who comes late is late; elsewhere a root or a sender just runs ahead.
 MEETINGS = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL)

@@ -4,7 +4,6 @@ Source: torch.distributed, `env://` initialisation.
 """
 
 import os
-from collections.abc import Callable
 from datetime import timedelta
 
 from fabrictune.collectives.measurement.spec import BenchSpec
@@ -12,6 +11,7 @@ from fabrictune.collectives.measurement.timing import Notes
 from fabrictune.collectives.startup.launchers import Launched
 from fabrictune.collectives.startup.servers import QUICK_RESOLVER
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.progress import Progress
 
 
 def bench_as_rank(
@@ -20,7 +20,7 @@ def bench_as_rank(
     *,
     backend: str,
     timeout_s: float,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Notes:
     """Run a bench as the rank that a launcher has made of this process, and return everybody's notes.
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fabrictune.collectives.nccl.redaction import redact
-from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, NS_PER_US, Spread, TestOutput, TestRow, Timing
+from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, Spread, TestOutput, TestRow, Timing
 from fabrictune.foundation.documents import Document, Key, load_json
 from fabrictune.foundation.errors import InputError, Mistake, quote
+from fabrictune.foundation.units import NS_PER_US
 
 MAX_BYTES = 64 * 2**20  # a run that times every iteration of every process has millions of numbers
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 BPS_PER_GB_PER_S = 8e9
-NS_PER_US = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fabrictune.collectives.nccl.log_lines import NOBODY, read_log_lines
-from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, NS_PER_US, Spread, TestOutput, TestRow, Timing
+from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, Spread, TestOutput, TestRow, Timing
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import NS_PER_US
 
 MAX_ROWS = 1_000_000
 MAX_RANKS = 1_000_000

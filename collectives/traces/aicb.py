@@ -21,10 +21,10 @@ from fabrictune.collectives.traces.builder import Request, build_trace
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.foundation.units import PS_PER_NS
 
 MAX_BYTES = 64 * 2**20
 MAX_REQUESTS = 3_000_000
-PS_PER_NS = 1000
 HEAD = "HYBRID_TRANSFORMER"
 _OPERATIONS = {
     "ALLREDUCE": Operation.ALL_REDUCE,

@@ -7,8 +7,6 @@ import numpy as np
 
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
-PS_PER_US = 10**6
-
 
 @dataclass(frozen=True, kw_only=True)
 class Request:

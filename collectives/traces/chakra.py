@@ -20,11 +20,12 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from fabrictune.collectives.traces.builder import PS_PER_US, Request, build_trace
+from fabrictune.collectives.traces.builder import Request, build_trace
 from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.foundation.units import PS_PER_US
 
 SCHEMA = "1.0.2-chakra.0.0.4"
 GROUPS_FILE = "comm_group.json"

@@ -22,9 +22,10 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from fabrictune.collectives.traces.builder import PS_PER_US, Request, build_trace
+from fabrictune.collectives.traces.builder import Request, build_trace
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
+from fabrictune.foundation.units import PS_PER_US
 
 MAX_TEXT_BYTES = 8 * 2**30  # unpacked
 MAX_REQUESTS = 5_000_000

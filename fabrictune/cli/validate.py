@@ -9,7 +9,7 @@ import click
 from fabrictune.cli.framework.groups import Group
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
-from fabrictune.cli.framework.progress import progress_bar, say_on_terminal, with_time
+from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import print_record, with_command
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
 
     say_on_terminal("training and measuring with two processes on this machine ...", is_quiet=quiet or as_json)
     with progress_bar("simulating", is_quiet=quiet or as_json) as bar:
-        record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=with_time(bar))
+        record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=bar)
     directory = with_command(record).write(out)
     summary = summarize(record)
     return print_record(

@@ -4,11 +4,12 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
 from fabrictune.foundation.cases import Case
+from fabrictune.foundation.progress import Progress
 
 SUBJECTS = {
     "topology": (
@@ -104,7 +105,7 @@ def run_case(case: Case) -> Outcome:
     return Outcome(case=case, got=got if math.isfinite(got) else None)
 
 
-def run_cases(cases: Sequence[Case], progress: Callable[[float], None] | None = None) -> list[Outcome]:
+def run_cases(cases: Sequence[Case], progress: Progress | None = None) -> list[Outcome]:
     """Run cases one after another; `progress` is told the share done."""
     outcomes = []
     for number, case in enumerate(cases):

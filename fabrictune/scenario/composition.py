@@ -4,7 +4,7 @@ Mistakes that only show here (a rank more than the fabric has GPUs, a receiver t
 scenario they come from, unless they lie in another file, which they then name.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.settings.binding import keys_named, settings_of
 from fabrictune.foundation.traces import TrafficTrace
@@ -48,21 +49,21 @@ def _compose_fabric(scenario: Scenario) -> Imported:
         return make_fabric(scenario.fabric)
 
 
-def compose(scenario: Scenario, progress: Callable[[float], None] | None = None, *, as_flows: bool = False) -> Composed:
+def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: bool = False) -> Composed:
     """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError.
 
     With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs.
     """
-    tell = progress or (lambda fraction: None)
+    report = progress or (lambda fraction, note="", /: None)
     imported = _compose_fabric(scenario)
     fabric = imported.fabric
-    tell(0.2)
+    report(0.2)
     with placed(scenario, "traffic", scenario.traffic.spec):
         (queue_pairs, traffic), part_N = _make_traffic(scenario, fabric, as_flows=as_flows)
-    tell(0.5)
+    report(0.5)
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
-    tell(1.0)
+    report(1.0)
     return Composed(scenario=scenario, network=network, traffic=traffic, part_N=part_N, findings=imported.findings)
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, FloatArray
 from fabrictune.foundation.errors import InputError, Mistake, UnitError, choose
 from fabrictune.foundation.fairness import jain_fairness_index
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity
@@ -153,25 +153,25 @@ def of_part(record: RunRecord, part: str) -> RunRecord:
     return replace(record, tables={**record.tables, "transfers": chosen})
 
 
-def is_flow(record: RunRecord) -> NDArray[np.bool_]:
+def is_flow(record: RunRecord) -> BoolArray:
     """Return which transfers of the record moved bytes over the fabric."""
     transfers = record.tables["transfers"]
     return np.asarray((transfers["qp"] >= 0) & (transfers["bytes"] > 0))
 
 
-def completion_times_ps(record: RunRecord) -> NDArray[np.float64]:
+def completion_times_ps(record: RunRecord) -> FloatArray:
     """Return the completion time of every transfer over the fabric, shape (T,); infinite where it never finished."""
     transfers, rows = record.tables["transfers"], is_flow(record)
     finish_ps, ready_ps = transfers["finish_ps"][rows], transfers["ready_ps"][rows]
     return np.where(finish_ps < 0, np.inf, finish_ps - ready_ps).astype(np.float64)
 
 
-def throughputs_bps(record: RunRecord) -> NDArray[np.float64]:
+def throughputs_bps(record: RunRecord) -> FloatArray:
     """Return the throughput of every transfer over the fabric, shape (T,); 0 where it never finished."""
     return np.asarray(record.tables["transfers"]["bytes"][is_flow(record)] * BITS_PS / completion_times_ps(record))
 
 
-def slowdowns(record: RunRecord) -> NDArray[np.float64]:
+def slowdowns(record: RunRecord) -> FloatArray:
     """Return completion over ideal time of every transfer over the fabric, shape (T,); infinite for one never finished.
 
     nan where the record does not tell of ideal times.
@@ -187,9 +187,7 @@ def makespan_ps(record: RunRecord) -> float:
     return math.inf if (finish_ps < 0).any() else float(finish_ps.max(initial=0))
 
 
-def _over(
-    values: Callable[[RunRecord], NDArray[np.float64]], how: Callable[[Any], Any]
-) -> Callable[[RunRecord], float]:
+def _over(values: Callable[[RunRecord], FloatArray], how: Callable[[Any], Any]) -> Callable[[RunRecord], float]:
     def measure(record: RunRecord) -> float:
         found = values(record)
         return float(how(found)) if len(found) else math.nan
@@ -201,15 +199,15 @@ def _total(table: str, column: str) -> Callable[[RunRecord], float]:
     return lambda record: float(record.tables[table][column].sum())
 
 
-def _median(values: NDArray[np.float64]) -> float:
+def _median(values: FloatArray) -> float:
     return float(np.quantile(values, 0.5, method="higher"))
 
 
-def _percentile_99(values: NDArray[np.float64]) -> float:
+def _percentile_99(values: FloatArray) -> float:
     return float(np.quantile(values, 0.99, method="higher"))
 
 
-def _fairness(rate_T: NDArray[np.float64]) -> float:
+def _fairness(rate_T: FloatArray) -> float:
     return jain_fairness_index(rate_T) if rate_T.any() else math.nan
 
 

@@ -4,6 +4,7 @@ import warnings
 from dataclasses import replace
 
 from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.faults import Fault
 from fabrictune.netsim.faults.timeline import changes, down_ports, spells
 from fabrictune.scenario.schema import Scenario
@@ -30,7 +31,7 @@ def with_faults(scenario: Scenario, network: Network) -> Network:
     if not scenario.faults:
         warnings.warn("convergence_delay has no effect without faults", FabrictuneWarning, stacklevel=2)
     states = down_ports(changes(network.fabric, held))
-    return follow_failures(network, scenario.routing, states, delay_ps=scenario.convergence_delay_ns * 1000)
+    return follow_failures(network, scenario.routing, states, delay_ps=scenario.convergence_delay_ns * PS_PER_NS)
 
 
 def _placed(scenario: Scenario, mistake: Mistake) -> Mistake:

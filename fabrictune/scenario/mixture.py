@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.seeds import stream_key
 from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.workloads.merge import join
 from fabrictune.netsim.workloads.table import Workload
 from fabrictune.scenario.traffic import SINGLE_TRAFFIC, Made
@@ -63,7 +64,7 @@ def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[Made, NDArray[np.obje
         for part in spec.parts
     ]
     names = np.array([part.name for part in spec.parts], object)
-    joined = join(parts, start_ps=[part.start_ns * 1000 for part in spec.parts])
+    joined = join(parts, start_ps=[part.start_ns * PS_PER_NS for part in spec.parts])
     return joined, np.repeat(names, [len(traffic) for _, traffic in parts])
 
 

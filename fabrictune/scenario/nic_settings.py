@@ -3,10 +3,10 @@
 import dataclasses
 
 from fabrictune.cc.nic_parameters import NicFiles, nic_lines
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.scenario.schema import Scenario
 
 NIC_LAW = "dcqcn_firmware"  # the law that a NIC has built in
-PS_PER_NS = 1000
 
 
 def nic_settings(scenario: Scenario, files: NicFiles) -> tuple[str, ...]:

@@ -18,10 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake, choose, nearest_name
 from fabrictune.foundation.flows import UNKNOWN, Endpoint, ObservedFlows, ipv4_text
 from fabrictune.foundation.rocev2 import source_port
-from fabrictune.foundation.traces import Dependencies, IntColumn, Medium, TrafficTrace
+from fabrictune.foundation.traces import Dependencies, Medium, TrafficTrace
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.scenario.flow_files import FLOW_FORMATS, FlowQuestion, read_flows
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import QueuePairs
@@ -30,7 +32,6 @@ from fabrictune.topology.queue_pairs import make_queue_pairs
 MAX_MISTAKES = 20  # ends named one by one
 MAX_GUESSES = 5000  # names among which the nearest is looked for
 MAX_SPAN_NS = 2**63 // 1000 - 1  # what the event clock can count
-PS_PER_NS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ def make_observed(spec: ObservedSpec, fabric: Fabric, seed: int) -> tuple[QueueP
     return queue_pairs, _traffic(flows, queue_pairs, spec.message_bytes)
 
 
-def locate(flows: ObservedFlows, fabric: Fabric, spec: ObservedSpec) -> tuple[IntColumn, IntColumn]:
+def locate(flows: ObservedFlows, fabric: Fabric, spec: ObservedSpec) -> tuple[IntArray, IntArray]:
     """Return the NIC of each flow's source and destination; raises InputError naming the ends that have none."""
     directory = _Directory(fabric, spec)
     if directory.mistakes:
@@ -180,7 +181,7 @@ def _names(end: Endpoint) -> Sequence[str]:
 
 
 def _queue_pairs(
-    flows: ObservedFlows, source_nic_Q: IntColumn, destination_nic_Q: IntColumn, priority: int
+    flows: ObservedFlows, source_nic_Q: IntArray, destination_nic_Q: IntArray, priority: int
 ) -> tuple[QueuePairs, list[str]]:
     """Return the queue pairs as observed, what was not filled in, and notes of how much that was."""
     made = make_queue_pairs(source_nic_Q, destination_nic_Q, priority=priority)

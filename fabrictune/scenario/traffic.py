@@ -15,9 +15,10 @@ from fabrictune.collectives.expansion import expand
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, choose
 from fabrictune.foundation.layout import Axis
-from fabrictune.foundation.traces import CommTrace, IntColumn, Medium, Operation, TrafficTrace
+from fabrictune.foundation.traces import CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
 from fabrictune.netsim.workloads.table import Workload
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
@@ -136,7 +137,7 @@ def _queue_pairs_of(trace: TrafficTrace, fabric: Fabric, spec: TrafficTraceSpec)
     return make_queue_pairs(source[first], destination[first], priority=spec.priority)
 
 
-def _check_endpoints(spec: TrafficTraceSpec, fabric: Fabric, *endpoints: IntColumn) -> None:
+def _check_endpoints(spec: TrafficTraceSpec, fabric: Fabric, *endpoints: IntArray) -> None:
     nic = np.concatenate(endpoints)
     is_foreign = (nic < 0) | (nic >= fabric.num_nics)
     if is_foreign.any():

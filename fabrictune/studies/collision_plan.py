@@ -8,7 +8,6 @@ scenario has, and are measured under these.
 
 import csv
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.scenario.composition import compose_fabric
 from fabrictune.scenario.jobs import JobSpec
@@ -36,7 +37,6 @@ from fabrictune.topology.routing import build_network
 
 QUEUE_PAIRS = (1, 2, 4, 8, 16)
 WORTH_MORE_QUEUE_PAIRS = 0.01  # of throughput or of the slowest flow: each queue pair costs memory in the NIC
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,20 +69,20 @@ def plan_scenario(
     With `keeps_placement` the ranks stay where they are, as those of a running job do.
     """
     started = time.perf_counter()
-    tell = progress or (lambda fraction: None)
+    report = progress or (lambda fraction, note="", /: None)
     fabric, spec = compose_fabric(scenario), scenario.traffic.spec
     queue_pairs = queue_pairs_of(scenario, fabric, spec)
     plan = Plan(fabric=fabric, spec=spec, hash_spec=scenario.routing, queue_pairs=queue_pairs)
     _measure_start(plan, num_seeds)
-    tell(0.1)
+    report(0.1)
     if isinstance(spec, JobSpec):
         if not keeps_placement:
             _try_placement(plan, scenario, num_seeds)
-        tell(0.3)
+        report(0.3)
         _try_queue_pairs(plan, scenario, num_seeds)
-    tell(0.6)
+    report(0.6)
     _try_known_seeds(plan, scenario.seed)
-    tell(1.0)
+    report(1.0)
     return RunRecord(
         kind="ecmp plan",
         run={
@@ -205,7 +205,7 @@ def _is_better(plan: Plan, outcome: Outcome) -> bool:
     return bool((gain >= 0).all() and (gain > 0).any())
 
 
-def _merit(outcome: Outcome) -> NDArray[np.float64]:
+def _merit(outcome: Outcome) -> FloatArray:
     """Return what a step is judged by: all the traffic, and the flow that a collective waits for."""
     return np.array([outcome.throughput_fraction.value, outcome.slowest_fraction.value])
 

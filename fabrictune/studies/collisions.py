@@ -1,9 +1,9 @@
 """A scenario's ECMP collisions, found without an engine: which links its flows overload, and how badly."""
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.units import format_rate
 from fabrictune.scenario.composition import compose
@@ -17,7 +17,7 @@ from fabrictune.topology.files import fabric_table
 
 
 def analyze_scenario(
-    scenario: Scenario, progress: Callable[[float], None] | None = None, *, num_seeds: int | None = None
+    scenario: Scenario, progress: Progress | None = None, *, num_seeds: int | None = None
 ) -> RunRecord:
     """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError.
 

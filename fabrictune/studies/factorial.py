@@ -5,11 +5,12 @@ measured figure.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.provenance import describe_scenario
@@ -25,7 +26,7 @@ JOIN = " + "
 TIMES = " x "
 
 
-def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Callable[[float], None] | None = None) -> RunRecord:
+def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | None = None) -> RunRecord:
     """Measure all combinations of the scenario's factors; raises InputError."""
     started = time.perf_counter()
     _check(scenario)

@@ -1,8 +1,7 @@
 """Why flows meet on a link of a scenario: the paths of its traffic, and the job's ranks where it is a job's."""
 
-from collections.abc import Callable
-
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.schema import Scenario
@@ -13,9 +12,7 @@ from fabrictune.topology.lookup import find_port
 from fabrictune.topology.placement import Placement
 
 
-def explain_scenario_link(
-    scenario: Scenario, link: str | None, progress: Callable[[float], None] | None = None
-) -> LinkExplanation:
+def explain_scenario_link(scenario: Scenario, link: str | None, progress: Progress | None = None) -> LinkExplanation:
     """Return the flows that cross a link, by default the one asked for most of its rate; raises InputError."""
     composed = compose(scenario, progress, as_flows=True)
     fabric = composed.network.fabric

@@ -3,11 +3,12 @@
 A random placement is drawn anew for every seed, since which one a scheduler makes is as unknown as the hash.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fabrictune.foundation.errors import RouteError
+from fabrictune.foundation.progress import Progress, stage
 from fabrictune.scenario.composition import compose_fabric, placed
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.mixture import TRAFFIC
@@ -30,17 +31,17 @@ class Variant:
 
 
 def sample_variants(
-    variants: Sequence[Variant], num_seeds: int, progress: Callable[[float], None] | None = None
+    variants: Sequence[Variant], num_seeds: int, progress: Progress | None = None
 ) -> dict[str, SeedOutcomes]:
     """Return what collisions cost in each variant under the same number of seeds, by name; raises InputError."""
     outcomes = {}
     for number, variant in enumerate(variants):
-        share = _share(progress, number, len(variants))
+        share = stage(progress, number, len(variants))
         outcomes[variant.name] = sample_variant(variant, num_seeds, share)
     return outcomes
 
 
-def sample_variant(variant: Variant, num_seeds: int, progress: Callable[[float], None] | None = None) -> SeedOutcomes:
+def sample_variant(variant: Variant, num_seeds: int, progress: Progress | None = None) -> SeedOutcomes:
     """Return what collisions cost under each of the seeds from the scenario's routing seed on; raises InputError."""
     try:
         return _sample(variant, num_seeds, progress)
@@ -52,7 +53,7 @@ def sample_variant(variant: Variant, num_seeds: int, progress: Callable[[float],
         raise RouteError(replace(first, where=f"{variant.name}: {first.where}", next_step=step)) from None
 
 
-def _sample(variant: Variant, num_seeds: int, progress: Callable[[float], None] | None) -> SeedOutcomes:
+def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> SeedOutcomes:
     scenario = variant.scenario
     fabric = compose_fabric(scenario)
     is_failed_P = failed_ports(fabric, variant.fail, where=f"{variant.name}: fail") if variant.fail else None
@@ -67,7 +68,7 @@ def _sample(variant: Variant, num_seeds: int, progress: Callable[[float], None] 
             scenario.routing,
             seeds[turn : turn + 1] if is_redrawn else seeds,
             is_failed_P=is_failed_P,
-            progress=_share(progress, turn, num_seeds) if is_redrawn else progress,
+            progress=stage(progress, turn, num_seeds) if is_redrawn else progress,
         )
         for turn in range(num_seeds if is_redrawn else 1)
     ]
@@ -87,8 +88,3 @@ def queue_pairs_of(scenario: Scenario, fabric: Fabric, spec: Any) -> QueuePairs:
     with placed(scenario, "traffic", spec):
         queue_pairs, _ = TRAFFIC[scenario.traffic.name].make(spec, fabric, scenario.seed)
     return queue_pairs
-
-
-def _share(progress: Callable[[float], None] | None, number: int, count: int) -> Callable[[float], None] | None:
-    """Return a progress function for one part of all."""
-    return progress and (lambda fraction: progress((number + fraction) / count))

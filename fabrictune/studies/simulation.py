@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord
-from fabrictune.netsim.packet import Progress, run
+from fabrictune.netsim.packet import run
 from fabrictune.scenario.adapters import engine_of
 from fabrictune.scenario.composition import Composed, compose, compose_law, located
 from fabrictune.scenario.fault_epochs import faults_of, with_faults
@@ -17,10 +18,7 @@ from fabrictune.topology.ecmp.collisions import analyze_collisions
 
 
 def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress | None = None) -> RunRecord:
-    """Run the scenario in the packet engine; `progress` is told the share done and the simulated time in ps.
-
-    Raises InputError.
-    """
+    """Run the scenario in the packet engine; raises InputError."""
     law = compose_law(scenario, trust_code=trust_code)
     composed = compose(scenario)
     record = simulate_composed(composed, law, progress=progress)

@@ -5,11 +5,12 @@ come from the scenario's own `whatif` list and from the command line.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.scenario.assignments import parse_setting
 from fabrictune.scenario.overrides import override
@@ -27,7 +28,7 @@ def compare(
     more: Sequence[WhatIf] = (),
     *,
     num_seeds: int,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunRecord:
     """Measure the scenario as it is, then its own variants and `more`; one table, `variants`. Raises InputError."""
     started = time.perf_counter()

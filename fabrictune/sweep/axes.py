@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 from fabrictune.foundation.errors import InputError, Mistake, UnitError
 from fabrictune.foundation.settings.quantities import DURATION, PERCENTAGE, RATE, SIZE, Quantity
+from fabrictune.foundation.units import PS_PER_NS
 
 NUM_FIGURES = 4
-PS_PER_NS = 1000
 QUANTITIES = (RATE, SIZE, PERCENTAGE, DURATION)
 
 

@@ -1,11 +1,12 @@
 """A sweep from its file to its record: probe the keys, run what the search proposes, keep every run, sum up."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.scenario.files import load_scenario
 from fabrictune.sweep.effect_check import probe_points, refuse_keys_without_effect
@@ -17,8 +18,6 @@ from fabrictune.sweep.search import Values, key_of_values, num_points, start_sea
 from fabrictune.sweep.store import SweepFolder
 
 SUMMED_UP = ("metrics", "result", "failure")  # of a run's head
-
-Progress = Callable[[float, str], None]  # the share done, and how many runs that is
 
 
 def run_sweep(

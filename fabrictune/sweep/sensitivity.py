@@ -19,11 +19,12 @@ Shapes: P points.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fabrictune.foundation.arrays import FloatArray
 
 MAX_GROUPS = 10
 
-Values = NDArray[np.float64]
+Values = FloatArray
 
 
 def variance_share(position_P: Values, value_P: Values) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.documents import Document, Mark
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.scenario.composition import Composed, compose
@@ -93,10 +94,10 @@ def _kept(store: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], A
     return store[key]
 
 
-def _watch(is_stopped: Stopped) -> Callable[[float, int], None]:
+def _watch(is_stopped: Stopped) -> Progress:
     """Return what the engine calls between its slices: it leaves as Ctrl-C would."""
 
-    def watch(_share: float, _now_ps: int) -> None:
+    def watch(_fraction: float, _note: str = "") -> None:
         if is_stopped():
             raise KeyboardInterrupt
 

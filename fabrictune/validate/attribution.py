@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from fabrictune.validate.collective_model import MANY_QPS, Modelled
 
-PS_PER_NS = 1000
-
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:

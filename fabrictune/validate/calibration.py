@@ -8,16 +8,14 @@ Shapes: E sizes of exchanges, K repetitions.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.measurement.alpha_beta_fit import fit_line
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, UnavailableError
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S, format_duration
 from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import Fabric
 
-BITS_PER_BYTE = 8
-PS_PER_S = 10**12
 MOST_LATENCY_PS = 8 * 10**9  # what takes longer waits for a processor, not for the network
 
 
@@ -33,7 +31,7 @@ class Calibration:
         return self.latency_ps + num_bytes * BITS_PER_BYTE * PS_PER_S / self.rate_bps
 
 
-def calibrate(bytes_E: NDArray[np.int64], duration_ps_EK: NDArray[np.int64]) -> Calibration:
+def calibrate(bytes_E: IntArray, duration_ps_EK: IntArray) -> Calibration:
     """Return the line through the medians of two sizes or more; raises UnavailableError where none fits."""
     median_ps_E = np.median(duration_ps_EK, axis=1)
     line = fit_line(bytes_E, median_ps_E)

@@ -19,20 +19,20 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.alpha_beta import COSTS
-from fabrictune.collectives.bounds import BITS_PER_BYTE, PS_PER_S
 from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.lower_bound import Links, lower_bound_ps
 from fabrictune.collectives.plans import Plan, local_size, make_plans
 from fabrictune.collectives.schedule import GroupShape
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.errors import FabrictuneWarning, Mistake, ScenarioError
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.foundation.traces import CommTrace, IntColumn, Operation, TrafficTrace
+from fabrictune.foundation.traces import CommTrace, Operation, TrafficTrace
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 from fabrictune.scenario.composition import compose_fabric, placed
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.schema import Scenario
@@ -64,7 +64,7 @@ class Modelled:
 class Flows:
     """The flows of a collective, and what each gets where all run at once."""
 
-    bytes_Q: IntColumn
+    bytes_Q: IntArray
     report: CollisionReport
 
     @property
@@ -129,7 +129,7 @@ class CollectiveModel:
         return self._flows.slowdown, self._route(many).slowdown
 
     @cached_property
-    def _nic_rate_bps_C(self) -> NDArray[np.float64]:
+    def _nic_rate_bps_C(self) -> FloatArray:
         of_nic = self._fabric.port_nic_P != NO_NIC
         rate_bps_C = np.zeros(self._fabric.num_nics)
         np.add.at(rate_bps_C, self._fabric.port_nic_P[of_nic], self._fabric.port_rate_bps_P[of_nic])

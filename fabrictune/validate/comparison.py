@@ -8,22 +8,22 @@ Shapes: N requests, C collectives, R transfers.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.request_matching import match
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.traces import CommTrace, IntColumn, Operation
+from fabrictune.foundation.traces import CommTrace, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
     """One row for each collective, in order of step and time."""
 
-    step_C: IntColumn
+    step_C: IntArray
     operation_C: tuple[str, ...]
-    bytes_C: IntColumn
-    measured_ps_C: IntColumn
-    simulated_ps_C: IntColumn
+    bytes_C: IntArray
+    measured_ps_C: IntArray
+    simulated_ps_C: IntArray
 
     def table(self) -> Columns:
         """Return the columns of the record's table `comparison`; `ratio` is simulated over measured."""
@@ -50,7 +50,7 @@ def compare(trace: CommTrace, transfers: Columns) -> Comparison:
     first_C = np.concatenate([batch.request_Cn[:, 0] for batch in batches])
     order_C = np.argsort(trace.issue_ps_N[first_C], kind="stable")
 
-    def durations(begin_N: IntColumn, end_N: IntColumn) -> NDArray[np.int64]:
+    def durations(begin_N: IntArray, end_N: IntArray) -> IntArray:
         rows = [end_N[b.request_Cn].max(axis=1) - begin_N[b.request_Cn].max(axis=1) for b in batches]
         return np.asarray(np.concatenate(rows)[order_C], np.int64)
 

@@ -6,7 +6,7 @@ timers would make of the same flap stands beside it, as a prediction.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,14 @@ import numpy as np
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import NS_PER_S, PS_PER_NS, format_duration
 from fabrictune.rdma_bench.flaps.network import FlappingNetwork, flapping_network
 from fabrictune.rdma_bench.flaps.tcp import tcp_resumes_ns
 from fabrictune.rdma_bench.timers.prediction import Prediction
 from fabrictune.validate.flap_ranks import LastingJob, lasting_job
 
-NS_PER_S = 1_000_000_000
-PS_PER_NS = 1000
 STARTUP_S = 60.0
 PATIENCE_S = 10.0  # beyond what is predicted
 PAUSE_S = 0.5  # of running, before each flap
@@ -51,7 +50,7 @@ class FlapResult:
 
 
 def run_flap_job(
-    flaps_ns: Sequence[int], *, num_bytes: int = 2**20, progress: Callable[[float], None] | None = None
+    flaps_ns: Sequence[int], *, num_bytes: int = 2**20, progress: Progress | None = None
 ) -> tuple[list[FlapResult], dict[str, Any]]:
     """Return what each flap did, and what rank 0 said at the end: iterations, median_ns, num_wrong.
 

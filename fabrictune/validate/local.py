@@ -20,11 +20,12 @@ from fabrictune.cc.laws import load_law
 from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
-from fabrictune.netsim.packet import Progress, run
+from fabrictune.netsim.packet import run
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.placement import place
 from fabrictune.topology.routing import build_network

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
 from fabrictune.foundation.traces import CommTrace
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.ledger import PS_PER_NS, merge
+from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
@@ -73,8 +75,8 @@ class LocalSpec:
 class Measurement:
     """What was measured."""
 
-    exchange_bytes_E: NDArray[np.int64]
-    exchange_ps_EK: NDArray[np.int64]
+    exchange_bytes_E: IntArray
+    exchange_ps_EK: IntArray
     trace: CommTrace  # of all counted steps, both ranks
 
 
@@ -168,6 +170,6 @@ class _Exchanges:
         self.ended_ns_KE.append(ended_ns)
 
 
-def _rounded(sizes: tuple[int, ...]) -> NDArray[np.int64]:
+def _rounded(sizes: tuple[int, ...]) -> IntArray:
     """Return the sizes in whole elements."""
     return np.array(sizes, np.int64) // BYTES_PER_ELEMENT * BYTES_PER_ELEMENT

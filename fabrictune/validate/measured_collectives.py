@@ -10,23 +10,24 @@ Tables of a record of kind `coll compare` (rows of one operation, place and numb
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fabrictune.collectives.bounds import BITS_PER_BYTE, bus_factor
+from fabrictune.collectives.bounds import bus_factor
 from fabrictune.collectives.measurement.alpha_beta_fit import Line, fit_line
 from fabrictune.collectives.measurement.files import Imported
-from fabrictune.collectives.measurement.measurements import NS_PER_S, Measurement
+from fabrictune.collectives.measurement.measurements import Measurement
 from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
-from fabrictune.foundation.units import format_bytes, format_duration
+from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S, PS_PER_NS, format_bytes, format_duration
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
-from fabrictune.validate.attribution import CAUSES, PS_PER_NS, Attribution, attribute
+from fabrictune.validate.attribution import CAUSES, Attribution, attribute
 from fabrictune.validate.collective_model import CollectiveModel, Modelled
 
 SEED = 0  # nothing here is drawn at random
@@ -49,9 +50,7 @@ class Compared:
         return self.attribution.measured_ps / self.modelled.fair_ps
 
 
-def compare_measured(
-    imported: Imported, scenario: Scenario | None, *, progress: Callable[[float], None] | None = None
-) -> RunRecord:
+def compare_measured(imported: Imported, scenario: Scenario | None, *, progress: Progress | None = None) -> RunRecord:
     """Return the record of a comparison; without a scenario, of lines through the measurements alone.
 
     Raises InputError where the scenario's groups have another number of ranks than was measured.
@@ -93,7 +92,7 @@ def _compare(
     rows: Sequence[Measurement],
     lines: Mapping[Series, Line],
     scenario: Scenario,
-    progress: Callable[[float], None] | None,
+    progress: Progress | None,
 ) -> list[Compared]:
     models = {name: CollectiveModel(scenario, BENCHED[name]) for name in dict.fromkeys(row.name for row in rows)}
     modelled: dict[tuple[str, int], Modelled] = {}

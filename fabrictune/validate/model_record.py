@@ -6,13 +6,14 @@ each of alpha_beta, line, bound, fair and engine (see `modelling.py`) the time `
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fabrictune.collectives.bounds import bus_bandwidth_bps
 from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.traces import UNKNOWN
 from fabrictune.scenario.provenance import describe_scenario
@@ -34,7 +35,7 @@ def model_scenario(
     sizes: Sequence[int],
     *,
     with_engine: bool = False,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> RunRecord:
     """Return the record of operations, by their names in BENCHED, at all sizes; raises InputError."""
     started = time.perf_counter()

@@ -8,7 +8,7 @@ Left out: expectations, probes and other faults of the scenario.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,9 +17,10 @@ import numpy as np
 
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
 from fabrictune.netsim.packet import run
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
@@ -30,7 +31,6 @@ from fabrictune.scenario.fault_epochs import faults_of, with_faults
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 
-PS_PER_NS = 1000
 NEVER_NS = -1.0  # in the record, also for what was not measured
 AGREEMENT = 0.05  # within which a simulation agrees with the model
 
@@ -66,7 +66,7 @@ def simulate_timers(
     *,
     trials: Sequence[Trial] = (),
     flap_ns: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[TimerRow]:
     """Return a row for each adapter (a name or a file) and pair of settings; without adapters, for the scenario's.
 

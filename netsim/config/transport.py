@@ -18,6 +18,7 @@ from fabrictune.foundation.retransmission import (
     STANDARD,
     TimerModel,
 )
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
 
 MAX_WINDOW = MAX_RECEIVES = 2**20
@@ -86,7 +87,7 @@ class TransportConfig:
     def waits_ps(self) -> tuple[int, ...]:
         """The waits one after another, the last ending in failure; NEVER_PS where none ends."""
         if self.timeout_ns is not None:
-            return (self.timeout_ns * 1000,) * (self.retries + 1)
+            return (self.timeout_ns * PS_PER_NS,) * (self.retries + 1)
         return self.timers.waits_ps(self.timeout_exponent, self.retries)
 
     @property

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.netsim.config.capture import RECEIVER, SENDER, CaptureConfig
 from fabrictune.topology.fabric import Fabric
@@ -28,7 +28,7 @@ def capture_settings(fabric: Fabric, capture: CaptureConfig | None) -> dict[str,
     }
 
 
-def captured_flows(network: Network, capture: CaptureConfig | None) -> NDArray[np.int64]:
+def captured_flows(network: Network, capture: CaptureConfig | None) -> IntArray:
     """Return for each queue pair whether it is captured, no rows without a capture; raises InputError."""
     if capture is None:
         return np.zeros(0, np.int64)

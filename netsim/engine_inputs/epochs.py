@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, RouteError
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
 from fabrictune.topology.network import NO_PORT, Network, RoutingEpoch
@@ -34,7 +35,7 @@ def distinct_epochs(network: Network) -> list[RoutingEpoch]:
     return list(found.values())
 
 
-def with_epochs(network: Network, path_QDH: NDArray[np.int64]) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
+def with_epochs(network: Network, path_QDH: IntArray) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
     """Return the table of paths, flat, and the columns in NAMES; `path_QDH` are the padded paths of the first epoch.
 
     Raises RouteError where the table is larger than an engine can index.
@@ -60,23 +61,21 @@ def with_epochs(network: Network, path_QDH: NDArray[np.int64]) -> tuple[NDArray[
     return np.concatenate([first_FH.ravel(), distinct.ravel()]), columns
 
 
-def _differing(
-    port_QDH: NDArray[np.int32], first_FH: NDArray[np.uint32]
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+def _differing(port_QDH: NDArray[np.int32], first_FH: NDArray[np.uint32]) -> tuple[IntArray, NDArray[np.uint32]]:
     """Return the flows whose paths differ from the first epoch's, and these paths."""
     later_FH = _without_route(_entries(_padded(port_QDH, first_FH.shape[1])), first_FH)
     flow_X = np.nonzero((later_FH != first_FH).any(axis=1))[0]
     return flow_X, later_FH[flow_X]
 
 
-def _padded(port_QDH: NDArray[np.int32], stride: int) -> NDArray[np.int64]:
+def _padded(port_QDH: NDArray[np.int32], stride: int) -> IntArray:
     num_pairs, num_directions, num_hops = port_QDH.shape
     padded = np.full((num_pairs, num_directions, stride), NO_PORT, np.int64)
     padded[:, :, :num_hops] = port_QDH
     return padded
 
 
-def _entries(path_QDH: NDArray[np.int64]) -> NDArray[np.uint32]:
+def _entries(path_QDH: IntArray) -> NDArray[np.uint32]:
     """Return paths as rows of an engine's table, one a flow."""
     ends = np.where(path_QDH == NO_PORT, PATH_END, path_QDH)
     return ends.astype(np.uint32).reshape(-1, path_QDH.shape[2])

@@ -1,16 +1,17 @@
 """The law's records, one for each queue pair, with the engine's header filled in."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.cc.interface import NEVER, UNLIMITED_CWND_BYTES, CompiledLaw
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.ports import drain_rates_bps
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import NO_PORT
 
 
-def flows(fabric: Fabric, path_QDH: NDArray[np.int64], law: CompiledLaw, config: PacketConfig) -> np.ndarray:
+def flows(fabric: Fabric, path_QDH: IntArray, law: CompiledLaw, config: PacketConfig) -> np.ndarray:
     """Return the law's records, the engine's header filled in."""
     rate_QDH = np.where(path_QDH == NO_PORT, 1, fabric.port_rate_bps_P[path_QDH])
     delay_QDH = np.where(path_QDH == NO_PORT, 0, fabric.port_delay_ps_P[path_QDH])
@@ -28,10 +29,10 @@ def flows(fabric: Fabric, path_QDH: NDArray[np.int64], law: CompiledLaw, config:
     return flow
 
 
-def _endpoint_ps_Q(fabric: Fabric, path_QH: NDArray[np.int64], config: PacketConfig) -> NDArray[np.int64]:
+def _endpoint_ps_Q(fabric: Fabric, path_QH: IntArray, config: PacketConfig) -> IntArray:
     """Return how long a full packet is in the receiving host at least."""
     drain_rate_P = drain_rates_bps(fabric, config)
     last_Q = path_QH[np.arange(len(path_QH)), (path_QH != NO_PORT).sum(axis=1) - 1]
     rate_Q = drain_rate_P[last_Q]
     drain_Q = np.where(rate_Q > 0, -(-config.full_frame_bytes * 8 * 10**12 // np.maximum(rate_Q, 1)), 0)
-    return np.asarray(drain_Q + config.nic.endpoint_delay_ns * 1000)
+    return np.asarray(drain_Q + config.nic.endpoint_delay_ns * PS_PER_NS)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
@@ -33,8 +34,6 @@ from fabrictune.netsim.faults.timeline import Spell
 from fabrictune.topology.fabric import NO_NIC
 from fabrictune.topology.network import Network
 
-IntArray = NDArray[np.int64]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EngineInputs:
@@ -50,7 +49,7 @@ class EngineInputs:
     ingress_limit: IntArray  # P
     pause_response: IntArray  # P, picoseconds
     drain_rate: IntArray  # P, bits a second at which hosts take what NICs received; 0: at once
-    loss_fraction: NDArray[np.float64]  # P
+    loss_fraction: FloatArray  # P
     path: NDArray[np.uint32]  # Q x 2 x H, flat, and behind them those of later epochs
     path_stride: int  # H
     next_hops: Mapping[str, NDArray[np.uint32]]  # to choose among: netsim/engine_inputs/path_choice.py

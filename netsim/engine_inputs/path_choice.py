@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.seeds import stream_key
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.path_choice import MAX_QUEUE_LEVELS, PathChoiceConfig
 from fabrictune.netsim.engine_inputs.epochs import distinct_epochs
 from fabrictune.netsim.engine_inputs.limits import PATH_END
@@ -44,7 +46,7 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
     }
     return {
         "path_rule": ("hash", "random", "round-robin", "least-queue", "weighted").index(rules[config.mode]),
-        "flowlet_gap_ps": config.gap_ns * 1000 if config.mode == "flowlet" else 0,
+        "flowlet_gap_ps": config.gap_ns * PS_PER_NS if config.mode == "flowlet" else 0,
         "queue_step_bytes": config.queue_step_bytes,
         "queue_levels": config.queue_levels or MAX_QUEUE_LEVELS,
         "is_tie_random": config.ties == "random",
@@ -75,7 +77,7 @@ def path_choice(network: Network, config: PathChoiceConfig) -> Columns:
     return {name: np.where(column < 0, PATH_END, column).astype(np.uint32) for name, column in joined.items()}
 
 
-def _of_epoch(network: Network, epoch: RoutingEpoch, config: PathChoiceConfig) -> dict[str, NDArray[np.int64]]:
+def _of_epoch(network: Network, epoch: RoutingEpoch, config: PathChoiceConfig) -> dict[str, IntArray]:
     """Return the columns of one set of paths alone, -1 for what is not there."""
     fabric, pairs = network.fabric, network.queue_pairs
     is_down_P = np.isin(np.arange(fabric.num_ports), list(epoch.down_ports))
@@ -94,9 +96,9 @@ def _of_epoch(network: Network, epoch: RoutingEpoch, config: PathChoiceConfig) -
     return {name: column.astype(np.int64).ravel() for name, column in zip(NAMES, columns, strict=True)}
 
 
-def _fixed_first(exit_QD2: NDArray[np.int64], port_QDH: NDArray[np.int32]) -> NDArray[np.int64]:
+def _fixed_first(exit_QD2: IntArray, port_QDH: NDArray[np.int32]) -> IntArray:
     """Return the exits with the one that ends the hash path in front."""
     last_QD1 = (port_QDH != NO_PORT).sum(axis=2, keepdims=True) - 1
     is_second_QD1 = exit_QD2[:, :, 1:] == np.take_along_axis(port_QDH, last_QD1, axis=2)
-    exits: NDArray[np.int64] = np.where(is_second_QD1, exit_QD2[:, :, ::-1], exit_QD2)
+    exits: IntArray = np.where(is_second_QD1, exit_QD2[:, :, ::-1], exit_QD2)
     return exits

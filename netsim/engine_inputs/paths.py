@@ -3,16 +3,16 @@
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.cc.interface import MAX_TELEMETRY_HOPS
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, RouteError
 from fabrictune.netsim.engine_inputs.limits import PATH_END, require_ids
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import NO_PORT, Network
 
 
-def checked_paths(network: Network, *, uses_telemetry: bool) -> NDArray[np.int64]:
+def checked_paths(network: Network, *, uses_telemetry: bool) -> IntArray:
     """Return the paths of the first epoch, shape (Q, 2, H), padded with NO_PORT.
 
     H is a power of two that holds every epoch's paths and their end marks. Later epochs may leave queue pairs without
@@ -47,7 +47,7 @@ def _check_epochs(network: Network) -> None:
         _check_paths(network.fabric, port_QDH.astype(np.int64), may_be_cut_off=number > 0)
 
 
-def _check_paths(fabric: Fabric, port_QDH: NDArray[np.int64], *, may_be_cut_off: bool) -> None:
+def _check_paths(fabric: Fabric, port_QDH: IntArray, *, may_be_cut_off: bool) -> None:
     """Raise RouteError unless each path starts at a NIC and every port leads to the node of the next."""
     is_hop_QDH = port_QDH != NO_PORT
     is_right = bool(((port_QDH >= NO_PORT) & (port_QDH < fabric.num_ports)).all())

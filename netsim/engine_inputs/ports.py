@@ -6,9 +6,10 @@ Shapes: P ports, U kinds of links.
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.engine_inputs.limits import require_ids
@@ -17,8 +18,6 @@ from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.lookup import find_node
 
 MAX_PORT_DELAY_PS = 2**32 - 1
-
-IntArray = NDArray[np.int64]
 
 
 def check_ports(fabric: Fabric) -> None:
@@ -55,7 +54,7 @@ def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
     return {name: table_U4[kind_P.ravel(), column].copy() for column, name in enumerate(names)}
 
 
-def ends_in_nic_buffer(fabric: Fabric, config: PacketConfig) -> NDArray[np.bool_]:
+def ends_in_nic_buffer(fabric: Fabric, config: PacketConfig) -> BoolArray:
     """Return which ports end in a NIC that does not hand on packets as fast as they come."""
     return np.asarray(drain_rates_bps(fabric, config) > 0)
 
@@ -78,7 +77,7 @@ def _buffer(
     rate_bps: int, delay_ps: int, pfc: PfcConfig, frame_bytes: int, is_before_nic: bool
 ) -> tuple[int, int, int, int]:
     """Return pause_above, resume_below, ingress_limit and pause_response of one kind of link."""
-    response_ps = pfc_response_ps(rate_bps) if pfc.response_ns is None else pfc.response_ns * 1000
+    response_ps = pfc_response_ps(rate_bps) if pfc.response_ns is None else pfc.response_ns * PS_PER_NS
     if not pfc.enabled:
         return pfc.buffer_bytes, 0, pfc.buffer_bytes, response_ps
     headroom_bytes = pfc.headroom_bytes

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import NEVER
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.queues import PriorityConfig
 from fabrictune.netsim.config.switch import EcnConfig
@@ -40,8 +42,6 @@ INTEGERS = (
 )
 FRACTIONS = ("priority_alpha", "priority_ecn_max_fraction")  # C
 
-IntArray = NDArray[np.int64]
-
 
 def marking(ecn: EcnConfig) -> tuple[int, int, float]:
     """Return the queue from which packets may be marked, that from which all are, and the share just below it."""
@@ -61,8 +61,8 @@ def priority_settings(config: PacketConfig) -> dict[str, Any]:
         "cnp_priority": place(queues.cnp),
         "pause_quanta": pfc.quanta or 0,
         "is_pause_refreshed": pfc.refresh,
-        "watchdog_detect_ps": pfc.watchdog.detect_ns * 1000 if pfc.watchdog else NEVER,
-        "watchdog_restore_ps": pfc.watchdog.restore_ns * 1000 if pfc.watchdog else 0,
+        "watchdog_detect_ps": pfc.watchdog.detect_ns * PS_PER_NS if pfc.watchdog else NEVER,
+        "watchdog_restore_ps": pfc.watchdog.restore_ns * PS_PER_NS if pfc.watchdog else 0,
         "watchdog_drops": pfc.watchdog is not None and pfc.watchdog.action == "drop",
     }
 
@@ -121,7 +121,7 @@ def _queue_pairs(network: Network, numbers: tuple[int, ...]) -> IntArray:
 
 
 def _own_buffers(
-    fabric: Fabric, config: PacketConfig, is_lossless_C: NDArray[np.bool_], thresholds: dict[str, IntArray]
+    fabric: Fabric, config: PacketConfig, is_lossless_C: BoolArray, thresholds: dict[str, IntArray]
 ) -> dict[str, Any]:
     """Return the buffers where each port and lossless priority has xoff and headroom, each lossy queue the buffer.
 
@@ -143,7 +143,7 @@ def _shared_buffers(
     fabric: Fabric,
     config: PacketConfig,
     rules: list[PriorityConfig],
-    is_lossless_C: NDArray[np.bool_],
+    is_lossless_C: BoolArray,
     thresholds: dict[str, IntArray],
 ) -> dict[str, Any]:
     """Return the buffers where ports share what reserves and headroom leave of their switch's; NICs share nothing."""

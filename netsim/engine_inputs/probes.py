@@ -1,8 +1,8 @@
 """Which ports and queue pairs are sampled."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.topology.network import NO_PORT
@@ -10,7 +10,7 @@ from fabrictune.topology.network import NO_PORT
 MAX_SAMPLES = 20_000_000  # of ports, and of queue pairs
 
 
-def probed_ports(path_QDH: NDArray[np.int64], num_ports: int, probe: ProbeConfig | None) -> NDArray[np.int64]:
+def probed_ports(path_QDH: IntArray, num_ports: int, probe: ProbeConfig | None) -> IntArray:
     """Return the ports to sample, ascending."""
     if probe is None or probe.interval_ns is None:
         return np.zeros(0, np.int64)
@@ -22,7 +22,7 @@ def probed_ports(path_QDH: NDArray[np.int64], num_ports: int, probe: ProbeConfig
     return np.sort(busiest[num_paths_P[busiest] > 0])
 
 
-def probed_flows(num_pairs: int, probe: ProbeConfig | None) -> NDArray[np.int64]:
+def probed_flows(num_pairs: int, probe: ProbeConfig | None) -> IntArray:
     """Return the queue pairs to sample, ascending; raises InputError for one that is not there."""
     if probe is None or probe.interval_ns is None:
         return np.zeros(0, np.int64)

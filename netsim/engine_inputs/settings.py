@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.cc.interface import NEVER
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.retransmission import NEVER_PS, RNR_RETRIES_FOR_EVER, rnr_wait_ps
 from fabrictune.foundation.seeds import stream_key
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
@@ -27,16 +28,16 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "ack_every_packets": config.ack_every_packets,
         "marking": marking(config.ecn),
         "is_pfc_enabled": config.pfc.enabled,
-        "cnp_interval_ps": config.cnp.interval_ns * 1000,
-        "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * 1000,
-        "endpoint_delay_ps": config.nic.endpoint_delay_ns * 1000,
-        "endpoint_jitter_ps": config.nic.endpoint_jitter_ns * 1000,
+        "cnp_interval_ps": config.cnp.interval_ns * PS_PER_NS,
+        "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * PS_PER_NS,
+        "endpoint_delay_ps": config.nic.endpoint_delay_ns * PS_PER_NS,
+        "endpoint_jitter_ps": config.nic.endpoint_jitter_ns * PS_PER_NS,
         "endpoint_key": stream_key(seed, "netsim", "endpoints") % 2**64,
         "window_packets": config.transport.window_packets,
         **_rnr_settings(config.transport.rnr),
         "nvlink_rate_bps": config.nvlink_rate_bps,
-        "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * 1000,
-        "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * 1000,
+        "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * PS_PER_NS,
+        "probe_interval_ps": NEVER if probe is None or probe.interval_ns is None else probe.interval_ns * PS_PER_NS,
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
@@ -48,22 +49,22 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
 def _rnr_settings(rnr: RnrConfig) -> dict[str, Any]:
     return {
         "num_receives": rnr.receives or 0,
-        "replenish_ps": rnr.replenish_ns * 1000,
+        "replenish_ps": rnr.replenish_ns * PS_PER_NS,
         "rnr_wait_ps": rnr_wait_ps(rnr.timer_code),
         "rnr_retries": rnr.retries,
         "rnr_retries_are_limited": rnr.retries < RNR_RETRIES_FOR_EVER,
     }
 
 
-def retransmission_waits(transport: TransportConfig) -> NDArray[np.int64]:
+def retransmission_waits(transport: TransportConfig) -> IntArray:
     """Return the waits in picoseconds, the engine's NEVER for one that does not end."""
     return np.array([NEVER if wait_ps >= NEVER_PS else wait_ps for wait_ps in transport.waits_ps], np.int64)
 
 
-def reorder_windows(base_rtt_ps_Q: NDArray[np.int64], transport: TransportConfig) -> NDArray[np.int64]:
+def reorder_windows(base_rtt_ps_Q: IntArray, transport: TransportConfig) -> IntArray:
     """Return how far each queue pair's packets may overtake one another, in picoseconds; none under go-back-N."""
     if transport.reliability == "go-back-n":
         return np.empty(0, np.int64)
     if transport.reorder_window_ns is None:
         return base_rtt_ps_Q.copy()
-    return np.full(len(base_rtt_ps_Q), transport.reorder_window_ns * 1000)
+    return np.full(len(base_rtt_ps_Q), transport.reorder_window_ns * PS_PER_NS)

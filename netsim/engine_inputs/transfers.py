@@ -4,14 +4,12 @@ Shapes: N transfers, D dependencies.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import Medium, TrafficTrace
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.limits import PATH_END
-
-IntArray = NDArray[np.int64]
 
 
 def check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) -> None:

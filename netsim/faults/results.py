@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
 from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
@@ -85,12 +85,12 @@ class _Goodput:
         self.time_ps = np.array([0, *milestones["time_ps"], self.end_ps], np.float64)
         self.bytes = np.array([0, *milestones["acknowledged_bytes"], simulation.acknowledged_bytes], np.float64)
 
-    def between(self, begin_ps: NDArray[np.int64], end_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+    def between(self, begin_ps: IntArray, end_ps: IntArray) -> IntArray:
         """Return bits a second of all queue pairs together, -1 where the interval has no part in the run."""
         begin, end = np.minimum(begin_ps, self.end_ps), np.minimum(end_ps, self.end_ps)
         gained = np.interp(end, self.time_ps, self.bytes) - np.interp(begin, self.time_ps, self.bytes)
         rate = np.divide(gained * BIT_PS, end - begin, out=np.full(len(begin), -1.0), where=end > begin)
-        rate_bps: NDArray[np.int64] = np.rint(rate).astype(np.int64)
+        rate_bps: IntArray = np.rint(rate).astype(np.int64)
         return rate_bps
 
 

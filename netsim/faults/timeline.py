@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from fabrictune.foundation.errors import InputError, Mistake, quote
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.topology.fabric import Fabric, NodeKind
@@ -131,8 +131,8 @@ def _check(fabric: Fabric, fault: Fault, row: int, config: PacketConfig) -> None
         raise InputError(
             Mistake(
                 where=f"faults.{row}.at",
-                found=format_duration(fault.at_ns * 1000),
-                allowed=f"before the run's time limit, {format_duration(limit_ns * 1000)}",
+                found=format_duration(fault.at_ns * PS_PER_NS),
+                allowed=f"before the run's time limit, {format_duration(limit_ns * PS_PER_NS)}",
             )
         )
     if isinstance(fault, SwitchDown):
@@ -147,13 +147,13 @@ def _spells_of(fabric: Fabric, fault: Fault, row: int) -> Iterator[Spell]:
     if isinstance(fault, Flap):
         period_ns = fault.period_ns or 0
         for turn in range(fault.count):
-            begin_ps = (fault.at_ns + turn * period_ns) * 1000
-            end_ps = begin_ps + fault.down_ns * 1000
+            begin_ps = (fault.at_ns + turn * period_ns) * PS_PER_NS
+            end_ps = begin_ps + fault.down_ns * PS_PER_NS
             yield Spell(fault=row, effect=Effect.DOWN, begin_ps=begin_ps, end_ps=end_ps, ports=ports)
         return
     effect, value = _effect_of(fabric, fault, row, ports)
-    end_ps = END_OF_TIME_PS if fault.until_ns is None else fault.until_ns * 1000
-    yield Spell(fault=row, effect=effect, begin_ps=fault.at_ns * 1000, end_ps=end_ps, ports=ports, value=value)
+    end_ps = END_OF_TIME_PS if fault.until_ns is None else fault.until_ns * PS_PER_NS
+    yield Spell(fault=row, effect=effect, begin_ps=fault.at_ns * PS_PER_NS, end_ps=end_ps, ports=ports, value=value)
 
 
 def _effect_of(

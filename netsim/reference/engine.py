@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from types import ModuleType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.cc.interface import NEVER
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 from fabrictune.netsim.reference.faulting import Faulting
@@ -56,7 +56,7 @@ class ReferenceEngine(Faulting):
             if self.num_live == 0:
                 self._end_if_nothing_is_left()
 
-    def transfer_columns(self) -> dict[str, NDArray[np.int64]]:
+    def transfer_columns(self) -> dict[str, IntArray]:
         """Return the columns that the compiled engine returns under the same names."""
         columns = {name: [transfer.times[name] for transfer in self.transfers] for name in TIME_COLUMNS}
         columns["packets_sent"] = [self._packets_sent(transfer) for transfer in self.transfers]
@@ -70,7 +70,7 @@ class ReferenceEngine(Faulting):
                 ]
         return {name: np.array(values, np.int64) for name, values in columns.items()}
 
-    def port_columns(self) -> dict[str, NDArray[np.int64]]:
+    def port_columns(self) -> dict[str, IntArray]:
         """Return the columns that the compiled engine returns under the same names."""
         for port in self.ports:
             if port.is_paused:
@@ -78,11 +78,11 @@ class ReferenceEngine(Faulting):
                 port.paused_since_ps = self.now_ps
         return {name: np.array([port.counts[name] for port in self.ports], np.int64) for name in PORT_COLUMNS}
 
-    def fault_drop_columns(self) -> dict[str, NDArray[np.int64]]:
+    def fault_drop_columns(self) -> dict[str, IntArray]:
         """Return the columns that the compiled engine returns under the same names, where anything can go wrong."""
         return {cause: np.array([health.dropped[cause] for health in self.health], np.int64) for cause in CAUSES}
 
-    def queue_columns(self) -> dict[str, NDArray[np.int64]]:
+    def queue_columns(self) -> dict[str, IntArray]:
         """Return the columns that the compiled engine returns under the same names; empty without priorities."""
         outputs = [output for outputs in self.outputs for output in outputs]
         inputs = [queue for queues in self.inputs_of for queue in queues]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fabrictune.foundation.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,10 @@ class SizeDistribution:
         size, percent = np.array(self.points).T
         return float((np.diff(percent) / 100) @ ((size[1:] + size[:-1]) / 2))
 
-    def sample(self, uniform_N: NDArray[np.float64]) -> NDArray[np.int64]:
+    def sample(self, uniform_N: FloatArray) -> IntArray:
         """Return the sizes of flows drawn by numbers in [0, 1), 1 B or more."""
         size, percent = np.array(self.points).T
-        size_N: NDArray[np.int64] = np.rint(np.interp(uniform_N * 100, percent, size)).astype(np.int64)
+        size_N: IntArray = np.rint(np.interp(uniform_N * 100, percent, size)).astype(np.int64)
         return np.maximum(1, size_N)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fabrictune.foundation.traces import UNKNOWN, Dependencies, IntColumn, TrafficTrace
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
 from fabrictune.netsim.workloads.table import Made
 from fabrictune.topology.queue_pairs import join_queue_pairs
 
@@ -29,12 +30,12 @@ def join(parts: Sequence[Made], start_ps: Sequence[int]) -> Made:
     return join_queue_pairs([queue_pairs for queue_pairs, _ in parts]), traffic
 
 
-def _firsts(sizes: Sequence[int]) -> IntColumn:
+def _firsts(sizes: Sequence[int]) -> IntArray:
     """Return where each part begins in a table of all."""
     return np.cumsum([0, *sizes])[:-1]
 
 
-def _stacked(traces: Sequence[TrafficTrace], name: str, firsts: Sequence[int] | IntColumn = ()) -> IntColumn:
+def _stacked(traces: Sequence[TrafficTrace], name: str, firsts: Sequence[int] | IntArray = ()) -> IntArray:
     """Return one column of all parts; numbers of rows elsewhere are moved by `firsts`, unknown ones stay unknown."""
     columns = [getattr(trace, name) for trace in traces]
     if len(firsts):
@@ -44,7 +45,7 @@ def _stacked(traces: Sequence[TrafficTrace], name: str, firsts: Sequence[int] | 
     return np.concatenate(columns)
 
 
-def _joined_dependencies(traces: Sequence[TrafficTrace], first_row: IntColumn) -> Dependencies:
+def _joined_dependencies(traces: Sequence[TrafficTrace], first_row: IntArray) -> Dependencies:
     sizes = np.concatenate([np.diff(trace.dependencies.offset_N1) for trace in traces])
     return Dependencies(
         offset_N1=np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]),

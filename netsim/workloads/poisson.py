@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, choose
 from fabrictune.foundation.seeds import stream
-from fabrictune.foundation.traces import IntColumn
+from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
 from fabrictune.netsim.workloads.flow_sizes import FLOW_SIZES
 from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from fabrictune.topology.fabric import NO_NIC, Fabric
 
-PS_PER_NS = 1000
-PS_PER_S = 10**12
 MAX_FLOWS = 5_000_000
 SPARE = 6.0  # standard deviations of the number of flows that are drawn beyond its mean
 
@@ -64,7 +63,7 @@ def make_poisson(spec: PoissonSpec, fabric: Fabric, seed: int) -> Made:
 
 def _flows_of(
     nic: int, spec: PoissonSpec, num_nics: int, flows_per_s: float, seed: int
-) -> tuple[IntColumn, IntColumn, IntColumn, IntColumn]:
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return source, destination, bytes and beginning of a NIC's flows."""
     generator = stream(seed, "netsim", "poisson", str(nic))
     num_expected = flows_per_s * spec.duration_ns / 1e9

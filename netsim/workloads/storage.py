@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
 from fabrictune.topology.fabric import Fabric
 
-PS_PER_NS = 1000
 MAX_MESSAGES = 5_000_000
 
 

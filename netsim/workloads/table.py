@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.traces import UNKNOWN, Dependencies, IntColumn, Medium, TrafficTrace
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.queue_pairs import make_queue_pairs
@@ -33,11 +34,11 @@ class Workload:
 
 
 def one_message_each(
-    source_N: IntColumn,
-    destination_N: IntColumn,
-    message_bytes: int | IntColumn,
+    source_N: IntArray,
+    destination_N: IntArray,
+    message_bytes: int | IntArray,
     *,
-    start_ps_N: IntColumn | None = None,
+    start_ps_N: IntArray | None = None,
     priority: int = 3,
 ) -> Made:
     """Return a message on a queue pair of its own for each row, by default at time 0; raises InputError."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.flows import UNKNOWN, ObservedFlows
 from fabrictune.foundation.rocev2 import UDP_PORT, Opcode, source_port
-from fabrictune.rdma_bench.captures.frames import IntColumn
 from fabrictune.rdma_bench.captures.opcodes import IS_REQUEST, NUM_OPCODES
 from fabrictune.rdma_bench.captures.packets import RocePackets
 from fabrictune.rdma_bench.captures.sequence import SEQUENCE_STATE, judge
@@ -52,9 +52,9 @@ class CaptureFlows:
     """F flows of a capture, in the order of their first packets."""
 
     row_F: NDArray[np.void]  # ROW
-    flow_O: IntColumn  # how often each opcode stood in each flow
-    opcode_O: IntColumn
-    packets_O: IntColumn
+    flow_O: IntArray  # how often each opcode stood in each flow
+    opcode_O: IntArray
+    packets_O: IntArray
 
     def __len__(self) -> int:
         return len(self.row_F)
@@ -130,7 +130,7 @@ class FlowTable:
             packets_O=np.array([self.packets_by_code[code] for code in code_O.tolist()], np.int64),
         )
 
-    def _flows_of(self, packets: RocePackets) -> IntColumn:
+    def _flows_of(self, packets: RocePackets) -> IntArray:
         """Return each packet's row, and add the rows that are new.
 
         Most packets belong to a flow that stands in the slot their fields lead to; only the others are sorted.
@@ -146,7 +146,7 @@ class FlowTable:
             self.flow_by_slot[slot_K[other]] = flow_K[other]
         return flow_K
 
-    def _sorted_flows_of(self, packets: RocePackets, other: IntColumn) -> IntColumn:
+    def _sorted_flows_of(self, packets: RocePackets, other: IntArray) -> IntArray:
         """Return the rows of some packets by sorting their fields, adding those that are new."""
         pair = packets.source_ipv4_K[other] << 32 | packets.destination_ipv4_K[other]
         end = packets.source_port_K[other] << 24 | packets.destination_qpn_K[other]  # 40 bits
@@ -171,7 +171,7 @@ class FlowTable:
         more["first_ns"], more["last_ns"] = np.iinfo(np.int64).max, UNKNOWN
         self.row_F = np.concatenate([self.row_F, more])
 
-    def _follow_sequence(self, flow_K: IntColumn, packets: RocePackets) -> None:
+    def _follow_sequence(self, flow_K: IntArray, packets: RocePackets) -> None:
         request = np.nonzero(IS_REQUEST[packets.opcode_K])[0]
         if not len(request):
             return
@@ -187,20 +187,20 @@ class FlowTable:
         self.row_F["repeated_packets"][flow_S] += np.add.reduceat(verdict.is_repeat_K, first_S, dtype=np.int64)
 
 
-def _slots(packets: RocePackets) -> IntColumn:
+def _slots(packets: RocePackets) -> IntArray:
     """Return a slot for each packet, the same for all of a flow, by multiplying with odd numbers and adding up."""
     mixed_K = packets.source_ipv4_K * 0x9E3779B1 + packets.destination_ipv4_K * 0x85EBCA77
     mixed_K += packets.source_port_K * 0xC2B2AE3D + packets.destination_qpn_K * 0x27D4EB2F
     return (mixed_K >> 12) % NUM_SLOTS
 
 
-def _stable_order(flow_K: IntColumn) -> IntColumn:
+def _stable_order(flow_K: IntArray) -> IntArray:
     """Return the order that brings the packets of each flow together; short numbers are sorted by radix."""
     is_short = int(flow_K.max()) < 2**16
     return np.argsort(flow_K.astype(np.uint16) if is_short else flow_K, kind="stable")
 
 
-def find_source_qpns(row_F: NDArray[np.void]) -> IntColumn:
+def find_source_qpns(row_F: NDArray[np.void]) -> IntArray:
     """Return each flow's own queue-pair number, UNKNOWN where the opposite flows do not tell it.
 
     They tell it where one alone comes back through the same source port; where, of several, one alone has numbers that

@@ -12,24 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
+
 CHUNK_FRAMES = 2**17  # what is held in memory at once
 MAX_FRAME_BYTES = 2**18  # libpcap's own limit; a longer record is damage
 
 Bytes = NDArray[np.uint8]
-IntColumn = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frames:
     """K frames, in the order of the file."""
 
-    position_K: IntColumn  # of the first byte
-    captured_bytes_K: IntColumn  # of the frame, as many as the file has
-    time_ns_K: IntColumn  # since 1970
-    link_type_K: IntColumn  # LINKTYPE_ number of what the frame begins with
+    position_K: IntArray  # of the first byte
+    captured_bytes_K: IntArray  # of the frame, as many as the file has
+    time_ns_K: IntArray  # since 1970
+    link_type_K: IntArray  # LINKTYPE_ number of what the frame begins with
 
 
-def gather(data: Bytes, position_K: IntColumn, layout: np.dtype[np.void]) -> NDArray[Any]:
+def gather(data: Bytes, position_K: IntArray, layout: np.dtype[np.void]) -> NDArray[Any]:
     """Return one header of `layout` from each position, shape (K,).
 
     A header that would run over the end of the file holds other bytes: it lies in no frame that is there whole.

@@ -7,8 +7,8 @@ Left out: reliable datagrams.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.rocev2 import AETH_BYTES, CNP_RESERVED_BYTES, IMMEDIATE_BYTES, RETH_BYTES, Opcode
 
 ATOMIC_BYTES = 28
@@ -63,7 +63,7 @@ def opcode_name(opcode: int) -> str:
     return TRANSPORTS[transport][0] + OPERATIONS[operation][0]
 
 
-def _extended_bytes() -> NDArray[np.int64]:
+def _extended_bytes() -> IntArray:
     table = np.zeros(NUM_OPCODES, np.int64)
     for transport, (_, own_bytes) in TRANSPORTS.items():
         table[transport : transport + len(OPERATIONS)] = [own_bytes + num_bytes for _, num_bytes in OPERATIONS]
@@ -72,7 +72,7 @@ def _extended_bytes() -> NDArray[np.int64]:
     return table
 
 
-def _is_request() -> NDArray[np.bool_]:
+def _is_request() -> BoolArray:
     table = np.zeros(NUM_OPCODES, bool)
     for transport in (RELIABLE, XRC):
         table[transport : transport + len(OPERATIONS)] = [row not in _RESPONSES for row in range(len(OPERATIONS))]

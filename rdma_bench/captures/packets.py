@@ -16,8 +16,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.rocev2 import BTH_BYTES, CONGESTION_EXPERIENCED, ICRC_BYTES, IPV4_BYTES, UDP_BYTES, UDP_PORT
-from fabrictune.rdma_bench.captures.frames import Bytes, Frames, IntColumn, gather
+from fabrictune.rdma_bench.captures.frames import Bytes, Frames, gather
 from fabrictune.rdma_bench.captures.opcodes import EXTENDED_BYTES
 
 MAX_TAGS = 4
@@ -78,15 +79,15 @@ LINK_LAYERS: Mapping[int, LinkLayer] = {
 class RocePackets:
     """K RoCEv2 packets, in the order of the file."""
 
-    time_ns_K: IntColumn
-    source_ipv4_K: IntColumn
-    destination_ipv4_K: IntColumn
-    source_port_K: IntColumn
-    opcode_K: IntColumn
-    destination_qpn_K: IntColumn
-    psn_K: IntColumn
-    payload_bytes_K: IntColumn
-    is_marked_K: NDArray[np.bool_]  # ECN: congestion experienced
+    time_ns_K: IntArray
+    source_ipv4_K: IntArray
+    destination_ipv4_K: IntArray
+    source_port_K: IntArray
+    opcode_K: IntArray
+    destination_qpn_K: IntArray
+    psn_K: IntArray
+    payload_bytes_K: IntArray
+    is_marked_K: BoolArray  # ECN: congestion experienced
 
     def __len__(self) -> int:
         return len(self.time_ns_K)
@@ -128,7 +129,7 @@ def decode(data: Bytes, frames: Frames) -> tuple[RocePackets, FrameCounts]:
     return _packets(ipv4[kept], udp[kept], frames.time_ns_K[row[kept]]), counts
 
 
-def _find_ipv4(data: Bytes, frames: Frames) -> tuple[IntColumn, NDArray[np.bool_], NDArray[np.bool_]]:
+def _find_ipv4(data: Bytes, frames: Frames) -> tuple[IntArray, BoolArray, BoolArray]:
     """Return where the IPv4 header of each frame begins, whether there is one, and whether the link type is known."""
     begin_K = frames.position_K.copy()
     type_at_K = np.full(len(begin_K), NO_TYPE_FIELD)
@@ -153,7 +154,7 @@ def _find_ipv4(data: Bytes, frames: Frames) -> tuple[IntColumn, NDArray[np.bool_
     return begin_K, is_known_K & (type_K == IPV4_TYPE), is_known_K
 
 
-def _packets(ipv4: NDArray[np.void], udp: NDArray[np.void], time_ns_K: IntColumn) -> RocePackets:
+def _packets(ipv4: NDArray[np.void], udp: NDArray[np.void], time_ns_K: IntArray) -> RocePackets:
     opcode_K = udp["opcode"].astype(np.int64)
     pad_K = udp["flags"].astype(np.int64) >> 4 & 3
     overhead_K = UDP_BYTES + BTH_BYTES + EXTENDED_BYTES[opcode_K] + pad_K + ICRC_BYTES

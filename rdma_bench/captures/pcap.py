@@ -13,8 +13,9 @@ from mmap import mmap
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.pcap import HEADER_BYTES, MICROSECOND_MAGIC, NANOSECOND_MAGIC, RECORD_BYTES
-from fabrictune.rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
+from fabrictune.rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, gather
 
 NS_PER_TICK = {MICROSECOND_MAGIC: 1000, NANOSECOND_MAGIC: 1}
 
@@ -53,7 +54,7 @@ def read_frames(file: mmap, data: Bytes, notes: list[str]) -> Iterator[Frames]:
             return
 
 
-def _record_starts(file: mmap, position: int, length_field: struct.Struct) -> tuple[IntColumn, int]:
+def _record_starts(file: mmap, position: int, length_field: struct.Struct) -> tuple[IntArray, int]:
     """Return the starts of the next records, and where the record after them would begin."""
     starts: list[int] = []
     add, length_at = starts.append, length_field.unpack_from

@@ -12,7 +12,9 @@ from mmap import mmap
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, IntColumn, gather
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.units import NS_PER_S
+from fabrictune.rdma_bench.captures.frames import CHUNK_FRAMES, MAX_FRAME_BYTES, Bytes, Frames, gather
 
 SECTION, INTERFACE, OBSOLETE_PACKET, SIMPLE_PACKET, PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
@@ -23,7 +25,6 @@ MIN_PACKET_BYTES = PACKET_HEADER_BYTES + 4  # the length stands a second time at
 MAX_INTERFACES = 2**16
 MAX_OPTION_BYTES = 2**12  # of an interface that are looked at
 
-NS_PER_S = 10**9
 _ORDERS = ("<", ">")
 _PACKET_FIELDS = ("kind", "length", "interface", "ticks_high", "ticks_low", "captured_bytes", "original_bytes")
 
@@ -110,7 +111,7 @@ def _frames(data: Bytes, starts: list[int], section: Section, notes: list[str]) 
     )
 
 
-def _times_ns(ticks_K: NDArray[np.uint64], interface_K: IntColumn, section: Section) -> IntColumn:
+def _times_ns(ticks_K: NDArray[np.uint64], interface_K: IntArray, section: Section) -> IntArray:
     """Return times in whole nanoseconds: seconds and the rest apart, so that nothing is rounded on the way."""
     ticks_per_s_K = np.array(section.ticks_per_s, np.uint64)[interface_K]
     seconds_K, rest_K = np.divmod(ticks_K, ticks_per_s_K)

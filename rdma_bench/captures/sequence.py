@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.rdma_bench.captures.frames import IntColumn
+from fabrictune.foundation.arrays import BoolArray, IntArray
 
 PSN_BITS = 24
 _HALF = 2 ** (PSN_BITS - 1)
@@ -35,14 +35,12 @@ SEQUENCE_STATE = np.dtype(
 class SequenceVerdict:
     """What each request was."""
 
-    num_missing_K: IntColumn  # numbers skipped just before it; 0: no gap
-    is_repeat_K: NDArray[np.bool_]
+    num_missing_K: IntArray  # numbers skipped just before it; 0: no gap
+    is_repeat_K: BoolArray
     state_S: NDArray[np.void]  # SEQUENCE_STATE behind the last request of each segment
 
 
-def judge(
-    psn_K: IntColumn, is_read_K: NDArray[np.bool_], first_S: IntColumn, state_S: NDArray[np.void]
-) -> SequenceVerdict:
+def judge(psn_K: IntArray, is_read_K: BoolArray, first_S: IntArray, state_S: NDArray[np.void]) -> SequenceVerdict:
     """Judge requests; segment s begins at row `first_S[s]`, after what `state_S[s]` remembers."""
     length_S = np.diff(np.append(first_S, len(psn_K)))
     segment_K = np.repeat(np.arange(len(first_S)), length_S)

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import NS_PER_US
 
 BITS_PER_GIGABIT = 10**9
 BITS_PER_MEBIBYTE = 8 * 2**20
-NS_PER_US = 1000
 _MOST_CHARACTERS = 2**18
 _FIELD = re.compile(r'"?([A-Za-z][\w.]*)"?\s*:\s*"?(-?\d+(?:\.\d+)?)"?,?')
 _HEADING = re.compile(r"#?[\w.%]+(?: \w+)?\[[^\]]+\]|#\w+")

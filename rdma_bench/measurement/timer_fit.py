@@ -22,11 +22,11 @@ from statistics import median
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.retransmission import MAX_EXPONENT, NEVER_PS, TimerModel, nominal_timeout_ps
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.rdma_bench.timers.profiles import FittedInterval, TimerProfile
 from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, RETRIES_EXCEEDED, Trial
 
 FEWEST_COUNTS = 2  # of retries at one exponent, or there is no slope
-_PS_PER_NS = 1000
 _GOOD_ENOUGH = 0.1  # a plain model that is no further off is preferred to one with an early stage
 _LEAST_FIRST_WAIT = 0.1
 _READING = 0.1  # of a step: how far measured times may be off without its becoming two
@@ -177,7 +177,7 @@ def _worst_error(timers: TimerModel, times: Mapping[int, TimesNs]) -> float:
     """Return by what fraction the model is off at worst, of the settings that it speaks of."""
     return max(
         (
-            abs(sum(timers.waits_ps(exponent, retries)) / _PS_PER_NS / time_ns - 1)
+            abs(sum(timers.waits_ps(exponent, retries)) / PS_PER_NS / time_ns - 1)
             for exponent, by_retries in times.items()
             for retries, time_ns in by_retries.items()
             if retries >= timers.fewest_retries
@@ -190,4 +190,4 @@ def _nominal_ns(exponent: int) -> float:
     assert 0 < exponent <= MAX_EXPONENT
     nominal_ps = nominal_timeout_ps(exponent)
     assert nominal_ps != NEVER_PS
-    return nominal_ps / _PS_PER_NS
+    return nominal_ps / PS_PER_NS

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.rdma_bench.measurement.timers import MeasuredTimers, TimerPlan
 from fabrictune.rdma_bench.timers.prediction import predict
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
@@ -20,7 +20,6 @@ from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, Trial
 KIND = "rdma timers measure"
 SEED = 0  # nothing here is drawn at random
 MOST_OFF = 0.15  # of the model's time
-_PS_PER_NS = 1000
 
 
 def make_record(
@@ -78,7 +77,7 @@ def _are_off(table: Columns, profile: TimerProfile) -> Iterator[Finding]:
     off = np.where(is_compared, np.abs(table["after_ns"] / np.where(is_compared, table["model_ns"], 1) - 1), 0.0)
     row = int(np.argmax(off))
     if off[row] > MOST_OFF:
-        times: dict[str, Any] = {name: format_duration(int(table[name][row]) * _PS_PER_NS) for name in table}
+        times: dict[str, Any] = {name: format_duration(int(table[name][row]) * PS_PER_NS) for name in table}
         yield Finding(
             id="rdma.timers-off",
             severity=Severity.INFO,

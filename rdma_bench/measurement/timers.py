@@ -8,12 +8,14 @@ What was measured until something broke, or somebody pressed Ctrl-C, is kept, wi
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.retransmission import MAX_RETRIES, NEVER_PS, nominal_timeout_ps
+from fabrictune.foundation.units import NS_PER_S, PS_PER_S
 from fabrictune.rdma_bench.measurement.pair import Pair
 from fabrictune.rdma_bench.measurement.stop_reason import reason_of
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
@@ -23,8 +25,6 @@ from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 from fabrictune.rdma_bench.verbs.trials import Traffic, TrialSpec
 
 MAX_TRIALS = 10_000
-_PS_PER_S = 10**12
-_NS_PER_S = 10**9
 _SLOWEST_MULTIPLIER, _HIGHEST_FLOOR = 4, 16  # of any adapter that is known; beyond them a trial ends without an error
 _SLACK_S = 2.0
 _ANSWER_S = 30.0
@@ -66,7 +66,7 @@ class TimerPlan:
         if self.limit_s is not None:
             return self.limit_s
         nominal_ps = nominal_timeout_ps(spec.timeout_exponent and max(spec.timeout_exponent, _HIGHEST_FLOOR))
-        nominal_s = 0 if nominal_ps == NEVER_PS else nominal_ps / _PS_PER_S
+        nominal_s = 0 if nominal_ps == NEVER_PS else nominal_ps / PS_PER_S
         return _SLOWEST_MULTIPLIER * nominal_s * (min(spec.retries, MAX_RETRIES - 1) + 1) + _SLACK_S
 
 
@@ -80,7 +80,7 @@ class MeasuredTimers:
     stopped: str = ""  # why there are no more; empty: there are all
 
 
-def measure_timers(pair: Pair, plan: TimerPlan, progress: Callable[[float], None] | None = None) -> MeasuredTimers:
+def measure_timers(pair: Pair, plan: TimerPlan, progress: Progress | None = None) -> MeasuredTimers:
     """Run all trials; raises what ended the first one, and returns what there is if a later one fails or is stopped."""
     trials = list[Trial]()
     uncertain = dict[str, None]()
@@ -100,7 +100,7 @@ def measure_timers(pair: Pair, plan: TimerPlan, progress: Callable[[float], None
 
 
 def _run_trial(pair: Pair, plan: TimerPlan, spec: ConnectionSpec, cut_ns: int, uncertain: dict[str, None]) -> Trial:
-    cut_s = max(cut_ns, 0) / _NS_PER_S
+    cut_s = max(cut_ns, 0) / NS_PER_S
     longest_s = plan.longest_s(spec) + cut_s
     wanted = asdict(TrialSpec(traffic=plan.traffic, limit_s=longest_s))
     before = pair.sender.ask("counters")

@@ -13,6 +13,8 @@ from typing import Literal
 import numpy as np
 
 from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
 from fabrictune.rdma_bench.measurement.pair import Pair, Place
 from fabrictune.rdma_bench.measurement.perftest_output import read_bandwidth_bps, read_latency_ns
 from fabrictune.rdma_bench.measurement.stop_reason import reason_of
@@ -25,8 +27,6 @@ What = Literal["bandwidth", "latency"]
 Backend = Literal["pyverbs", "perftest"]
 
 BACKENDS: tuple[Backend, ...] = ("pyverbs", "perftest")
-_BITS_PER_BYTE = 8
-_NS_PER_S = 10**9
 _ANSWER_S = 60.0
 _SERVER_LIMIT_S = 120.0
 
@@ -75,9 +75,7 @@ class MeasuredTransfers:
     stopped: str = ""  # why there are no more
 
 
-def measure_transfers(
-    pair: Pair, plan: TransferPlan, progress: Callable[[float], None] | None = None
-) -> MeasuredTransfers:
+def measure_transfers(pair: Pair, plan: TransferPlan, progress: Progress | None = None) -> MeasuredTransfers:
     """Measure all cases; raises what ended the first one, and returns what there is if a later one fails."""
     done = list[Transfer]()
     measure = _MEASURES[plan.what, plan.backend]
@@ -95,7 +93,7 @@ def measure_transfers(
 
 
 def measure_matrix(
-    workers: Sequence[tuple[Worker, Place]], plan: TransferPlan, progress: Callable[[float], None] | None = None
+    workers: Sequence[tuple[Worker, Place]], plan: TransferPlan, progress: Progress | None = None
 ) -> MeasuredTransfers:
     """Measure all cases from each worker to each other one, one pair after another; keeps what there is, as above."""
     done = list[Transfer]()
@@ -130,7 +128,7 @@ def _bandwidth(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes:
         size_bytes=size_bytes,
         num_directions=num_directions,
         bandwidth_bps=sum(
-            one["num_bytes"] * _BITS_PER_BYTE * _NS_PER_S / one["duration_ns"] for one in results if one["num_bytes"]
+            one["num_bytes"] * BITS_PER_BYTE * NS_PER_S / one["duration_ns"] for one in results if one["num_bytes"]
         ),
     )
 

@@ -19,7 +19,7 @@ from fabrictune.collectives.nccl.completion_errors import CompletionError, compl
 from fabrictune.collectives.nccl.log import NcclLog
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.rdma_bench.timers.nccl_defaults import NEWEST, nccl_default
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
@@ -28,7 +28,6 @@ from fabrictune.rdma_bench.timers.selection import choose_settings
 TIMEOUT, RETRIES = "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT"
 RETRIES_EXCEEDED, FLUSHED = 12, 5
 MAX_EVIDENCE = 5
-PS_PER_NS = 1000
 _ZERO_MEANS = {
     TIMEOUT: "0 turns the timer off, and a lost packet is never sent again",
     RETRIES: "with 0 the first lost packet may end the job",

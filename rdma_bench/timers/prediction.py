@@ -17,9 +17,8 @@ from typing import Literal
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES, NEVER_PS
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
-
-PS_PER_NS = 1000
 
 Confidence = Literal["documented", "measured", "extrapolated"]
 

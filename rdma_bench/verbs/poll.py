@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterator
 
-NS_PER_S = 10**9
+from fabrictune.foundation.units import NS_PER_S
+
 PAUSE_S = 0.0002
 LOOK_EVERY = 256  # rounds between two looks whether anybody still wants the answer
 

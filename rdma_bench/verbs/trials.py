@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import NS_PER_S
 from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
-from fabrictune.rdma_bench.verbs.poll import NS_PER_S, IsAbandoned, polling
+from fabrictune.rdma_bench.verbs.poll import IsAbandoned, polling
 
 Traffic = Literal["idle", "continuous", "refused"]
 TRAFFICS: tuple[Traffic, ...] = ("idle", "continuous", "refused")

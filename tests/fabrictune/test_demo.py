@@ -37,7 +37,7 @@ def test_the_bad_placement_collides_and_the_good_one_does_not(tmp_path: Path) ->
     The bound: 2 x 15/16 x 16 MB is 30 MB a NIC, in packets of 4,096 B with 82 B each, at 200 Gbps: 1.224 ms.
     """
     told: list[float] = []
-    demo = run_demo(tmp_path, told.append)
+    demo = run_demo(tmp_path, lambda fraction, note="", /: told.append(fraction))
     bound_ps = 30_000_000 * (4096 + 82) / 4096 * 8 / 200e9 * 1e12
     assert demo.bad.collisions.num_overloaded_links > 10
     assert demo.good.collisions.num_overloaded_links == 0

@@ -14,6 +14,7 @@ from fabrictune.cc.laws import load_law
 from fabrictune.foundation.errors import InputError, LawError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import Medium
+from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import packet
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
@@ -222,7 +223,7 @@ def test_the_time_limit_ends_a_run_and_marks_it_partial(simulate: Simulate) -> N
 def test_an_interrupt_leaves_a_partial_record(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C arrives between two slices of events, here from the progress callback's place."""
 
-    def interrupt(share: float, now_ps: int) -> None:
+    def interrupt(fraction: float, note: str = "", /) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(packet, "EVENTS_PER_SLICE", 10)
@@ -232,21 +233,21 @@ def test_an_interrupt_leaves_a_partial_record(simulate: Simulate, monkeypatch: p
 
 
 def test_progress_rises_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the share of bytes acknowledged, and the simulated time rises with it."""
+    """It is the share of bytes acknowledged, with the simulated time as its note; the last is the run's end."""
     monkeypatch.setattr(packet, "EVENTS_PER_SLICE", 100)
     network = network_of(one_switch(2), [(0, 1)])
-    told: list[tuple[float, int]] = []
+    told: list[tuple[float, str]] = []
     record = packet.run(
         network,
         traffic_of([{"bytes": 10**6}]),
         compiled("none"),
         PacketConfig(),
-        progress=lambda share, now_ps: told.append((share, now_ps)),
+        progress=lambda fraction, note="", /: told.append((fraction, note)),
     )
-    shares, times_ps = zip(*told, strict=True)
-    assert list(shares) == sorted(shares)
-    assert list(times_ps) == sorted(times_ps)
-    assert (shares[-1], times_ps[-1]) == (1.0, record.run["end_ps"])
+    fractions, notes = zip(*told, strict=True)
+    assert list(fractions) == sorted(fractions)
+    assert (fractions[-1], notes[-1]) == (1.0, f"{format_duration(record.run['end_ps'])} simulated")
+    assert len(set(notes)) == len(notes)
     assert len(told) > 3
 
 

@@ -6,8 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
@@ -43,11 +43,11 @@ def two_tors() -> Fabric:
     )
 
 
-def uplink_packets(record: RunRecord, tor: int = 0) -> NDArray[np.int64]:
+def uplink_packets(record: RunRecord, tor: int = 0) -> IntArray:
     """Return the data packets that left through each uplink of a ToR."""
     fabric = two_tors()
     is_uplink_P = np.array([fabric.port_label(port).startswith(f"tor{tor}:up") for port in range(fabric.num_ports)])
-    packets: NDArray[np.int64] = record.tables["ports"]["data_packets"][is_uplink_P]
+    packets: IntArray = record.tables["ports"]["data_packets"][is_uplink_P]
     return packets
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.topology.fairness import TOLERANCE, bottlenecks, max_min_rates
 from fabrictune.topology.network import NO_PORT
 from fabrictune.topology.reference import fairness as reference
@@ -37,7 +38,7 @@ def rectangle(paths: list[list[int]]) -> NDArray[np.int32]:
     return port_QH
 
 
-def solve(problem: Problem) -> NDArray[np.float64]:
+def solve(problem: Problem) -> FloatArray:
     """Return the compiled kernel's rates."""
     paths, capacities, demands, weights = problem
     demand_bps_Q = [np.inf if demand is None else demand for demand in demands]

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import RouteError
 from fabrictune.topology.draft import FabricDraft
-from fabrictune.topology.fabric import Fabric, IntArray, NodeKind
+from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.hashing import HASHES, HashSpec
 from fabrictune.topology.hashing.five_tuples import FiveTuples
 from fabrictune.topology.network import NO_PORT

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.data.batches import BatchSpec
 from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
@@ -75,7 +76,7 @@ def train(name: OptimizerName, layout: ParallelLayout, loader: Loader, comm: Com
     }
 
 
-def micro_batch(ids_RC: NDArray[np.int64]) -> MicroBatch:
+def micro_batch(ids_RC: IntArray) -> MicroBatch:
     ids = torch.from_numpy(ids_RC)
     return MicroBatch(tokens_BS=ids[:, :-1], targets_BS=ids[:, 1:])
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fabrictune.collectives.startup.servers import start_redis, start_tcp_store
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.startup import try_startup
@@ -38,7 +38,7 @@ def test_without_a_store_one_is_served_here() -> None:
     assert try_startup(ParallelLayout(dp=2)).num_groups == 1
 
 
-def add_up_alone(member: "Member") -> dict[str, NDArray[np.float64]]:
+def add_up_alone(member: "Member") -> dict[str, FloatArray]:
     return {"sum_G": np.array([0.0]), "elapsed_s": np.array(0.1)}
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_FLOWS = 4096
@@ -72,12 +72,12 @@ class UniformHashing:
         return math.exp(self._log_factorial[n] - m * self._log_factorial[n // m] - n * math.log(m))
 
     @cached_property
-    def _log_factorial(self) -> NDArray[np.float64]:
+    def _log_factorial(self) -> FloatArray:
         """Logarithms of the factorials of 0 to N."""
         return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, self.num_flows + 1)))])
 
     @cached_property
-    def max_load_probability(self) -> NDArray[np.float64]:
+    def max_load_probability(self) -> FloatArray:
         """Chance that the most loaded link has 0, 1, ... N flows; shape (N + 1,)."""
         at_most = np.ones(self.num_flows + 1)
         at_most[0] = 0.0
@@ -85,7 +85,7 @@ class UniformHashing:
             at_most[most] = self.at_most_probability(most)
             if at_most[most] > 1 - NEGLIGIBLE:
                 break
-        probability: NDArray[np.float64] = np.maximum(np.diff(at_most, prepend=0.0), 0.0)
+        probability: FloatArray = np.maximum(np.diff(at_most, prepend=0.0), 0.0)
         return probability
 
     @property
@@ -127,19 +127,19 @@ class UniformHashing:
         return float(self.num_links / self.num_flows * (self.load_probability @ carried))
 
     @cached_property
-    def load_probability(self) -> NDArray[np.float64]:
+    def load_probability(self) -> FloatArray:
         """Chance that a given link has 0, 1, ... N flows (binomial); shape (N + 1,)."""
         if self.num_links == 1:
             return np.array([0.0] * self.num_flows + [1.0])
         load, log_factorial = np.arange(self.num_flows + 1), self._log_factorial
         log_ways = log_factorial[-1] - log_factorial - log_factorial[::-1]
-        probability: NDArray[np.float64] = np.exp(
+        probability: FloatArray = np.exp(
             log_ways - load * math.log(self.num_links) + load[::-1] * math.log1p(-1 / self.num_links)
         )
         return probability
 
 
-def _tilt_towards(mean: float, log_factorial_K: NDArray[np.float64]) -> float:
+def _tilt_towards(mean: float, log_factorial_K: FloatArray) -> float:
     """Return the logarithm of the Poisson mean with which a variable cut off after K values has the mean asked for."""
     count_K = np.arange(len(log_factorial_K))
     low, high = -WIDEST_TILT, WIDEST_TILT
@@ -151,7 +151,7 @@ def _tilt_towards(mean: float, log_factorial_K: NDArray[np.float64]) -> float:
     return low
 
 
-def _sum_probability(probability_K: NDArray[np.float64], num_variables: int, total: int) -> float:
+def _sum_probability(probability_K: FloatArray, num_variables: int, total: int) -> float:
     """Return the chance that independent variables, each with these chances of 0 to K - 1, add up to a total."""
     size = 1 << ((len(probability_K) - 1) * num_variables).bit_length()  # no sum wraps round
     return float(np.fft.irfft(np.fft.rfft(probability_K, size) ** num_variables, size)[total])

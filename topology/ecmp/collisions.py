@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
 from fabrictune.foundation.units import format_rate
-from fabrictune.topology.fabric import NO_NIC, Fabric, IntArray
+from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.fairness import max_min_rates
 from fabrictune.topology.network import NO_PORT, Network, QueuePairs
 
@@ -32,11 +33,11 @@ class CollisionReport:
     """The load of every port in the direction of the data, and what it leaves each queue pair."""
 
     num_flows_P: IntArray
-    demand_bps_Q: NDArray[np.float64]  # the queue pair's share of its NIC
-    demand_bps_P: NDArray[np.float64]
+    demand_bps_Q: FloatArray  # the queue pair's share of its NIC
+    demand_bps_P: FloatArray
     rate_bps_P: IntArray
     port_QH: NDArray[np.int32]  # the paths of the data
-    throughput_fraction_Q: NDArray[np.float64]  # of the queue pair's demand
+    throughput_fraction_Q: FloatArray  # of the queue pair's demand
 
     @property
     def overloaded_ports(self) -> IntArray:
@@ -55,7 +56,7 @@ class CollisionReport:
         """Demand over rate of the worst port; 0.0 without traffic."""
         return float((self.demand_bps_P / self.rate_bps_P).max(initial=0.0))
 
-    def fair_rates(self) -> NDArray[np.float64]:
+    def fair_rates(self) -> FloatArray:
         """Return each queue pair's max-min fair rate in bps, shape (Q,), none above its demand."""
         return max_min_rates(self.port_QH, self.rate_bps_P, self.demand_bps_Q)
 
@@ -142,11 +143,11 @@ def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np
     )
 
 
-def _demand(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> NDArray[np.float64]:
+def _demand(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> FloatArray:
     """Return what each queue pair asks for: its part of its NIC's whole rate, and at most its own port's."""
     num_pairs_C = np.bincount(queue_pairs.source_nic_Q, minlength=fabric.num_nics)
     of_nic = fabric.port_nic_P != NO_NIC
     rate_bps_C = np.bincount(fabric.port_nic_P[of_nic], fabric.port_rate_bps_P[of_nic], minlength=fabric.num_nics)
     fair_bps_Q = rate_bps_C[queue_pairs.source_nic_Q] / num_pairs_C[queue_pairs.source_nic_Q]
-    demand_bps_Q: NDArray[np.float64] = np.minimum(fabric.port_rate_bps_P[port_QH[:, 0]], fair_bps_Q)
+    demand_bps_Q: FloatArray = np.minimum(fabric.port_rate_bps_P[port_QH[:, 0]], fair_bps_Q)
     return demand_bps_Q

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean
 
 Levels = tuple[bool, ...]  # of each factor: is it high?
@@ -25,7 +25,7 @@ def designs(num_factors: int) -> list[Levels]:
     return list(product((False, True), repeat=num_factors))
 
 
-def effects(response_DS: NDArray[np.float64]) -> Iterator[tuple[tuple[int, ...], Estimate]]:
+def effects(response_DS: FloatArray) -> Iterator[tuple[tuple[int, ...], Estimate]]:
     """Yield each set of factors with its effect on the response of the designs in order: single ones, pairs, ..."""
     num_factors = len(response_DS).bit_length() - 1
     assert len(response_DS) == 2**num_factors, "a response for each design"

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.seeds import stream
 from fabrictune.topology.fabric import Fabric
@@ -75,7 +75,7 @@ def reachable_next_hops(hash_spec: HashSpec, below: ChoosingTier, above: Choosin
     return int(is_met.sum(axis=1)[is_met.any(axis=1)].min())
 
 
-def _choices(hash_spec: HashSpec, flows: FiveTuples, at: ChoosingTier) -> NDArray[np.int64]:
+def _choices(hash_spec: HashSpec, flows: FiveTuples, at: ChoosingTier) -> IntArray:
     own = hash_spec.at_tier(at.tier)
     seed_F = np.full(len(flows), own.node_seeds(at.switch + 1)[at.switch])
     return own.choose_among(flows, seed_F, np.full(len(flows), at.num_choices))

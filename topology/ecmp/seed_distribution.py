@@ -9,12 +9,12 @@ Shapes: S seeds.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.progress import Progress
 from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
 from fabrictune.topology.ecmp.estimates import NORMAL_95, Estimate, exactly_known
 from fabrictune.topology.ecmp.seed_study import measure_seeds
@@ -47,7 +47,7 @@ def distribute_over_seeds(
     hash_spec: HashSpec,
     *,
     num_seeds: int = 1000,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> SeedDistribution:
     """Return the distribution for queue pairs that are all active at once; raises RouteError.
 
@@ -87,7 +87,7 @@ def _exact(choice: SingleChoice) -> SeedDistribution:
     )
 
 
-def _estimate_quantile(value_S: NDArray[np.float64], probability: float) -> Estimate:
+def _estimate_quantile(value_S: FloatArray, probability: float) -> Estimate:
     """Return a quantile of a sample, with the order statistics between which the true one lies 19 times of 20.
 
     The number of values below the true quantile is binomial, here taken as normal; too few values leave the upper end

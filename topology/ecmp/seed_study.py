@@ -7,13 +7,14 @@ connection carry equal parts, so one of them cannot make up for another.
 Shapes: S seeds, Q queue pairs, K connections.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, FloatArray
+from fabrictune.foundation.progress import Progress
 from fabrictune.topology.ecmp.collisions import FULL, CollisionReport, analyze_collisions, find_collisions
 from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, estimate_share, exactly_known
 from fabrictune.topology.fabric import Fabric
@@ -27,11 +28,11 @@ from fabrictune.topology.routing import data_headers, route
 class SeedOutcomes:
     """What was measured under each of S seeds."""
 
-    worst_load_fraction_S: NDArray[np.float64]  # demand over rate of the worst link
-    throughput_fraction_S: NDArray[np.float64]  # of all that is asked for
-    slowest_fraction_S: NDArray[np.float64]  # of what the unluckiest flow asks for
-    mean_nic_bps_S: NDArray[np.float64]  # what a sending NIC sends
-    slowest_connection_bps_S: NDArray[np.float64]  # all queue pairs between two NICs together
+    worst_load_fraction_S: FloatArray  # demand over rate of the worst link
+    throughput_fraction_S: FloatArray  # of all that is asked for
+    slowest_fraction_S: FloatArray  # of what the unluckiest flow asks for
+    mean_nic_bps_S: FloatArray  # what a sending NIC sends
+    slowest_connection_bps_S: FloatArray  # all queue pairs between two NICs together
 
     @classmethod
     def of(cls, rows: Sequence[tuple[float, ...]]) -> Self:
@@ -45,7 +46,7 @@ class SeedOutcomes:
         names = [field.name for field in fields(cls)]
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
-    def responses(self) -> dict[str, NDArray[np.float64]]:
+    def responses(self) -> dict[str, FloatArray]:
         """Return every figure by its name in Outcome, one value a seed; that of a probability is 0 or 1."""
         measured = {field.name.removesuffix("_S"): getattr(self, field.name) for field in fields(self)}
         return {"overload_probability": self._is_overloaded_S.astype(np.float64), **measured}
@@ -64,8 +65,8 @@ class SeedOutcomes:
         )
 
     @property
-    def _is_overloaded_S(self) -> NDArray[np.bool_]:
-        is_overloaded_S: NDArray[np.bool_] = self.worst_load_fraction_S > FULL
+    def _is_overloaded_S(self) -> BoolArray:
+        is_overloaded_S: BoolArray = self.worst_load_fraction_S > FULL
         return is_overloaded_S
 
 
@@ -100,8 +101,8 @@ def measure_seeds(
     hash_spec: HashSpec,
     seeds: Sequence[int],
     *,
-    is_failed_P: NDArray[np.bool_] | None = None,
-    progress: Callable[[float], None] | None = None,
+    is_failed_P: BoolArray | None = None,
+    progress: Progress | None = None,
 ) -> SeedOutcomes:
     """Return what collisions cost under each seed of the fabric; raises RouteError where a failure cuts a pair off."""
     route(fabric, queue_pairs, hash_spec, is_failed_P=is_failed_P)  # refuses what no seed can route

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.topology.ecmp.balls_into_bins import MAX_FLOWS
 from fabrictune.topology.ecmp.collisions import FULL, CollisionReport, find_collisions
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import NO_PORT, QueuePairs
 from fabrictune.topology.routing import EqualCost, data_headers, route

@@ -14,8 +14,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.rocev2 import UDP_PORT
-from fabrictune.topology.fabric import IntArray
 
 UDP_PROTOCOL = 17
 NUM_BYTES = 13

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
-from fabrictune.topology.fabric import IntArray
 from fabrictune.topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
 from fabrictune.topology.hashing.functions import HASHES
 from fabrictune.topology.hashing.mixer import mix

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.topology.fabric import UNKNOWN_TIER, IntArray
+from fabrictune.topology.fabric import UNKNOWN_TIER
 from fabrictune.topology.hashing.five_tuples import FiveTuples
 from fabrictune.topology.hashing.functions import HASHES
 from fabrictune.topology.hashing.spec import HashSpec

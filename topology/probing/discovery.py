@@ -5,9 +5,10 @@ answer is asked again, each time more slowly. Both come through a `Wire`, so the
 simulated network as well as against raw sockets.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
+from fabrictune.foundation.progress import Progress
 from fabrictune.topology.probing.observations import Observations
 from fabrictune.topology.probing.packets import Probe, pack_probe, parse_reply
 from fabrictune.topology.probing.plan import ProbeFlow, ProbePlan
@@ -29,7 +30,7 @@ class Wire(Protocol):
         """Return ICMP datagrams as soon as there are any, none at `until_s`; what is there comes even after it."""
 
 
-def discover(plan: ProbePlan, wire: Wire, progress: Callable[[float], None] | None = None) -> "Discovery":
+def discover(plan: ProbePlan, wire: Wire, progress: Progress | None = None) -> "Discovery":
     """Probe as planned; `progress` is told the share done, at most."""
     discovery = Discovery(plan, wire)
     while discovery.seen.distance < plan.max_hops and discovery.seen.advance():

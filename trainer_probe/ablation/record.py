@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.trainer_probe.ablation.rounds import Turn
@@ -91,7 +91,7 @@ def _speeds(turns: Sequence[Turn], name: str) -> Mapping[int, float]:
     return {number: tokens[number] / elapsed_s[number] for number in tokens}
 
 
-def _spread(values_R: Sequence[float] | NDArray[np.float64]) -> tuple[float, float, float]:
+def _spread(values_R: Sequence[float] | FloatArray) -> tuple[float, float, float]:
     if not len(values_R):
         return 0.0, 0.0, 0.0
     low, median, high = np.percentile(np.asarray(values_R), QUARTILES).tolist()

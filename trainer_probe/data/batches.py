@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TokenFileError
 from fabrictune.trainer_probe.data.order import SampleOrder
 from fabrictune.trainer_probe.data.token_file import TokenFile
@@ -126,7 +127,7 @@ class Batches:
             raise InputError(*mistakes)
         return state["place"]
 
-    def _refuse(self, samples_R: NDArray[np.int64], out_RC: NDArray[Any]) -> None:
+    def _refuse(self, samples_R: IntArray, out_RC: NDArray[Any]) -> None:
         row, column = (int(index) for index in np.argwhere(out_RC >= self.file.vocabulary_size)[0])
         raise TokenFileError(
             Mistake(

@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import FabrictuneError, LoaderError, Mistake
 from fabrictune.trainer_probe.data import wire
 from fabrictune.trainer_probe.data.service import Service
@@ -95,12 +96,12 @@ class Loader:
             self._connection.close()
             raise
 
-    def take(self) -> NDArray[np.int64]:
+    def take(self) -> IntArray:
         """Return the next batch's rows (R, C), the worker's own copy; raises FabrictuneError where none will come."""
         while self._num_filled == self._num_taken:
             message, _ = self._receive()
             self._num_filled, self.bytes_read = message["num_filled"], message["bytes_read"]
-        rows_RC: NDArray[np.int64] = self._slots_NRC[self._num_taken % len(self._slots_NRC)].astype(np.int64)
+        rows_RC: IntArray = self._slots_NRC[self._num_taken % len(self._slots_NRC)].astype(np.int64)
         self._num_taken += 1
         try:
             wire.send(self._connection, {"num_released": self._num_taken})

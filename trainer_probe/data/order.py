@@ -15,6 +15,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.seeds import stream
 
 _NUM_ROUNDS = 8
@@ -30,7 +31,7 @@ class SampleOrder:
         self._seed = seed
         self._side = np.uint64(max(_SMALLEST_SIDE, math.isqrt(num_samples - 1) + 1))
 
-    def samples(self, place_P: NDArray[np.int64]) -> NDArray[np.int64]:
+    def samples(self, place_P: IntArray) -> IntArray:
         """Return the samples (P) at places, counted from the first epoch's first."""
         epoch_P, within_P = np.divmod(place_P, self.num_samples)
         found_P = np.empty_like(within_P)
@@ -39,7 +40,7 @@ class SampleOrder:
             found_P[is_here_P] = self._permute(within_P[is_here_P], epoch)
         return found_P
 
-    def _permute(self, within_P: NDArray[np.int64], epoch: int) -> NDArray[np.int64]:
+    def _permute(self, within_P: IntArray, epoch: int) -> IntArray:
         keys = stream(self._seed, "sample order", epoch).integers(2**64, size=_NUM_ROUNDS, dtype=np.uint64)
         value_P = self._rounds(within_P.astype(np.uint64), keys)
         while (is_outside_P := value_P >= self.num_samples).any():

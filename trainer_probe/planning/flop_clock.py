@@ -13,7 +13,7 @@ from typing import Any
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-NS_PER_S = 10**9
+from fabrictune.foundation.units import NS_PER_S
 
 
 class ProductClock(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped

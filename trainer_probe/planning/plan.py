@@ -8,12 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fabrictune.collectives.bounds import PS_PER_S
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import AXES, Axis
-from fabrictune.foundation.traces import IntColumn
+from fabrictune.foundation.units import PS_PER_S
 from fabrictune.trainer_probe.model.counts import flops_per_token
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.memory import MemoryPlan, plan_memory
@@ -29,7 +29,7 @@ class Plan:
     recipe: Recipe
     hardware: HardwareSpec
     trace: JobTrace
-    flops_P: IntColumn  # of products, on each rank of a place
+    flops_P: IntArray  # of products, on each rank of a place
 
     @property
     def num_tokens(self) -> int:
@@ -51,7 +51,7 @@ class Plan:
         return volumes_of_place(self.trace, place, self._duration_ps_N)
 
     @cached_property
-    def _duration_ps_N(self) -> IntColumn:
+    def _duration_ps_N(self) -> IntArray:
         return durations(self.trace, self.hardware)
 
     @cached_property

@@ -17,9 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from fabrictune.collectives.bounds import BITS_PER_BYTE, PS_PER_S
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.job_traces import JobTrace
-from fabrictune.foundation.traces import CommTrace, IntColumn, Operation
+from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.volumes import sent_bytes
 
@@ -28,8 +29,8 @@ from fabrictune.trainer_probe.planning.volumes import sent_bytes
 class Play:
     """When things are done in a step, one rank a pipeline place."""
 
-    ready_ps_N: IntColumn
-    done_ps_N: IntColumn
+    ready_ps_N: IntArray
+    done_ps_N: IntArray
 
     @property
     def step_ps(self) -> int:
@@ -49,7 +50,7 @@ class Player:
         before = {row: [*own, *self._sender.get(row, ())] for row, own in enumerate(self._waits)}
         self._order = tuple(TopologicalSorter(before).static_order())
 
-    def play(self, duration_ps_N: IntColumn) -> Play:
+    def play(self, duration_ps_N: IntArray) -> Play:
         """Return when each request is made and complete if it takes so long from then on.
 
         A message's time counts from its send; its receive takes none.
@@ -62,7 +63,7 @@ class Player:
         return Play(ready_ps_N=np.array(ready, np.int64), done_ps_N=np.array(done, np.int64))
 
 
-def durations(job: JobTrace, hardware: HardwareSpec) -> IntColumn:
+def durations(job: JobTrace, hardware: HardwareSpec) -> IntArray:
     """Return how long each request takes at best, N."""
     rows = job.templates
     found = np.zeros(len(rows), np.int64)

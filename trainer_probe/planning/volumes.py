@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabrictune.collectives.bounds import bus_factor
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import AXES, Axis
-from fabrictune.foundation.traces import IntColumn, Operation
+from fabrictune.foundation.traces import Operation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ def sent_bytes(operation: Operation, num_ranks: int, num_bytes: int) -> int:
     return 0 if operation == Operation.RECEIVE else round(num_bytes * bus_factor(operation, num_ranks))
 
 
-def volumes_of_place(job: JobTrace, place: int, duration_ps_N: IntColumn) -> list[Volume]:
+def volumes_of_place(job: JobTrace, place: int, duration_ps_N: IntArray) -> list[Volume]:
     """Return the requests of the ranks at a pipeline place that move bytes; `duration_ps_N` is what each takes."""
     rows = job.templates
     is_own_N = (rows.rank_N == job.layout.rank(tp=0, dp=0, pp=place)) & (rows.bytes_N > 0)

@@ -3,7 +3,7 @@
 import asyncio
 import resource
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from fabrictune.collectives.startup.storm.wires import Wire
 from fabrictune.foundation.errors import InputError, Mistake, StartupError, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.progress import Progress
 
 ATTEMPT = "storm"
 EXPIRY_S = 3600
@@ -67,7 +68,7 @@ class StormResult:
     clients_cpu_s: float  # of the emulation, which is no part of what is measured
 
 
-def run_storms(spec: StormSpec, progress: Callable[[float], None] | None = None) -> list[StormResult]:
+def run_storms(spec: StormSpec, progress: Progress | None = None) -> list[StormResult]:
     """Run all storms; `progress` is told the share done. Raises UnavailableError where a server cannot be started."""
     _require_servers({pattern.server for pattern in spec.patterns})
     _allow_connections(max(spec.num_ranks))

@@ -7,7 +7,8 @@ large ones; a and b are not negative. Beside it stands the plain exponent, the s
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from fabrictune.foundation.arrays import FloatArray, IntArray
 
 MIN_SIZES = 4  # one more than the parts that are fitted
 
@@ -31,7 +32,7 @@ class Growth:
         return self.quadratic * num_ranks**2 / self.at(num_ranks)
 
 
-def fit_growth(num_ranks_N: NDArray[np.int64], cost_N: NDArray[np.float64]) -> Growth:
+def fit_growth(num_ranks_N: IntArray, cost_N: FloatArray) -> Growth:
     """Fit MIN_SIZES sizes or more; costs must be positive."""
     assert len(num_ranks_N) >= MIN_SIZES, "as many parts as sizes fit anything"
     assert (cost_N > 0).all(), "a cost of nothing has no relative error"
@@ -49,7 +50,7 @@ def fit_growth(num_ranks_N: NDArray[np.int64], cost_N: NDArray[np.float64]) -> G
     )
 
 
-def _fit(terms_N3: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fit(terms_N3: FloatArray) -> FloatArray:
     """Return the parts whose sums come nearest to 1; a growing part that would be negative is left out."""
     fits = []
     for used in ([0, 1, 2], [0, 1], [0, 2], [0]):

@@ -16,10 +16,10 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.collectives.startup.storm.experiment import StormResult, StormSpec
 from fabrictune.collectives.startup.storm.growth import MIN_SIZES, fit_growth
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 
 COSTS = ("requests", "server_cpu_ns", "wall_ns")
@@ -124,7 +124,7 @@ def _miscounts(results: Sequence[StormResult]) -> Iterable[Finding]:
             )
 
 
-def _ns(times_s: Iterable[float]) -> NDArray[np.int64]:
+def _ns(times_s: Iterable[float]) -> IntArray:
     return np.array([round(time_s * 1e9) for time_s in times_s], dtype=np.int64)
 
 

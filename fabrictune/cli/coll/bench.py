@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.coll.options import PS_PER_NS, bandwidth_cells, operations_argument, read_spec, size_options
+from fabrictune.cli.coll.options import bandwidth_cells, operations_argument, read_spec, size_options
 from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord

@@ -16,6 +16,7 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.units import NS_PER_S, PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.addresses import StoreAddress
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from fabrictune.collectives.startup.storm.patterns import Pattern
     from fabrictune.foundation.records import RunRecord
 
-NS_PER_S = 1_000_000_000
-PS_PER_NS = 1_000
 
 init = Group(
     name="init",

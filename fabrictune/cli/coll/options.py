@@ -9,10 +9,10 @@ import click
 from fabrictune.cli.framework.options import read_bytes
 from fabrictune.collectives.measurement.spec import BENCHED, BenchSpec
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.units import PS_PER_NS
 
 ALL = "all"
 BPS_PER_GB_PER_S = 8e9
-PS_PER_NS = 1000
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -4,19 +4,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+
+from fabrictune.foundation.progress import Progress
 
 PATIENCE_S = 1.0
 
 
-class Update(Protocol):
-    """Tells a bar the share that is done, and a word to write beside it."""
-
-    def __call__(self, fraction: float, note: str = "") -> None: ...
-
-
 @contextmanager
-def progress_bar(label: str, *, is_quiet: bool) -> Iterator[Update | None]:
+def progress_bar(label: str, *, is_quiet: bool) -> Iterator[Progress | None]:
     """Give a function to call with the share that is done, or None where nobody would see a bar."""
     if is_quiet or not sys.stderr.isatty():
         yield None
@@ -26,15 +21,6 @@ def progress_bar(label: str, *, is_quiet: bool) -> Iterator[Update | None]:
         yield bar.update
     finally:
         bar.close()
-
-
-def with_time(bar: Update | None) -> Callable[[float, int], None] | None:
-    """Return what tells a bar of a simulation: the share that is done, and the simulated time in ps."""
-    if bar is None:
-        return None
-    from fabrictune.foundation.units import format_duration
-
-    return lambda share, now_ps: bar(share, f"{format_duration(now_ps)} simulated")
 
 
 def say_on_terminal(line: str, *, is_quiet: bool) -> None:
@@ -50,9 +36,9 @@ class _Bar:
         self.label = label
         self.started_s = time.monotonic()
         self.stop: Callable[[], None] | None = None
-        self.draw: Update | None = None
+        self.draw: Progress | None = None
 
-    def update(self, fraction: float, note: str = "") -> None:
+    def update(self, fraction: float, note: str = "", /) -> None:
         if self.draw is None and time.monotonic() - self.started_s > PATIENCE_S:
             self._open()
         if self.draw is not None:
@@ -63,19 +49,19 @@ class _Bar:
             self.stop()
 
     def _open(self) -> None:
+        from rich import progress as rich_progress
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("{task.fields[note]}"),
-            TimeRemainingColumn(),
+        bar = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description}"),
+            rich_progress.BarColumn(),
+            rich_progress.TextColumn("{task.percentage:>3.0f} %"),
+            rich_progress.TextColumn("{task.fields[note]}"),
+            rich_progress.TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
         )
         task = bar.add_task(self.label, total=1.0, note="")
         bar.start()
         self.stop = bar.stop
-        self.draw = lambda fraction, note="": bar.update(task, completed=fraction, note=note)
+        self.draw = lambda fraction, note="", /: bar.update(task, completed=fraction, note=note)

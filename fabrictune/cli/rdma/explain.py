@@ -10,11 +10,10 @@ from fabrictune.cli.framework.findings import exit_code, findings_json, print_fi
 from fabrictune.cli.framework.options import fail_on_option, json_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.rdma.predict import as_values, profile_option, shown
+from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.rdma_bench.timers.nccl_log_report import Explanation
-
-PS_PER_NS = 1000
 
 
 @click.command()

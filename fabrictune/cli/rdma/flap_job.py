@@ -12,12 +12,10 @@ from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.predict import settings_of, shown
-from fabrictune.foundation.units import parse_duration_ps
+from fabrictune.foundation.units import PS_PER_NS, parse_duration_ps
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
-
-PS_PER_NS = 1000
 
 
 def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[int, ...]:

@@ -14,13 +14,12 @@ from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.pair import opened_pair, pair_options
 from fabrictune.cli.rdma.predict import shown
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
     from fabrictune.rdma_bench.measurement.timers import MeasuredTimers
 
-PS_PER_S = 10**12
-PS_PER_NS = 1000
 STATUS_NAMES = {-1: "none came", 0: "resumed", 12: "retries exceeded", 13: "receiver not ready"}
 
 

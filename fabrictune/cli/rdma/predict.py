@@ -9,12 +9,12 @@ import click
 from fabrictune.cli.framework.findings import HAS_FINDINGS
 from fabrictune.cli.framework.options import json_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec
     from fabrictune.rdma_bench.timers.profiles import TimerProfile
 
-PS_PER_NS = 1000
 MAX_SHOWN = 10
 TABLE_EXPONENTS = range(14, 23)
 

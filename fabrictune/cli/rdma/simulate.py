@@ -19,12 +19,11 @@ from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.predict import shown
+from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
     from fabrictune.scenario.schema import Scenario
-
-PS_PER_NS = 1000
 
 
 @click.command()

@@ -15,14 +15,13 @@ from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.pair import opened_pair, pair_options, token_option
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.units import format_duration, format_rate, parse_bytes
+from fabrictune.foundation.units import PS_PER_NS, format_duration, format_rate, parse_bytes
 
 if TYPE_CHECKING:
     from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfers, TransferPlan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-PS_PER_NS = 1000
 LATENCY_COLUMNS = ("median_ns", "p99_ns")
 
 

@@ -15,7 +15,7 @@ from fabrictune.cli.framework.options import (
     trust_code_option,
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
-from fabrictune.cli.framework.progress import progress_bar, with_time
+from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import with_command
 from fabrictune.cli.sim.sweep import sweep
 
@@ -46,7 +46,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
 
     checked = load_scenario(scenario)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
-        record = simulate(checked, trust_code=trust_code, progress=with_time(bar))
+        record = simulate(checked, trust_code=trust_code, progress=bar)
     directory = with_command(record).write(out or Path("runs") / checked.name)
     summary = summarize(record)
     is_partial = record.run["outcome"] == "interrupted"

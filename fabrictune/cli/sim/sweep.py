@@ -11,8 +11,9 @@ import click
 from fabrictune.cli.framework.estimates import rows_of, tables_of
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, trust_code_option
 from fabrictune.cli.framework.output import print_lines, print_table
-from fabrictune.cli.framework.progress import Update, progress_bar
+from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.foundation.progress import Progress
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
@@ -109,7 +110,7 @@ def sweep(
 
 
 def _run(
-    wanted: "Sweep", out: Path, executor: "Executor", *, trust_code: bool, files: str, progress: Update | None
+    wanted: "Sweep", out: Path, executor: "Executor", *, trust_code: bool, files: str, progress: Progress | None
 ) -> tuple["RunRecord", Path]:
     """Return the sweep's record, with settings for a NIC, and the folder in which it now is."""
     from fabrictune.sweep.nic_settings import settings_of_front

@@ -21,12 +21,11 @@ from fabrictune.cli.train.recipes import (
     timeout_option,
 )
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
     from fabrictune.trainer_probe.ablation.rounds import Turn
-
-PS_PER_NS = 1000
 
 
 @click.command()

@@ -20,12 +20,12 @@ from fabrictune.cli.train.recipes import (
     set_option,
     timeout_option,
 )
+from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.driver.reports import StepReport
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
-PS_PER_NS = 1000
 COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU", "exposed tp", "dp", "pp")
 WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.conformance.netsim.four_tors import BUFFERED_PACKETS, LOSSLESS, ring_of_tors, run_messages
 from fabrictune.conformance.netsim.one_switch import FULL_FRAME_BYTES, GBPS, HOST_DELAY_PS, MTU_BYTES, run_incast
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.retransmission import CONNECTX_6
@@ -117,7 +117,7 @@ def _rates() -> tuple[Case, ...]:
 def _reroutes() -> tuple[Case, ...]:
     """One of four aggregation switches fails."""
 
-    def rerouted(when: str, extreme: str, choose: Callable[[NDArray[np.float64]], float]) -> Case:
+    def rerouted(when: str, extreme: str, choose: Callable[[FloatArray], float]) -> Case:
         return Case(
             name=f"netsim.rates-{when}-a-switch-fails-{extreme}",
             source=f"topology/fairness.py on the paths {when} the failure: the {extreme} flow over its fair rate",
@@ -176,7 +176,7 @@ def _measured_share(ber: float) -> float:
 
 
 @cache
-def _rate_shares() -> dict[str, NDArray[np.float64]]:
+def _rate_shares() -> dict[str, FloatArray]:
     """Return what each flow got of its max-min fair rate before the failure and after it, once things have settled."""
     from fabrictune.netsim.faults.timeline import changes, down_ports, spells
     from fabrictune.topology.failures import follow_failures

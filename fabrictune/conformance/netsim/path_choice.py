@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.conformance.netsim.four_tors import (
     BUFFERED_PACKETS,
@@ -24,6 +23,7 @@ from fabrictune.conformance.netsim.four_tors import (
     run_messages,
 )
 from fabrictune.conformance.netsim.one_switch import MTU_BYTES
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.cases import Case, around
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
@@ -92,7 +92,7 @@ def _ecmp_throughput(name: str) -> float:
 
 
 @cache
-def _rates(hash_seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rates(hash_seed: int) -> tuple[FloatArray, FloatArray]:
     """Return the rate at which each flow was sent in the engine, and its max-min fair rate."""
     from fabrictune.topology.fairness import max_min_rates
 

@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.conformance.netsim.one_switch import (
     FULL_FRAME_BYTES,
@@ -15,6 +14,7 @@ from fabrictune.conformance.netsim.one_switch import (
     wire_bytes,
     without_law,
 )
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.cases import Case, around
 from fabrictune.foundation.seeds import stream
 from fabrictune.netsim.config.packet import PacketConfig
@@ -112,7 +112,7 @@ def _mean_wait(load: float) -> float:
     record = run(build_network(draft.finish(), pairs, HashSpec()), traffic, without_law(), config)
     transfers = record.tables["transfers"]
     unloaded_ps = packet_ps + packet_ps // SOURCE_RATE + 2 * HOST_DELAY_PS
-    wait_ps_N: NDArray[np.int64] = transfers["finish_ps"] - transfers["start_ps"] - unloaded_ps
+    wait_ps_N: IntArray = transfers["finish_ps"] - transfers["start_ps"] - unloaded_ps
     return float(wait_ps_N.mean()) / packet_ps
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
 from fabrictune.topology.ecmp.collisions import find_collisions
@@ -127,6 +128,6 @@ def standard_errors(climb: Climb) -> Mapping[str, float]:
     return {name: deviation / math.sqrt(NUM_SEEDS) for name, deviation in deviations.items()}
 
 
-def _deviation(probability: NDArray[np.float64], value: NDArray[np.floating[Any]]) -> float:
+def _deviation(probability: FloatArray, value: NDArray[np.floating[Any]]) -> float:
     mean = float(probability @ value)
     return math.sqrt(float(probability @ (value - mean) ** 2))

@@ -7,6 +7,7 @@ from functools import cache
 
 from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.units import PS_PER_S
 from fabrictune.trainer_probe.model.counts import flops_per_token
 from fabrictune.trainer_probe.model.presets import MODELS
 from fabrictune.trainer_probe.model.spec import ModelSpec
@@ -26,7 +27,6 @@ _EQUAL = Recipe(  # its head, of two ids, is 1/6000 of a layer's products, so th
     degrees=Degrees(layout=ParallelLayout(pp=4), virtual=2, num_batches=8),
 )
 _TOKENS_PER_S = 1984.0e3  # MegaScale (NSDI'24), Table 2: 12,288 GPUs, 6,144 samples a step
-_PS_PER_S = 1e12
 
 
 def cases() -> tuple[Case, ...]:
@@ -56,7 +56,7 @@ def cases() -> tuple[Case, ...]:
             expected=measured_s,
             low=products_s,
             high=measured_s,
-            run=lambda: _large().at_best.step_ps / _PS_PER_S,
+            run=lambda: _large().at_best.step_ps / PS_PER_S,
         ),
     )
 

@@ -87,7 +87,7 @@ def test_a_request_that_is_wrong_is_refused_and_the_worker_goes_on(pair: Pair) -
 def test_a_run_stopped_by_ctrl_c_keeps_its_trials(machine: Machine, places: tuple[str, str]) -> None:
     """The first trial is kept, the second given up in its middle; the path is healed and no queue pair stays."""
 
-    def interrupt_soon(_: float) -> None:
+    def interrupt_soon(_fraction: float, _note: str = "", /) -> None:
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with soft_roce_pair(machine, *places) as pair:
@@ -103,7 +103,7 @@ def test_a_peer_that_vanishes_ends_the_run_with_what_there_is(
 ) -> None:
     """Its process is killed before the second trial: one trial, why there is no more, and nothing is held."""
 
-    def kill_the_peer(_: float) -> None:
+    def kill_the_peer(_fraction: float, _note: str = "", /) -> None:
         machine.run(f"pkill -9 -f '[v]erbs.worker --listen .*:{SPARE_PORT}'")
 
     with soft_roce_pair(machine, places[0], spare) as pair:

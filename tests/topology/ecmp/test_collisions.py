@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.records import Severity
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.builders.hpn import HpnSpec
 from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import Network, QueuePairs
 from fabrictune.topology.placement import place

@@ -147,6 +147,6 @@ def test_progress_rises_to_no_more_than_one() -> None:
     """It counts distances and attempts, and may end early."""
     told: list[float] = []
     plan = ProbePlan(targets=(TARGET,), rate_per_s=100, num_source_ports=2, max_hops=4)
-    discover(plan, SimulatedWire(), told.append)
+    discover(plan, SimulatedWire(), lambda fraction, note="", /: told.append(fraction))
     assert told == sorted(told)
     assert 0 < told[0] <= told[-1] <= 1

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, LoaderError, TokenFileError
 from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
@@ -27,7 +27,7 @@ def service_of(path: Path, *, num_workers: int = 1, first_place: int = 0) -> Ser
     return Service(batches=batches, replicas=(0, 1), num_workers=num_workers, first_place=first_place, num_slots=2)
 
 
-def expected(service: Service, step: int, replica: int) -> NDArray[np.int64]:
+def expected(service: Service, step: int, replica: int) -> IntArray:
     """Return the rows that a replica should get, read without a loader."""
     rows_RC = np.empty((3, 5), dtype=np.uint16)
     Batches(service.batches).read(service.first_place + 6 * step, replica, rows_RC)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
@@ -82,7 +83,7 @@ def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch
     assert error.value.exit_code == 3
 
 
-def say_what_is_blocked(member: "Member") -> dict[str, NDArray[np.bool_]]:
+def say_what_is_blocked(member: "Member") -> dict[str, BoolArray]:
     return {"is_deaf": np.array(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))}
 
 

@@ -6,10 +6,10 @@ under names of its own. Sizes are odd enough for shards to be cut inside paramet
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
 from fabrictune.trainer_probe.comm import Comm
@@ -18,7 +18,7 @@ from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
 SHAPES = {"weight": (4, 5), "gain": (7,), "table": (8, 3)}  # 51 elements a stage
 
 
-def whole(kind: str, name: str, stage: int, step: int = 0) -> NDArray[np.float64]:
+def whole(kind: str, name: str, stage: int, step: int = 0) -> FloatArray:
     """Return the numbers of a parameter (`values`) or of its gradient in a step (`gradients`)."""
     return stream(5, kind, name, stage, step).standard_normal(SHAPES[name])
 
@@ -73,13 +73,13 @@ class FlatModel:
         padding = np.zeros(self._layout.dp)
         return torch.from_numpy(np.concatenate([*parts, padding]))
 
-    def _own(self, kind: str, name: str, stage: int, step: int = 0) -> NDArray[np.float64]:
+    def _own(self, kind: str, name: str, stage: int, step: int = 0) -> FloatArray:
         values = whole(kind, name, stage, step)
         return values if name == "gain" else np.split(values, self._layout.tp)[self._tp]
 
 
 def assert_equals_whole(
-    layout: ParallelLayout, shards_by_rank: list[dict[str, NDArray[np.float64]]], alone: dict[str, NDArray[np.float64]]
+    layout: ParallelLayout, shards_by_rank: list[dict[str, FloatArray]], alone: dict[str, FloatArray]
 ) -> None:
     """Compare the shards of all ranks, by name, with those of a process that is alone."""
     for rank, found in enumerate(shards_by_rank):
@@ -94,7 +94,7 @@ def assert_equals_whole(
                 np.testing.assert_allclose(found[shard.name][piece], expected, rtol=0, atol=1e-12, err_msg=segment.name)
 
 
-def _part(name: str, flat: NDArray[np.float64], layout: ParallelLayout, rank: int) -> NDArray[np.float64]:
+def _part(name: str, flat: FloatArray, layout: ParallelLayout, rank: int) -> FloatArray:
     """Return a tensor-parallel rank's part of a parameter, flat, from the flat buffer of a process that is alone."""
     sizes = [int(np.prod(shape)) for shape in SHAPES.values()]
     begin = dict(zip(SHAPES, np.cumsum([0, *sizes]).tolist(), strict=False))[name]

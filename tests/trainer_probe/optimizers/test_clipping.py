@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
 
@@ -23,7 +23,7 @@ from tests.trainer_probe.optimizers.flat_models import SHAPES, FlatModel, assert
 
 def clip_gradients(
     max_norm: float, layout: ParallelLayout, rank: int, comm: Comm, loss_scale: float = 1.0
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, FloatArray]:
     """Return the norm and the clipped gradients by shard."""
     model = FlatModel(layout, rank)
     model.set_gradients(0)
@@ -33,15 +33,15 @@ def clip_gradients(
     return {"norm": norm.numpy(), **{shard.name: shard.gradients_E.numpy() for shard in model.shards}}
 
 
-def clip_rank(max_norm: float, layout: ParallelLayout, member: "Member") -> dict[str, NDArray[np.float64]]:
+def clip_rank(max_norm: float, layout: ParallelLayout, member: "Member") -> dict[str, FloatArray]:
     return clip_gradients(max_norm, layout, member.rank, Comm(layout, member))
 
 
-def clip_alone(max_norm: float, loss_scale: float = 1.0) -> dict[str, NDArray[np.float64]]:
+def clip_alone(max_norm: float, loss_scale: float = 1.0) -> dict[str, FloatArray]:
     return clip_gradients(max_norm, ParallelLayout(), 0, comm_of_one(), loss_scale)
 
 
-def clip_as_torch(max_norm: float) -> tuple[float, list[NDArray[np.float64]]]:
+def clip_as_torch(max_norm: float) -> tuple[float, list[FloatArray]]:
     """Return the norm and the clipped gradients by stage."""
     parameters = []
     for stage in range(2):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
@@ -24,7 +24,7 @@ SPEC = OptimizerSpec(name="lamb", beta2=0.999, epsilon=1e-6, weight_decay=0.01)
 RATES = (0.1, 0.3, 0.05)
 
 
-def run_lamb(layout: ParallelLayout, rank: int, comm: Comm) -> dict[str, NDArray[np.float64]]:
+def run_lamb(layout: ParallelLayout, rank: int, comm: Comm) -> dict[str, FloatArray]:
     model = FlatModel(layout, rank)
     optimizer = Lamb(model.shards, SPEC, comm)
     for step, rate in enumerate(RATES):
@@ -33,15 +33,15 @@ def run_lamb(layout: ParallelLayout, rank: int, comm: Comm) -> dict[str, NDArray
     return {shard.name: shard.values_E.numpy() for shard in model.shards}
 
 
-def run_rank(layout: ParallelLayout, member: "Member") -> dict[str, NDArray[np.float64]]:
+def run_rank(layout: ParallelLayout, member: "Member") -> dict[str, FloatArray]:
     return run_lamb(layout, member.rank, Comm(layout, member))
 
 
-def run_alone() -> dict[str, NDArray[np.float64]]:
+def run_alone() -> dict[str, FloatArray]:
     return run_lamb(ParallelLayout(), 0, comm_of_one())
 
 
-def follow_the_paper(name: str, stage: int) -> NDArray[np.float64]:
+def follow_the_paper(name: str, stage: int) -> FloatArray:
     """Return a parameter after all steps, by algorithm 2 as printed; `gain` neither decays nor has a trust ratio."""
     x = whole("values", name, stage)
     m, v = np.zeros_like(x), np.zeros_like(x)

@@ -11,14 +11,14 @@ Source: MegaScale (NSDI'24), section 3.6: data-intensive nodes are scheduled und
 Shapes: R ranks, E pairs of ranks, S ToR sets, B hosts that may be used, K neighbours of a host in the traffic.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.seeds import stream
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import NO_PORT
 from fabrictune.topology.placement import Placement, nics_of_gpus, place, tor_sets
@@ -34,7 +34,7 @@ class RankTraffic:
 
     source_E: IntArray
     destination_E: IntArray
-    demand_bps_E: NDArray[np.float64]
+    demand_bps_E: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def plan_placement(
     gpus_per_host: int = 8,
     seed: int = 0,
     max_passes: int = 10,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> PlacementPlan:
     """Return a placement of which no more traffic climbs than of the present one."""
     grounds = _Grounds(fabric)
@@ -109,7 +109,7 @@ class _Neighbours:
     """Which places each place exchanges how much with, in both directions together."""
 
     place_BK: IntArray  # padded with the place itself, to which nothing is sent
-    demand_bps_BK: NDArray[np.float64]
+    demand_bps_BK: FloatArray
 
 
 def _neighbours(grounds: _Grounds, placement: Placement, traffic: RankTraffic) -> _Neighbours:
@@ -142,7 +142,7 @@ def _swap_hosts(grounds: _Grounds, placement: Placement, traffic: RankTraffic, o
     return at_B
 
 
-def _gains(grounds: _Grounds, neighbours: _Neighbours, at_B: IntArray, unit: int) -> NDArray[np.float64]:
+def _gains(grounds: _Grounds, neighbours: _Neighbours, at_B: IntArray, unit: int) -> FloatArray:
     """Return by how much less traffic climbs if `unit` and each other unit change places, shape (B,)."""
     set_B = grounds.set_B[at_B]  # of each unit
     demand_bps_BK, links_SS = neighbours.demand_bps_BK, grounds.links_SS
@@ -151,7 +151,7 @@ def _gains(grounds: _Grounds, neighbours: _Neighbours, at_B: IntArray, unit: int
     cost_B = (links_SS[set_B[:, None], beside_BK] * demand_bps_BK).sum(axis=1)
     cost_here_B = (links_SS[here, beside_BK] * demand_bps_BK).sum(axis=1)
     cost_there_B = (links_SS[set_B[:, None], beside_BK[unit]] * demand_bps_BK[unit]).sum(axis=1)
-    gain_B: NDArray[np.float64] = cost_B + cost_B[unit] - cost_here_B - cost_there_B
+    gain_B: FloatArray = cost_B + cost_B[unit] - cost_here_B - cost_there_B
     partner_K = neighbours.place_BK[unit]
     # Each of two that exchange with one another was counted as if the other stayed behind.
     np.subtract.at(gain_B, partner_K, 2 * links_SS[here, set_B[partner_K]] * demand_bps_BK[unit])

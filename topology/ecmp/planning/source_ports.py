@@ -11,16 +11,17 @@ Left out: the acknowledgements' way back, which the same port decides and whose 
 Shapes: Q queue pairs, P ports, H hops, F flows that try, K ports that each tries.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.rocev2 import FIRST_DYNAMIC_PORT
 from fabrictune.foundation.seeds import stream
 from fabrictune.topology.ecmp.collisions import FULL, CollisionReport, analyze_collisions
-from fabrictune.topology.fabric import NO_NIC, Fabric, IntArray
+from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import NO_PORT, Network, QueuePairs
 from fabrictune.topology.path_tracing import find_paths
@@ -37,7 +38,7 @@ class PortPlan:
     """Source ports, and how the search came to them."""
 
     queue_pairs: QueuePairs  # with the planned source ports
-    is_changed_Q: NDArray[np.bool_]
+    is_changed_Q: BoolArray
     excess_bps: tuple[float, ...]  # before the search, then after each round; never rises
 
 
@@ -47,7 +48,7 @@ def plan_source_ports(
     *,
     seed: int = 0,
     num_rounds: int = 20,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> PortPlan:
     """Return source ports from 49152 to 65535 under which the first epoch's flows collide less, or no more."""
     before = queue_pairs = network.queue_pairs
@@ -82,8 +83,8 @@ def total_excess(report: CollisionReport) -> float:
     return float(_excess(report.demand_bps_P, report.rate_bps_P).sum())
 
 
-def _excess(demand_bps: NDArray[np.float64], rate_bps: IntArray) -> NDArray[np.float64]:
-    excess: NDArray[np.float64] = np.maximum(0.0, demand_bps - rate_bps) ** 2 / rate_bps
+def _excess(demand_bps: FloatArray, rate_bps: IntArray) -> FloatArray:
+    excess: FloatArray = np.maximum(0.0, demand_bps - rate_bps) ** 2 / rate_bps
     return excess
 
 
@@ -126,5 +127,5 @@ def _move(
         demand_P1[path_H] += demand_bps
 
 
-def _added_excess(demand_bps: NDArray[np.float64], rate_bps: IntArray, added_bps: float) -> NDArray[np.float64]:
+def _added_excess(demand_bps: FloatArray, rate_bps: IntArray, added_bps: float) -> FloatArray:
     return _excess(demand_bps + added_bps, rate_bps) - _excess(demand_bps, rate_bps)

@@ -7,11 +7,11 @@ the seeds that do, some suit the flows at hand better than others.
 Shapes: T tiers.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.seeds import stream
 from fabrictune.topology.ecmp.collisions import find_collisions
 from fabrictune.topology.ecmp.planning.source_ports import total_excess
@@ -44,7 +44,7 @@ def plan_tier_seeds(
     *,
     seed: int = 0,
     tries_per_tier: int = 8,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
 ) -> SeedPlan:
     """Return the hash with a seed for each tier that has one better than its present one."""
     routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)

@@ -16,9 +16,9 @@ from functools import cache, partial
 from statistics import median
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.conformance.netsim.one_switch import GBPS, HOST_DELAY_PS
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.fairness import jain_fairness_index
 from fabrictune.foundation.records import RunRecord
@@ -154,7 +154,7 @@ def _left_to_victim(law: str) -> float:
 
 
 @cache
-def _goodputs_bps(law: str, pairs: tuple[tuple[int, int], ...], hash_seed: int) -> NDArray[np.float64]:
+def _goodputs_bps(law: str, pairs: tuple[tuple[int, int], ...], hash_seed: int) -> FloatArray:
     """Return what long flows between these hosts came to once settled, shape (F,)."""
     from fabrictune.conformance.netsim.laws.long_flows import goodputs_bps
     from fabrictune.topology.builders.clos import ClosSpec, build_clos

@@ -19,6 +19,7 @@ import numpy as np
 from fabrictune.conformance.netsim.laws.long_flows import with_settings
 from fabrictune.foundation.cases import Case
 from fabrictune.foundation.seeds import stream
+from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
@@ -122,7 +123,7 @@ def measure(label: str, load: Load, seed: int) -> Outcome:
     is_background_N = (bytes_N != INCAST_BYTES) | (not load.has_incast)
     short_N = slowdown_N[is_background_N & (bytes_N < SHORT_BYTES)]
     long_N = slowdown_N[is_background_N & (bytes_N >= LONG_BYTES)]
-    queue_bytes_S = samples["queue_bytes"][samples["time_ps"] < load.duration_ns * 1000]
+    queue_bytes_S = samples["queue_bytes"][samples["time_ps"] < load.duration_ns * PS_PER_NS]
     return Outcome(
         short_p50=float(np.percentile(short_N, 50)),
         short_p99=float(np.percentile(short_N, 99)),
@@ -172,5 +173,5 @@ def _incasts(fabric: Fabric, load: Load, seed: int) -> Made:
         hosts[:, 1:].ravel(),
         np.repeat(hosts[:, 0], INCAST_SENDERS),
         INCAST_BYTES,
-        start_ps_N=np.repeat((starts_ns * 1000).astype(np.int64), INCAST_SENDERS),
+        start_ps_N=np.repeat((starts_ns * PS_PER_NS).astype(np.int64), INCAST_SENDERS),
     )

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.conformance.netsim.one_switch import HOST_CABLE_MM, one_switch
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.fairness import jain_fairness_index
 from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
@@ -26,7 +26,7 @@ _ENOUGH_BYTES = 10**12  # no flow ends
 class Settled:
     """What was seen from the time of settling on. F flows."""
 
-    goodput_bps_F: NDArray[np.float64]  # acknowledged, headers of the packets included
+    goodput_bps_F: FloatArray  # acknowledged, headers of the packets included
     mean_rtt_us: float
     mean_queue_bytes: float  # in front of the receiver
     max_queue_bytes: float
@@ -89,7 +89,7 @@ def with_settings(law: str, settings: Sequence[tuple[str, float]]) -> CompiledLa
     return replace(compiled(law), params=params_record(load_law(law), dict(settings)))
 
 
-def _starts(start_us: Sequence[int], num_flows: int) -> NDArray[np.int64]:
+def _starts(start_us: Sequence[int], num_flows: int) -> IntArray:
     first_us = np.array(start_us, np.int64)
     return np.concatenate([first_us, np.full(num_flows - len(first_us), first_us[-1])]) * 10**6
 
@@ -99,8 +99,8 @@ def _run(
     config: PacketConfig,
     probe: ProbeConfig,
     *,
-    start_ps_N: NDArray[np.int64],
-    source_N: NDArray[np.int64],
+    start_ps_N: IntArray,
+    source_N: IntArray,
     rate_bps: int,
     settings: Sequence[tuple[str, float]],
     cable_mm: int,
@@ -115,14 +115,14 @@ def _run(
     return run(network, traffic, with_settings(law, settings), config, probe=probe)
 
 
-def goodputs_bps(record: RunRecord, settle_ps: int, packet_bytes: int) -> NDArray[np.float64]:
+def goodputs_bps(record: RunRecord, settle_ps: int, packet_bytes: int) -> FloatArray:
     """Return what was acknowledged of each flow from `settle_ps` on, all of which were sampled, shape (F,)."""
     flows = record.tables["flow_samples"]
     num_flows = len(record.tables["transfers"]["transfer"])
     is_watched = flows["time_ps"] >= settle_ps
     acknowledged_SF = flows["acknowledged_packets"][is_watched].reshape(-1, num_flows)  # S samples
     elapsed_s = float(np.ptp(flows["time_ps"][is_watched])) / 1e12
-    goodput_bps_F: NDArray[np.float64] = (acknowledged_SF[-1] - acknowledged_SF[0]) * packet_bytes * 8 / elapsed_s
+    goodput_bps_F: FloatArray = (acknowledged_SF[-1] - acknowledged_SF[0]) * packet_bytes * 8 / elapsed_s
     return goodput_bps_F
 
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.ecmp.planning.placements import PlacementPlan, RankTraffic, plan_placement
-from fabrictune.topology.fabric import Fabric, IntArray
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.placement import Placement, nics_of_gpus, place
 from fabrictune.topology.rank_pairs import neighbour_pairs
 
