@@ -58,7 +58,7 @@ def test_a_failing_rank_ends_the_job_with_its_traceback() -> None:
     assert failed.where == "rank 1"
     assert "Traceback" in failed.found
     assert others.found.startswith("were ended\nrank 0: ")
-    assert re.search(r"< test_launcher\.py:\d+ wait_for_ever", others.found)
+    assert re.search(r"< test_processes\.py:\d+ wait_for_ever", others.found)
 
 
 def test_a_job_that_does_not_end_names_who_is_missing() -> None:
