@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.executors import Threads
-from fabrictune.sweep.runner import run_sweep
-from fabrictune.sweep.schema import load_sweep
-from fabrictune.sweep.store import open_folder
+from fabrictune.sweeps.executors import Threads
+from fabrictune.sweeps.runner import run_sweep
+from fabrictune.sweeps.schema import load_sweep
+from fabrictune.sweeps.store import open_folder
 
 RUNS = 5
 NUM_POINTS = 8

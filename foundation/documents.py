@@ -75,7 +75,11 @@ def key_path(keys: Sequence[Key]) -> str:
 
 def load_yaml(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
     """Read a YAML file; raises InputError."""
-    text = read_text(path, max_bytes=max_bytes)
+    return parse_yaml(read_text(path, max_bytes=max_bytes), path)
+
+
+def parse_yaml(text: str, path: Path) -> Document:
+    """Return YAML text as a document; `path` is the file that mistakes name. Raises InputError."""
     tree, marks = _YamlComposer(path).compose(text)
     return Document(path=path, tree=tree, find_marks=lambda: marks)
 

@@ -86,7 +86,11 @@ def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
     labels = [directory.resolve().name for directory in directories]
     names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
     path = out or directories[0] / PAGE_NAME
-    html = build_page(records, title=" and ".join(names), labels=labels)
+    return write_html(build_page(records, title=" and ".join(names), labels=labels), path)
+
+
+def write_html(html: str, path: Path) -> Path:
+    """Write a page's text; returns its path. Raises InputError where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(html, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Fabrics as a scenario or a command chooses them: built by name from settings, or read from a file of somebody's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,14 @@ def make_fabric(chosen: Chosen) -> Imported:
 
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
     """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError."""
-    choose(builder, tuple(BUILDERS), where="BUILDER", what="builder", error=InputError)
-    values = dict(map(parse_setting, settings))
+    return build_named(builder, dict(map(parse_setting, settings)))
+
+
+def build_named(builder: str, values: Mapping[str, Any]) -> Fabric:
+    """Build a fabric from the values of a scenario's keys; raises InputError with every mistake in them."""
+    choose(builder, tuple(BUILDERS), where="builder", what="builder", error=InputError)
     try:
-        spec: Any = bind(BUILDERS[builder].spec, values, folder=Path())
+        spec: Any = bind(BUILDERS[builder].spec, dict(values), folder=Path())
     except ValidationError as error:
         raise InputError(*explain(error, CommandLine(builder))) from None
     return BUILDERS[builder].build(spec)

@@ -1,11 +1,11 @@
-"""From a scenario file to a checked Scenario, with every mistake of the file reported at once."""
+"""Scenario files: read, checked as a whole, every mistake reported at once."""
 
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from fabrictune.foundation.documents import load_yaml
+from fabrictune.foundation.documents import Document, load_yaml, parse_yaml
 from fabrictune.foundation.errors import ScenarioError
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import explain
@@ -19,9 +19,20 @@ def load_scenario(path: Path) -> Scenario:
 
     Nothing the scenario names is opened: that happens when it is composed.
     """
-    document = load_yaml(path, max_bytes=MAX_SCENARIO_BYTES)
+    return _bound(load_yaml(path, max_bytes=MAX_SCENARIO_BYTES))
+
+
+def parse_scenario(text: str, path: Path) -> Scenario:
+    """Return the scenario in YAML text; `path` is what mistakes name, and files are looked for beside it.
+
+    Raises InputError, or ScenarioError with every mistake found.
+    """
+    return _bound(parse_yaml(text, path))
+
+
+def _bound(document: Document) -> Scenario:
     try:
-        scenario = bind(Scenario, document.tree, folder=path.parent)
+        scenario = bind(Scenario, document.tree, folder=document.path.parent)
     except ValidationError as error:
         raise ScenarioError(*explain(error, document)) from None
     return replace(scenario, document=document)

@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.schema import SEARCH_CHOICE, load_sweep
+from fabrictune.sweeps.schema import SEARCH_CHOICE, load_sweep
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "sweep-parameters.md"

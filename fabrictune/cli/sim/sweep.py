@@ -17,8 +17,8 @@ from fabrictune.foundation.progress import Progress
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
-    from fabrictune.sweep.executors import Executor
-    from fabrictune.sweep.schema import Sweep
+    from fabrictune.sweeps.executors import Executor
+    from fabrictune.sweeps.schema import Sweep
 
 MAX_SHOWN = 20  # points
 MAX_WORKERS = 4096
@@ -85,8 +85,8 @@ def sweep(
       fabrictune sim sweep scenarios/sweeps/dcqcn-incast.yaml
       fabrictune sim sweep my.yaml --vary "engine.ecn.kmin=50 KB;400 KB" --objective completion_time.p99
     """
-    from fabrictune.sweep.options import sweep_named
-    from fabrictune.sweep.plot import draw_front
+    from fabrictune.sweeps.options import sweep_named
+    from fabrictune.sweeps.plot import draw_front
 
     wanted = sweep_named(sweep, axes, metrics, seeds)
     folder = out or Path("runs") / wanted.name
@@ -113,9 +113,9 @@ def _run(
     wanted: "Sweep", out: Path, executor: "Executor", *, trust_code: bool, files: str, progress: Progress | None
 ) -> tuple["RunRecord", Path]:
     """Return the sweep's record, with settings for a NIC, and the folder in which it now is."""
-    from fabrictune.sweep.nic_settings import settings_of_front
-    from fabrictune.sweep.runner import run_sweep
-    from fabrictune.sweep.store import open_folder
+    from fabrictune.sweeps.nic_settings import settings_of_front
+    from fabrictune.sweeps.runner import run_sweep
+    from fabrictune.sweeps.store import open_folder
 
     with open_folder(out) as folder:
         record = run_sweep(wanted, folder, executor, trust_code=trust_code, progress=progress)
@@ -127,18 +127,18 @@ def _run(
 def _executor(on: str, num_workers: int, ray_address: str | None) -> Iterator["Executor"]:
     """Give what does the runs."""
     if on == "threads":
-        from fabrictune.sweep.executors import Threads
+        from fabrictune.sweeps.executors import Threads
 
         yield Threads(num_workers=num_workers)
     else:
-        from fabrictune.sweep.ray_executor import open_cluster
+        from fabrictune.sweeps.ray_executor import open_cluster
 
         with open_cluster(num_workers, ray_address) as cluster:
             yield cluster
 
 
 def _print(record: "RunRecord") -> None:
-    from fabrictune.sweep.results import best_first
+    from fabrictune.sweeps.results import best_first
 
     points, num_seeds = rows_of(record.tables["points"]), record.run["num_seeds"]
     objectives = rows_of(record.tables["objectives"])

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.executors import Executor, Threads
-from fabrictune.sweep.runner import run_sweep
-from fabrictune.sweep.schema import load_sweep
-from fabrictune.sweep.store import open_folder
+from fabrictune.sweeps.executors import Executor, Threads
+from fabrictune.sweeps.runner import run_sweep
+from fabrictune.sweeps.schema import load_sweep
+from fabrictune.sweeps.store import open_folder
 
 SCENARIO = """
 name: small

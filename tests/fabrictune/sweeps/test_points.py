@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fabrictune.scenario.files import load_scenario
-from fabrictune.sweep.points import PointMaker
-from fabrictune.sweep.schema import load_sweep
+from fabrictune.sweeps.points import PointMaker
+from fabrictune.sweeps.schema import load_sweep
 
 Write = Callable[..., Path]
 

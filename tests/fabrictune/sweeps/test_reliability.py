@@ -15,9 +15,9 @@ import pytest
 
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.seeds import stream
-from fabrictune.sweep.executors import Take, Threads
-from fabrictune.sweep.points import Task
-from tests.fabrictune.sweep.conftest import SWEEP, tables
+from fabrictune.sweeps.executors import Take, Threads
+from fabrictune.sweeps.points import Task
+from tests.fabrictune.sweeps.conftest import SWEEP, tables
 
 ROOT = Path(__file__).parents[3]
 NUM_KILLS = 20

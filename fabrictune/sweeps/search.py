@@ -16,8 +16,8 @@ from typing import Any
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.seeds import stream, stream_key
-from fabrictune.sweep.axes import Axis
-from fabrictune.sweep.schema import MAX_POINTS, RandomSearch, Sweep, TpeSearch
+from fabrictune.sweeps.axes import Axis
+from fabrictune.sweeps.schema import MAX_POINTS, RandomSearch, Sweep, TpeSearch
 
 DRAWS_PER_POINT = 20  # before a small space counts as exhausted
 

@@ -8,10 +8,10 @@ import pytest
 
 from fabrictune.foundation.errors import InputError, ScenarioError
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.executors import Take, Threads
-from fabrictune.sweep.points import Task
-from fabrictune.sweep.store import open_folder
-from tests.fabrictune.sweep.conftest import SWEEP, tables
+from fabrictune.sweeps.executors import Take, Threads
+from fabrictune.sweeps.points import Task
+from fabrictune.sweeps.store import open_folder
+from tests.fabrictune.sweeps.conftest import SWEEP, tables
 
 Write = Callable[..., Path]
 Run = Callable[..., RunRecord]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import InputError, ScenarioError
-from fabrictune.sweep.schema import Objective, load_sweep
+from fabrictune.sweeps.schema import Objective, load_sweep
 
 Write = Callable[..., Path]
 

@@ -8,8 +8,8 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.scenario.nic_settings import nic_settings
 from fabrictune.scenario.schema import Scenario
-from fabrictune.sweep.results import best_first
-from fabrictune.sweep.store import SweepFolder
+from fabrictune.sweeps.results import best_first
+from fabrictune.sweeps.store import SweepFolder
 
 FILE = "nic-settings.txt"
 

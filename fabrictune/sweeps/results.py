@@ -21,11 +21,11 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
 from fabrictune.scenario.expectations import METRICS
-from fabrictune.sweep.pareto import is_on_front, is_surely_dominated
-from fabrictune.sweep.points import Point
-from fabrictune.sweep.schema import Objective, Sweep
-from fabrictune.sweep.search import Costs
-from fabrictune.sweep.sensitivity import grouped, rank_correlation, variance_share
+from fabrictune.sweeps.pareto import is_on_front, is_surely_dominated
+from fabrictune.sweeps.points import Point
+from fabrictune.sweeps.schema import Objective, Sweep
+from fabrictune.sweeps.search import Costs
+from fabrictune.sweeps.sensitivity import grouped, rank_correlation, variance_share
 from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, exactly_known
 
 UNITS = {"duration": "ps", "rate": "bps", "size": "bytes", "whole number": "count"}  # base units, for the page

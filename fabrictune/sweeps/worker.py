@@ -26,7 +26,7 @@ from fabrictune.scenario.expectations import measure_all
 from fabrictune.scenario.laws import resolve
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import simulate_composed
-from fabrictune.sweep.points import Task
+from fabrictune.sweeps.points import Task
 
 KIND = "sweep point"
 MAX_KEPT = 8  # fabrics with their traffic, and laws

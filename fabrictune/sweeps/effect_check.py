@@ -9,9 +9,9 @@ for this are not run again.
 from collections.abc import Callable
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.sweep.points import Point, PointMaker
-from fabrictune.sweep.schema import Sweep
-from fabrictune.sweep.search import Values, key_of_values
+from fabrictune.sweeps.points import Point, PointMaker
+from fabrictune.sweeps.schema import Sweep
+from fabrictune.sweeps.search import Values, key_of_values
 
 
 def probe_points(sweep: Sweep, maker: PointMaker) -> list[Point]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, RecordError
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.points import Task
+from fabrictune.sweeps.points import Task
 
 POINTS, RESULT, LOCK = "points", "result", "lock"
 GO_ON = "make room, then give the same command again: what is there is kept and not run twice"

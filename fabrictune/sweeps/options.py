@@ -13,7 +13,7 @@ from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import explain
 from fabrictune.scenario.expectations import metric_and_part
 from fabrictune.scenario.files import load_scenario
-from fabrictune.sweep.schema import Sweep, load_sweep
+from fabrictune.sweeps.schema import Sweep, load_sweep
 
 SEPARATOR = ";"  # between the values of one key
 DEFAULT_OBJECTIVE = "completion_time.p99"

@@ -15,7 +15,7 @@ from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen, bi
 from fabrictune.foundation.settings.mistakes import explain
 from fabrictune.scenario.expectations import Measure
 from fabrictune.scenario.schema import FOLDER_NAME, MAX_SEED
-from fabrictune.sweep.axes import Axis
+from fabrictune.sweeps.axes import Axis
 
 MAX_SWEEP_BYTES = 2**20
 MAX_POINTS = 100_000

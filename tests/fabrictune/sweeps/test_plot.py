@@ -8,8 +8,8 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.plot import draw_front
-from tests.fabrictune.sweep.conftest import SWEEP
+from fabrictune.sweeps.plot import draw_front
+from tests.fabrictune.sweeps.conftest import SWEEP
 
 Write = Callable[..., Path]
 Run = Callable[..., RunRecord]

@@ -6,9 +6,9 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.sweep.axes import Axis
-from fabrictune.sweep.schema import GridSearch, Objective, RandomSearch, Sweep, TpeSearch
-from fabrictune.sweep.search import Values, num_points, start_search
+from fabrictune.sweeps.axes import Axis
+from fabrictune.sweeps.schema import GridSearch, Objective, RandomSearch, Sweep, TpeSearch
+from fabrictune.sweeps.search import Values, num_points, start_search
 
 AXES = (Axis(key="a", values=(1, 2)), Axis(key="b", low=0.0, high=1.0, steps=3))
 

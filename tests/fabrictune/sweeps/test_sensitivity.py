@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.seeds import stream
-from fabrictune.sweep.sensitivity import grouped, rank_correlation, variance_share
+from fabrictune.sweeps.sensitivity import grouped, rank_correlation, variance_share
 
 
 def test_a_sum_of_two_keys_has_their_shares() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fabrictune.sweep.pareto import is_on_front, is_surely_dominated
+from fabrictune.sweeps.pareto import is_on_front, is_surely_dominated
 
 
 def test_the_front_is_what_nothing_is_better_than() -> None:

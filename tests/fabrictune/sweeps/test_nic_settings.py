@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.nic_settings import settings_of_front
-from fabrictune.sweep.store import SweepFolder
-from tests.fabrictune.sweep.conftest import SWEEP
+from fabrictune.sweeps.nic_settings import settings_of_front
+from fabrictune.sweeps.store import SweepFolder
+from tests.fabrictune.sweeps.conftest import SWEEP
 
 Write = Callable[..., Path]
 Run = Callable[..., RunRecord]

@@ -20,8 +20,8 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import installed_version
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
-from fabrictune.sweep.schema import Sweep
-from fabrictune.sweep.search import Values
+from fabrictune.sweeps.schema import Sweep
+from fabrictune.sweeps.search import Values
 
 WITHOUT_EFFECT = ("name", "question", "whatif", "factors", "document")  # on a simulated run
 DIGEST_BYTES = 12  # of a name: 2**48 runs before two would be expected to share one

@@ -11,8 +11,8 @@ from threading import Event
 from typing import Protocol
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.points import Task
-from fabrictune.sweep.worker import Worker
+from fabrictune.sweeps.points import Task
+from fabrictune.sweeps.worker import Worker
 
 Take = Callable[[Task, RunRecord], None]
 

@@ -8,7 +8,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
-from tests.fabrictune.sweep.conftest import SWEEP
+from tests.fabrictune.sweeps.conftest import SWEEP
 
 Write = Callable[..., Path]
 

@@ -9,13 +9,13 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.scenario.files import load_scenario
-from fabrictune.sweep.effect_check import probe_points, refuse_keys_without_effect
-from fabrictune.sweep.executors import Executor
-from fabrictune.sweep.points import Point, PointMaker, Task
-from fabrictune.sweep.results import Measured, result_findings, result_tables
-from fabrictune.sweep.schema import Sweep
-from fabrictune.sweep.search import Values, key_of_values, num_points, start_search
-from fabrictune.sweep.store import SweepFolder
+from fabrictune.sweeps.effect_check import probe_points, refuse_keys_without_effect
+from fabrictune.sweeps.executors import Executor
+from fabrictune.sweeps.points import Point, PointMaker, Task
+from fabrictune.sweeps.results import Measured, result_findings, result_tables
+from fabrictune.sweeps.schema import Sweep
+from fabrictune.sweeps.search import Values, key_of_values, num_points, start_search
+from fabrictune.sweeps.store import SweepFolder
 
 SUMMED_UP = ("metrics", "result", "failure")  # of a run's head
 

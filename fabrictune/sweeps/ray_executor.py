@@ -17,9 +17,9 @@ from typing import Any
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import RunRecord
-from fabrictune.sweep.executors import Take
-from fabrictune.sweep.points import Task
-from fabrictune.sweep.worker import Worker
+from fabrictune.sweeps.executors import Take
+from fabrictune.sweeps.points import Task
+from fabrictune.sweeps.worker import Worker
 
 MAX_DEATHS = 3  # of workers that had the same run
 LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 to mean the machine's address on its network

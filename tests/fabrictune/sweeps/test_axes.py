@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.sweep.axes import Axis
+from fabrictune.sweeps.axes import Axis
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,38 @@
+"""Fabrics: built from a few settings, read from the files of other tools, saved."""
+
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from fabrictune.foundation.errors import FabrictuneWarning
+from fabrictune.scenario import fabrics
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.importers import import_with_notes
+
+
+def build_fabric(builder: str, **settings: Any) -> Fabric:
+    """Return a fabric of a named shape, such as "clos", "fat_tree" or "megascale".
+
+    `settings` are those of the scenario key `fabric`, as a file has them: `num_hosts=16, nic_rate="400 Gbps"`.
+    Raises InputError with every mistake in them.
+    """
+    return fabrics.build_named(builder, settings)
+
+
+def load_fabric(*paths: str | PathLike[str], format: str | None = None) -> Fabric:  # noqa: A002
+    """Return the fabric in files of one format: SONiC, LLDP, containerlab, CSV, GraphML, InfiniBand, our own JSON.
+
+    The format is recognized by content unless `format` names it. Each default filled in and each part of a file that
+    was skipped is a FabrictuneWarning. Raises InputError.
+    """
+    imported = import_with_notes([Path(path) for path in paths], format)
+    for note in imported.notes:
+        warnings.warn(note, FabrictuneWarning, stacklevel=2)
+    return imported.fabric
+
+
+def save_fabric(fabric: Fabric, path: str | PathLike[str]) -> Path:
+    """Write a fabric as .json (complete) or .graphml (for other tools); returns the path. Raises InputError."""
+    fabrics.save_fabric(fabric, Path(path))
+    return Path(path)
