@@ -64,7 +64,8 @@ std::map<std::string, std::size_t> law_layout() {
 }  // namespace
 
 void bind_law(nb::module_& module) {
-    const nb::object fault = nb::steal(PyErr_NewException("fabrictune.netsim._engine.LawFaultError", PyExc_RuntimeError, nullptr));
+    const nb::object fault =
+        nb::steal(PyErr_NewException("fabrictune.netsim._engine.LawFaultError", PyExc_RuntimeError, nullptr));
     module.attr("LawFaultError") = fault;
     nb::register_exception_translator(raise_law_fault, fault.ptr());
     module.def("law_layout", &law_layout);

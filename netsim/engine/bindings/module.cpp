@@ -1,5 +1,5 @@
-// The Python module `fabrictune.netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock, columns
-// out.
+// The Python module `fabrictune.netsim._engine`: arrays in, a Simulation that advances without the interpreter's lock,
+// columns out.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
