@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -46,9 +46,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A file as plain values, with the place of each."""
+    """A file as plain values, with the place of each, and the text it had when it was read."""
 
     path: Path
+    text: str = field(repr=False)
     tree: Any
     find_marks: Callable[[], Mark]
 
@@ -81,7 +82,7 @@ def load_yaml(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
 def parse_yaml(text: str, path: Path) -> Document:
     """Return YAML text as a document; `path` is the file that mistakes name. Raises InputError."""
     tree, marks = _YamlComposer(path).compose(text)
-    return Document(path=path, tree=tree, find_marks=lambda: marks)
+    return Document(path=path, text=text, tree=tree, find_marks=lambda: marks)
 
 
 def load_json(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
@@ -94,7 +95,7 @@ def parse_json(text: str, path: Path) -> Document:
     with _bad_json_refused(path):
         tree = _JSON.decode(text)
         _refuse_half_characters(text, tree)
-    return Document(path=path, tree=tree, find_marks=cache(lambda: _json_marks(text)))
+    return Document(path=path, text=text, tree=tree, find_marks=cache(lambda: _json_marks(text)))
 
 
 def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Document]:
@@ -109,7 +110,8 @@ def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Do
         with _bad_json_refused(path):
             tree, end = _JSON.raw_decode(text, start)
             _refuse_half_characters(text[start:end], tree)
-        yield Document(path=path, tree=tree, find_marks=cache(partial(_json_marks, text[start:end], line)))
+        part = text[start:end]
+        yield Document(path=path, text=part, tree=tree, find_marks=cache(partial(_json_marks, part, line)))
         line += text.count("\n", start, end)
 
 

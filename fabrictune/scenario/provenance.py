@@ -3,7 +3,6 @@
 from typing import Any
 
 from fabrictune.collectives.bounds import bus_factor
-from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.traces import Operation
 from fabrictune.scenario.composition import Composed
 from fabrictune.scenario.schema import Scenario
@@ -23,10 +22,10 @@ def describe(composed: Composed) -> dict[str, Any]:
 
 
 def describe_scenario(scenario: Scenario) -> dict[str, Any]:
-    """Return the part of `run.json` that every answer to a scenario has."""
+    """Return the part of `run.json` that every answer to a scenario has: the text is the one that was loaded."""
     description: dict[str, Any] = {"name": scenario.name, "question": scenario.question}
     if scenario.document is not None:
-        description["scenario"] = read_text(scenario.document.path)
+        description["scenario"] = scenario.document.text
     return description
 
 

@@ -70,7 +70,7 @@ class Worker:
     def _law(self, scenario: Scenario, task: Task) -> CompiledLaw:
         from fabrictune.cc.compiler import compile_law, with_settings  # here, since it loads LLVM
 
-        document = Document(path=task.folder, tree=task.tree, find_marks=lambda: Mark(0))
+        document = Document(path=task.folder, text=_text(task), tree=task.tree, find_marks=lambda: Mark(0))
         with self._making:
             name = (scenario.law.name, str(getattr(scenario.law.spec, "file", "")))
             module, settings = resolve(scenario.law, document=document, trust_code=task.trust_code)
@@ -106,7 +106,12 @@ def _watch(is_stopped: Stopped) -> Progress:
 
 def _head(task: Task) -> dict[str, Any]:
     """Return what a record says of its point; `scenario` is one that runs it again."""
-    return {"values": dict(task.values), "seed": task.seed, "scenario": json.dumps(task.tree, indent=2)}
+    return {"values": dict(task.values), "seed": task.seed, "scenario": _text(task)}
+
+
+def _text(task: Task) -> str:
+    """Return the scenario as a file would have it; JSON is YAML too."""
+    return json.dumps(task.tree, indent=2)
 
 
 def _finite(value: float) -> float | None:

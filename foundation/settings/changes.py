@@ -7,6 +7,7 @@ and any other mistake its line.
 """
 
 import copy
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,12 +38,16 @@ class ChangedDocument(Document):
 
 
 def change(document: Document, changes: Changes, *, origin: str) -> ChangedDocument:
-    """Return the document with `changes` made; `origin` says where they stand. Raises InputError."""
+    """Return the document with `changes` made; `origin` says where they are. Raises InputError.
+
+    The text of a changed document is its values as JSON, which is YAML too.
+    """
     tree = copy.deepcopy(document.tree)
     for path, value in changes.items():
         _put(tree, path, value, origin)
     return ChangedDocument(
         path=document.path,
+        text=json.dumps(tree, indent=2, default=str) if changes else document.text,
         tree=tree,
         find_marks=document.find_marks,
         changed_paths=tuple(changes),
