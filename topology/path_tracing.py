@@ -41,6 +41,14 @@ class Routes:
         self._node_tier_N, self._num_flows = fabric.node_tier_N, len(source_nic_F)
         self._batches = tuple(_prepare(fabric, source_nic_F, destination_nic_F, is_failed_P))
 
+    @property
+    def has_way_F(self) -> BoolArray:
+        """Whether any way leads from each flow's source to its destination; no hash changes that."""
+        has_way_F = np.zeros(self._num_flows, bool)
+        for batch in self._batches:
+            has_way_F[batch.row_W] = batch.departure_W2[:, 0] != NO_PORT
+        return has_way_F
+
     def paths(self, headers: FiveTuples, hash_spec: HashSpec) -> NDArray[np.int32]:
         """Return the ports of each flow's path, shape (F, H), NO_PORT after the last; a flow without way has none."""
         return _walk(self._batches, self._num_flows, SwitchHashes(hash_spec, headers, self._node_tier_N))

@@ -10,14 +10,13 @@ Shapes: Q queue pairs, F = 2 Q flows (data, then acknowledgements), N nodes, P p
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import BoolArray
 from fabrictune.foundation.errors import Mistake, RouteError
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import FiveTuples, HashSpec
 from fabrictune.topology.network import NO_PORT, Network, QueuePairs, RoutingEpoch
-from fabrictune.topology.path_tracing import find_paths
+from fabrictune.topology.path_tracing import Routes, find_paths
 from fabrictune.topology.shortest_paths import EqualCostPorts, SwitchGraph
 
 MAX_SHOWN = 10  # queue pairs without a path that are named one by one
@@ -43,9 +42,7 @@ def route(
     `is_failed_P` marks ports that carry nothing; a link of which one port has failed is down in both directions. With
     `may_cut_off` a queue pair without a path has one of no ports.
     """
-    for nic_Q in (queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q):
-        assert ((nic_Q >= 0) & (nic_Q < fabric.num_nics)).all(), "a queue pair between NICs of this fabric"
-    _refuse_loops(fabric, queue_pairs)
+    _check_ends(fabric, queue_pairs)
     path_FH = find_paths(
         fabric,
         np.concatenate([queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q]),
@@ -55,9 +52,20 @@ def route(
         is_failed_P=is_failed_P,
     )
     if not may_cut_off:
-        _refuse_unreached(fabric, queue_pairs, path_FH)
+        _refuse_unreached(fabric, queue_pairs, (path_FH[:, 0] != NO_PORT).reshape(2, -1).all(axis=0))
     down_ports = frozenset() if is_failed_P is None else frozenset(np.nonzero(is_failed_P)[0].tolist())
     return RoutingEpoch(start_ps=start_ps, port_QDH=np.stack(np.split(path_FH, 2), axis=1), down_ports=down_ports)
+
+
+def data_routes(fabric: Fabric, queue_pairs: QueuePairs, *, is_failed_P: BoolArray | None = None) -> Routes:
+    """Return the ways of the data of every queue pair under any hash; raises RouteError naming the pairs without one.
+
+    A pair's acknowledgements have a way where its data have one, since a link is up or down in both directions.
+    """
+    _check_ends(fabric, queue_pairs)
+    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
+    _refuse_unreached(fabric, queue_pairs, routes.has_way_F)
+    return routes
 
 
 def data_headers(fabric: Fabric, queue_pairs: QueuePairs) -> FiveTuples:
@@ -100,7 +108,10 @@ def _headers_both_ways(fabric: Fabric, queue_pairs: QueuePairs) -> FiveTuples:
     )
 
 
-def _refuse_loops(fabric: Fabric, queue_pairs: QueuePairs) -> None:
+def _check_ends(fabric: Fabric, queue_pairs: QueuePairs) -> None:
+    """Raise RouteError for queue pairs from a NIC to itself."""
+    for nic_Q in (queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q):
+        assert ((nic_Q >= 0) & (nic_Q < fabric.num_nics)).all(), "a queue pair between NICs of this fabric"
     rows = np.nonzero(queue_pairs.source_nic_Q == queue_pairs.destination_nic_Q)[0]
     if len(rows):
         raise RouteError(
@@ -115,8 +126,8 @@ def _refuse_loops(fabric: Fabric, queue_pairs: QueuePairs) -> None:
         )
 
 
-def _refuse_unreached(fabric: Fabric, queue_pairs: QueuePairs, path_FH: NDArray[np.int32]) -> None:
-    rows = np.unique(np.nonzero(path_FH[:, 0] == NO_PORT)[0] % max(len(queue_pairs), 1))
+def _refuse_unreached(fabric: Fabric, queue_pairs: QueuePairs, has_way_Q: BoolArray) -> None:
+    rows = np.nonzero(~has_way_Q)[0]
     if len(rows):
         raise RouteError(
             *(

@@ -20,8 +20,7 @@ from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, estimate
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import Network, QueuePairs
-from fabrictune.topology.path_tracing import Routes
-from fabrictune.topology.routing import data_headers, route
+from fabrictune.topology.routing import data_headers, data_routes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +104,7 @@ def measure_seeds(
     progress: Progress | None = None,
 ) -> SeedOutcomes:
     """Return what collisions cost under each seed of the fabric; raises RouteError where a failure cuts a pair off."""
-    route(fabric, queue_pairs, hash_spec, is_failed_P=is_failed_P)  # refuses what no seed can route
-    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
+    routes = data_routes(fabric, queue_pairs, is_failed_P=is_failed_P)
     headers = data_headers(fabric, queue_pairs)
     rows = []
     for number, seed in enumerate(seeds, start=1):
