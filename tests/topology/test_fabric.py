@@ -10,8 +10,7 @@ import pytest
 from fabrictune.foundation.errors import FabricError
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.draft import FabricDraft
-from fabrictune.topology.fabric import Fabric
-from fabrictune.topology.rules import MAX_SHOWN, STAGES
+from fabrictune.topology.fabric import MAX_SHOWN, STAGES, Fabric
 
 
 def two_hosts() -> Fabric:
