@@ -1,11 +1,13 @@
 """The collective algorithms that can be chosen by name.
 
-To add one: write its module of functions from a group's shape to a Schedule, prove it with `checker`, list it here.
+To add one: write its module of functions from a group's shape to a Schedule and to its Cost, and list it here. Proofs,
+costs and the packet engine's cases follow from the list.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Schedule
 from fabrictune.collectives.schedules import bruck, direct, double_binary_tree, halving_doubling, hierarchical, ring
 from fabrictune.foundation.traces import Operation
@@ -13,64 +15,94 @@ from fabrictune.foundation.traces import Operation
 MakeSchedule = Callable[[GroupShape], Schedule]
 
 
+def _two_per_pair(num_members: int) -> int:
+    return 2 * num_members * (num_members - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Implementation:
+    """One operation by one algorithm."""
+
+    make_schedule: MakeSchedule
+    cost: Callable[[GroupShape], Cost]
+    most_messages: Callable[[int], int] = _two_per_pair  # of one collective of n members
+
+
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """A family of schedules, one function of a group's shape for each operation it can do."""
+    """A family of schedules: one implementation for each operation that the algorithm covers."""
 
     summary: str
-    schedules: Mapping[Operation, MakeSchedule]
-    most_messages: Callable[[int], int] = lambda n: 2 * n * (n - 1)  # of one collective of n members
+    implementations: Mapping[Operation, Implementation]
 
-    def schedule_for(self, operation: Operation) -> MakeSchedule:
-        """Return the function for an operation: the algorithm's own, or else the plain one."""
-        return self.schedules.get(operation) or PLAIN[operation]
+    def implementation_of(self, operation: Operation) -> Implementation:
+        """Return the algorithm's own implementation of an operation, or the default one."""
+        return self.implementations.get(operation) or DEFAULTS[operation]
 
 
-# What every algorithm does an operation by that it has no way of its own for.
-PLAIN: Mapping[Operation, MakeSchedule] = {
-    Operation.ALL_REDUCE: ring.all_reduce,
-    Operation.REDUCE_SCATTER: ring.reduce_scatter,
-    Operation.ALL_GATHER: ring.all_gather,
-    Operation.BROADCAST: ring.broadcast,
-    Operation.ALL_TO_ALL: direct.all_to_all,
-    Operation.SEND: direct.send,
-    Operation.BARRIER: ring.all_reduce,  # of no bytes: every member waits for every other
+_RING: Mapping[Operation, Implementation] = {
+    Operation.ALL_REDUCE: Implementation(make_schedule=ring.all_reduce, cost=ring.all_reduce_cost),
+    Operation.REDUCE_SCATTER: Implementation(make_schedule=ring.reduce_scatter, cost=ring.reduce_scatter_cost),
+    Operation.ALL_GATHER: Implementation(make_schedule=ring.all_gather, cost=ring.all_gather_cost),
+    Operation.BROADCAST: Implementation(make_schedule=ring.broadcast, cost=ring.broadcast_cost),
+}
+
+# For the operations that an algorithm has no implementation of.
+DEFAULTS: Mapping[Operation, Implementation] = {
+    **_RING,
+    Operation.ALL_TO_ALL: Implementation(make_schedule=direct.all_to_all, cost=direct.all_to_all_cost),
+    Operation.SEND: Implementation(make_schedule=direct.send, cost=direct.send_cost),
+    Operation.BARRIER: _RING[Operation.ALL_REDUCE],  # of no bytes: every member waits for every other
 }
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     "ring": Algorithm(
-        summary="chunks travel round a ring of neighbours; moves the fewest bytes, takes the most steps",
-        schedules={
-            Operation.ALL_REDUCE: ring.all_reduce,
-            Operation.REDUCE_SCATTER: ring.reduce_scatter,
-            Operation.ALL_GATHER: ring.all_gather,
-            Operation.BROADCAST: ring.broadcast,
-        },
+        summary="chunks pass round a ring of neighbours; fewest bytes, most steps",
+        implementations=_RING,
     ),
     "double_binary_tree": Algorithm(
         summary="sums climb two complementary trees and come down again; few steps, for small and middle sizes",
-        schedules={Operation.ALL_REDUCE: double_binary_tree.all_reduce},
-        most_messages=lambda n: 4 * (n - 1),
+        implementations={
+            Operation.ALL_REDUCE: Implementation(
+                make_schedule=double_binary_tree.all_reduce,
+                cost=double_binary_tree.all_reduce_cost,
+                most_messages=double_binary_tree.all_reduce_most_messages,
+            )
+        },
     ),
     "halving_doubling": Algorithm(
         summary="partners exchange halves at halving distances; few steps and few bytes, best for powers of two",
-        schedules={Operation.ALL_REDUCE: halving_doubling.all_reduce},
+        implementations={
+            Operation.ALL_REDUCE: Implementation(
+                make_schedule=halving_doubling.all_reduce, cost=halving_doubling.all_reduce_cost
+            )
+        },
     ),
     "bruck": Algorithm(
         summary="neighbours at doubling distances; few steps and few bytes for any number of ranks (NCCL's PAT)",
-        schedules={
-            Operation.ALL_REDUCE: bruck.all_reduce,
-            Operation.REDUCE_SCATTER: bruck.reduce_scatter,
-            Operation.ALL_GATHER: bruck.all_gather,
+        implementations={
+            Operation.ALL_REDUCE: Implementation(make_schedule=bruck.all_reduce, cost=bruck.all_reduce_cost),
+            Operation.REDUCE_SCATTER: Implementation(
+                make_schedule=bruck.reduce_scatter, cost=bruck.reduce_scatter_cost
+            ),
+            Operation.ALL_GATHER: Implementation(make_schedule=bruck.all_gather, cost=bruck.all_gather_cost),
         },
     ),
     "hierarchical": Algorithm(
-        summary="NVLink inside the host, a ring a rail between hosts; an all-to-all keeps to its rails (PXN)",
-        schedules={
-            Operation.ALL_REDUCE: hierarchical.all_reduce,
-            Operation.REDUCE_SCATTER: hierarchical.reduce_scatter,
-            Operation.ALL_GATHER: hierarchical.all_gather,
-            Operation.ALL_TO_ALL: hierarchical.all_to_all,
+        summary="NVLink inside the host, a ring per rail between hosts; an all-to-all keeps to its rails (PXN)",
+        implementations={
+            Operation.ALL_REDUCE: Implementation(
+                make_schedule=hierarchical.all_reduce, cost=hierarchical.all_reduce_cost
+            ),
+            Operation.REDUCE_SCATTER: Implementation(
+                make_schedule=hierarchical.reduce_scatter, cost=hierarchical.reduce_scatter_cost
+            ),
+            Operation.ALL_GATHER: Implementation(
+                make_schedule=hierarchical.all_gather, cost=hierarchical.all_gather_cost
+            ),
+            Operation.ALL_TO_ALL: Implementation(
+                make_schedule=hierarchical.all_to_all, cost=hierarchical.all_to_all_cost
+            ),
         },
     ),
 }

@@ -112,14 +112,12 @@ def _plan(base: Schedule, batch: Batch, shape: GroupShape, slicing: Slicing) -> 
 
 
 def _most_messages(name: str, batch: Batch) -> int:
-    algorithm = ALGORITHMS[name]
-    is_own = batch.operation in algorithm.schedules
-    return (algorithm if is_own else ALGORITHMS["ring"]).most_messages(batch.num_members)
+    return ALGORITHMS[name].implementation_of(batch.operation).most_messages(batch.num_members)
 
 
 @lru_cache(maxsize=MAX_CACHED)
 def _base(algorithm: str, operation: Operation, shape: GroupShape) -> Schedule:
-    return ALGORITHMS[algorithm].schedule_for(operation)(shape)
+    return ALGORITHMS[algorithm].implementation_of(operation).make_schedule(shape)
 
 
 def _split(batch: Batch, key_C: IntArray) -> list[Batch]:

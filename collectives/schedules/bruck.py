@@ -10,6 +10,7 @@ TPDS 8 (1997). NCCL's PAT is of this family.
 
 from collections.abc import Iterator
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_moves
 
 
@@ -18,15 +19,36 @@ def all_gather(shape: GroupShape) -> Schedule:
     return from_moves(shape.num_members, shape.num_members, _gather(shape.num_members, first_step=0))
 
 
+def all_gather_cost(shape: GroupShape) -> Cost:
+    """Return the cost of one half."""
+    return _half_cost(shape, num_halves=1)
+
+
 def reduce_scatter(shape: GroupShape) -> Schedule:
     """Return the steps after which member m holds the sum of chunk m."""
     return from_moves(shape.num_members, shape.num_members, _scatter(shape.num_members))
+
+
+def reduce_scatter_cost(shape: GroupShape) -> Cost:
+    """Return the cost of one half."""
+    return _half_cost(shape, num_halves=1)
 
 
 def all_reduce(shape: GroupShape) -> Schedule:
     """Return a reduce-scatter and then an all-gather."""
     n = shape.num_members
     return from_moves(n, n, [*_scatter(n), *_gather(n, first_step=_num_steps(n))])
+
+
+def all_reduce_cost(shape: GroupShape) -> Cost:
+    """Return the cost of both halves."""
+    return _half_cost(shape, num_halves=2)
+
+
+def _half_cost(shape: GroupShape, *, num_halves: int) -> Cost:
+    """The last round of a number of members that is no power of two may not have to wait for the one before it."""
+    n = shape.num_members
+    return Cost(rounds=num_halves * _num_steps(n), buffers=num_halves * (n - 1) / n)
 
 
 def _num_steps(n: int) -> int:

@@ -8,6 +8,7 @@ Source: NCCL, grouped ncclSend and ncclRecv; nccl-tests, alltoall.
 
 import numpy as np
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Schedule, from_columns
 
 
@@ -27,6 +28,12 @@ def all_to_all(shape: GroupShape) -> Schedule:
     )
 
 
+def all_to_all_cost(shape: GroupShape) -> Cost:
+    """Return the cost: one round, of all chunks but a member's own."""
+    n = shape.num_members
+    return Cost(rounds=min(1, n - 1), buffers=(n - 1) / n)
+
+
 def send(shape: GroupShape) -> Schedule:
     """Return the one message from member 0 to member 1."""
     assert shape.num_members == 2, "a message has two ends"
@@ -34,3 +41,9 @@ def send(shape: GroupShape) -> Schedule:
     return from_columns(
         2, zero, step_E=zero, sender_E=zero, receiver_E=zero + 1, chunk_E=zero, is_reduced_E=np.zeros(1, bool)
     )
+
+
+def send_cost(shape: GroupShape) -> Cost:
+    """Return the cost: a member's whole buffer to the next."""
+    num_messages = min(1, shape.num_members - 1)
+    return Cost(rounds=num_messages, buffers=float(num_messages))

@@ -11,6 +11,7 @@ Computing 35 (2009); used by NCCL since 2.4.
 
 from collections.abc import Iterator
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_moves
 
 NO_PARENT = -1
@@ -21,6 +22,17 @@ def all_reduce(shape: GroupShape) -> Schedule:
     n = shape.num_members
     messages = (message for chunk, parents in enumerate(trees(n)) for message in _up_and_down(parents, chunk))
     return from_moves(n, 2, messages)
+
+
+def all_reduce_cost(shape: GroupShape) -> Cost:
+    """Return the cost: half a buffer up and two halves down in one tree, half a buffer up as a leaf of the other."""
+    n = shape.num_members
+    return Cost(rounds=2 * (n.bit_length() - 1), buffers={1: 0.0, 2: 1.0, 3: 1.5}.get(n, 2.0))
+
+
+def all_reduce_most_messages(num_members: int) -> int:
+    """Return the messages of both trees: an edge each way for every member but the root."""
+    return 4 * (num_members - 1)
 
 
 def trees(num_members: int) -> tuple[list[int], list[int]]:

@@ -11,6 +11,7 @@ IJHPCA 19 (2005).
 
 from collections.abc import Iterator
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_moves
 
 
@@ -19,6 +20,15 @@ def all_reduce(shape: GroupShape) -> Schedule:
     n = shape.num_members
     num_active = 1 << n.bit_length() - 1
     return from_moves(n, num_active, _messages(n, num_active))
+
+
+def all_reduce_cost(shape: GroupShape) -> Cost:
+    """Return the cost; members folded into others add a round and, on their links, a buffer before and after."""
+    n = shape.num_members
+    log_active = n.bit_length() - 1
+    active = 1 << log_active
+    exchange = 2 * (active - 1) / active
+    return Cost(rounds=2 * log_active + (2 if n > active else 0), buffers=exchange + (1 if n > active else 0))
 
 
 def _messages(n: int, num_active: int) -> Iterator[Move]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Move, Schedule, from_columns, from_moves
 
 
@@ -24,15 +25,30 @@ def reduce_scatter(shape: GroupShape) -> Schedule:
     return from_moves(shape.num_members, shape.num_members, _scatter(shape))
 
 
+def reduce_scatter_cost(shape: GroupShape) -> Cost:
+    """Return the cost of one half."""
+    return _half_cost(shape, num_halves=1)
+
+
 def all_gather(shape: GroupShape) -> Schedule:
     """Return the rings between the hosts, then the copies inside them."""
     return from_moves(shape.num_members, shape.num_members, _gather(shape, first_step=0))
+
+
+def all_gather_cost(shape: GroupShape) -> Cost:
+    """Return the cost of one half."""
+    return _half_cost(shape, num_halves=1)
 
 
 def all_reduce(shape: GroupShape) -> Schedule:
     """Return a reduce-scatter and then an all-gather."""
     messages = [*_scatter(shape), *_gather(shape, first_step=_num_steps(shape))]
     return from_moves(shape.num_members, shape.num_members, messages)
+
+
+def all_reduce_cost(shape: GroupShape) -> Cost:
+    """Return the cost of both halves."""
+    return _half_cost(shape, num_halves=2)
 
 
 def all_to_all(shape: GroupShape) -> Schedule:
@@ -48,6 +64,19 @@ def all_to_all(shape: GroupShape) -> Schedule:
         chunk_E=table[:, 3],
         is_reduced_E=np.zeros(len(table), bool),
     )
+
+
+def all_to_all_cost(shape: GroupShape) -> Cost:
+    """Return the cost: NVLink and then the rail; a NIC sends its whole host's chunks for other hosts' members on it."""
+    n, g = shape.num_members, shape.local_size
+    rounds = min(1, g - 1) + min(1, shape.num_hosts - 1)
+    return Cost(rounds=rounds, buffers=(n - g) / n)
+
+
+def _half_cost(shape: GroupShape, *, num_halves: int) -> Cost:
+    num_hops = shape.num_hosts - 1
+    is_shared = shape.local_size > 1
+    return Cost(rounds=num_halves * (num_hops + is_shared), buffers=num_halves * num_hops / shape.num_members)
 
 
 def _num_steps(shape: GroupShape) -> int:

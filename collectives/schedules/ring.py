@@ -10,6 +10,7 @@ Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for cluster
 
 import numpy as np
 
+from fabrictune.collectives.alpha_beta import Cost
 from fabrictune.collectives.schedule import GroupShape, Schedule, from_columns
 
 
@@ -18,14 +19,29 @@ def all_reduce(shape: GroupShape) -> Schedule:
     return _ring(shape.num_members, first_step=0, last_step=2 * (shape.num_members - 1))
 
 
+def all_reduce_cost(shape: GroupShape) -> Cost:
+    """Return the cost of both halves."""
+    return _ring_cost(shape, num_steps=2 * (shape.num_members - 1))
+
+
 def reduce_scatter(shape: GroupShape) -> Schedule:
     """Return the first half: n - 1 steps, after which member m holds the sum of chunk m."""
     return _ring(shape.num_members, first_step=0, last_step=shape.num_members - 1)
 
 
+def reduce_scatter_cost(shape: GroupShape) -> Cost:
+    """Return the cost of one half."""
+    return _ring_cost(shape, num_steps=shape.num_members - 1)
+
+
 def all_gather(shape: GroupShape) -> Schedule:
     """Return the second half: n - 1 steps from member m holding chunk m to every member holding every chunk."""
     return _ring(shape.num_members, first_step=shape.num_members - 1, last_step=2 * (shape.num_members - 1))
+
+
+def all_gather_cost(shape: GroupShape) -> Cost:
+    """Return the cost of one half."""
+    return _ring_cost(shape, num_steps=shape.num_members - 1)
 
 
 def broadcast(shape: GroupShape) -> Schedule:
@@ -41,6 +57,16 @@ def broadcast(shape: GroupShape) -> Schedule:
         chunk_E=chunk_E,
         is_reduced_E=np.zeros(len(hop_E), bool),
     )
+
+
+def broadcast_cost(shape: GroupShape) -> Cost:
+    """Return the cost: the last of n chunks leaves after n - 1 others and crosses n - 1 links."""
+    n = shape.num_members
+    return Cost(rounds=n - 1, buffers=(2 * n - 2) / n if n > 1 else 0.0)
+
+
+def _ring_cost(shape: GroupShape, *, num_steps: int) -> Cost:
+    return Cost(rounds=num_steps, buffers=num_steps / shape.num_members)
 
 
 def _ring(num_members: int, *, first_step: int, last_step: int) -> Schedule:

@@ -21,7 +21,6 @@ from functools import cached_property
 import numpy as np
 
 from fabrictune.collectives.algorithms import ALGORITHMS
-from fabrictune.collectives.alpha_beta import COSTS
 from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
@@ -43,7 +42,6 @@ from fabrictune.topology.fabric import NO_NIC
 from fabrictune.topology.network import NO_PORT, QueuePairs
 from fabrictune.topology.routing import build_network
 
-DIRECT = (Operation.ALL_TO_ALL, Operation.SEND)  # what goes straight to its receiver
 MANY_QPS = 16  # of a connection: where collisions hardly shrink further
 
 
@@ -196,15 +194,14 @@ class CollectiveModel:
 
     def _alpha_beta_ps(self, size_bytes: int) -> float | None:
         expansion, links = self._spec.expansion, self._links
-        has_own = self.operation in ALGORITHMS[expansion.algorithm].schedules
-        name = expansion.algorithm if has_own else "direct" if self.operation in DIRECT else "ring"
-        if (name, self.operation) not in COSTS or expansion.channels > 1:
+        if expansion.channels > 1:
             return None
         group = _trace(self._spec).groups[0]
         shape = GroupShape(num_members=len(group), local_size=local_size(group, self._placement.host_R))
         packet = np.array([links.mtu_bytes])
         payload_bps = links.rate_bps * links.mtu_bytes / float(links.wire_bytes(packet)[0])
-        return COSTS[name, self.operation](shape).time_ps(size_bytes, payload_bps, float(links.tail_ps(packet)[0]))
+        cost = ALGORITHMS[expansion.algorithm].implementation_of(self.operation).cost(shape)
+        return cost.time_ps(size_bytes, payload_bps, float(links.tail_ps(packet)[0]))
 
     def _engine_ps(self, size_bytes: int) -> float:
         spec = replace(self._spec, message_bytes=size_bytes)

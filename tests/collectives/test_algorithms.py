@@ -4,16 +4,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabrictune.collectives.algorithms import ALGORITHMS, PLAIN, MakeSchedule
+from fabrictune.collectives.algorithms import ALGORITHMS, DEFAULTS, Implementation, MakeSchedule
 from fabrictune.collectives.channels import over_channels
 from fabrictune.collectives.checker import find_errors
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.foundation.traces import Operation
 
 CLAIMS = [
-    pytest.param(operation, make, id=f"{name}-{operation.name.lower()}")
-    for name, algorithm in [*((name, algorithm.schedules) for name, algorithm in ALGORITHMS.items()), ("plain", PLAIN)]
-    for operation, make in algorithm.items()
+    pytest.param(operation, implementation.make_schedule, id=f"{name}-{operation.name.lower()}")
+    for name, implementations in [
+        *((name, algorithm.implementations) for name, algorithm in ALGORITHMS.items()),
+        ("default", DEFAULTS),
+    ]
+    for operation, implementation in implementations.items()
+]
+OWN = [
+    pytest.param(implementation, id=f"{name}-{operation.name.lower()}")
+    for name, algorithm in ALGORITHMS.items()
+    for operation, implementation in algorithm.implementations.items()
 ]
 
 
@@ -52,10 +60,9 @@ def test_channels_and_slices_change_no_result(
     assert find_errors(whole, operation) == []
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("implementation", OWN)
 @given(num_members=st.integers(1, 40))
-def test_no_schedule_has_more_messages_than_its_algorithm_says(name: str, num_members: int) -> None:
+def test_no_schedule_has_more_messages_than_its_bound(implementation: Implementation, num_members: int) -> None:
     """The bound is what a job too large is refused by, before its schedule is made."""
-    algorithm = ALGORITHMS[name]
-    for make in algorithm.schedules.values():
-        assert len(make(GroupShape(num_members=num_members))) <= algorithm.most_messages(num_members)
+    schedule = implementation.make_schedule(GroupShape(num_members=num_members))
+    assert len(schedule) <= implementation.most_messages(num_members)

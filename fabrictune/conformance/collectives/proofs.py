@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from fabrictune.collectives.algorithms import ALGORITHMS, PLAIN, MakeSchedule
+from fabrictune.collectives.algorithms import ALGORITHMS, DEFAULTS, MakeSchedule
 from fabrictune.collectives.checker import find_errors
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.foundation.cases import Case, exactly
@@ -14,9 +14,15 @@ _HOST_SIZES = (1, 2, 4, 8)  # members a host
 
 def cases() -> tuple[Case, ...]:
     """Return a case for each operation of each algorithm."""
-    own = [(name, operation, make) for name, way in ALGORITHMS.items() for operation, make in way.schedules.items()]
-    plain = [("direct", operation, PLAIN[operation]) for operation in (Operation.ALL_TO_ALL, Operation.SEND)]
-    return tuple(_proof(*claim) for claim in (*own, *plain))
+    own = [
+        (name, operation, implementation)
+        for name, algorithm in ALGORITHMS.items()
+        for operation, implementation in algorithm.implementations.items()
+    ]
+    direct = [("direct", operation, DEFAULTS[operation]) for operation in (Operation.ALL_TO_ALL, Operation.SEND)]
+    return tuple(
+        _proof(name, operation, implementation.make_schedule) for name, operation, implementation in (*own, *direct)
+    )
 
 
 def _proof(name: str, operation: Operation, make: MakeSchedule) -> Case:
