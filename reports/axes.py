@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from fabrictune.foundation.units import BYTE_UNITS, DURATION_UNITS, RATE_UNITS
 from fabrictune.reports import svg
+from fabrictune.reports.charts import Scale
 
 DURATION_LADDER = ("ps", "ns", "us", "ms", "s")
 BYTE_LADDER = ("B", "KB", "MB", "GB", "TB")
@@ -69,27 +70,18 @@ def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) ->
     return _with_unit(low_ps, high_ps, start, end, DURATION_UNITS, DURATION_LADDER)
 
 
-def logarithmic_duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> Axis:
-    """Return a logarithmic axis of durations, which are positive."""
-    linear = duration_axis(low_ps, high_ps, start=start, end=end)
-    return replace(linear, is_logarithmic=True)
-
-
 def bytes_axis(high_bytes: float, *, start: float, end: float) -> Axis:
     """Return an axis of sizes from zero."""
     return _with_unit(0, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER)
 
 
-def logarithmic_bytes_axis(low_bytes: float, high_bytes: float, *, start: float, end: float) -> Axis:
-    """Return a logarithmic axis of sizes, which are positive."""
-    return replace(_with_unit(low_bytes, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER), is_logarithmic=True)
-
-
-def quantity_axis(unit: str, low: float, high: float, *, start: float, end: float) -> Axis:
-    """Return an axis of quantities in a base unit (ps, bytes, bps), or of plain numbers."""
-    if unit in LADDERS:
-        return _with_unit(low, high, start, end, *LADDERS[unit])
-    return Axis(low=low, high=high, start=start, end=end)
+def axis_of(scale: Scale, *, start: float, end: float) -> Axis:
+    """Return the axis that draws a scale from `start` to `end`."""
+    if scale.unit in LADDERS:
+        axis = _with_unit(scale.low, scale.high, start, end, *LADDERS[scale.unit])
+    else:
+        axis = Axis(low=scale.low, high=scale.high, start=start, end=end, unit=scale.unit)
+    return replace(axis, is_logarithmic=scale.is_logarithmic)
 
 
 def draw_bottom(axis: Axis, y: float, top: float, name: str) -> Markup:

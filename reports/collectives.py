@@ -6,10 +6,9 @@ import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.units import format_bytes
-from fabrictune.reports import svg
-from fabrictune.reports.axes import Axis, logarithmic_bytes_axis
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number
-from fabrictune.reports.curves import HEIGHT, LEFT, TOP, Points, draw_curves
+from fabrictune.reports.charts import LineChart, Points, Scale
+from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
 
 GB_PER_S = 8e9  # nccl-tests' unit, in bits a second
@@ -19,15 +18,20 @@ MODELS: Mapping[str, str] = {"bound": "bound", "fair": "max-min", "engine": "eng
 
 def collectives_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure for each operation that was measured or modelled, or None."""
-    curves: dict[str, dict[str, Points]] = {}
-    for run in runs:
-        for operation, label, points in (*_measured(run), *_modelled(run)):
-            curves.setdefault(operation, {})[label] = points
-    figures = tuple(_draw(operation, own) for operation, own in curves.items())
+    figures = tuple(_draw(chart) for chart in bandwidth_charts(runs))
     if not figures:
         return None
     lead = "nccl-tests' bus bandwidth, comparable with a NIC's rate whatever the operation and the number of ranks."
     return Section(anchor="collectives", title="Collectives", lead=lead, blocks=figures)
+
+
+def bandwidth_charts(runs: Sequence[Run]) -> list[LineChart]:
+    """Return bus bandwidth over size, a chart for each operation that was measured or modelled."""
+    curves: dict[str, dict[str, Points]] = {}
+    for run in runs:
+        for operation, label, points in (*_measured(run), *_modelled(run)):
+            curves.setdefault(operation, {})[label] = points
+    return [_chart(operation, own) for operation, own in curves.items()]
 
 
 def _measured(run: Run) -> Iterator[tuple[str, str, Points]]:
@@ -60,20 +64,26 @@ def _points(size_bytes: IntArray, busbw_bps: FloatArray) -> Points:
     return [(size, busbw) for size, busbw in pairs if size > 0]
 
 
-def _draw(operation: str, curves: Mapping[str, Points]) -> Figure:
-    sizes = sorted({size for points in curves.values() for size, _ in points})
+def _chart(operation: str, curves: Mapping[str, Points]) -> LineChart:
+    sizes = [size for points in curves.values() for size, _ in points]
     highest = max(busbw for points in curves.values() for _, busbw in points)
-    across = logarithmic_bytes_axis(sizes[0], sizes[-1], start=LEFT, end=svg.WIDTH - 8)
-    up = Axis(low=0, high=1.05 * highest, start=TOP + HEIGHT, end=TOP, unit="GB/s")
-    caption = f"{operation.replace('_', ' ')}: bus bandwidth over size."
+    return LineChart(
+        across=Scale(name="size", low=min(sizes), high=max(sizes), unit="bytes", is_logarithmic=True),
+        up=Scale(name="bus bandwidth", low=0, high=1.05 * highest, unit="GB/s"),
+        curves=curves,
+        caption=f"{operation.replace('_', ' ')}: bus bandwidth over size.",
+    )
+
+
+def _draw(chart: LineChart) -> Figure:
+    sizes = sorted({size for points in chart.curves.values() for size, _ in points})
     table = Table(
-        headings=("Size", *curves),
-        rows=tuple(_row(size, list(curves.values())) for size in sizes[:MAX_ROWS]),
+        headings=("Size", *chart.curves),
+        rows=tuple(_row(size, list(chart.curves.values())) for size in sizes[:MAX_ROWS]),
         left_out=left_out(min(MAX_ROWS, len(sizes)), len(sizes), "size", "measurements"),
         is_folded=True,
     )
-    drawing = draw_curves(curves, across, up, names=("size", "bus bandwidth"), caption=caption)
-    return Figure(drawing=drawing, caption=caption, table=table)
+    return Figure(drawing=draw_curves(chart), caption=chart.caption, table=table)
 
 
 def _row(size: float, curves: Sequence[Points]) -> tuple[Cell, ...]:

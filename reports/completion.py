@@ -3,16 +3,16 @@
 Shapes: T transfers that finished.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_S, format_bytes, format_duration, format_rate
-from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
-from fabrictune.reports.curves import HEIGHT, LEFT, TOP, draw_curves
+from fabrictune.reports.charts import LineChart, Scale
+from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.kpis import flow_completion_percentile_ps
 from fabrictune.reports.record_view import Run
 
@@ -42,16 +42,24 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
 def draw_distribution(runs: Sequence[Run]) -> Figure:
     """Return the cumulative distribution of each run's flow completion times."""
     completions = {run.label: completion_times_ps(run.finished) for run in runs if run.finished is not None}
-    across = _time_axis(list(completions.values()))
-    up = axes.Axis(low=0, high=100, start=TOP + HEIGHT, end=TOP, unit="%")
-    steps = {label: [(time, 100 * share) for time, share in _steps(times_T)] for label, times_T in completions.items()}
-    caption = "Share of transfers finished within a time, all runs on one scale."
+    chart = completion_chart(completions)
     table = Table(
         headings=("Run", "Transfers", *(_percentile_name(fraction) for fraction in PERCENTILES)),
         rows=tuple(_percentile_row(label, times_T) for label, times_T in completions.items()),
     )
-    names = ("flow completion time", "transfers finished")
-    return Figure(drawing=draw_curves(steps, across, up, names=names, caption=caption), caption=caption, table=table)
+    return Figure(drawing=draw_curves(chart), caption=chart.caption, table=table)
+
+
+def completion_chart(completions: Mapping[str, IntArray]) -> LineChart:
+    """Return the cumulative distributions of flow completion times in ps, by run."""
+    return LineChart(
+        across=_time_scale(list(completions.values())),
+        up=Scale(name="transfers finished", low=0, high=100, unit="%"),
+        curves={
+            label: [(time, 100 * share) for time, share in _steps(times_T)] for label, times_T in completions.items()
+        },
+        caption="Share of transfers finished within a time, all runs on one scale.",
+    )
 
 
 def slowest_queue_pairs(run: Run, finished: Columns) -> Table:
@@ -85,12 +93,13 @@ def _steps(times_T: IntArray) -> list[tuple[float, float]]:
     return corners
 
 
-def _time_axis(times: Sequence[IntArray]) -> axes.Axis:
+def _time_scale(times: Sequence[IntArray]) -> Scale:
     """Return a scale for all runs, logarithmic where the longest transfer took ten times the shortest or more."""
     shortest, longest = min(int(times_T.min()) for times_T in times), max(int(times_T.max()) for times_T in times)
+    name = "flow completion time"
     if longest >= WIDE * shortest > 0:
-        return axes.logarithmic_duration_axis(0.8 * shortest, 1.1 * longest, start=LEFT, end=svg.WIDTH - 8)
-    return axes.duration_axis(0, 1.02 * longest, start=LEFT, end=svg.WIDTH - 8)
+        return Scale(name=name, low=0.8 * shortest, high=1.1 * longest, unit="ps", is_logarithmic=True)
+    return Scale(name=name, low=0, high=1.02 * longest, unit="ps")
 
 
 def _percentile_name(fraction: float) -> str:

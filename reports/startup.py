@@ -6,10 +6,9 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS, format_duration
-from fabrictune.reports import svg
-from fabrictune.reports.axes import Axis, logarithmic_duration_axis
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, number, words
-from fabrictune.reports.curves import HEIGHT, LEFT, TOP, Points, draw_curves
+from fabrictune.reports.charts import LineChart, Points, Scale
+from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
 
 COSTS: Mapping[str, str] = {"requests": "requests", "wall_ns": "wall time", "server_cpu_ns": "server CPU"}
@@ -28,16 +27,22 @@ def storms_section(runs: Sequence[Run]) -> Section | None:
 
 
 def _draw(label: str, table: Columns, cost: str) -> Figure:
+    chart = storm_chart(label, table, cost)
+    return Figure(drawing=draw_curves(chart), caption=chart.caption, table=_table(table, cost))
+
+
+def storm_chart(label: str, table: Columns, cost: str) -> LineChart:
+    """Return one of `COSTS` of each start-up pattern over the number of ranks."""
     curves = {pattern: _points(table, pattern, cost) for pattern in dict.fromkeys(table["pattern"].tolist())}
     values = [value for points in curves.values() for _, value in points]
     ranks = np.maximum(table["ranks"], 1)
-    across = _logarithmic(float(ranks.min()), float(ranks.max()), start=LEFT, end=svg.WIDTH - 8)
-    up = (_logarithmic if cost == "requests" else logarithmic_duration_axis)(
-        min(values), max(values), start=TOP + HEIGHT, end=TOP
+    unit = "" if cost == "requests" else "ps"
+    return LineChart(
+        across=Scale(name="ranks", low=float(ranks.min()), high=float(ranks.max()), is_logarithmic=True),
+        up=Scale(name=COSTS[cost], low=min(values), high=max(values), unit=unit, is_logarithmic=True),
+        curves=curves,
+        caption=f"{label}: {COSTS[cost]} of each pattern over the number of ranks.",
     )
-    caption = f"{label}: {COSTS[cost]} of each pattern over the number of ranks."
-    drawing = draw_curves(curves, across, up, names=("ranks", COSTS[cost]), caption=caption)
-    return Figure(drawing=drawing, caption=caption, table=_table(table, cost))
 
 
 def _points(table: Columns, pattern: str, cost: str) -> Points:
@@ -45,10 +50,6 @@ def _points(table: Columns, pattern: str, cost: str) -> Points:
     scale = 1 if cost == "requests" else PS_PER_NS
     values = np.maximum(table[cost][is_own], 1) * scale  # a clock's 0 has no place on a logarithmic axis
     return sorted(zip(np.maximum(table["ranks"][is_own], 1).tolist(), values.tolist(), strict=True))
-
-
-def _logarithmic(low: float, high: float, *, start: float, end: float) -> Axis:
-    return Axis(low=low, high=high, start=start, end=end, is_logarithmic=True)
 
 
 def _table(table: Columns, cost: str) -> Table:

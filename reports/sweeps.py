@@ -10,7 +10,8 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.records import Columns
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
-from fabrictune.reports.curves import HEIGHT, LEFT, TOP
+from fabrictune.reports.charts import PointChart, Scale
+from fabrictune.reports.curves import HEIGHT, TOP, plot_axes
 from fabrictune.reports.kpi_table import format_value
 from fabrictune.reports.record_view import Run
 
@@ -32,26 +33,45 @@ def sweeps_section(runs: Sequence[Run]) -> Section | None:
                 blocks.append(sensitivity_table(run.label, run.sensitivity))
     if not blocks:
         return None
-    lead = "Dark, the points that none is better than in every objective; lines, 95 % intervals over seeds."
+    lead = "Dark: Pareto-optimal points. Lines: 95 % intervals over seeds."
     return Section(anchor="sweep", title="Sweep", lead=lead, blocks=tuple(blocks))
 
 
 def draw_points(label: str, points: Columns, objectives: Columns) -> Figure:
     """Return every point at its first two objectives (of one, over the point's number), and the table of all."""
-    metrics = list(dict.fromkeys(objectives["metric"].tolist()))
+    chart = sweep_chart(label, points, objectives)
+    across, up, drawn_axes = plot_axes(chart.across, chart.up)
+    parts = [drawn_axes]
+    for place in np.argsort(chart.is_highlighted_P, kind="stable").tolist():  # the highlighted ones on top
+        style = "fill-4" if chart.is_highlighted_P[place] else "fill-1"
+        parts.append(_mark(across, up, chart.x_3P[:, place], chart.y_3P[:, place], style, chart.labels[place]))
+    drawing = svg.figure(TOP + HEIGHT + 40, chart.caption, *parts)
+    return Figure(drawing=drawing, caption=chart.caption, table=_points_table(points, objectives, _metrics(objectives)))
+
+
+def sweep_chart(label: str, points: Columns, objectives: Columns) -> PointChart:
+    """Return every point at its first two objectives (of one, over the point's number), the Pareto front highlighted.
+
+    A point without results has no place in it.
+    """
+    metrics = _metrics(objectives)
     across, up = (POINT, *metrics) if len(metrics) == 1 else metrics[:2]
-    x_P, y_P = (_ends(objectives, name) for name in (across, up))
-    x_axis = _axis(objectives, across, x_P, start=LEFT, end=svg.WIDTH - 8)
-    y_axis = _axis(objectives, up, y_P, start=TOP + HEIGHT, end=TOP)
-    parts = [axes.draw_bottom(x_axis, TOP + HEIGHT, TOP, across), axes.draw_left(y_axis, LEFT, svg.WIDTH - 8, up)]
+    x_3P, y_3P = (_ends(objectives, name) for name in (across, up))
     shown_P = np.unique(objectives["point"])
-    for place, point in sorted(enumerate(shown_P.tolist()), key=lambda pair: points["is_on_front"][pair[1]]):
-        style = "fill-4" if points["is_on_front"][point] else "fill-1"
-        parts.append(_mark(x_axis, y_axis, x_P[:, place], y_P[:, place], style, str(points["settings"][point])))
     num_best = int(points["is_on_front"].sum())
-    caption = f"{label}: {plural(len(shown_P), 'point')}, of which none is better than {num_best}."
-    drawing = svg.figure(TOP + HEIGHT + 40, caption, *parts)
-    return Figure(drawing=drawing, caption=caption, table=_points_table(points, objectives, metrics))
+    return PointChart(
+        across=_scale(objectives, across, x_3P),
+        up=_scale(objectives, up, y_3P),
+        x_3P=x_3P,
+        y_3P=y_3P,
+        is_highlighted_P=points["is_on_front"][shown_P] == 1,
+        labels=tuple(str(points["settings"][point]) for point in shown_P.tolist()),
+        caption=f"{label}: {num_best} of {plural(len(shown_P), 'point')} Pareto-optimal.",
+    )
+
+
+def _metrics(objectives: Columns) -> list[str]:
+    return list(dict.fromkeys(objectives["metric"].tolist()))
 
 
 def sensitivity_table(label: str, sensitivity: Columns) -> Table:
@@ -82,12 +102,12 @@ def _ends(objectives: Columns, name: str) -> Ends:
     return np.array([objectives[end][rows] for end in ("value", "low", "high")])
 
 
-def _axis(objectives: Columns, name: str, ends_P: Ends, *, start: float, end: float) -> axes.Axis:
-    """Return an axis around the points and their intervals, with a margin."""
+def _scale(objectives: Columns, name: str, ends_P: Ends) -> Scale:
+    """Return a scale around the points and their intervals, with a margin."""
     low, high = float(ends_P.min()), float(ends_P.max())
     margin = MARGIN * (high - low or abs(high) or 1.0)
     unit = "" if name == POINT else str(objectives["unit"][objectives["metric"] == name][0])
-    return axes.quantity_axis(unit, low - margin, high + margin, start=start, end=end)
+    return Scale(name=name, low=low - margin, high=high + margin, unit=unit)
 
 
 def _mark(across: axes.Axis, up: axes.Axis, x: Ends, y: Ends, style: str, settings: str) -> Markup:

@@ -3,16 +3,15 @@
 Shapes: S steps, R rungs of a ladder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.reports import svg
-from fabrictune.reports.axes import Axis
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, words
-from fabrictune.reports.curves import HEIGHT, LEFT, TOP, draw_curves
+from fabrictune.reports.charts import LineChart, Scale
+from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
 
 AXES = ("tp", "dp", "pp")
@@ -32,13 +31,21 @@ def training_section(runs: Sequence[Run]) -> Section | None:
 
 def draw_losses(trained: dict[str, Columns]) -> Figure:
     """Return the loss of each run over its steps; steps whose loss was not finite are left out."""
+    chart = loss_chart(trained)
+    return Figure(drawing=draw_curves(chart), caption=chart.caption)
+
+
+def loss_chart(trained: Mapping[str, Columns]) -> LineChart:
+    """Return the loss of each run over its steps."""
     curves = {label: _points(table) for label, table in trained.items()}
     points = [point for curve in curves.values() for point in curve] or [(0.0, 0.0)]
     steps, losses = zip(*points, strict=True)
-    across = Axis(low=0, high=max(steps), start=LEFT, end=svg.WIDTH - 8)
-    up = Axis(low=min(0.0, *losses), high=max(losses), start=TOP + HEIGHT, end=TOP)
-    caption = "Loss over steps, the mean over a step's tokens."
-    return Figure(drawing=draw_curves(curves, across, up, names=("step", "loss"), caption=caption), caption=caption)
+    return LineChart(
+        across=Scale(name="step", low=0, high=max(steps)),
+        up=Scale(name="loss", low=min(0.0, *losses), high=max(losses)),
+        curves=curves,
+        caption="Loss over steps, the mean over a step's tokens.",
+    )
 
 
 def speeds_table(trained: dict[str, Columns]) -> Table:

@@ -9,7 +9,7 @@ import pytest
 from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.attribution import attribution_section
-from fabrictune.reports.axes import Axis
+from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.collectives import MODELS, collectives_section
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.page import build_page
@@ -124,9 +124,10 @@ def test_a_broken_table_is_refused() -> None:
 
 def test_keys_that_find_no_room_stand_below() -> None:
     """Five labels of fifty letters: the drawing grows, and nothing runs over the page's width."""
-    axis = Axis(low=0, high=1, start=0, end=1)
+    scale = Scale(name="x", low=0, high=1)
     labels = [f"{letter * 50}" for letter in "abcde"]
-    drawing = draw_curves({label: [(0, 0)] for label in labels}, axis, axis, names=("x", "y"), caption="c")
+    curves = {label: [(0, 0)] for label in labels}
+    drawing = draw_curves(LineChart(across=scale, up=scale, curves=curves, caption="c"))
     places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="tick">([a-e])\3+</text>', drawing)
     assert len(places) == 5
     assert max(float(x) for x, _, _ in places) + 330 <= 1040

@@ -48,7 +48,7 @@ def test_points_stand_with_their_intervals_and_keys_with_their_shares() -> None:
     section = sweeps_section([open_run(sweep(), "trial")])
     assert section is not None
     figure, table = section.blocks
-    assert figure.caption == "trial: 2 points, of which none is better than 1."
+    assert figure.caption == "trial: 1 of 2 points Pareto-optimal."
     rows = [[cell.text for cell in row] for row in figure.table.rows]  # type: ignore[union-attr]  # it has its table
     assert rows == [
         ["k = <1>", "yes", "1 ms ± 100 us", "2 MB ± 200 KB"],

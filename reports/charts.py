@@ -1,0 +1,45 @@
+"""Charts as data: what the page draws as SVG, and `fabrictune.plot` with matplotlib.
+
+Shapes: P points.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fabrictune.foundation.arrays import BoolArray, FloatArray
+
+Points = Sequence[tuple[float, float]]  # in the units of the scales
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """One direction of a chart: a quantity between two values."""
+
+    name: str
+    low: float
+    high: float
+    unit: str = ""  # ps, bytes or bps, shown with a prefix that suits; any other is shown as it is
+    is_logarithmic: bool = False  # then `low` is positive
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineChart:
+    """Curves by their labels on one pair of scales."""
+
+    across: Scale
+    up: Scale
+    curves: Mapping[str, Points]
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PointChart:
+    """Points with intervals on one pair of scales; some of them highlighted."""
+
+    across: Scale
+    up: Scale
+    x_3P: FloatArray  # value, low and high of each point
+    y_3P: FloatArray
+    is_highlighted_P: BoolArray
+    labels: tuple[str, ...]
+    caption: str
