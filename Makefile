@@ -10,9 +10,9 @@ export FABRICTUNE_REAL_DATA ?= $(abspath ../shared/data)
 endif
 
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
-    $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp')
+    $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint sanitize check bench wheel clean
+.PHONY: help demo test lint stubs sanitize check bench wheel clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -26,9 +26,12 @@ test: $(VENV)/installed-for-tests  ## Install with everything the tests use, the
 lint: $(VENV)/installed-for-tests  ## Format, style, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/clang-format --dry-run -Werror $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp')
+	$(BIN)/clang-format --dry-run -Werror $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+stubs: $(VENV)/installed-for-tests  ## Write the type stubs of the compiled modules
+	setup/stubs.sh
 
 sanitize: $(VENV)/installed-for-tests  ## Run the engines under AddressSanitizer and UBSan
 	setup/sanitize.sh

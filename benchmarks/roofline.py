@@ -112,9 +112,9 @@ def _interleaved(variants: Mapping[str, EngineInputs], law: CompiledLaw) -> dict
 def _working_set_bytes(inputs: EngineInputs, simulation: _engine.Simulation) -> int:
     """Return what a run keeps alive at once: ports, both ends of queue pairs, paths, the wheel and the most packets."""
     return (
-        len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT
-        + len(inputs.flow) * (_engine.BYTES_PER_QUEUE_PAIR + inputs.flow.dtype.itemsize)
-        + inputs.path.nbytes
+        len(inputs["port_rate_bps"]) * _engine.BYTES_PER_PORT
+        + len(inputs["flow"]) * (_engine.BYTES_PER_QUEUE_PAIR + inputs["flow"].dtype.itemsize)
+        + inputs["path"].nbytes
         + WHEEL_BYTES
         + simulation.peak_packets * _engine.BYTES_PER_PACKET
     )

@@ -18,25 +18,25 @@ from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 GROWTH = 2  # tables double as they grow, and copy themselves while they do
+COPIES = 2  # of arrays: the one given, and the one that the engine keeps
 EVENT_BYTES = 16
 DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
 
 
 def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> int:
     """Return an upper estimate of the engine's memory; telemetry takes room with every packet."""
-    num_pairs = len(inputs.flow)
-    flow_bytes = -(-inputs.flow.dtype.itemsize // 64) * 64
+    num_pairs = len(inputs["flow"])
+    flow_bytes = -(-inputs["flow"].dtype.itemsize // 64) * 64
     fixed = (
-        len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT
+        COPIES * sum(array.nbytes for array in inputs.arrays.values())
+        + len(inputs["port_rate_bps"]) * _engine.BYTES_PER_PORT
         + num_pairs * (_engine.BYTES_PER_QUEUE_PAIR + flow_bytes)
-        + inputs.path.nbytes
         + _path_choice_bytes(inputs)
         + _fault_bytes(inputs)
         + _priority_bytes(inputs)
-        + len(inputs.transfer_bytes) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
-        + len(inputs.dependent_row) * 4
+        + len(inputs["transfer_bytes"]) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
         + _sample_bytes(inputs) * GROWTH
-        + int(inputs.settings.get("max_captured", 0)) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
+        + int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     )
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
     packet_bytes += DEPARTURE_BYTES if _can_go_wrong(inputs) else 0
@@ -72,13 +72,12 @@ def least_limit_bytes() -> int:
 
 
 def _path_choice_bytes(inputs: EngineInputs) -> int:
-    """Return the room of next hops, of a random stream a port, and of one flowlet at every hop of every flow."""
-    tables_bytes = sum(column.nbytes for column in inputs.next_hops.values())
-    if not tables_bytes:
+    """Return the room of a random stream a port, and of one flowlet at every hop of every flow."""
+    if not len(inputs["next_hop_port"]):
         return 0
-    random_bytes = len(inputs.port_rate_bps) * _engine.BYTES_PER_RANDOM_STREAM
-    flowlets = len(inputs.path) if inputs.settings["flowlet_gap_ps"] else 0
-    return tables_bytes + random_bytes + flowlets * _engine.BYTES_PER_FLOWLET * 2 * GROWTH
+    random_bytes = len(inputs["port_rate_bps"]) * _engine.BYTES_PER_RANDOM_STREAM
+    flowlets = len(inputs["path"]) if inputs.settings["flowlet_gap_ps"] else 0
+    return random_bytes + flowlets * _engine.BYTES_PER_FLOWLET * 2 * GROWTH
 
 
 def _sample_bytes(inputs: EngineInputs) -> int:
@@ -88,72 +87,70 @@ def _sample_bytes(inputs: EngineInputs) -> int:
     if NEVER in (limit_ps, interval_ps):
         return 0
     num_instants, most = limit_ps // interval_ps + 1, int(inputs.settings["max_samples"])
-    num_port_samples = min(num_instants * len(inputs.probed_port), most)
-    num_flow_samples = min(num_instants * len(inputs.probed_flow), most)
+    num_port_samples = min(num_instants * len(inputs["probed_port"]), most)
+    num_flow_samples = min(num_instants * len(inputs["probed_flow"]), most)
     return num_port_samples * _engine.BYTES_PER_PORT_SAMPLE + num_flow_samples * _engine.BYTES_PER_FLOW_SAMPLE
 
 
 def _host_bytes(inputs: EngineInputs) -> int:
     """Return the room of what hosts keep under rare settings."""
-    settings, num_pairs = inputs.settings, len(inputs.flow)
+    settings, num_pairs = inputs.settings, len(inputs["flow"])
     needed_bytes = _selective_repeat_bytes(inputs)
     if settings["num_receives"]:
-        receives = min(settings["num_receives"], len(inputs.transfer_bytes))
+        receives = min(settings["num_receives"], len(inputs["transfer_bytes"]))
         needed_bytes += num_pairs * (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8)
-    has_slow_host = inputs.drain_rate.any()
+    has_slow_host = inputs["drain_rate"].any()
     if has_slow_host:
-        needed_bytes += len(inputs.port_rate_bps) * _engine.BYTES_PER_NIC_BUFFER
+        needed_bytes += len(inputs["port_rate_bps"]) * _engine.BYTES_PER_NIC_BUFFER
     if has_slow_host or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"]:
         needed_bytes += num_pairs * _engine.BYTES_PER_ENDPOINT
-        needed_bytes += len(inputs.transfer_bytes) * _engine.BYTES_PER_ROUND_TRIPS
+        needed_bytes += len(inputs["transfer_bytes"]) * _engine.BYTES_PER_ROUND_TRIPS
     return needed_bytes
 
 
 def _selective_repeat_bytes(inputs: EngineInputs) -> int:
     """Return the room of what both ends know of the packets of a full window, or of all a queue pair has."""
-    num_selective = len(inputs.reorder_window)
+    num_selective = len(inputs["reorder_window"])
     if not num_selective:
         return 0
-    packets_N = inputs.transfer_bytes // inputs.settings["mtu_bytes"] + 1
-    on_fabric_N = inputs.transfer_qp >= 0
-    packets_Q = np.bincount(inputs.transfer_qp[on_fabric_N], packets_N[on_fabric_N], minlength=num_selective)
+    packets_N = inputs["transfer_bytes"] // inputs.settings["mtu_bytes"] + 1
+    on_fabric_N = inputs["transfer_qp"] >= 0
+    packets_Q = np.bincount(inputs["transfer_qp"][on_fabric_N], packets_N[on_fabric_N], minlength=num_selective)
     tracked = float(np.minimum(packets_Q, inputs.settings["window_packets"]).sum())
     return num_selective * _engine.BYTES_PER_SELECTIVE_PAIR + int(tracked) * _engine.BYTES_PER_TRACKED_PACKET
 
 
 def _fault_bytes(inputs: EngineInputs) -> int:
-    """Return the room of changes, of paths that are not in force, and of each port's health."""
-    tables_bytes = sum(column.nbytes for column in (*inputs.epochs.values(), *inputs.faults.values()))
-    return tables_bytes + (len(inputs.port_rate_bps) * _engine.BYTES_PER_PORT_HEALTH if _can_go_wrong(inputs) else 0)
+    """Return the room of each port's health."""
+    return len(inputs["port_rate_bps"]) * _engine.BYTES_PER_PORT_HEALTH if _can_go_wrong(inputs) else 0
 
 
 def _can_go_wrong(inputs: EngineInputs) -> bool:
-    return bool(len(inputs.epochs["epoch_time"]) or len(inputs.faults["fault_time"]))
+    return bool(len(inputs["epoch_time"]) or len(inputs["fault_time"]))
 
 
 def _priority_bytes(inputs: EngineInputs) -> int:
     """Return the room of each priority's queues at each port, and of their watchdogs."""
-    num_queues = len(inputs.priorities["priority_input_reserve"])
+    num_queues = len(inputs["priority_input_reserve"])
     watchdog_bytes = 0 if inputs.settings["watchdog_detect_ps"] == NEVER else _engine.BYTES_PER_WATCHDOG
     return num_queues * (_engine.BYTES_PER_PRIORITY + watchdog_bytes)
 
 
 def _most_packets(inputs: EngineInputs) -> int:
     frame_bytes = min(inputs.settings["mtu_bytes"] + inputs.settings["wire_overhead_bytes"], 2**16)
-    wire_bytes_P = inputs.port_rate_bps.astype(np.float64) * inputs.port_delay_ps / 8e12
+    wire_bytes_P = inputs["port_rate_bps"].astype(np.float64) * inputs["port_delay_ps"] / 8e12
     held = (_buffer_bytes(inputs) + float(wire_bytes_P.sum())) / frame_bytes
-    sent = float((inputs.transfer_bytes / inputs.settings["mtu_bytes"] + 1).sum())
+    sent = float((inputs["transfer_bytes"] / inputs.settings["mtu_bytes"] + 1).sum())
     return int(2 * min(held, sent))  # a data packet may have an acknowledgement or notification beside it
 
 
 def _buffer_bytes(inputs: EngineInputs) -> float:
     """Return what the buffers of all switches hold at most."""
-    columns = inputs.priorities
-    if not len(columns["priority_weight"]):
-        return float(inputs.ingress_limit.sum())
-    num_ports = len(inputs.port_rate_bps)
+    if not len(inputs["priority_weight"]):
+        return float(inputs["ingress_limit"].sum())
+    num_ports = len(inputs["port_rate_bps"])
     return float(
-        columns["priority_shared_buffer"].sum()
-        + (columns["priority_input_reserve"] + columns["priority_input_headroom"]).sum()
-        + num_ports * columns["priority_output_reserve"].sum()
+        inputs["priority_shared_buffer"].sum()
+        + (inputs["priority_input_reserve"] + inputs["priority_input_headroom"]).sum()
+        + num_ports * inputs["priority_output_reserve"].sum()
     )

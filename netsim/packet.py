@@ -74,15 +74,10 @@ def run(
 
 def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:
     """Return the compiled engine at time 0; `law` must outlive it."""
-    settings = _engine.Settings()
-    for name, value in inputs.settings.items():
-        setattr(settings, name, value)
     return _engine.Simulation(
-        settings=settings,
+        settings=inputs.settings,
         law=_engine.Law(handlers=law.handler_address, params=law.params.ctypes.data, uses_telemetry=law.uses_telemetry),
-        arrays={**inputs.arrays(), "flow": inputs.flow.view("u1")},
-        path_stride=inputs.path_stride,
-        flow_bytes=inputs.flow.dtype.itemsize,
+        arrays={**inputs.arrays, "flow": inputs["flow"].view("u1")},
     )
 
 

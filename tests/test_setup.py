@@ -72,3 +72,10 @@ def test_every_system_package_has_its_reason() -> None:
     packages = [line for line in lines if not line.startswith("#")]
     assert packages
     assert all(re.fullmatch(r"[a-z0-9.+-]+  # .+", line) for line in packages)
+
+
+def test_the_committed_stubs_are_those_of_the_compiled_modules(tmp_path: Path) -> None:
+    """mypy believes the stubs; after a change of the bindings, `make stubs` writes them anew."""
+    subprocess.run([ROOT / "setup" / "stubs.sh", tmp_path], env={**os.environ, "VENV": sys.prefix}, check=True)
+    for stub in ("netsim/_engine.pyi", "topology/_fairness.pyi"):
+        assert (tmp_path / stub).read_text() == (ROOT / stub).read_text()

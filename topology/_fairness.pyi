@@ -1,12 +1,14 @@
-"""The compiled water filling (sources in topology/fairness_engine)."""
+"""
+Max-min fair rates, compiled; fabrictune.topology.fairness is its face.
+"""
 
-import numpy as np
+import numpy
 from numpy.typing import NDArray
 
 def max_min_rates(
     *,
-    port: NDArray[np.int32],
-    capacity_bps: NDArray[np.float64],
-    demand_bps: NDArray[np.float64],
-    weight: NDArray[np.int64],
-) -> NDArray[np.float64]: ...
+    port: NDArray[numpy.int32],
+    capacity_bps: NDArray[numpy.float64],
+    demand_bps: NDArray[numpy.float64],
+    weight: NDArray[numpy.int64],
+) -> NDArray[numpy.float64]: ...

@@ -115,8 +115,8 @@ std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     is_full |= !inputs.captured_flow.empty();
     is_full |= settings.path_rule != PathRule::Hash;
     is_full |= !inputs.reorder_window.empty() || settings.num_receives > 0;
-    is_full |= !inputs.priorities.weight.empty();
-    is_full |= can_go_wrong(inputs);
+    is_full |= inputs.has_priorities();
+    is_full |= inputs.can_go_wrong();
     for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
     if (is_full) return std::make_unique<Engine<true>>(inputs);
     return std::make_unique<Engine<false>>(inputs);

@@ -58,7 +58,7 @@ class Engine final : public Simulation {
     void leave_ring(std::uint32_t qp, Sender& sender);
     std::uint32_t path_begin(std::uint32_t qp, std::uint32_t direction) const {
         if constexpr (is_full) return epochs.path_of(2 * qp + direction);
-        return (2 * qp + direction) * path_stride;
+        return (2 * qp + direction) * settings.path_stride;
     }
 
     // queueing.hpp

@@ -5,25 +5,14 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "clock.hpp"
+#include "inputs.hpp"
 #include "packet.hpp"
 #include "random.hpp"
 
 namespace netsim {
-
-// Shapes: K changes; E epochs after the first, S sets of paths, X flows (2 * queue pair + direction) of all sets.
-struct FaultColumns {
-    std::span<const std::int64_t> time, effect, port;  // K
-    std::span<const double> value;                     // K
-};
-
-struct EpochColumns {
-    std::span<const std::int64_t> time, set;                // E; set 0 are the paths of the first epoch
-    std::span<const std::uint32_t> offset, flow, position;  // S + 1, X, X: which flows differ, and their paths
-};
 
 enum class Effect : std::int64_t { Down, Loss, ByteErrors, Rate };  // as in netsim/faults/timeline.py
 
@@ -54,13 +43,14 @@ struct Milestone {
 
 class Faults {
   public:
-    // `num_ports` is 0 where nothing can go wrong: no fault, and no epoch that may leave a flow without a way.
-    Faults(const FaultColumns& columns, std::size_t num_ports, std::uint64_t key) : health(num_ports) {
-        for (std::size_t row = 0; row < columns.time.size(); row++) {
-            changes.push_back({columns.time[row], static_cast<Effect>(columns.effect[row]),
-                               static_cast<std::uint32_t>(columns.port[row]), columns.value[row]});
+    explicit Faults(const Inputs& inputs) : health(inputs.can_go_wrong() ? inputs.port_rate_bps.size() : 0) {
+        for (std::size_t row = 0; row < inputs.fault_time.size(); row++) {
+            changes.push_back({inputs.fault_time[row], static_cast<Effect>(inputs.fault_effect[row]),
+                               static_cast<std::uint32_t>(inputs.fault_port[row]), inputs.fault_value[row]});
         }
-        for (std::size_t port = 0; port < num_ports; port++) health[port].random = RandomStream(key, port);
+        for (std::size_t port = 0; port < health.size(); port++) {
+            health[port].random = RandomStream(inputs.settings.fault_key, port);
+        }
     }
 
     bool are_possible() const { return !health.empty(); }
@@ -109,16 +99,16 @@ class Faults {
 // The paths in force, one of several sets.
 class Epochs {
   public:
-    Epochs(const EpochColumns& columns, std::size_t num_flows, std::uint32_t path_stride)
-        : times_ps(columns.time.begin(), columns.time.end()),
-          set_(columns.set.begin(), columns.set.end()),
-          offset_(columns.offset.begin(), columns.offset.end()),
-          flow_(columns.flow.begin(), columns.flow.end()),
-          position_(columns.position.begin(), columns.position.end()),
-          path_stride_(path_stride) {
+    explicit Epochs(const Inputs& inputs)
+        : times_ps(inputs.epoch_time.begin(), inputs.epoch_time.end()),
+          set_(inputs.epoch_set.begin(), inputs.epoch_set.end()),
+          offset_(inputs.path_set_offset.begin(), inputs.path_set_offset.end()),
+          flow_(inputs.path_set_flow.begin(), inputs.path_set_flow.end()),
+          position_(inputs.path_set_position.begin(), inputs.path_set_position.end()),
+          path_stride_(inputs.settings.path_stride) {
         if (times_ps.empty()) return;
-        path_of_.resize(num_flows);
-        for (std::uint32_t flow = 0; flow < num_flows; flow++) path_of_[flow] = flow * path_stride;
+        path_of_.resize(inputs.num_flows());
+        for (std::uint32_t flow = 0; flow < path_of_.size(); flow++) path_of_[flow] = flow * path_stride_;
     }
 
     // Where the path of a flow begins.

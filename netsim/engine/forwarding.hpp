@@ -37,7 +37,7 @@ inline std::uint32_t Engine<is_full>::next_port(std::uint32_t arrived, Packet& p
     if constexpr (is_full) {
         if (path_chooser.chooses_for(packet.type)) {
             // Sent round a fault, a packet may make more hops than its path has entries.
-            packet.path_position += (packet.path_position + 1) % path_stride != 0;
+            packet.path_position += (packet.path_position + 1) % settings.path_stride != 0;
             return path_chooser.next_port(arrived, packet, now_ps, ports);
         }
     }

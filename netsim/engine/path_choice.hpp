@@ -16,29 +16,16 @@
 #include <vector>
 
 #include "flowlet_table.hpp"
+#include "inputs.hpp"
 #include "packet.hpp"
 #include "port.hpp"
 #include "random.hpp"
-#include "settings.hpp"
 
 namespace netsim {
 
-// Shapes: P ports, F = 2 Q flows (a queue pair's data, then its acknowledgements), A attachments, S switches, K sets, X
-// ports of all sets; F, A, K and X once for each set of paths. Empty where paths are fixed.
-struct NextHopColumns {
-    std::span<const std::uint32_t> switch_behind;  // P: number of the switch behind the wire, NONE for a host
-    std::span<const std::uint32_t> row;            // F: the destination's first entry of `set`
-    std::span<const std::uint32_t> exit;           // F x 2: ports straight to the destination, NONE after the last
-    std::span<const std::uint32_t> set;            // A x S
-    std::span<const std::uint32_t> offset;         // K + 1
-    std::span<const std::uint32_t> port;           // X
-    std::span<const std::uint32_t> weight;         // X
-};
-
 class PathChooser {
   public:
-    PathChooser(const Settings& settings, const NextHopColumns& columns, std::span<const std::int64_t> port_peer,
-                std::size_t num_flows);
+    explicit PathChooser(const Inputs& inputs);
 
     bool chooses_for(PacketType type) const {
         return rule_ != PathRule::Hash && (type == PacketType::Data || control_has_choice_);
@@ -75,25 +62,24 @@ class PathChooser {
     FlowletTable flowlets_;
 };
 
-inline PathChooser::PathChooser(const Settings& settings, const NextHopColumns& columns,
-                                std::span<const std::int64_t> port_peer, std::size_t num_flows)
-    : rule_(settings.path_rule),
-      control_has_choice_(settings.control_has_choice),
-      is_tie_random_(settings.is_tie_random),
-      flowlet_gap_ps_(settings.flowlet_gap_ps),
-      queue_step_bytes_(settings.queue_step_bytes),
-      last_level_(settings.queue_levels - 1),
-      key_(settings.path_choice_key),
-      num_flows_(num_flows),
-      switch_behind_(columns.switch_behind.begin(), columns.switch_behind.end()),
-      row_(columns.row.begin(), columns.row.end()),
-      exit_(columns.exit.begin(), columns.exit.end()),
-      set_(columns.set.begin(), columns.set.end()),
-      offset_(columns.offset.begin(), columns.offset.end()),
-      port_(columns.port.begin(), columns.port.end()),
-      weight_(columns.weight.begin(), columns.weight.end()) {
+inline PathChooser::PathChooser(const Inputs& inputs)
+    : rule_(inputs.settings.path_rule),
+      control_has_choice_(inputs.settings.control_has_choice),
+      is_tie_random_(inputs.settings.is_tie_random),
+      flowlet_gap_ps_(inputs.settings.flowlet_gap_ps),
+      queue_step_bytes_(inputs.settings.queue_step_bytes),
+      last_level_(inputs.settings.queue_levels - 1),
+      key_(inputs.settings.path_choice_key),
+      num_flows_(inputs.num_flows()),
+      switch_behind_(inputs.next_hop_switch.begin(), inputs.next_hop_switch.end()),
+      row_(inputs.next_hop_row.begin(), inputs.next_hop_row.end()),
+      exit_(inputs.next_hop_exit.begin(), inputs.next_hop_exit.end()),
+      set_(inputs.next_hop_set.begin(), inputs.next_hop_set.end()),
+      offset_(inputs.next_hop_offset.begin(), inputs.next_hop_offset.end()),
+      port_(inputs.next_hop_port.begin(), inputs.next_hop_port.end()),
+      weight_(inputs.next_hop_weight.begin(), inputs.next_hop_weight.end()) {
     if (rule_ == PathRule::Hash) return;
-    peer_.assign(port_peer.begin(), port_peer.end());
+    peer_.assign(inputs.port_peer.begin(), inputs.port_peer.end());
     for (const std::uint32_t number : switch_behind_) {
         if (number != NONE) num_switches_ = std::max(num_switches_, number + 1);
     }

@@ -5,33 +5,15 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "clock.hpp"
+#include "inputs.hpp"
 #include "packet.hpp"
 #include "port.hpp"
 #include "shared_buffer.hpp"
 
 namespace netsim {
-
-// Shapes: C priorities, P ports, N nodes, Q queue pairs. Empty where ports have data and control only.
-struct PriorityColumns {
-    std::span<const std::int64_t> weight;          // C: of what strict priorities leave; 0: strict
-    std::span<const std::int64_t> is_lossless;     // C
-    std::span<const double> alpha;                 // C
-    std::span<const std::int64_t> ecn_min;         // C: bytes
-    std::span<const std::int64_t> ecn_max;         // C: bytes
-    std::span<const double> ecn_max_fraction;      // C
-    std::span<const std::int64_t> output_reserve;  // C: bytes of each queue, if lossy
-    std::span<const std::int64_t> input_reserve;   // P x C: bytes behind the port, if lossless
-    std::span<const std::int64_t> input_headroom;  // P x C
-    std::span<const std::int64_t> resume_offset;   // P x C
-    std::span<const std::int64_t> port_node;       // P: the node that sends through it
-    std::span<const std::int64_t> shared_buffer;   // N: bytes
-    std::span<const std::int64_t> headroom_pool;   // N: bytes
-    std::span<const std::int64_t> queue_pair;      // Q: priority of its data
-};
 
 struct PriorityRule {
     std::int32_t weight;
@@ -73,7 +55,7 @@ struct Watchdog {
 
 class Priorities {
   public:
-    Priorities(const PriorityColumns& columns, bool has_watchdog);
+    explicit Priorities(const Inputs& inputs);
 
     std::uint32_t size() const { return static_cast<std::uint32_t>(rules.size()); }
     OutputQueue& output(std::uint32_t port, std::uint32_t priority) { return outputs[port * size() + priority]; }
@@ -96,31 +78,32 @@ class Priorities {
     std::size_t num_pause_events = 0;      // pending, those of watchdogs apart
 };
 
-inline Priorities::Priorities(const PriorityColumns& columns, bool has_watchdog)
-    : node(columns.port_node.begin(), columns.port_node.end()),
-      queue_pair(columns.queue_pair.begin(), columns.queue_pair.end()) {
-    for (std::size_t priority = 0; priority < columns.weight.size(); priority++) {
+inline Priorities::Priorities(const Inputs& given)
+    : node(given.priority_port_node.begin(), given.priority_port_node.end()),
+      queue_pair(given.priority_queue_pair.begin(), given.priority_queue_pair.end()) {
+    for (std::size_t priority = 0; priority < given.priority_weight.size(); priority++) {
         rules.push_back({
-            .weight = static_cast<std::int32_t>(columns.weight[priority]),
-            .is_lossless = columns.is_lossless[priority] != 0,
-            .alpha = columns.alpha[priority],
-            .marking = {columns.ecn_min[priority], columns.ecn_max[priority], columns.ecn_max_fraction[priority]},
+            .weight = static_cast<std::int32_t>(given.priority_weight[priority]),
+            .is_lossless = given.priority_is_lossless[priority] != 0,
+            .alpha = given.priority_alpha[priority],
+            .marking = {given.priority_ecn_min[priority], given.priority_ecn_max[priority],
+                        given.priority_ecn_max_fraction[priority]},
         });
     }
-    for (std::size_t place = 0; place < columns.shared_buffer.size(); place++) {
-        pools.emplace_back(columns.shared_buffer[place], columns.headroom_pool[place]);
+    for (std::size_t place = 0; place < given.priority_shared_buffer.size(); place++) {
+        pools.emplace_back(given.priority_shared_buffer[place], given.priority_headroom_pool[place]);
     }
     const std::size_t num_queues = node.size() * rules.size();
     outputs.resize(num_queues);
     inputs.resize(num_queues);
     turn.resize(node.size());
-    if (has_watchdog) watchdogs.resize(num_queues);
+    if (given.settings.watchdog_detect_ps != NEVER) watchdogs.resize(num_queues);
     for (std::size_t place = 0; place < num_queues; place++) {
         const std::size_t priority = place % rules.size();
-        outputs[place].share.reserve_bytes = static_cast<std::int32_t>(columns.output_reserve[priority]);
-        inputs[place].share.reserve_bytes = static_cast<std::int32_t>(columns.input_reserve[place]);
-        inputs[place].headroom_limit_bytes = static_cast<std::int32_t>(columns.input_headroom[place]);
-        inputs[place].resume_offset_bytes = static_cast<std::int32_t>(columns.resume_offset[place]);
+        outputs[place].share.reserve_bytes = static_cast<std::int32_t>(given.priority_output_reserve[priority]);
+        inputs[place].share.reserve_bytes = static_cast<std::int32_t>(given.priority_input_reserve[place]);
+        inputs[place].headroom_limit_bytes = static_cast<std::int32_t>(given.priority_input_headroom[place]);
+        inputs[place].resume_offset_bytes = static_cast<std::int32_t>(given.priority_resume_offset[place]);
     }
 }
 

@@ -5,13 +5,6 @@
 #include <cstring>
 
 namespace netsim {
-namespace {
-
-std::size_t num_flows(const Inputs& inputs) {
-    return 2 * (inputs.flow.size() / inputs.flow_bytes);
-}
-
-}  // namespace
 
 Simulation::Simulation(const Inputs& inputs)
     : settings(inputs.settings),
@@ -20,12 +13,11 @@ Simulation::Simulation(const Inputs& inputs)
       dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
       dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
       path(inputs.path.begin(), inputs.path.end()),
-      epochs(inputs.epochs, num_flows(inputs), inputs.path_stride),
-      faults(inputs.faults, can_go_wrong(inputs) ? inputs.port_rate_bps.size() : 0, inputs.settings.fault_key),
-      path_chooser(inputs.settings, inputs.next_hops, inputs.port_peer, num_flows(inputs)),
-      priorities(inputs.priorities, inputs.settings.watchdog_detect_ps != NEVER),
-      path_stride(inputs.path_stride),
-      flow_stride((inputs.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
+      epochs(inputs),
+      faults(inputs),
+      path_chooser(inputs),
+      priorities(inputs),
+      flow_stride((settings.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
       probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()),
       probed_flows(inputs.probed_flow.begin(), inputs.probed_flow.end()),
       captured_flows(inputs.captured_flow.begin(), inputs.captured_flow.end()) {
@@ -66,7 +58,7 @@ void Simulation::set_rate(std::uint32_t port, std::int64_t rate_bps) {
 }
 
 void Simulation::add_queue_pairs(const Inputs& inputs) {
-    const std::size_t num_queue_pairs = inputs.flow.size() / inputs.flow_bytes;
+    const std::size_t num_queue_pairs = inputs.num_queue_pairs();
     senders.resize(num_queue_pairs);
     if (settings.cnp_delay_ps > 0) pending_notifications.resize(num_queue_pairs);
     receivers.resize(num_queue_pairs);
@@ -89,10 +81,10 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     }
     flows.resize(num_queue_pairs * flow_stride);
     for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {
-        std::memcpy(&flows[qp * flow_stride], &inputs.flow[qp * inputs.flow_bytes], inputs.flow_bytes);
+        std::memcpy(&flows[qp * flow_stride], &inputs.flow[qp * settings.flow_bytes], settings.flow_bytes);
         FlowHeader header;
-        std::memcpy(&header, &inputs.flow[qp * inputs.flow_bytes], sizeof header);
-        senders[qp].port = path[qp * 2 * path_stride];
+        std::memcpy(&header, &inputs.flow[qp * settings.flow_bytes], sizeof header);
+        senders[qp].port = path[qp * 2 * settings.path_stride];
         senders[qp].rate_bps = header.rate_bps;
         senders[qp].rtt_ps = header.base_rtt_ps;
     }

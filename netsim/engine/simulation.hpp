@@ -1,17 +1,15 @@
 // One simulated run: its inputs, its state between events, and its results. The engine derived from it moves the clock.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "endpoint.hpp"
 #include "event_queue.hpp"
 #include "faults.hpp"
-#include "law.hpp"
+#include "inputs.hpp"
 #include "packet.hpp"
 #include "path_choice.hpp"
 #include "port.hpp"
@@ -19,60 +17,11 @@
 #include "queue_pair.hpp"
 #include "receive_queue.hpp"
 #include "selective_sender.hpp"
-#include "settings.hpp"
 #include "transfer.hpp"
 
 namespace netsim {
 
 enum class Outcome { Running, Finished, Stalled, TimeLimit };
-
-// The arrays a run is made from. Shapes: P ports, Q queue pairs, H hops + 1, N transfers, D dependencies, S probed
-// ports, F probed queue pairs.
-struct Inputs {
-    Settings settings;
-    Law law;
-    std::span<const std::int64_t> port_rate_bps;   // P
-    std::span<const std::int64_t> port_delay_ps;   // P
-    std::span<const std::int64_t> port_peer;       // P
-    std::span<const std::int64_t> port_is_host;    // P
-    std::span<const std::int64_t> pause_above;     // P: ingress bytes
-    std::span<const std::int64_t> resume_below;    // P
-    std::span<const std::int64_t> ingress_limit;   // P
-    std::span<const std::int64_t> pause_response;  // P: picoseconds
-    std::span<const std::int64_t> drain_rate;      // P: at which a host takes what it receives, 0 at once
-    std::span<const double> loss_fraction;         // P
-    std::span<const std::uint32_t> path;           // Q x 2 x H, each path ended by NONE; then those of later epochs
-    std::uint32_t path_stride;                     // H
-    NextHopColumns next_hops;
-    EpochColumns epochs;
-    FaultColumns faults;
-    PriorityColumns priorities;
-    std::span<const std::int64_t> retransmission_wait;  // one or more; the last ends in failure
-    std::span<const std::int64_t> reorder_window;       // Q: picoseconds; empty under go-back-N
-    std::span<const std::byte> flow;                    // Q records, the engine's header filled in
-    std::size_t flow_bytes;                             // of a record
-    std::span<const std::int64_t> transfer_medium;      // N
-    std::span<const std::int64_t> transfer_qp;          // N
-    std::span<const std::int64_t> nvlink_source;        // N: GPU, of transfers over NVLink
-    std::span<const std::int64_t> nvlink_destination;   // N
-    std::span<const std::int64_t> transfer_bytes;       // N
-    std::span<const std::int64_t> transfer_start;       // N
-    std::span<const std::int64_t> transfer_delay;       // N
-    std::span<const std::int64_t> num_dependencies;     // N
-    std::span<const std::int64_t> dependent_offset;     // N + 1
-    std::span<const std::int64_t> dependent_row;        // D
-    std::span<const std::int64_t> probed_port;          // S
-    std::span<const std::int64_t> probed_flow;          // F
-    std::span<const std::int64_t> captured_flow;        // Q, or none
-
-    bool has_slow_host() const {
-        return std::ranges::any_of(drain_rate, [](std::int64_t rate_bps) { return rate_bps > 0; });
-    }
-};
-
-inline bool can_go_wrong(const Inputs& inputs) {
-    return !inputs.faults.time.empty() || !inputs.epochs.time.empty();
-}
 
 struct alignas(64) CacheLine {
     std::byte bytes[64];
@@ -156,9 +105,8 @@ class Simulation {
     Faults faults;
     PathChooser path_chooser;
     Priorities priorities;
-    const std::uint32_t path_stride;  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
-    std::vector<CacheLine> flows;     // the law's records
-    const std::size_t flow_stride;    // cache lines of a record
+    std::vector<CacheLine> flows;   // the law's records
+    const std::size_t flow_stride;  // cache lines of a record
     std::vector<std::uint32_t> probed_ports;
     std::vector<std::uint32_t> probed_flows;  // queue pairs
     std::vector<Picoseconds> sample_times_ps;

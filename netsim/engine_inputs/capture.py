@@ -16,15 +16,12 @@ _SENDER, _RECEIVER, _PORT = range(3)
 
 def capture_settings(fabric: Fabric, capture: CaptureConfig | None) -> dict[str, Any]:
     """Return the settings of a capture; raises InputError for a port that is not there."""
-    if capture is None:
-        return {}
-    port = 0
-    if capture.at not in (SENDER, RECEIVER):
-        port = find_port(fabric, capture.at, where="capture.at")
+    at = SENDER if capture is None else capture.at
+    is_at_port = at not in (SENDER, RECEIVER)
     return {
-        "capture_at": {SENDER: _SENDER, RECEIVER: _RECEIVER}.get(capture.at, _PORT),
-        "capture_port": port,
-        "max_captured": capture.max_packets,
+        "capture_at": {SENDER: _SENDER, RECEIVER: _RECEIVER}.get(at, _PORT),
+        "capture_port": find_port(fabric, at, where="capture.at") if is_at_port else 0,
+        "max_captured": 0 if capture is None else capture.max_packets,
     }
 
 

@@ -4,8 +4,8 @@ The table of paths begins with those of the first epoch. A later epoch stores on
 these, equal paths once, and an epoch with the paths of an earlier one (a link that flaps) nothing at all. A flow
 without a path goes to where its network begins and is dropped there.
 
-Shapes: Q queue pairs, F = 2 Q flows (a queue pair's data, then its acknowledgements), H entries of a path, E epochs
-after the first, S sets of paths, X flows of all sets that differ from the first epoch.
+Shapes: Q queue pairs, F = 2 Q flows (a queue pair's data, then its acknowledgements), H entries of a path, X flows of
+all sets that differ from the first epoch; those of the arrays are in netsim/engine/arrays.inl.
 """
 
 from typing import Any
@@ -18,14 +18,6 @@ from fabrictune.foundation.errors import Mistake, RouteError
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
 from fabrictune.topology.network import NO_PORT, Network, RoutingEpoch
 
-NAMES = (
-    "epoch_time",  # E: picoseconds
-    "epoch_set",  # E: 0 for the paths of the first epoch
-    "path_set_offset",  # S + 1: where each set's flows begin; set 0 has none
-    "path_set_flow",  # X
-    "path_set_position",  # X: where the flow's path begins in the table of paths
-)
-
 
 def distinct_epochs(network: Network) -> list[RoutingEpoch]:
     """Return an epoch for each set of paths, in the order of their numbers: the first epoch's is 0."""
@@ -36,7 +28,7 @@ def distinct_epochs(network: Network) -> list[RoutingEpoch]:
 
 
 def with_epochs(network: Network, path_QDH: IntArray) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
-    """Return the table of paths, flat, and the columns in NAMES; `path_QDH` are the padded paths of the first epoch.
+    """Return the table of paths, flat, and the arrays of epochs; `path_QDH` are the padded paths of the first epoch.
 
     Raises RouteError where the table is larger than an engine can index.
     """

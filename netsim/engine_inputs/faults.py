@@ -1,7 +1,4 @@
-"""Faults as an engine reads them: changes of ports in the order of time.
-
-Shapes: K changes.
-"""
+"""Faults as an engine reads them: changes of ports in the order of time."""
 
 from typing import Any
 
@@ -11,11 +8,9 @@ from numpy.typing import NDArray
 from fabrictune.netsim.faults.timeline import Spell, changes
 from fabrictune.topology.fabric import Fabric
 
-NAMES = ("fault_time", "fault_effect", "fault_port", "fault_value")  # all K: picoseconds, Effect, port, new value
-
 
 def fault_columns(fabric: Fabric, faults: tuple[Spell, ...]) -> dict[str, NDArray[Any]]:
-    """Return the columns in NAMES."""
+    """Return the arrays of faults."""
     found = changes(fabric, faults)
     return {
         "fault_time": np.array([change.time_ps for change in found], np.int64),

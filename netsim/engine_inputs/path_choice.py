@@ -3,8 +3,7 @@
 Every set of paths has its own, in which what is down then leads nowhere: all rows, sets and ports of the first stand
 before those of the second, and numbers run on.
 
-Shapes: P ports, E sets of paths, Q queue pairs, D = 2 directions, A attachments, S switches, K sets of next hops, X
-ports of all these.
+Shapes: P ports, Q queue pairs, D = 2 directions; those of the arrays are in netsim/engine/arrays.inl.
 """
 
 from collections.abc import Mapping
@@ -25,13 +24,13 @@ from fabrictune.topology.next_hops import next_hops
 Columns = dict[str, NDArray[np.uint32]]
 
 NAMES = (
-    "next_hop_switch",  # P: number of the switch behind the wire, PATH_END for a host
-    "next_hop_row",  # E x Q x D: where in the sets the destination's begin; a switch's stands at its number
-    "next_hop_exit",  # E x Q x D x 2: ports straight to the destination, that of the hash path first
-    "next_hop_set",  # E x A x S
-    "next_hop_offset",  # K + 1
-    "next_hop_port",  # X
-    "next_hop_weight",  # X
+    "next_hop_switch",
+    "next_hop_row",  # where in the sets the destination's begin; a switch's is at its number
+    "next_hop_exit",
+    "next_hop_set",
+    "next_hop_offset",
+    "next_hop_port",
+    "next_hop_weight",
 )
 
 
@@ -56,7 +55,7 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
 
 
 def path_choice(network: Network, config: PathChoiceConfig) -> Columns:
-    """Return the columns in NAMES, those of later sets of paths behind those of the first."""
+    """Return the arrays in NAMES, those of later sets of paths behind those of the first."""
     if config.mode == "hash":
         return {name: np.zeros(0, np.uint32) for name in NAMES}
     found = [_of_epoch(network, epoch, config) for epoch in distinct_epochs(network)]

@@ -1,7 +1,7 @@
 """Priorities as an engine reads them: rules, and for each port and priority its part of the buffer.
 
-Shapes: C priorities in ascending order, P ports, N nodes, Q queue pairs. All columns are empty where a configuration
-lists no priorities.
+Shapes: C priorities in ascending order, P ports, N nodes, Q queue pairs; those of the arrays are in
+netsim/engine/arrays.inl. All arrays are empty where a configuration lists no priorities.
 """
 
 from typing import Any
@@ -27,20 +27,20 @@ UNLIMITED_BYTES = 2**62
 PAUSE_PATIENCE_PS = 10**10  # 10 ms beside the pause itself, more than any cable and response takes
 
 INTEGERS = (
-    "priority_weight",  # C, 0: strict
-    "priority_is_lossless",  # C
-    "priority_ecn_min",  # C
-    "priority_ecn_max",  # C
-    "priority_output_reserve",  # C, bytes of each queue that is lossy
-    "priority_input_reserve",  # P x C, bytes behind each port if lossless
-    "priority_input_headroom",  # P x C
-    "priority_resume_offset",  # P x C
-    "priority_port_node",  # P, the node that sends through it
-    "priority_shared_buffer",  # N
-    "priority_headroom_pool",  # N
-    "priority_queue_pair",  # Q
+    "priority_weight",
+    "priority_is_lossless",
+    "priority_ecn_min",
+    "priority_ecn_max",
+    "priority_output_reserve",
+    "priority_input_reserve",
+    "priority_input_headroom",
+    "priority_resume_offset",
+    "priority_port_node",
+    "priority_shared_buffer",
+    "priority_headroom_pool",
+    "priority_queue_pair",
 )
-FRACTIONS = ("priority_alpha", "priority_ecn_max_fraction")  # C
+FRACTIONS = ("priority_alpha", "priority_ecn_max_fraction")
 
 
 def marking(ecn: EcnConfig) -> tuple[int, int, float]:
@@ -74,7 +74,7 @@ def pause_patience_ps(fabric: Fabric, config: PacketConfig) -> int:
 
 
 def priorities(network: Network, config: PacketConfig, thresholds: dict[str, IntArray]) -> dict[str, NDArray[Any]]:
-    """Return the columns in INTEGERS and FRACTIONS.
+    """Return the arrays in INTEGERS and FRACTIONS.
 
     `thresholds` are those of a buffer of its own behind each port. Raises InputError for queue pairs of a priority that
     is not listed, and for a shared buffer that is used up by reserves and headroom.

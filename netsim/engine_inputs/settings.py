@@ -1,4 +1,4 @@
-"""Numbers that hold for a whole run, by the names the engine has for them (netsim/engine/settings.hpp)."""
+"""Numbers that hold for a whole run, by the names the engine has for them (netsim/engine/settings.inl)."""
 
 from typing import Any
 
@@ -41,6 +41,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
+        "force_full": False,
         **path_choice_settings(config.path_choice, seed),
         **priority_settings(config),
     }

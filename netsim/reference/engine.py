@@ -63,7 +63,7 @@ class ReferenceEngine(Faulting):
         columns["packets_retransmitted"] = [transfer.resent for transfer in self.transfers]
         columns["cnps"] = [transfer.cnps for transfer in self.transfers]
         has_delay = self.settings["endpoint_delay_ps"] > 0 or self.settings["endpoint_jitter_ps"] > 0
-        if has_delay or self.inputs.drain_rate.any():
+        if has_delay or self.inputs["drain_rate"].any():
             for name in ("rtt_ps", "endpoint_ps"):
                 columns[f"mean_{name}"] = [
                     getattr(row, name) // row.round_trips if row.round_trips else NOT_YET for row in self.transfers
@@ -97,9 +97,9 @@ class ReferenceEngine(Faulting):
 
     def _packets_sent(self, transfer: Transfer) -> int:
         row = transfer.row
-        if transfer.times["start_ps"] == NOT_YET or self.inputs.transfer_medium[row] != Medium.FABRIC:
+        if transfer.times["start_ps"] == NOT_YET or self.inputs["transfer_medium"][row] != Medium.FABRIC:
             return 0
-        highest = self.pairs[int(self.inputs.transfer_qp[row])].highest
+        highest = self.pairs[int(self.inputs["transfer_qp"][row])].highest
         return min(highest, transfer.end) - transfer.first + transfer.resent
 
     def _end_if_nothing_is_left(self) -> None:

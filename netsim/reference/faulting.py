@@ -21,15 +21,15 @@ class Faulting(Receiving):
         self._schedule_reroute()
 
     def _schedule_fault(self) -> None:
-        if self.next_change < len(self.inputs.faults["fault_time"]):
-            self._push(int(self.inputs.faults["fault_time"][self.next_change]), Kind.CLOCK, ClockEvent.FAULT)
+        if self.next_change < len(self.inputs["fault_time"]):
+            self._push(int(self.inputs["fault_time"][self.next_change]), Kind.CLOCK, ClockEvent.FAULT)
 
     def _schedule_reroute(self) -> None:
-        if self.epochs.next < len(self.inputs.epochs["epoch_time"]):
-            self._push(int(self.inputs.epochs["epoch_time"][self.epochs.next]), Kind.CLOCK, ClockEvent.REROUTE)
+        if self.epochs.next < len(self.inputs["epoch_time"]):
+            self._push(int(self.inputs["epoch_time"][self.epochs.next]), Kind.CLOCK, ClockEvent.REROUTE)
 
     def _on_fault(self) -> None:
-        columns = self.inputs.faults
+        columns = self.inputs
         now = [row for row, time_ps in enumerate(columns["fault_time"]) if time_ps == self.now_ps]
         for row in now:
             self._apply(
@@ -87,7 +87,7 @@ class Faulting(Receiving):
             while output.packets:
                 self._take_out(number, priority)
                 self._lose(number, "link_down")
-        if self.inputs.port_is_host[number]:
+        if self.inputs["port_is_host"][number]:
             self._kick(number)
 
     def _on_reroute(self) -> None:

@@ -35,19 +35,21 @@ class Epochs:
     """The table of paths, and where in it each flow's path stands now."""
 
     def __init__(self, inputs: EngineInputs) -> None:
-        self.inputs, self.sets = inputs, inputs.epochs
-        self.position = [row * inputs.path_stride for row in range(2 * len(inputs.flow))]  # by flow
+        self.inputs = inputs
+        self.position = [row * inputs.settings["path_stride"] for row in range(2 * len(inputs["flow"]))]  # by flow
         self.path_set = self.next = 0
 
     def begin_next(self) -> list[int]:
         """Put the next epoch's paths in force; return the flows that may have changed theirs."""
-        changed = [flow for flow, start in enumerate(self.position) if start != flow * self.inputs.path_stride]
+        changed = [
+            flow for flow, start in enumerate(self.position) if start != flow * self.inputs.settings["path_stride"]
+        ]
         for flow in changed:
-            self.position[flow] = flow * self.inputs.path_stride
-        self.path_set = int(self.sets["epoch_set"][self.next])
-        for row in range(*(int(bound) for bound in self.sets["path_set_offset"][self.path_set : self.path_set + 2])):
-            flow = int(self.sets["path_set_flow"][row])
-            self.position[flow] = int(self.sets["path_set_position"][row])
+            self.position[flow] = flow * self.inputs.settings["path_stride"]
+        self.path_set = int(self.inputs["epoch_set"][self.next])
+        for row in range(*(int(bound) for bound in self.inputs["path_set_offset"][self.path_set : self.path_set + 2])):
+            flow = int(self.inputs["path_set_flow"][row])
+            self.position[flow] = int(self.inputs["path_set_position"][row])
             changed.append(flow)
         self.next += 1
         return changed

@@ -31,11 +31,13 @@ class Forwarding(ABC):
         self.path_chooser = PathChooser(inputs)
         self.epochs = Epochs(inputs)
         self.health = [
-            Health(RandomStream(self.settings["fault_key"], port)) for port in range(len(inputs.port_rate_bps))
+            Health(RandomStream(self.settings["fault_key"], port)) for port in range(len(inputs["port_rate_bps"]))
         ]
         self.ports = [
             Port(int(rate_bps), int(delay_ps), RandomStream(self.settings["random_key"], port))
-            for port, (rate_bps, delay_ps) in enumerate(zip(inputs.port_rate_bps, inputs.port_delay_ps, strict=True))
+            for port, (rate_bps, delay_ps) in enumerate(
+                zip(inputs["port_rate_bps"], inputs["port_delay_ps"], strict=True)
+            )
         ]
 
     @abstractmethod
@@ -56,7 +58,7 @@ class Forwarding(ABC):
 
     def _path(self, pair: int, direction: int) -> list[int]:
         start = self.epochs.position[2 * pair + direction]
-        row = self.inputs.path[start : start + self.inputs.path_stride]
+        row = self.inputs["path"][start : start + self.inputs.settings["path_stride"]]
         return [int(port) for port in row if port != PATH_END]
 
     def _on_arrival(self, port: int, number: int) -> None:
@@ -65,7 +67,7 @@ class Forwarding(ABC):
         if packet.departure != health.num_downs or health.has_error(packet):
             self._lose(port, "link_down" if packet.departure != health.num_downs else "bit_error")
             return
-        loss_fraction = self.inputs.loss_fraction[port]
+        loss_fraction = self.inputs["loss_fraction"][port]
         if loss_fraction > 0 and self.ports[port].random.next_fraction() < loss_fraction:
             self._drop(port)
             return
@@ -118,8 +120,8 @@ class Forwarding(ABC):
             return True
         ingress = self.ports[packet.ingress]
         level = ingress.ingress_bytes + packet.wire_bytes
-        if level > self.inputs.pause_above[packet.ingress]:
-            if level > self.inputs.ingress_limit[packet.ingress]:
+        if level > self.inputs["pause_above"][packet.ingress]:
+            if level > self.inputs["ingress_limit"][packet.ingress]:
                 self._drop(packet.ingress)
                 return False
             if self.settings["is_pfc_enabled"] and not ingress.pauses_sender:
@@ -164,16 +166,16 @@ class Forwarding(ABC):
             return
         ingress = self.ports[packet.ingress]
         ingress.ingress_bytes -= packet.wire_bytes
-        if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs.resume_below[packet.ingress]:
+        if ingress.pauses_sender and ingress.ingress_bytes <= self.inputs["resume_below"][packet.ingress]:
             self._send_pause_frame(packet.ingress)
 
     def _send_pause_frame(self, number: int) -> None:
-        port, reverse = self.ports[number], self.ports[self.inputs.port_peer[number]]
+        port, reverse = self.ports[number], self.ports[self.inputs["port_peer"][number]]
         port.pauses_sender = not port.pauses_sender
         port.pause_frames += 1
         leaves_ps = max(self.now_ps, reverse.busy_until_ps)
         leaves_ps += serialization_ps(self.settings["pause_frame_bytes"], reverse.rate_bps)
-        arrives_ps = leaves_ps + reverse.delay_ps + int(self.inputs.pause_response[number])
+        arrives_ps = leaves_ps + reverse.delay_ps + int(self.inputs["pause_response"][number])
         self._push(arrives_ps, Kind.PAUSE_FRAME, number, port.pause_frames)
 
     def _on_pause_frame(self, number: int, frame: int) -> None:

@@ -22,13 +22,15 @@ class Laws(Pausing):
         self.law_events = frozenset(handlers(law))
         self.uses_telemetry = reads_telemetry(law)
         self.pairs = [
-            Pair(self._path(pair, 0)[0], inputs.flow[pair : pair + 1].copy(), int(inputs.flow["base_rtt_ps"][pair]))
-            for pair in range(len(inputs.flow))
+            Pair(
+                self._path(pair, 0)[0], inputs["flow"][pair : pair + 1].copy(), int(inputs["flow"]["base_rtt_ps"][pair])
+            )
+            for pair in range(len(inputs["flow"]))
         ]
         if self.settings["num_receives"]:
             for pair in self.pairs:
                 pair.receives = ReceiveQueue(self.settings["num_receives"], self.settings["replenish_ps"])
-        for pair, window_ps in zip(self.pairs, inputs.reorder_window, strict=False):
+        for pair, window_ps in zip(self.pairs, inputs["reorder_window"], strict=False):
             pair.reorder_window_ps = int(window_ps)
 
     @abstractmethod

@@ -31,7 +31,7 @@ class Nic(Scheduling):
 
     def _receive_data(self, packet: Packet) -> None:
         packet.arrived_ps = self.now_ps
-        if not self.inputs.drain_rate[packet.ingress]:
+        if not self.inputs["drain_rate"][packet.ingress]:
             self._see(packet)
         elif self._admit_to_nic(packet):
             assert packet.ingress is not None
@@ -42,7 +42,7 @@ class Nic(Scheduling):
 
     def _hand_on_later(self, port: int) -> None:
         wire_bytes = self.nic_buffers[port][0].wire_bytes
-        done_ps = self.now_ps + serialization_ps(wire_bytes, int(self.inputs.drain_rate[port]))
+        done_ps = self.now_ps + serialization_ps(wire_bytes, int(self.inputs["drain_rate"][port]))
         self._push(done_ps, Kind.CLOCK, ClockEvent.DRAIN, port)
 
     def _on_drain(self, port: int) -> None:

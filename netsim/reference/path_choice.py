@@ -11,8 +11,8 @@ class PathChooser:
     """Names the port through which a packet leaves the node that it has reached."""
 
     def __init__(self, inputs: EngineInputs) -> None:
-        self.settings, self.next_hops, self.port_peer = inputs.settings, inputs.next_hops, inputs.port_peer
-        self.num_pairs = len(inputs.flow)
+        self.settings, self.inputs = inputs.settings, inputs
+        self.num_pairs = len(inputs["flow"])
         self.key = self.settings["path_choice_key"]
         self.streams: dict[int, RandomStream] = {}  # by the port through which packets arrive
         self.turns: dict[int, int] = {}  # by set
@@ -25,19 +25,19 @@ class PathChooser:
         is_data = packet.kind == "data"
         if self.settings["path_rule"] == HASH or not (is_data or self.settings["control_has_choice"]):
             return fixed
-        switch = int(self.next_hops["next_hop_switch"][arrived])
+        switch = int(self.inputs["next_hop_switch"][arrived])
         if switch == PATH_END:
             return None
         flow = 2 * packet.pair + (0 if is_data else 1)
         row = self.path_set * 2 * self.num_pairs + flow
-        number = int(self.next_hops["next_hop_set"][self.next_hops["next_hop_row"][row] + switch])
-        choices = slice(*(int(bound) for bound in self.next_hops["next_hop_offset"][number : number + 2]))
-        candidates = [int(port) for port in self.next_hops["next_hop_port"][choices]]
+        number = int(self.inputs["next_hop_set"][self.inputs["next_hop_row"][row] + switch])
+        choices = slice(*(int(bound) for bound in self.inputs["next_hop_offset"][number : number + 2]))
+        candidates = [int(port) for port in self.inputs["next_hop_port"][choices]]
         if len(candidates) <= 1:
             return candidates[0] if candidates else self._exit(switch, row)
         last_ps, port, last_set = self.flowlets.get((flow, switch), (None, 0, 0))
         if last_ps is None or now_ps - last_ps >= self.settings["flowlet_gap_ps"] or last_set != number:
-            weights = [int(weight) for weight in self.next_hops["next_hop_weight"][choices]]
+            weights = [int(weight) for weight in self.inputs["next_hop_weight"][choices]]
             visit = flow * self._num_switches() + switch
             stream = self.streams.setdefault(arrived, RandomStream(self.key, arrived))
             port = self._choose(candidates, weights, number, visit, stream, ports)
@@ -45,13 +45,13 @@ class PathChooser:
         return port
 
     def _num_switches(self) -> int:
-        behind = self.next_hops["next_hop_switch"]
+        behind = self.inputs["next_hop_switch"]
         return int(behind[behind != PATH_END].max()) + 1
 
     def _exit(self, switch: int, row: int) -> int:
         """Return the port from the switch straight to the destination, that of the fixed path if it is here."""
-        exits = [int(port) for port in self.next_hops["next_hop_exit"][2 * row : 2 * row + 2] if port != PATH_END]
-        here = [port for port in exits if self.next_hops["next_hop_switch"][self.port_peer[port]] == switch]
+        exits = [int(port) for port in self.inputs["next_hop_exit"][2 * row : 2 * row + 2] if port != PATH_END]
+        here = [port for port in exits if self.inputs["next_hop_switch"][self.inputs["port_peer"][port]] == switch]
         return here[0] if here else NO_ROUTE
 
     def _choose(

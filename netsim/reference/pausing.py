@@ -59,12 +59,12 @@ class Pausing(Queueing):
             self._look_at_storm(number, priority)
 
     def _send_priority_pause(self, number: int, priority: int, *, is_pause: bool) -> None:
-        peer = int(self.inputs.port_peer[number])
+        peer = int(self.inputs["port_peer"][number])
         carrier, queue = self.ports[peer], self.inputs_of[number][priority]
         carrier.busy_until_ps = max(self.now_ps, carrier.busy_until_ps)
         carrier.busy_until_ps += serialization_ps(self.settings["pause_frame_bytes"], carrier.rate_bps)
         self.outputs[peer][priority].counts["pause_frames_sent"] += 1
-        obeyed_ps = carrier.busy_until_ps + carrier.delay_ps + int(self.inputs.pause_response[number])
+        obeyed_ps = carrier.busy_until_ps + carrier.delay_ps + int(self.inputs["pause_response"][number])
         self._schedule_pause_event(obeyed_ps, number, PauseEvent.BEGIN if is_pause else PauseEvent.END, priority)
         queue.pauses_sender, queue.refresh_ps = is_pause, NEVER
         if is_pause and self.settings["pause_quanta"] and self.settings["is_pause_refreshed"]:
@@ -108,7 +108,7 @@ class Pausing(Queueing):
 
     def _watch(self, number: int, priority: int) -> None:
         output = self.outputs[number][priority]
-        if self.settings["watchdog_detect_ps"] == NEVER or self.inputs.port_is_host[number] or output.is_storm:
+        if self.settings["watchdog_detect_ps"] == NEVER or self.inputs["port_is_host"][number] or output.is_storm:
             return
         if output.is_paused and output.packets and output.look_ps == NEVER:
             output.look_ps = self.now_ps + self.settings["watchdog_detect_ps"]

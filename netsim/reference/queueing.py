@@ -19,7 +19,9 @@ class Queueing(Forwarding):
     def __init__(self, inputs: EngineInputs) -> None:
         super().__init__(inputs)
         self.rules: dict[str, list[Any]] = {
-            name.removeprefix("priority_"): column.tolist() for name, column in inputs.priorities.items()
+            name.removeprefix("priority_"): column.tolist()
+            for name, column in inputs.arrays.items()
+            if name.startswith("priority_")
         }
         self.num_priorities = len(self.rules["weight"])
         numbers = range(self.num_priorities)
@@ -131,7 +133,7 @@ class Queueing(Forwarding):
             return self._admit(packet)
         assert packet.ingress is not None, "it came through a port"
         priority = self._priority_of(packet)
-        queue, pool = self.inputs_of[packet.ingress][priority], self._pool(self.inputs.port_peer[packet.ingress])
+        queue, pool = self.inputs_of[packet.ingress][priority], self._pool(self.inputs["port_peer"][packet.ingress])
         if self.rules["is_lossless"][priority]:
             is_admitted = self._admit_lossless(packet.ingress, priority, pool, packet.wire_bytes)
         else:
@@ -143,7 +145,7 @@ class Queueing(Forwarding):
 
     def _leave_nic(self, number: int, packet: Packet) -> None:
         """Take a packet that came through a port out of the buffer of its NIC."""
-        peer = int(self.inputs.port_peer[number])
+        peer = int(self.inputs["port_peer"][number])
         if not self.num_priorities:
             super()._leave_buffer(number, packet)
             return

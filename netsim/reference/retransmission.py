@@ -69,7 +69,7 @@ class Retransmission(SelectiveRepeat):
     def _on_retransmission_timeout(self, number: int, pair: Pair) -> None:
         pair.timeout_ps = NEVER
         pair.timeouts += 1
-        if pair.timeouts == len(self.inputs.retransmission_wait):
+        if pair.timeouts == len(self.inputs["retransmission_wait"]):
             pair.has_failed = True
             return
         self._rewind(pair)

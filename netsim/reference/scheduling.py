@@ -17,12 +17,12 @@ class Scheduling(Retransmission):
         super().__init__(inputs, law, law_settings)
         self.num_transfer_events = 0
         self.nvlink_until_ps: dict[tuple[str, int], int] = {}  # when a GPU's link out or in is free
-        self.transfers = [Transfer(row, waiting=int(waiting)) for row, waiting in enumerate(inputs.num_dependencies)]
+        self.transfers = [Transfer(row, waiting=int(waiting)) for row, waiting in enumerate(inputs["num_dependencies"])]
         for row, transfer in enumerate(self.transfers):
-            if inputs.transfer_medium[row] == Medium.FABRIC:
-                self.pairs[inputs.transfer_qp[row]].remaining += 1
+            if inputs["transfer_medium"][row] == Medium.FABRIC:
+                self.pairs[inputs["transfer_qp"][row]].remaining += 1
             if transfer.waiting == 0:
-                self._schedule_transfer(int(inputs.transfer_start[row] + inputs.transfer_delay[row]), row)
+                self._schedule_transfer(int(inputs["transfer_start"][row] + inputs["transfer_delay"][row]), row)
 
     def _schedule_transfer(self, time_ps: int, row: int, *, is_end: bool = False) -> None:
         self.num_transfer_events += 1
@@ -30,12 +30,12 @@ class Scheduling(Retransmission):
 
     def _on_transfer(self, row: int, is_end: int) -> None:
         self.num_transfer_events -= 1
-        transfer, medium = self.transfers[row], self.inputs.transfer_medium[row]
-        num_bytes = int(self.inputs.transfer_bytes[row])
+        transfer, medium = self.transfers[row], self.inputs["transfer_medium"][row]
+        num_bytes = int(self.inputs["transfer_bytes"][row])
         if not is_end:
             transfer.times["ready_ps"] = self.now_ps
             if medium == Medium.FABRIC:
-                self._append_to_pair(int(self.inputs.transfer_qp[row]), transfer, num_bytes)
+                self._append_to_pair(int(self.inputs["transfer_qp"][row]), transfer, num_bytes)
                 return
             transfer.times["start_ps"] = self.now_ps
             if medium == Medium.NVLINK:
@@ -47,7 +47,7 @@ class Scheduling(Retransmission):
     def _cross_nvlink(self, row: int, num_bytes: int) -> int:
         """Return when both GPUs' links have carried a transfer that is ready now."""
         duration_ps = serialization_ps(num_bytes, self.settings["nvlink_rate_bps"])
-        ends = ("out", int(self.inputs.nvlink_source[row])), ("in", int(self.inputs.nvlink_destination[row]))
+        ends = ("out", int(self.inputs["nvlink_source"][row])), ("in", int(self.inputs["nvlink_destination"][row]))
         for end in ends:
             self.nvlink_until_ps[end] = max(self.nvlink_until_ps.get(end, 0), self.now_ps) + duration_ps
         return max(self.nvlink_until_ps[end] for end in ends)
@@ -66,10 +66,10 @@ class Scheduling(Retransmission):
 
     def _finish(self, transfer: Transfer) -> None:
         transfer.times["finish_ps"] = self.now_ps
-        offsets = self.inputs.dependent_offset
-        for row in self.inputs.dependent_row[offsets[transfer.row] : offsets[transfer.row + 1]]:
+        offsets = self.inputs["dependent_offset"]
+        for row in self.inputs["dependent_row"][offsets[transfer.row] : offsets[transfer.row + 1]]:
             dependent = self.transfers[row]
             dependent.waiting -= 1
             if dependent.waiting == 0:
-                earliest_ps = max(self.now_ps, int(self.inputs.transfer_start[row]))
-                self._schedule_transfer(earliest_ps + int(self.inputs.transfer_delay[row]), int(row))
+                earliest_ps = max(self.now_ps, int(self.inputs["transfer_start"][row]))
+                self._schedule_transfer(earliest_ps + int(self.inputs["transfer_delay"][row]), int(row))

@@ -16,7 +16,7 @@ class Sending(Laws):
 
     @property
     def _is_selective(self) -> bool:
-        return len(self.inputs.reorder_window) > 0
+        return len(self.inputs["reorder_window"]) > 0
 
     def _next_sequence(self, pair: Pair) -> int | None:
         """Return what a queue pair would send next, if anything."""
@@ -120,5 +120,5 @@ class Sending(Laws):
             self._schedule_pace(number, earliest_ps)
 
     def _next_timeout_ps(self, pair: Pair) -> int:
-        wait_ps = int(self.inputs.retransmission_wait[pair.timeouts])
+        wait_ps = int(self.inputs["retransmission_wait"][pair.timeouts])
         return NEVER if wait_ps == NEVER else self.now_ps + wait_ps

@@ -29,33 +29,33 @@ def lowered(
 def test_the_base_round_trip_is_an_empty_network_s() -> None:
     """4,178 B twice and 86 B twice at 80 ps a byte, and four cables of 10 ns."""
     inputs = lowered([{"bytes": 1}])
-    assert inputs.flow["base_rtt_ps"].tolist() == [2 * (4178 + 86) * 80 + 4 * 10_000] * 2
-    assert inputs.flow["num_hops"].tolist() == [2, 2]
-    assert (inputs.flow["deadline_ps"] == NEVER).all()
+    assert inputs["flow"]["base_rtt_ps"].tolist() == [2 * (4178 + 86) * 80 + 4 * 10_000] * 2
+    assert inputs["flow"]["num_hops"].tolist() == [2, 2]
+    assert (inputs["flow"]["deadline_ps"] == NEVER).all()
 
 
 def test_dependencies_are_turned_round() -> None:
     """Rows 1 and 2 wait for row 0, row 2 for row 1 as well."""
     inputs = lowered([{"bytes": 1}, {"bytes": 1, "waits": [0]}, {"bytes": 1, "waits": [0, 1]}])
-    assert inputs.num_dependencies.tolist() == [0, 1, 2]
-    assert inputs.dependent_offset.tolist() == [0, 2, 3, 3]
-    assert inputs.dependent_row.tolist() == [1, 2, 2]
+    assert inputs["num_dependencies"].tolist() == [0, 1, 2]
+    assert inputs["dependent_offset"].tolist() == [0, 2, 3, 3]
+    assert inputs["dependent_row"].tolist() == [1, 2, 2]
 
 
 def test_thresholds_follow_from_buffer_and_headroom() -> None:
     """2 m at 100 Gb/s: headroom 250 + 25,216 + 2 * 4,178 + 84 = 33,906 B of 1 MB; the pause leaves a frame earlier."""
     inputs = lowered([{"bytes": 1}])
-    host_ports = inputs.port_is_host == 1
+    host_ports = inputs["port_is_host"] == 1
     xoff = 1_000_000 - 33_906
-    assert set(inputs.ingress_limit[host_ports]) == {1_000_000}
-    assert set(inputs.pause_above[host_ports]) == {xoff - 4178}
-    assert set(inputs.resume_below[host_ports]) == {xoff * 4 // 5}
+    assert set(inputs["ingress_limit"][host_ports]) == {1_000_000}
+    assert set(inputs["pause_above"][host_ports]) == {xoff - 4178}
+    assert set(inputs["resume_below"][host_ports]) == {xoff * 4 // 5}
 
 
 def test_without_pfc_the_whole_buffer_is_used() -> None:
     """Nothing pauses, and what does not fit is dropped."""
     inputs = lowered([{"bytes": 1}], PacketConfig(pfc=PfcConfig(enabled=False, buffer_bytes=50_000)))
-    assert set(inputs.pause_above) == set(inputs.ingress_limit) == {50_000}
+    assert set(inputs["pause_above"]) == set(inputs["ingress_limit"]) == {50_000}
 
 
 def test_a_buffer_smaller_than_its_headroom_is_refused() -> None:
@@ -93,7 +93,7 @@ def test_the_busiest_ports_are_those_on_most_paths() -> None:
     probe = ProbeConfig(interval_ns=1000, num_busiest=1)
     inputs = lowered([{"bytes": 1}], probe=probe)
     network = network_of(one_switch(3), [(0, 2), (1, 2)])
-    assert inputs.probed_port.tolist() == [int(network.epochs[0].port_QDH[0, 0, 1])]
+    assert inputs["probed_port"].tolist() == [int(network.epochs[0].port_QDH[0, 0, 1])]
 
 
 def test_the_base_round_trip_includes_the_least_time_in_the_host() -> None:
@@ -101,7 +101,7 @@ def test_the_base_round_trip_includes_the_least_time_in_the_host() -> None:
     nic = NicConfig(drain_rate_bps=40 * 10**9, slow_hosts=("host2",), endpoint_delay_ns=2_000, endpoint_jitter_ns=9_000)
     network = network_of(one_switch(3), [(0, 2), (0, 1)])
     bare, slow = (lowered([{"bytes": 1}], PacketConfig(nic=one), network=network) for one in (NicConfig(), nic))
-    in_host_ps = slow.flow["base_rtt_ps"] - bare.flow["base_rtt_ps"]
+    in_host_ps = slow["flow"]["base_rtt_ps"] - bare["flow"]["base_rtt_ps"]
     assert in_host_ps.tolist() == [2_000_000 + 4178 * 200, 2_000_000]
 
 

@@ -208,8 +208,8 @@ def test_a_thousand_flaps_store_their_paths_once() -> None:
         lower(one, traffic_of([{"bytes": 1}]), compiled("none"), CONFIG, seed=0, probe=None, faults=held)
         for one in (network, later)
     )
-    assert len(flapping.epochs["epoch_time"]) == 2000
-    assert len(flapping.path) <= 2 * len(plain.path)
+    assert len(flapping["epoch_time"]) == 2000
+    assert len(flapping["path"]) <= 2 * len(plain["path"])
     assert estimated_bytes(flapping) < estimated_bytes(plain) + 10**5
 
 

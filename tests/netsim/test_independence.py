@@ -37,7 +37,7 @@ def results(
         "events": simulation.num_events,
         "peak_packets": simulation.peak_packets,
         "packets": simulation.packet_counts(),
-        "laws": simulation.flow_records(law.flow_dtype.itemsize),
+        "laws": simulation.flow_records(),
         "waiting": {name: column.tobytes() for name, column in simulation.waiting_columns().items()},
         "holds": {name: column.tobytes() for name, column in simulation.hold_columns().items()},
         **{name: column.tobytes() for name, column in simulation.transfer_columns().items()},

@@ -17,7 +17,7 @@ from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, Queues
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import lower
-from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.netsim.memory import COPIES, estimated_bytes
 from fabrictune.netsim.packet import make_simulation, run
 from fabrictune.netsim.reference.engine import ReferenceEngine
 from fabrictune.netsim.workloads.table import one_message_each
@@ -210,12 +210,18 @@ def test_settings_of_priorities_need_priorities() -> None:
 
 
 def test_memory_counts_every_priority_of_every_port() -> None:
-    """A packet is one packet either way; two priorities take twice the room at each port, in hosts as well."""
+    """A packet is one packet either way; two priorities take twice the room at each port, in hosts as well.
+
+    What they are made from comes on top.
+    """
     network = network_of(one_switch(3), [(0, 1)])
     one, both = configured(PriorityConfig()), configured(PriorityConfig(), PriorityConfig(priority=HIGH))
-    none_bytes, one_bytes, both_bytes = (
-        estimated_bytes(lower(network, traffic_of([{"bytes": 1000}]), compiled("none"), config, seed=0, probe=None))
+    inputs = [
+        lower(network, traffic_of([{"bytes": 1000}]), compiled("none"), config, seed=0, probe=None)
         for config in (BARE, one, both)
+    ]
+    none_bytes, one_bytes, both_bytes = (
+        estimated_bytes(given) - COPIES * sum(array.nbytes for array in given.arrays.values()) for given in inputs
     )
     assert both_bytes - one_bytes == network.fabric.num_ports * _engine.BYTES_PER_PRIORITY
     assert one_bytes - none_bytes == both_bytes - one_bytes

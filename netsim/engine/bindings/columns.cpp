@@ -215,10 +215,11 @@ std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation)
     };
 }
 
-nb::bytes flow_records(const Simulation& simulation, std::size_t flow_bytes) {
+nb::bytes flow_records(const Simulation& simulation) {
     std::string records;
     for (std::size_t qp = 0; qp < simulation.senders.size(); qp++) {
-        records.append(reinterpret_cast<const char*>(&simulation.flows[qp * simulation.flow_stride]), flow_bytes);
+        records.append(reinterpret_cast<const char*>(&simulation.flows[qp * simulation.flow_stride]),
+                       simulation.settings.flow_bytes);
     }
     return nb::bytes(records.data(), records.size());
 }

@@ -37,6 +37,6 @@ Columns milestone_columns(const Simulation& simulation);
 Columns failure_columns(const Simulation& simulation);
 std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation);
 // The laws' records of all queue pairs, one behind the other.
-nanobind::bytes flow_records(const Simulation& simulation, std::size_t flow_bytes);
+nanobind::bytes flow_records(const Simulation& simulation);
 
 }  // namespace netsim

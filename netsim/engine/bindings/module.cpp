@@ -9,7 +9,6 @@
 #include "columns.hpp"
 #include "inputs.hpp"
 #include "law.hpp"
-#include "settings.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,7 +39,6 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_WATCHDOG") = sizeof(Watchdog);
     module.attr("BYTES_PER_TELEMETRY") = Trails::BYTES_PER_PACKET;
     bind_law(module);
-    bind_settings(module);
 
     nb::enum_<Outcome>(module, "Outcome")
         .value("RUNNING", Outcome::Running)
@@ -48,8 +46,7 @@ NB_MODULE(_engine, module) {
         .value("STALLED", Outcome::Stalled)
         .value("TIME_LIMIT", Outcome::TimeLimit);
     nb::class_<Simulation>(module, "Simulation")
-        .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a, "path_stride"_a,
-             "flow_bytes"_a)
+        .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a)
         .def("advance", &Simulation::advance, "num_events"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_ro("now_ps", &Simulation::now_ps)
         .def_ro("acknowledged_bytes", &Simulation::acknowledged_bytes)
@@ -71,5 +68,5 @@ NB_MODULE(_engine, module) {
         .def("fault_drop_columns", &fault_drop_columns)
         .def("milestone_columns", &milestone_columns)
         .def("failure_columns", &failure_columns)
-        .def("flow_records", &flow_records, "flow_bytes"_a);
+        .def("flow_records", &flow_records);
 }

@@ -1,0 +1,53 @@
+// The settings: numbers that hold for a whole run, SETTING(type, name). This is the list of them: Settings has these
+// fields, and the bindings take exactly these names from netsim/engine_inputs/settings.py.
+
+SETTING(std::int64_t, mtu_bytes);  // payload of a full packet
+SETTING(std::int64_t, wire_overhead_bytes);
+SETTING(std::int64_t, ack_bytes);  // of acknowledgements and notifications, and the least any packet has
+SETTING(std::int64_t, pause_frame_bytes);
+SETTING(std::uint32_t, ack_every_packets);
+SETTING(MarkingCurve, marking);
+SETTING(bool, is_pfc_enabled);
+SETTING(Picoseconds, cnp_interval_ps);
+SETTING(Picoseconds, cnp_delay_ps);  // from a notification's arrival to the law's reaction
+SETTING(Picoseconds, endpoint_delay_ps);
+SETTING(Picoseconds, endpoint_jitter_ps);
+SETTING(std::uint64_t, endpoint_key);
+SETTING(std::uint32_t, window_packets);  // selective repeat: most between the oldest not acknowledged and the next
+SETTING(std::uint32_t, num_receives);    // posted by each queue pair at first; 0: any number
+SETTING(Picoseconds, replenish_ps);
+SETTING(Picoseconds, rnr_wait_ps);
+SETTING(std::uint32_t, rnr_retries);
+SETTING(bool, rnr_retries_are_limited);
+SETTING(std::int64_t, nvlink_rate_bps);
+SETTING(Picoseconds, time_limit_ps);
+SETTING(Picoseconds, probe_interval_ps);
+SETTING(std::uint64_t, max_samples);
+SETTING(CapturePoint, capture_at);
+SETTING(std::uint32_t, capture_port);
+SETTING(std::uint64_t, max_captured);
+SETTING(std::uint64_t, random_key);
+SETTING(std::uint64_t, fault_key);
+SETTING(std::uint32_t, path_stride);  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
+SETTING(std::size_t, flow_bytes);     // of a law's record
+SETTING(bool, force_full);  // run in the full engine even where the lean one would do; the results are the same
+
+// Only where ports have priorities; see priorities.hpp.
+SETTING(std::int32_t, full_frame_bytes);
+SETTING(std::uint32_t, acknowledgement_priority);  // NONE: that of their queue pair
+SETTING(std::uint32_t, cnp_priority);              // the same
+SETTING(std::int64_t, pause_quanta);               // 0: a pause lasts until it is ended
+SETTING(bool, is_pause_refreshed);
+SETTING(Picoseconds, pause_patience_ps);   // longer than any pause and its way
+SETTING(Picoseconds, watchdog_detect_ps);  // NEVER: there is none
+SETTING(Picoseconds, watchdog_restore_ps);
+SETTING(bool, watchdog_drops);
+
+// See path_choice.hpp.
+SETTING(PathRule, path_rule);
+SETTING(Picoseconds, flowlet_gap_ps);  // 0: the rule is asked for every packet
+SETTING(std::int32_t, queue_step_bytes);
+SETTING(std::int32_t, queue_levels);
+SETTING(bool, is_tie_random);
+SETTING(bool, control_has_choice);
+SETTING(std::uint64_t, path_choice_key);
