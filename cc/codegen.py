@@ -53,7 +53,7 @@ def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.vo
     with global_compiler_lock:
         _load_numba()
         compiled = {
-            event: _compile(wrap(handler), (*records, *(_HANDLER_TYPES[kind] for _, kind in EVENTS[event])))
+            event: _compile(wrap(handler), (*records, *(_HANDLER_TYPES[argument.kind] for argument in EVENTS[event])))
             for event, handler in handlers(module).items()
         }
         library = compiled["on_start"].target_context.codegen().create_library(module.__name__)
@@ -135,7 +135,9 @@ def _entry(event: str, compiled: Any, module: Any) -> Any:
     context, of_numba = compiled.target_context, compiled.target_context.call_conv
     descriptor = compiled.fndesc
     pointer = _C_TYPES[_POINTER]
-    c_type = ir.FunctionType(_C_TYPES["i8"], [pointer, pointer, *(_C_TYPES[kind] for _, kind in EVENTS[event])])
+    c_type = ir.FunctionType(
+        _C_TYPES["i8"], [pointer, pointer, *(_C_TYPES[argument.kind] for argument in EVENTS[event])]
+    )
     entry = ir.Function(module, c_type, entry_symbol(event))
     builder = ir.IRBuilder(entry.append_basic_block())
     numba_type = of_numba.get_function_type(descriptor.restype, descriptor.argtypes)
@@ -145,8 +147,8 @@ def _entry(event: str, compiled: Any, module: Any) -> Any:
         builder.bitcast(value, context.get_value_type(kind))
         for value, kind in zip(entry.args[:2], descriptor.argtypes[:2], strict=True)
     ]
-    by_name = dict(zip((name for name, _ in EVENTS[event]), entry.args[2:], strict=True))
-    for name, kind in EVENTS[event]:
+    by_name = dict(zip((argument.name for argument in EVENTS[event]), entry.args[2:], strict=True))
+    for name, kind, *_ in EVENTS[event]:
         value = by_name[name]
         values.append(_hops(context, builder, value, by_name["num_hops"]) if kind == _POINTER else value)
     call, value = of_numba.call_function(builder, handler, descriptor.restype, descriptor.argtypes, values)

@@ -1,4 +1,4 @@
-"""Does the compiled law do what its Python says? Run both over the same random events and compare their bytes."""
+"""Differential test of a law: its compiled form and its Python over the same random events, byte for byte."""
 
 from types import ModuleType
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.flow_state import Record, new_flow
-from fabrictune.cc.interface import EVENTS, MAX_TELEMETRY_HOPS, NEVER, NUM_TIMERS, TELEMETRY_DTYPE
+from fabrictune.cc.interface import EVENTS, NEVER, TELEMETRY_DTYPE
 from fabrictune.cc.interpreter import CallableLaw, HandCalledLaw, InterpretedLaw
 from fabrictune.foundation.seeds import stream
 
@@ -39,21 +39,16 @@ def count_mismatches(module: ModuleType, *, num_events: int, seed: int) -> int:
 
 
 def draw_arguments(event: str, now_ps: int, random: np.random.Generator) -> list[Any]:
-    """Return plausible arguments of an event: microseconds of delay, packets of payload, busy hops."""
-    num_hops = int(random.integers(1, MAX_TELEMETRY_HOPS + 1))
-    rtt_ps = int(random.integers(1_000_000, 200_000_000))
+    """Return random arguments of an event, each in its usual range (`interface.EVENTS`)."""
     drawn: dict[str, Any] = {
-        "now_ps": now_ps,
-        "timer": int(random.integers(NUM_TIMERS)),
-        "sent_bytes": int(random.integers(1, 2**22)),
-        "acked_bytes": int(random.integers(1, 2**22)),
-        "rtt_ps": rtt_ps,
-        "endpoint_delay_ps": int(random.integers(rtt_ps)),
-        "num_hops": num_hops,
-        "is_ecn_marked": int(random.integers(2)),
-        "telemetry": _draw_telemetry(num_hops, now_ps, random),
+        argument.name: int(random.integers(argument.low, argument.high + 1)) for argument in EVENTS[event]
     }
-    return [drawn[name] for name, _ in EVENTS[event]]
+    drawn["now_ps"] = now_ps
+    if "endpoint_delay_ps" in drawn:
+        drawn["endpoint_delay_ps"] %= drawn["rtt_ps"]
+    if "telemetry" in drawn:
+        drawn["telemetry"] = _draw_telemetry(drawn["num_hops"], now_ps, random)
+    return list(drawn.values())
 
 
 def _draw_telemetry(num_hops: int, now_ps: int, random: np.random.Generator) -> Record:

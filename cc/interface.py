@@ -1,4 +1,4 @@
-"""The law interface: how a congestion-control law written in Python drives a flow in the engine.
+"""Law interface: how a congestion-control algorithm (law) written in Python drives a flow in the engine.
 
 A law is a module of pure functions, one per event it cares about, each `handler(params, flow, now_ps, ...) -> status`.
 `params` and `flow` are records (NumPy structured scalars when interpreted, C structs when compiled); a handler reads
@@ -37,7 +37,7 @@ react to.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,23 +64,36 @@ TELEMETRY_DTYPE = np.dtype(
 )
 MAX_TELEMETRY_HOPS = 16
 
-# Each event's arguments after params and flow, with their C types; a compiled handler returns its status as int64.
-EVENTS: dict[str, tuple[tuple[str, str], ...]] = {
-    "on_start": (("now_ps", "i8"),),
+
+class Argument(NamedTuple):
+    """One argument of an event: its name, its C type, and the values that are usual on a 400G fabric."""
+
+    name: str
+    kind: str
+    low: int = 0
+    high: int = 0
+
+
+_NOW = Argument("now_ps", "i8")
+
+# Each event's arguments after params and flow; a compiled handler returns its status as int64. Compiled entries, rules
+# and random tests of laws all follow from this table.
+EVENTS: dict[str, tuple[Argument, ...]] = {
+    "on_start": (_NOW,),
     "on_ack": (
-        ("now_ps", "i8"),
-        ("acked_bytes", "i8"),
-        ("rtt_ps", "i8"),
-        ("endpoint_delay_ps", "i8"),
-        ("num_hops", "i4"),
-        ("is_ecn_marked", "i4"),
-        ("telemetry", "TELEMETRY*"),
+        _NOW,
+        Argument("acked_bytes", "i8", 1, 2**22),
+        Argument("rtt_ps", "i8", 1_000_000, 200_000_000),
+        Argument("endpoint_delay_ps", "i8", 0, 200_000_000),  # a part of rtt_ps
+        Argument("num_hops", "i4", 1, MAX_TELEMETRY_HOPS),
+        Argument("is_ecn_marked", "i4", 0, 1),
+        Argument("telemetry", "TELEMETRY*"),  # of num_hops
     ),
-    "on_cnp": (("now_ps", "i8"),),
-    "on_timer": (("now_ps", "i8"), ("timer", "i4")),
-    "on_nack": (("now_ps", "i8"),),
-    "on_timeout": (("now_ps", "i8"),),
-    "on_send": (("now_ps", "i8"), ("sent_bytes", "i8")),
+    "on_cnp": (_NOW,),
+    "on_timer": (_NOW, Argument("timer", "i4", 0, NUM_TIMERS - 1)),
+    "on_nack": (_NOW,),
+    "on_timeout": (_NOW,),
+    "on_send": (_NOW, Argument("sent_bytes", "i8", 1, 2**22)),
 }
 
 

@@ -47,7 +47,7 @@ class InterpretedLaw:
             return Status.OK
         values = [
             _telemetry(value).view(np.recarray) if kind not in _NUMPY_TYPES else _NUMPY_TYPES[kind](value)
-            for (_, kind), value in zip(EVENTS[event], arguments, strict=True)
+            for (_, kind, *_), value in zip(EVENTS[event], arguments, strict=True)
         ]
         params_view, flow_view = self.params.view(np.recarray), flow.view(np.recarray)
         with np.errstate(all="ignore"):  # as in compiled code, 1/0 is infinite and no event
@@ -72,13 +72,13 @@ class HandCalledLaw:
             return Status.OK
         values = [
             _telemetry(value).ctypes.data if kind not in _C_TYPES else int(value)
-            for (_, kind), value in zip(EVENTS[event], arguments, strict=True)
+            for (_, kind, *_), value in zip(EVENTS[event], arguments, strict=True)
         ]
         return Status(self._functions[event](self.params.ctypes.data, flow.ctypes.data, *values))
 
 
 def _c_function(event: str, address: int) -> Any:
-    kinds = [_C_TYPES.get(kind, ctypes.c_void_p) for _, kind in EVENTS[event]]
+    kinds = [_C_TYPES.get(argument.kind, ctypes.c_void_p) for argument in EVENTS[event]]
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, *kinds)(address)
 
 

@@ -48,7 +48,7 @@ def reads_telemetry(module: ModuleType) -> bool:
 
 def handler_arguments(event: str) -> list[str]:
     """Return the argument names an event's handler takes."""
-    return ["params", "flow", *(name for name, _ in EVENTS[event])]
+    return ["params", "flow", *(argument.name for argument in EVENTS[event])]
 
 
 def _check_handlers(module: ModuleType) -> Iterator[Mistake]:
