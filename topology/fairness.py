@@ -16,11 +16,10 @@ Shapes: Q flows, H hops, P ports.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.arrays import FloatArray
 from fabrictune.topology import _fairness
 from fabrictune.topology.network import NO_PORT
 
-TOLERANCE = 1e-9  # a port is full, and two rates are equal, to this fraction
 _MAX_WEIGHT = 2**53  # of all flows together: up to here every sum is exact
 
 
@@ -51,31 +50,3 @@ def max_min_rates(
     assert weights_Q.sum(dtype=np.float64) * max(1, paths_QH.shape[1]) < _MAX_WEIGHT, "weights that add up exactly"
     assert (np.isfinite(demands_Q) | (paths_QH != NO_PORT).any(axis=1)).all(), "a flow without port has a demand"
     return _fairness.max_min_rates(port=paths_QH, capacity_bps=capacities_P, demand_bps=demands_Q, weight=weights_Q)
-
-
-def bottlenecks(
-    port_QH: ArrayLike,
-    capacity_bps_P: ArrayLike,
-    rate_bps_Q: ArrayLike,
-    *,
-    weight_Q: ArrayLike | None = None,
-) -> IntArray:
-    """Return the first port on each flow's path that holds it back, NO_PORT where only its demand does; shape (Q,).
-
-    It is a full port on which no flow has a higher rate for its weight: with one for each flow below its demand, and no
-    port above its capacity, rates are max-min fair.
-    """
-    path_QH1 = np.pad(np.asarray(port_QH, np.int64), ((0, 0), (0, 1)), constant_values=NO_PORT)
-    capacity_P = np.asarray(capacity_bps_P, np.float64)
-    rate_Q = np.asarray(rate_bps_Q, np.float64)
-    level_Q = rate_Q if weight_Q is None else rate_Q / np.asarray(weight_Q)
-    flow_X, hop_X = np.nonzero(path_QH1 != NO_PORT)
-    port_X = path_QH1[flow_X, hop_X]
-    load_P = np.bincount(port_X, rate_Q[flow_X], minlength=len(capacity_P))
-    highest_P = np.zeros(len(capacity_P))
-    np.maximum.at(highest_P, port_X, level_Q[flow_X])
-    is_full_P = load_P >= capacity_P * (1 - TOLERANCE)
-    holds_QH1 = np.zeros(path_QH1.shape, bool)
-    holds_QH1[flow_X, hop_X] = is_full_P[port_X] & (level_Q[flow_X] >= highest_P[port_X] * (1 - TOLERANCE))
-    holds_QH1[:, -1] = True  # found where no port holds the flow
-    return np.take_along_axis(path_QH1, holds_QH1.argmax(axis=1)[:, None], axis=1)[:, 0]

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 
-from fabrictune.foundation.arrays import FloatArray
-from fabrictune.topology.fairness import TOLERANCE, bottlenecks, max_min_rates
+from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.topology.fairness import max_min_rates
 from fabrictune.topology.network import NO_PORT
 from fabrictune.topology.reference import fairness as reference
 
 NUM_PORTS = 5
+TOLERANCE = 1e-9  # a port is full, and two rates are equal, to this fraction
 Problem = tuple[list[list[int]], list[int], list[int | None], list[int]]  # paths, capacities, demands, weights
 
 
@@ -43,6 +44,34 @@ def solve(problem: Problem) -> FloatArray:
     paths, capacities, demands, weights = problem
     demand_bps_Q = [np.inf if demand is None else demand for demand in demands]
     return max_min_rates(rectangle(paths), capacities, demand_bps_Q, weight_Q=weights)
+
+
+def bottlenecks(
+    port_QH: ArrayLike,
+    capacity_bps_P: ArrayLike,
+    rate_bps_Q: ArrayLike,
+    *,
+    weight_Q: ArrayLike | None = None,
+) -> IntArray:
+    """Return the first port on each flow's path that holds it back, NO_PORT where only its demand does; shape (Q,).
+
+    It is a full port on which no flow has a higher rate for its weight: with one for each flow below its demand, and no
+    port above its capacity, rates are max-min fair.
+    """
+    path_QH1 = np.pad(np.asarray(port_QH, np.int64), ((0, 0), (0, 1)), constant_values=NO_PORT)
+    capacity_P = np.asarray(capacity_bps_P, np.float64)
+    rate_Q = np.asarray(rate_bps_Q, np.float64)
+    level_Q = rate_Q if weight_Q is None else rate_Q / np.asarray(weight_Q)
+    flow_X, hop_X = np.nonzero(path_QH1 != NO_PORT)
+    port_X = path_QH1[flow_X, hop_X]
+    load_P = np.bincount(port_X, rate_Q[flow_X], minlength=len(capacity_P))
+    highest_P = np.zeros(len(capacity_P))
+    np.maximum.at(highest_P, port_X, level_Q[flow_X])
+    is_full_P = load_P >= capacity_P * (1 - TOLERANCE)
+    holds_QH1 = np.zeros(path_QH1.shape, bool)
+    holds_QH1[flow_X, hop_X] = is_full_P[port_X] & (level_Q[flow_X] >= highest_P[port_X] * (1 - TOLERANCE))
+    holds_QH1[:, -1] = True  # found where no port holds the flow
+    return np.take_along_axis(path_QH1, holds_QH1.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def test_long_flow_of_a_parking_lot_gets_what_short_ones_get() -> None:

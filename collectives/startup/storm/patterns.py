@@ -156,11 +156,6 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 
 
-def pattern_named(name: str) -> Pattern:
-    """Return a pattern of the table."""
-    return next(pattern for pattern in PATTERNS if pattern.name == name)
-
-
 def all_steps(pattern: Pattern, plan: GroupPlan) -> Iterable[Steps[None]]:
     """Return what every rank does."""
     return (pattern.steps(plan, rank) for rank in range(plan.world_size))
