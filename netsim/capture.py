@@ -46,7 +46,7 @@ DSCP_OF_PRIORITY = {3: 26, 6: 48}
 
 
 class PacketType(IntEnum):
-    """As netsim/engine/packet.hpp has them."""
+    """As netsim/engine/state/packet.hpp has them."""
 
     DATA = 0
     ACK = 1

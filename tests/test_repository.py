@@ -122,7 +122,7 @@ def test_the_wheel_runs_without_compiler_and_without_this_checkout(tmp_path: Pat
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert not [name for name in names if name.endswith((".cpp", ".hpp"))]
+    assert not [name for name in names if name.endswith((".cpp", ".hpp", ".inl"))]
     assert {name.partition("/")[0] for name in names} == {"fabrictune", "fabrictune-0.1.0.dist-info"}
     assert "fabrictune/py.typed" in names
     libraries = next(path for path in sys.path if path.endswith("site-packages"))

@@ -1,13 +1,12 @@
 // The engine: takes events in order and does what each asks for.
 //
-// Its member functions stand in nine files, one idea each: forwarding (ports, queues, PFC, ECN), queueing and pausing
-// (the same where ports have priorities), sending (NIC, window, pace), retransmission (acknowledgements, gaps,
-// timeouts; go-back-N), selective_repeat, receiving (order, answers), laws (handlers, timers, congestion notifications)
-// and scheduling (transfers and their dependencies). They are templates so that what is rarely wanted (losses,
-// telemetry, endpoint delay) costs nothing where it is not.
+// state/ holds the data of a run and what they do by themselves; events/ holds the engine's member functions, one idea
+// a file, in the order in which they are declared here. The files of events/ are parts of engine.cpp, which alone
+// includes them. The engine is a template so that what is rarely wanted (losses, telemetry, priorities, endpoint delay)
+// costs nothing where it is not.
 #pragma once
 
-#include "simulation.hpp"
+#include "state/simulation.hpp"
 
 namespace netsim {
 
@@ -25,15 +24,15 @@ class Engine final : public Simulation {
     void end_if_nothing_is_left();
     void on_clock(ClockEvent event, std::uint32_t about);
 
-    // forwarding.hpp
+    // events/forwarding.inl
     void arrive(std::uint32_t port, std::uint32_t packet);
     std::uint32_t next_port(std::uint32_t arrived, Packet& packet);
-    bool is_lost(PortLedger& ledger);
+    bool is_lost(PortStats& stats);
     void drop(std::uint32_t port, std::uint32_t packet);
     void enqueue(std::uint32_t port, std::uint32_t packet);
     bool admit(std::uint32_t packet);
     bool admit_above_threshold(std::uint32_t ingress, std::int32_t level);
-    bool mark(PortLedger& ledger, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);
+    bool mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);
     void transmit(std::uint32_t port, Port& out, std::uint32_t packet);
     void leave_buffer(std::uint32_t ingress, std::int32_t bytes);
     void send_pause_frame(std::uint32_t port);
@@ -45,7 +44,7 @@ class Engine final : public Simulation {
     void wake_when_free(std::uint32_t port, Port& out);
     void kick(std::uint32_t port);
 
-    // faulting.hpp
+    // events/faults.inl
     void on_fault();
     void apply(const Change& change);
     void forget_pauses(std::uint32_t port);
@@ -61,7 +60,7 @@ class Engine final : public Simulation {
         return (2 * qp + direction) * settings.path_stride;
     }
 
-    // queueing.hpp
+    // events/priority_queues.inl
     bool has_priorities() const { return is_full && priorities.size() > 0; }
     std::uint32_t priority_of(const Packet& packet) const;
     bool is_open(const OutputQueue& output) const;
@@ -81,7 +80,7 @@ class Engine final : public Simulation {
     std::uint32_t next_priority(std::uint32_t port);
     bool is_in_turn(OutputQueue& output) const;
 
-    // pausing.hpp
+    // events/priority_pauses.inl
     enum class PauseEvent : std::uint32_t { End, Begin, Expire, Refresh, Watch };  // in this order at one instant
     Picoseconds pause_length_ps(std::uint32_t port) const;
     std::uint32_t pause_generation(std::uint32_t port) const;
@@ -95,7 +94,7 @@ class Engine final : public Simulation {
     void look_at_storm(std::uint32_t port, std::uint32_t priority);
     void forget_priority_pauses(std::uint32_t port);
 
-    // sending.hpp
+    // events/senders.inl
     std::uint32_t next_payload_bytes(const Sender& sender) const;
     bool is_window_open(std::uint32_t qp, const Sender& sender) const;
     bool may_send(std::uint32_t qp, const Sender& sender) const;
@@ -113,7 +112,7 @@ class Engine final : public Simulation {
     Picoseconds next_timeout_ps(const Sender& sender) const;
     void on_pace(std::uint32_t qp);
 
-    // retransmission.hpp
+    // events/retransmission.inl
     void on_acknowledgement(std::uint32_t packet);
     void acknowledge_all_below(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     void acknowledge(std::uint32_t qp, Sender& sender, std::uint32_t up_to_sequence);
@@ -126,7 +125,7 @@ class Engine final : public Simulation {
     void on_retransmission_timeout(std::uint32_t qp, Sender& sender);
     void fail(Sender& sender);
 
-    // selective_repeat.hpp
+    // events/selective_repeat.inl
     bool is_selective() const { return is_full && !selective_senders.empty(); }
     std::uint32_t payload_bytes_of(const Sender& sender, std::uint32_t sequence) const;
     bool may_send_selectively(std::uint32_t qp, const Sender& sender) const;
@@ -143,7 +142,7 @@ class Engine final : public Simulation {
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
     void answer_selectively(std::uint32_t packet);
 
-    // nic.hpp
+    // events/nic.inl
     bool takes_time() const { return is_full && !round_trips.empty(); }
     void receive_slowly(std::uint32_t packet);
     void hand_on_later(std::uint32_t port, std::uint32_t packet);
@@ -152,13 +151,13 @@ class Engine final : public Simulation {
     Picoseconds endpoint_delay_ps(std::uint32_t acknowledgement) const;
     void note_round_trip(std::uint32_t transfer, Picoseconds rtt_ps, Picoseconds endpoint_ps);
 
-    // receiver_not_ready.hpp
+    // events/receiver_not_ready.inl
     bool has_receive_queues() const { return is_full && !receive_queues.empty(); }
     bool is_receiver_ready(const Packet& packet);
     void refuse(std::uint32_t packet);
     void on_refusal(std::uint32_t qp, std::uint32_t expected_sequence);
 
-    // receiving.hpp
+    // events/receivers.inl
     void deliver(std::uint32_t packet);
     void receive_data(std::uint32_t packet);
     void answer(std::uint32_t packet);
@@ -167,7 +166,7 @@ class Engine final : public Simulation {
     AnswerNote& note_of(std::uint32_t packet);
     void reply(std::uint32_t packet, PacketType type);
 
-    // laws.hpp
+    // events/laws.inl
     FlowHeader& flow(std::uint32_t qp) { return reinterpret_cast<FlowHeader&>(flows[qp * flow_stride]); }
     const FlowHeader& flow(std::uint32_t qp) const { return const_cast<Engine*>(this)->flow(qp); }
     void obey(LawEvent event, std::uint32_t qp, std::int64_t status);
@@ -180,17 +179,17 @@ class Engine final : public Simulation {
     void call_due_notifications(std::uint32_t qp);
     void on_congestion_notification(std::uint32_t qp);
 
-    // probing.hpp
+    // events/probes.inl
     void on_probe();
     void sample_port(std::uint32_t port);
     void sample_flow(std::uint32_t qp);
 
-    // capturing.hpp
+    // events/capture.inl
     void note(const Packet& packet, bool is_there);
     void note_leaving(std::uint32_t port, const Packet& packet);
     void note_arrival(std::uint32_t port, const Packet& packet, bool is_at_its_end);
 
-    // scheduling.hpp
+    // events/transfers.inl
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);
     void on_transfer(std::uint32_t row, bool is_end);
     Picoseconds cross_nvlink(std::uint32_t source, std::uint32_t destination, std::int64_t bytes);

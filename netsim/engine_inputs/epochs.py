@@ -5,7 +5,7 @@ these, equal paths once, and an epoch with the paths of an earlier one (a link t
 without a path goes to where its network begins and is dropped there.
 
 Shapes: Q queue pairs, F = 2 Q flows (a queue pair's data, then its acknowledgements), H entries of a path, X flows of
-all sets that differ from the first epoch; those of the arrays are in netsim/engine/arrays.inl.
+all sets that differ from the first epoch; those of the arrays are in netsim/engine/state/arrays.inl.
 """
 
 from typing import Any

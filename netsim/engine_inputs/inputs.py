@@ -35,7 +35,7 @@ from fabrictune.topology.network import Network
 class EngineInputs:
     """What an engine reads: settings, and arrays as items; both must have exactly the names that the engine lists.
 
-    Meanings, units and shapes: netsim/engine/settings.inl and netsim/engine/arrays.inl.
+    Meanings, units and shapes: netsim/engine/state/settings.inl and netsim/engine/state/arrays.inl.
     """
 
     settings: Mapping[str, Any]

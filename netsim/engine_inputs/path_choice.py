@@ -3,7 +3,7 @@
 Every set of paths has its own, in which what is down then leads nowhere: all rows, sets and ports of the first stand
 before those of the second, and numbers run on.
 
-Shapes: P ports, Q queue pairs, D = 2 directions; those of the arrays are in netsim/engine/arrays.inl.
+Shapes: P ports, Q queue pairs, D = 2 directions; those of the arrays are in netsim/engine/state/arrays.inl.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Priorities as an engine reads them: rules, and for each port and priority its part of the buffer.
 
 Shapes: C priorities in ascending order, P ports, N nodes, Q queue pairs; those of the arrays are in
-netsim/engine/arrays.inl. All arrays are empty where a configuration lists no priorities.
+netsim/engine/state/arrays.inl. All arrays are empty where a configuration lists no priorities.
 """
 
 from typing import Any

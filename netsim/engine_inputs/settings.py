@@ -1,4 +1,4 @@
-"""Numbers that hold for a whole run, by the names the engine has for them (netsim/engine/settings.inl)."""
+"""Numbers that hold for a whole run, by the names the engine has for them (netsim/engine/state/settings.inl)."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ Ports = frozenset[int]
 
 
 class Effect(IntEnum):
-    """What changes at a port, numbered as in netsim/engine/faults.hpp."""
+    """What changes at a port, numbered as in netsim/engine/state/faults.hpp."""
 
     DOWN = 0  # value 1 while it is
     LOSS = 1  # value: share of packets lost

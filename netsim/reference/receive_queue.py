@@ -1,4 +1,4 @@
-"""The reference engine's posted receives: netsim/engine/receive_queue.hpp."""
+"""The reference engine's posted receives: netsim/engine/state/receive_queue.hpp."""
 
 from collections import deque
 

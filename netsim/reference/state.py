@@ -240,7 +240,7 @@ class Pair:
 
 
 class RandomStream:
-    """Random numbers of which the n-th is a function of key, stream and n: netsim/engine/random.hpp."""
+    """Random numbers of which the n-th is a function of key, stream and n: netsim/engine/state/random.hpp."""
 
     def __init__(self, key: int, stream: int) -> None:
         self.state = mix64(key ^ mix64(stream + 1))

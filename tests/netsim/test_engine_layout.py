@@ -1,6 +1,6 @@
 """What both sides of the compiled engine agree on.
 
-C structs in netsim/engine/law.hpp and NumPy records in cc/interface.py; settings and arrays by name.
+C structs in netsim/engine/state/law.hpp and NumPy records in cc/interface.py; settings and arrays by name.
 """
 
 from dataclasses import replace
@@ -31,7 +31,7 @@ def test_both_sides_refuse_the_same_rates_and_windows() -> None:
 
 
 def test_what_a_hop_touches_fits_in_cache_lines() -> None:
-    """Two packets in a line; a port's hot half in one, its ledger in two."""
+    """Two packets in a line; a port's hot half in one, its statistics in two."""
     assert _engine.BYTES_PER_PACKET == 32
     assert _engine.BYTES_PER_PORT == 3 * 64
 

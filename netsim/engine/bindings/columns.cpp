@@ -1,6 +1,6 @@
 #include "columns.hpp"
 
-#include "../waiting.hpp"
+#include "../state/wait_graph.hpp"
 
 namespace nb = nanobind;
 
@@ -63,7 +63,7 @@ Columns transfer_columns(const Simulation& simulation) {
 
 Columns port_columns(const Simulation& simulation) {
     const auto& ports = simulation.ports;
-    const auto& ledgers = simulation.ledgers;
+    const auto& port_stats = simulation.port_stats;
     const auto index_of = [&](const Port& port) { return static_cast<std::uint32_t>(&port - ports.data()); };
     return {
         {"tx_bytes", column(ports, [](const Port& port) { return port.tx_bytes; })},
@@ -71,9 +71,9 @@ Columns port_columns(const Simulation& simulation) {
          column(ports,
                 [](const Port& port) { return std::int64_t{port.tx_packets[DATA]} + port.tx_packets[CONTROL]; })},
         {"data_packets", column(ports, [](const Port& port) { return port.tx_packets[DATA]; })},
-        {"dropped_packets", column(ledgers, [](const PortLedger& ledger) { return ledger.dropped_packets; })},
-        {"ecn_marked_packets", column(ledgers, [](const PortLedger& ledger) { return ledger.marked_packets; })},
-        {"pauses", column(ledgers, [](const PortLedger& ledger) { return ledger.num_pauses; })},
+        {"dropped_packets", column(port_stats, [](const PortStats& stats) { return stats.dropped_packets; })},
+        {"ecn_marked_packets", column(port_stats, [](const PortStats& stats) { return stats.marked_packets; })},
+        {"pauses", column(port_stats, [](const PortStats& stats) { return stats.num_pauses; })},
         {"paused_ps", column(ports, [&](const Port& port) { return simulation.paused_ps(index_of(port)); })},
         {"max_queue_bytes", column(ports, [](const Port& port) { return port.max_queue_bytes; })},
     };

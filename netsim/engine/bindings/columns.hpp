@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "../simulation.hpp"
+#include "../state/simulation.hpp"
 
 namespace netsim {
 

@@ -83,12 +83,12 @@ std::unique_ptr<Simulation> make_simulation(const ByName& settings, const Law& l
     inputs.law = law;
     NamedValues numbers(settings, "setting");
 #define SETTING(type, name) numbers.take(#name, inputs.settings.name)
-#include "../settings.inl"
+#include "../state/settings.inl"
 #undef SETTING
     numbers.require_all_taken();
     NamedValues columns(arrays, "array");
 #define ARRAY(type, name) columns.take(#name, inputs.name)
-#include "../arrays.inl"
+#include "../state/arrays.inl"
 #undef ARRAY
     columns.require_all_taken();
     return Simulation::create(inputs);

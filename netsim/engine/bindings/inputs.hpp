@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "../simulation.hpp"
+#include "../state/simulation.hpp"
 
 namespace netsim {
 

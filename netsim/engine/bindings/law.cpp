@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "../simulation.hpp"
+#include "../state/simulation.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

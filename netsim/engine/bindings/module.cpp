@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include "../simulation.hpp"
+#include "../state/simulation.hpp"
 #include "columns.hpp"
 #include "inputs.hpp"
 #include "law.hpp"
@@ -19,7 +19,7 @@ NB_MODULE(_engine, module) {
     module.attr("MAX_IDS") = MAX_IDS;
     module.attr("MAX_PACKETS") = MAX_PACKETS;
     module.attr("BYTES_PER_PACKET") = sizeof(Packet);
-    module.attr("BYTES_PER_PORT") = sizeof(Port) + sizeof(PortLedger);
+    module.attr("BYTES_PER_PORT") = sizeof(Port) + sizeof(PortStats);
     module.attr("BYTES_PER_QUEUE_PAIR") = sizeof(Sender) + sizeof(Receiver);
     module.attr("BYTES_PER_SELECTIVE_PAIR") =
         sizeof(SelectiveSender) + sizeof(SelectiveReceiver) + 3 * EMPTY_DEQUE_BYTES;

@@ -10,7 +10,7 @@ namespace netsim {
 
 enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted };  // see path_choice.hpp
 
-enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see capturing.hpp
+enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see events/capture.inl
 
 // RED: nothing is marked up to `min_bytes` of queue, `max_fraction` just below `max_bytes`, everything from there on.
 struct MarkingCurve {

@@ -7,10 +7,9 @@
 // waits for the frame its port is transmitting, crosses the wire and takes effect after the sender's response time.
 // Source: IEEE 802.1Qbb; RED marking as in DCQCN (SIGCOMM'15), section 3.1, on the queue a packet finds.
 // Left out: a pause frame takes no time on its port beyond the wait; pauses do not expire, as if refreshed in time.
-// Where ports have priorities, queueing.hpp and pausing.hpp take the place of what stands here on queues and pauses.
-#pragma once
+// Where ports have priorities, priority_queues.inl and priority_pauses.inl replace the queues and pauses of this file.
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 
@@ -18,7 +17,7 @@ template <bool is_full>
 inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if constexpr (is_full) {
         if (faults.are_possible() && is_lost_on_the_way(port, packet)) return;
-        if (is_lost(ledgers[port])) return drop(port, packet);
+        if (is_lost(port_stats[port])) return drop(port, packet);
     }
     const std::uint32_t out = next_port(port, packets[packet]);
     if constexpr (is_full) {
@@ -45,13 +44,13 @@ inline std::uint32_t Engine<is_full>::next_port(std::uint32_t arrived, Packet& p
 }
 
 template <bool is_full>
-bool Engine<is_full>::is_lost(PortLedger& ledger) {
-    return ledger.loss_fraction > 0 && ledger.random.next_fraction() < ledger.loss_fraction;
+bool Engine<is_full>::is_lost(PortStats& stats) {
+    return stats.loss_fraction > 0 && stats.random.next_fraction() < stats.loss_fraction;
 }
 
 template <bool is_full>
 void Engine<is_full>::drop(std::uint32_t port, std::uint32_t packet) {
-    ledgers[port].dropped_packets++;
+    port_stats[port].dropped_packets++;
     (class_of(packets[packet].type) == DATA ? data_packets : control_packets).dropped++;
     packets.release(packet);
 }
@@ -68,7 +67,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if (cls == DATA) {
         if (!admit(packet_id)) return;
         if (out.queued_bytes > settings.marking.min_bytes) {
-            mark(ledgers[port], packet, out.queued_bytes, settings.marking);
+            mark(port_stats[port], packet, out.queued_bytes, settings.marking);
         }
     }
     const bool may_send = !(cls == DATA && out.is_paused);
@@ -106,21 +105,21 @@ inline bool Engine<is_full>::admit(std::uint32_t packet_id) {
 
 template <bool is_full>
 bool Engine<is_full>::admit_above_threshold(std::uint32_t ingress, std::int32_t level) {
-    if (level > ledgers[ingress].ingress_limit_bytes) return false;
+    if (level > port_stats[ingress].ingress_limit_bytes) return false;
     if (settings.is_pfc_enabled && !ports[ingress].pauses_sender) send_pause_frame(ingress);
     return true;
 }
 
 // Perhaps mark a packet that finds so many bytes, more than the least, in its queue; returns whether it was marked.
 template <bool is_full>
-bool Engine<is_full>::mark(PortLedger& ledger, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve) {
+bool Engine<is_full>::mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve) {
     if (queued_bytes < curve.max_bytes) {
         const auto above = static_cast<double>(queued_bytes - curve.min_bytes);
         const auto span = static_cast<double>(curve.max_bytes - curve.min_bytes);
-        if (ledger.random.next_fraction() * span >= curve.max_fraction * above) return false;
+        if (stats.random.next_fraction() * span >= curve.max_fraction * above) return false;
     }
     packet.is_marked = true;
-    ledger.marked_packets++;
+    stats.marked_packets++;
     return true;
 }
 
@@ -130,7 +129,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     const std::int32_t bytes = packet.wire_bytes;
     const TrafficClass cls = class_of(packet.type);
     out.busy_until_ps = now_ps + (out.ps_per_byte ? Picoseconds{bytes} * out.ps_per_byte
-                                                  : serialization_ps(bytes, ledgers[port].rate_bps));
+                                                  : serialization_ps(bytes, port_stats[port].rate_bps));
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
     out.tx_packets[cls]++;
     const Picoseconds arrives_ps = out.busy_until_ps + out.delay_ps;
@@ -157,32 +156,32 @@ inline void Engine<is_full>::leave_buffer(std::uint32_t ingress_port, std::int32
     Port& ingress = ports[ingress_port];
     ingress.ingress_bytes -= bytes;
     if (ingress.pauses_sender) [[unlikely]] {
-        if (ingress.ingress_bytes <= ledgers[ingress_port].resume_below_bytes) send_pause_frame(ingress_port);
+        if (ingress.ingress_bytes <= port_stats[ingress_port].resume_below_bytes) send_pause_frame(ingress_port);
     }
 }
 
 // Tell `port` to pause, or to resume if that was the last thing it was told.
 template <bool is_full>
 void Engine<is_full>::send_pause_frame(std::uint32_t port) {
-    PortLedger& ledger = ledgers[port];
-    const Port& reverse = ports[ledger.peer];
+    PortStats& stats = port_stats[port];
+    const Port& reverse = ports[stats.peer];
     const Picoseconds leaves_ps = std::max(now_ps, reverse.busy_until_ps) +
-                                  serialization_ps(settings.pause_frame_bytes, ledgers[ledger.peer].rate_bps);
+                                  serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
     ports[port].pauses_sender = !ports[port].pauses_sender;
-    ledger.pause_frames++;
-    queue.push(leaves_ps + reverse.delay_ps + ledger.pause_response_ps,
-               identify(EventKind::PauseFrame, port, ledger.pause_frames % MAX_PACKETS));
+    stats.pause_frames++;
+    queue.push(leaves_ps + reverse.delay_ps + stats.pause_response_ps,
+               identify(EventKind::PauseFrame, port, stats.pause_frames % MAX_PACKETS));
 }
 
 template <bool is_full>
 void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
-    PortLedger& ledger = ledgers[port];
+    PortStats& stats = port_stats[port];
     ports[port].is_paused = is_pause;
     if (is_pause) {
-        ledger.num_pauses++;
-        ledger.paused_since_ps = now_ps;
+        stats.num_pauses++;
+        stats.paused_since_ps = now_ps;
     } else {
-        ledger.paused_ps += now_ps - ledger.paused_since_ps;
+        stats.paused_ps += now_ps - stats.paused_since_ps;
         kick(port);
     }
 }
@@ -197,7 +196,7 @@ void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std:
     const std::int32_t queued_bytes =
         has_priorities() ? priorities.output(port, priority_of(packet)).queued_bytes : out.queued_bytes;
     trails.append(packet_id, {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
-                              static_cast<double>(ledgers[port].rate_bps)});
+                              static_cast<double>(port_stats[port].rate_bps)});
 }
 
 template <bool is_full>
@@ -222,7 +221,7 @@ inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
         if (cls == DATA) out.queued_bytes -= packets[packet].wire_bytes;
         if (out.head[cls] != NONE) __builtin_prefetch(&packets[out.head[cls]]);
         transmit(port, out, packet);
-    } else if (!out.is_host || !send_from_ring(ledgers[port].ring, out)) {
+    } else if (!out.is_host || !send_from_ring(port_stats[port].ring, out)) {
         return;
     }
     if (has_sendable(port, out)) wake_when_free(port, out);
@@ -233,7 +232,7 @@ inline bool Engine<is_full>::has_sendable(std::uint32_t port, const Port& out) c
     if (has_priorities()) return has_sendable_priority(port);
     if (out.head[CONTROL] != NONE) return true;
     if (out.is_paused) return false;
-    return out.head[DATA] != NONE || (out.is_host && ledgers[port].ring.head != NONE);
+    return out.head[DATA] != NONE || (out.is_host && port_stats[port].ring.head != NONE);
 }
 
 template <bool is_full>

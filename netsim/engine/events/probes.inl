@@ -1,10 +1,9 @@
-// Probing: what ports and queue pairs look like, at even intervals.
+// Probes: what ports and queue pairs look like, at even intervals.
 //
 // A probe is the last event of its instant and changes nothing. It is not part of the run either: it does not count as
 // an event, and a run that has nothing left but a probe has stalled at the event before it.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

@@ -23,7 +23,7 @@ inline std::vector<Hold> holds(const Simulation& simulation) {
     const Priorities& priorities = simulation.priorities;
     for (std::uint32_t queue = 0; queue < priorities.outputs.size(); queue++) {
         const OutputQueue& output = priorities.outputs[queue];
-        const std::uint32_t behind = simulation.ledgers[queue / priorities.size()].peer;
+        const std::uint32_t behind = simulation.port_stats[queue / priorities.size()].peer;
         const InputQueue& input = priorities.inputs[queue];
         if (!output.is_paused || output.is_storm || !input.pauses_sender) continue;
         const double alpha = priorities.rules[queue % priorities.size()].alpha;
@@ -33,7 +33,7 @@ inline std::vector<Hold> holds(const Simulation& simulation) {
     if (priorities.size() > 0) return rows;
     for (std::uint32_t port = 0; port < simulation.ports.size(); port++) {
         const bool is_held = simulation.ports[port].is_paused && simulation.ports[port].pauses_sender;
-        if (is_held) rows.push_back({port, simulation.ledgers[port].resume_below_bytes});
+        if (is_held) rows.push_back({port, simulation.port_stats[port].resume_below_bytes});
     }
     return rows;
 }

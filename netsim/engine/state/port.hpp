@@ -1,7 +1,7 @@
 // A directed port: a transmitter with two queues, the wire behind it, and the buffer the wire ends in.
 //
 // Everything a packet needs at a hop stands in one cache line (Port); what is rare or only counted stands in
-// PortLedger. The ingress buffer and its thresholds belong to the node behind the wire, but are kept with the port that
+// PortStats. The ingress buffer and its thresholds belong to the node behind the wire, but are kept with the port that
 // fills them: that port is also the one which a pause frame stops.
 #pragma once
 
@@ -35,7 +35,7 @@ struct alignas(64) Port {
     std::int32_t ingress_bytes = 0;    // of class DATA, in the node behind the wire
     std::int32_t ingress_threshold_bytes = 0;
     std::uint32_t delay_ps = 0;
-    std::uint16_t ps_per_byte = 0;  // 0: not a whole number, see PortLedger::rate_bps
+    std::uint16_t ps_per_byte = 0;  // 0: not a whole number, see PortStats::rate_bps
     bool has_wake : 1 = false;      // a Wake event is pending
     bool is_paused : 1 = false;
     bool pauses_sender : 1 = false;  // the node behind the wire has asked this port to pause
@@ -43,7 +43,7 @@ struct alignas(64) Port {
 };
 static_assert(sizeof(Port) == 64);
 
-struct alignas(64) PortLedger {
+struct alignas(64) PortStats {
     std::int64_t rate_bps = 0;
     Picoseconds paused_since_ps = 0;
     Picoseconds paused_ps = 0;

@@ -1,10 +1,9 @@
-// Receiving: packets in order are acknowledged, a gap is answered once, marks become congestion notifications.
+// Receivers: packets in order are acknowledged, a gap is answered once, marks become congestion notifications.
 //
 // Source: InfiniBand Architecture Specification 1.4, section 9.7; DCQCN (SIGCOMM'15), section 3.2 for the notification
 // point: at most one CNP per queue pair and interval.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

@@ -1,12 +1,11 @@
 // Retransmission: what a sender makes of acknowledgements, of gaps, and of silence.
 //
 // Go-back-N: a negative acknowledgement or a timeout sends everything again from the oldest packet not yet
-// acknowledged; selective_repeat.hpp has the alternative. Each timeout without progress has its own wait; the last one
+// acknowledged; selective_repeat.inl has the alternative. Each timeout without progress has its own wait; the last one
 // ends the queue pair.
 // Source: InfiniBand Architecture Specification 1.4, section 9.7 (reliable service), as RoCEv2 adapters implement it.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

@@ -1,10 +1,9 @@
-// Sending: a NIC pulls packets from its queue pairs in turn; each queue pair keeps to its window and its pace.
-#pragma once
+// Senders: a NIC pulls packets from its queue pairs in turn; each queue pair keeps to its window and its pace.
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 
@@ -77,7 +76,7 @@ inline void Engine<is_full>::on_pace(std::uint32_t qp) {
 template <bool is_full>
 inline Ring& Engine<is_full>::ring_of(std::uint32_t qp, const Sender& sender) {
     if (has_priorities()) return priorities.output(sender.port, priorities.queue_pair[qp]).ring;
-    return ledgers[sender.port].ring;
+    return port_stats[sender.port].ring;
 }
 
 template <bool is_full>

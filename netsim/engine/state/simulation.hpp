@@ -72,7 +72,7 @@ class Simulation {
 
     // Time a port has been paused so far, the present pause included.
     Picoseconds paused_ps(std::uint32_t port) const {
-        return ledgers[port].paused_ps + (ports[port].is_paused ? now_ps - ledgers[port].paused_since_ps : 0);
+        return port_stats[port].paused_ps + (ports[port].is_paused ? now_ps - port_stats[port].paused_since_ps : 0);
     }
 
     const Settings settings;
@@ -83,7 +83,7 @@ class Simulation {
     EventQueue queue;
     PacketPool packets;
     std::vector<Port> ports;
-    std::vector<PortLedger> ledgers;
+    std::vector<PortStats> port_stats;
     std::vector<Sender> senders;
     std::vector<Receiver> receivers;
     std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N

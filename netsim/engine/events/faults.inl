@@ -1,13 +1,12 @@
-// Faulting: what a run makes of faults and of new paths.
+// Faults: what a run makes of faults and of new paths.
 //
 // A link that goes down loses what is on its wire, what is queued for it and whatever is sent to it; nobody notices but
 // by silence, until routing has converged and the next epoch's paths begin. PFC begins anew on both sides: no pause
 // outlives the link. A NIC sends into a dead link at its rate, as if somebody heard it. New paths hold for packets that
 // leave their host from then on.
 // Left out: switches that notice their own dead link before routing does, packets sent round a fault midway.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 
@@ -46,12 +45,12 @@ void Engine<is_full>::apply(const Change& change) {
 
 template <bool is_full>
 void Engine<is_full>::forget_pauses(std::uint32_t port) {
-    PortLedger& ledger = ledgers[port];
-    if (ports[port].is_paused) ledger.paused_ps += now_ps - ledger.paused_since_ps;
+    PortStats& stats = port_stats[port];
+    if (ports[port].is_paused) stats.paused_ps += now_ps - stats.paused_since_ps;
     ports[port].is_paused = false;
-    if (ports[port].pauses_sender) ledger.pause_frames++;  // the resume that will never be sent
+    if (ports[port].pauses_sender) stats.pause_frames++;  // the resume that will never be sent
     ports[port].pauses_sender = false;
-    faults.health[port].lost_pause_frames = ledger.pause_frames;
+    faults.health[port].lost_pause_frames = stats.pause_frames;
     if (has_priorities()) forget_priority_pauses(port);
 }
 

@@ -3,9 +3,8 @@
 // Only the packet that is expected is refused in words; what follows it is dropped in silence. The sender waits as long
 // as the refusal says, and after so many refusals without progress it fails, unless told to go on for ever.
 // Source: InfiniBand Architecture Specification 1.4, 9.7.5.2.8.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

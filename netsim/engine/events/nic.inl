@@ -5,11 +5,10 @@
 // after a delay, the answers of a queue pair in the order of its packets; the answer carries the time spent here.
 // Source: Swift (SIGCOMM'20), 3.2, for the split of a round trip into fabric and endpoint.
 // Left out: what a host reads and writes besides; delays of the sender's own host.
-#pragma once
 
 #include <algorithm>
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

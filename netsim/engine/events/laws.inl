@@ -4,12 +4,11 @@
 // A queue pair has one pending timer event at most that matters, for the earliest of its retransmission timeout, the
 // law's deadlines and the notifications still being handled. A deadline that moves later leaves the event alone (it
 // re-arms when it fires); one that moves earlier pushes another, and the older one finds itself overtaken.
-#pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

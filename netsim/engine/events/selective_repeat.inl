@@ -7,11 +7,10 @@
 // Source: IRN (SIGCOMM'18), 3.1 for acknowledgements, 3.2 for a bound on packets in flight; RFC 8985 (RACK), 6.2 for
 // losses by time.
 // Left out: a reorder window that adapts itself; RACK's probe of the tail.
-#pragma once
 
 #include <algorithm>
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

@@ -1,4 +1,4 @@
-// Pausing by priority: pause frames that take their time, pauses that run out and are sent again, and the watchdog.
+// Pauses by priority: pause frames that take their time, pauses that run out and are sent again, and the watchdog.
 //
 // A pause frame goes before all else at its port, behind the frame that is on the wire. It names a length of time; a
 // pause that must go on is sent again after half of it. Where no length is set, a pause lasts until it is ended.
@@ -6,16 +6,15 @@
 // for a while.
 // Source: IEEE 802.1Qbb (time in quanta of 512 bits); SONiC's PFC watchdog for detection, restoration and actions.
 // Left out: pause frames that are lost; hosts that pause their switch.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 
 template <bool is_full>
 Picoseconds Engine<is_full>::pause_length_ps(std::uint32_t port) const {
     constexpr std::int64_t QUANTUM_BYTES = 64;
-    return transfer_ps(settings.pause_quanta * QUANTUM_BYTES, ledgers[port].rate_bps);
+    return transfer_ps(settings.pause_quanta * QUANTUM_BYTES, port_stats[port].rate_bps);
 }
 
 // How often the link has been down, as far as an event can say; what was on its way then is void.
@@ -60,13 +59,13 @@ void Engine<is_full>::on_pause_event(std::uint32_t port, std::uint32_t payload) 
 // The node behind `port` tells it to pause a priority, or to go on.
 template <bool is_full>
 void Engine<is_full>::send_priority_pause(std::uint32_t port, std::uint32_t priority, bool is_pause) {
-    const PortLedger& ledger = ledgers[port];
-    Port& carrier = ports[ledger.peer];
+    const PortStats& stats = port_stats[port];
+    Port& carrier = ports[stats.peer];
     InputQueue& input = priorities.input(port, priority);
     carrier.busy_until_ps = std::max(now_ps, carrier.busy_until_ps) +
-                            serialization_ps(settings.pause_frame_bytes, ledgers[ledger.peer].rate_bps);
-    priorities.output(ledger.peer, priority).pause_frames_sent++;
-    schedule_pause_event(carrier.busy_until_ps + carrier.delay_ps + ledger.pause_response_ps, port,
+                            serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
+    priorities.output(stats.peer, priority).pause_frames_sent++;
+    schedule_pause_event(carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps, port,
                          is_pause ? PauseEvent::Begin : PauseEvent::End, priority);
     input.pauses_sender = is_pause;
     input.refresh_ps = NEVER;
@@ -102,8 +101,8 @@ void Engine<is_full>::begin_pause(std::uint32_t port, std::uint32_t priority) {
     output.num_pauses++;
     if (!ports[port].is_paused) {
         ports[port].is_paused = true;
-        ledgers[port].paused_since_ps = now_ps;
-        ledgers[port].num_pauses++;
+        port_stats[port].paused_since_ps = now_ps;
+        port_stats[port].num_pauses++;
     }
     watch(port, priority);
 }
@@ -122,7 +121,7 @@ void Engine<is_full>::end_pause(std::uint32_t port, std::uint32_t priority) {
     }
     if (!is_any_paused) {
         ports[port].is_paused = false;
-        ledgers[port].paused_ps += now_ps - ledgers[port].paused_since_ps;
+        port_stats[port].paused_ps += now_ps - port_stats[port].paused_since_ps;
     }
     kick(port);
 }

@@ -1,4 +1,4 @@
-// Queueing by priority: admission to a switch's buffer, marking, and whose turn it is at a port.
+// Queues by priority: admission to a switch's buffer, marking, and whose turn it is at a port.
 //
 // Strict priorities go first, the highest number before the others; what they leave is shared by weights: a priority is
 // served while its balance is above nothing, pays for what it sends, and is given its weight in full frames when its
@@ -6,9 +6,8 @@
 // Source: IEEE 802.1Q; Shreedhar, Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995, with a
 // balance that may be overdrawn by one packet, since a NIC does not know the next one's size.
 // Left out: RED that drops what cannot be marked; thresholds that are looked at when others leave the buffer.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 
@@ -51,7 +50,7 @@ void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t pack
     }
     const MarkingCurve& marking = priorities.rules[priority].marking;
     if (packet.type == PacketType::Data && output.queued_bytes > marking.min_bytes) {
-        output.marked_packets += mark(ledgers[port], packet, output.queued_bytes, marking);
+        output.marked_packets += mark(port_stats[port], packet, output.queued_bytes, marking);
     }
     Port& out = ports[port];
     if (!out.has_wake && out.busy_until_ps <= now_ps && is_open(output)) return transmit(port, out, packet_id);
@@ -108,7 +107,7 @@ bool Engine<is_full>::admit_to_nic(std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
     const std::uint32_t priority = priority_of(packet);
     InputQueue& input = priorities.input(packet.ingress_port, priority);
-    BufferPool& pool = priorities.pool(ledgers[packet.ingress_port].peer);
+    BufferPool& pool = priorities.pool(port_stats[packet.ingress_port].peer);
     const bool is_lossless = priorities.rules[priority].is_lossless;
     const bool is_admitted = is_lossless ? admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes)
                                          : pool.take(input.share, 0, packet.wire_bytes);
@@ -119,7 +118,7 @@ bool Engine<is_full>::admit_to_nic(std::uint32_t packet_id) {
 
 template <bool is_full>
 void Engine<is_full>::leave_nic(std::uint32_t port, const Packet& packet) {
-    const std::uint32_t priority = priority_of(packet), peer = ledgers[port].peer;
+    const std::uint32_t priority = priority_of(packet), peer = port_stats[port].peer;
     if (priorities.rules[priority].is_lossless) return leave_shared_buffer(port, peer, priority, packet.wire_bytes);
     priorities.pool(peer).change(priorities.input(port, priority).share, -std::int32_t{packet.wire_bytes});
 }

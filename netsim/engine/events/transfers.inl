@@ -1,12 +1,11 @@
-// Scheduling: when transfers become ready, and what their ends set free.
+// Transfers: when transfers become ready, and what their ends set free.
 //
 // A transfer is ready `delay_ps` after the later of its start and the end of its last dependency, and ends when its
 // last byte is at its destination. The transfers of a queue pair leave in the order they became ready, ties by row.
 // NVLink: each GPU's link out carries its transfers one after another, in the order in which they became ready, and so
 // does each GPU's link in; a transfer ends when both have carried it. Left out: switches between them, which add none.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 

@@ -1,10 +1,9 @@
-// Capturing: a note of each packet of chosen queue pairs that passes a chosen place.
+// Capture: a note of each packet of chosen queue pairs that passes a chosen place.
 //
 // At a host, packets are noted as they begin to leave its NIC and when they have arrived; at a port, as they begin to
 // leave through it and when they have arrived over the other direction of its link. Nothing else comes of it.
-#pragma once
 
-#include "engine.hpp"
+#include "../engine.hpp"
 
 namespace netsim {
 
@@ -26,7 +25,7 @@ void Engine<is_full>::note_leaving(std::uint32_t port, const Packet& packet) {
 
 template <bool is_full>
 void Engine<is_full>::note_arrival(std::uint32_t port, const Packet& packet, bool is_at_its_end) {
-    if (settings.capture_at == CapturePoint::Port) return note(packet, ledgers[port].peer == settings.capture_port);
+    if (settings.capture_at == CapturePoint::Port) return note(packet, port_stats[port].peer == settings.capture_port);
     const bool is_data = packet.type == PacketType::Data;
     note(packet, is_at_its_end && is_data == (settings.capture_at == CapturePoint::Receiver));
 }
