@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+import grimp  # comes with import-linter
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -38,6 +40,13 @@ def test_the_bare_names_are_banned() -> None:
     """In a checkout `import netsim` would find the folder; installed, another project's package or nothing."""
     banned = PYPROJECT["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
     assert sorted(banned) == ROOMS
+
+
+def test_no_modules_import_one_another_in_a_circle() -> None:
+    """Import-linter orders the rooms; this orders the modules of each. Imports for type checkers count too."""
+    graph = grimp.build_graph("fabrictune", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the modules of a circle
 
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:

@@ -1,22 +1,18 @@
 """Adapters as a scenario chooses them: whose retransmission timers its NICs have.
 
 `adapter: connectx-6`, or `adapter: ./my-nic.json`, a profile that `fabrictune rdma timers measure` wrote. What the
-application asks of them stands under `engine.transport`.
+application asks of them is under `engine.transport`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fabrictune.foundation.errors import InputError, choose
 from fabrictune.foundation.settings.binding import Choice, Chosen
-from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.rdma_bench.timers.profile_files import read_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
-
-if TYPE_CHECKING:
-    from fabrictune.scenario.schema import Scenario
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +45,6 @@ def adapter_named(text: str) -> Chosen:
     return Chosen(name=text, spec=KnownAdapter())
 
 
-def profile_of(scenario: "Scenario") -> TimerProfile:
-    """Return the timers of the scenario's adapter; raises InputError for a file that is no profile."""
-    chosen = scenario.adapter
-    return read_profile(chosen.spec.file) if isinstance(chosen.spec, ProfileFile) else KNOWN_PROFILES[chosen.name]
-
-
-def engine_of(scenario: "Scenario") -> PacketConfig:
-    """Return the engine's settings with the adapter's timers; raises InputError."""
-    transport = replace(scenario.engine.transport, timers=profile_of(scenario).timers)
-    return replace(scenario.engine, transport=transport)
+def profile_of(adapter: Chosen) -> TimerProfile:
+    """Return an adapter's timers; raises InputError for a file that is no profile."""
+    return read_profile(adapter.spec.file) if isinstance(adapter.spec, ProfileFile) else KNOWN_PROFILES[adapter.name]

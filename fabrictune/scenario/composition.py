@@ -4,23 +4,22 @@ Mistakes that only show here (a rank more than the fabric has GPUs, a receiver t
 scenario they come from, unless they lie in another file, which they then name.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
-from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
-from fabrictune.foundation.settings.binding import keys_named, settings_of
 from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.workloads.table import Made
+from fabrictune.scenario.adapters import profile_of
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.importers.cabling import Imported
@@ -76,36 +75,14 @@ def _make_traffic(scenario: Scenario, fabric: Fabric, *, as_flows: bool) -> tupl
     return make(spec, fabric, scenario.seed), None
 
 
+def compose_engine(scenario: Scenario) -> PacketConfig:
+    """Return the engine's settings with the adapter's timers; raises InputError."""
+    with placed(scenario, "engine", scenario.engine):
+        transport = replace(scenario.engine.transport, timers=profile_of(scenario.adapter).timers)
+        return replace(scenario.engine, transport=transport)
+
+
 def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:
     """Compile the scenario's law; raises LawError, and UntrustedCodeError for one outside the project without leave."""
     with placed(scenario, "law", scenario.law.spec):
         return compile_chosen(scenario.law, document=scenario.document, trust_code=trust_code)
-
-
-@contextmanager
-def located(scenario: Scenario) -> Iterator[None]:
-    """Give mistakes that name a key of the scenario from its top (`traffic`, `capture.at`) their place in its file."""
-    keys = {field.name for field, _ in settings_of(Scenario)}
-    try:
-        yield
-    except InputError as error:
-        moved = []
-        for mistake in error.mistakes:
-            path = mistake.where.split(".")
-            is_key = path[0] in keys and all(part.isidentifier() for part in path)
-            moved.append(replace(mistake, where=scenario.where(*path)) if is_key else mistake)
-        raise type(error)(*moved) from error
-
-
-@contextmanager
-def placed(scenario: Scenario, key: str, spec: object) -> Iterator[None]:
-    """Give mistakes about settings of `spec`, which stands under `key`, their place in the scenario file."""
-    try:
-        yield
-    except InputError as error:
-        moved = []
-        for mistake in error.mistakes:
-            keys = keys_named(type(spec), mistake)
-            is_here = bool(keys) or mistake.where in ("", key)
-            moved.append(replace(mistake, where=scenario.where(key, *keys)) if is_here else mistake)
-        raise type(error)(*moved) from error

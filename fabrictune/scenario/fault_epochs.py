@@ -1,12 +1,12 @@
 """A scenario's faults on its network: names and times checked, and the paths that routing converges on."""
 
 import warnings
-from dataclasses import replace
 
-from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake
+from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.faults import Fault
 from fabrictune.netsim.faults.timeline import changes, down_ports, spells
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.failures import follow_failures
 from fabrictune.topology.network import Network
@@ -22,19 +22,11 @@ def with_faults(scenario: Scenario, network: Network) -> Network:
 
     Raises InputError with the line of each fault that cannot be.
     """
-    try:
+    with placed(scenario):
         held = spells(network.fabric, faults_of(scenario), scenario.engine)
-    except InputError as error:
-        raise InputError(*(_placed(scenario, mistake) for mistake in error.mistakes)) from None
     if scenario.convergence_delay_ns is None:
         return network
     if not scenario.faults:
         warnings.warn("convergence_delay has no effect without faults", FabrictuneWarning, stacklevel=2)
     states = down_ports(changes(network.fabric, held))
     return follow_failures(network, scenario.routing, states, delay_ps=scenario.convergence_delay_ns * PS_PER_NS)
-
-
-def _placed(scenario: Scenario, mistake: Mistake) -> Mistake:
-    """Return a mistake about `faults.2.link` with its line."""
-    keys = (int(part) if part.isdecimal() else part for part in mistake.where.split("."))
-    return replace(mistake, where=scenario.where(*keys))

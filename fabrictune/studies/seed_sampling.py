@@ -9,9 +9,10 @@ from typing import Any
 
 from fabrictune.foundation.errors import RouteError
 from fabrictune.foundation.progress import Progress, stage
-from fabrictune.scenario.composition import compose_fabric, placed
+from fabrictune.scenario.composition import compose_fabric
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.mixture import TRAFFIC
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.seed_study import SeedOutcomes, measure_seeds
 from fabrictune.topology.fabric import Fabric

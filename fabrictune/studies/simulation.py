@@ -9,9 +9,9 @@ from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.netsim.packet import run
-from fabrictune.scenario.adapters import engine_of
-from fabrictune.scenario.composition import Composed, compose, compose_law, located
+from fabrictune.scenario.composition import Composed, compose, compose_engine, compose_law
 from fabrictune.scenario.fault_epochs import faults_of, with_faults
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.collisions import analyze_collisions
@@ -29,12 +29,12 @@ def simulate_composed(composed: Composed, law: CompiledLaw, *, progress: Progres
     """Run what a scenario has been made into; raises InputError."""
     scenario = composed.scenario
     network = with_faults(scenario, composed.network)
-    with located(scenario):
+    with placed(scenario):
         record = run(
             network,
             composed.traffic,
             law,
-            engine_of(scenario),
+            compose_engine(scenario),
             seed=scenario.seed,
             probe=scenario.probe,
             capture=scenario.capture,

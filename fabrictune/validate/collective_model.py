@@ -32,8 +32,9 @@ from fabrictune.foundation.errors import FabrictuneWarning, Mistake, ScenarioErr
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.traces import CommTrace, Operation, TrafficTrace
 from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
-from fabrictune.scenario.composition import compose_fabric, placed
+from fabrictune.scenario.composition import compose_fabric
 from fabrictune.scenario.jobs import JobSpec
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 from fabrictune.studies.simulation import simulate

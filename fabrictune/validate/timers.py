@@ -25,9 +25,10 @@ from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
 from fabrictune.netsim.packet import run
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
 from fabrictune.rdma_bench.timers.trials import Trial, median_gives_up_ns, median_stall_ns
-from fabrictune.scenario.adapters import adapter_named, engine_of, profile_of
-from fabrictune.scenario.composition import Composed, compose, compose_law, located
+from fabrictune.scenario.adapters import adapter_named, profile_of
+from fabrictune.scenario.composition import Composed, compose, compose_engine, compose_law
 from fabrictune.scenario.fault_epochs import faults_of, with_faults
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 
@@ -126,7 +127,7 @@ class _Experiment:
             self.scenario, adapter=adapter, engine=replace(self.scenario.engine, transport=transport), faults=()
         )
         return TimerRow(
-            prediction=predict(spec, profile_of(scenario)),
+            prediction=predict(spec, profile_of(adapter)),
             flap_ns=self.flap_ns,
             simulated_gives_up_ns=self._gives_up_ns(scenario),
             simulated_stall_ns=self._stall_ns(scenario),
@@ -154,12 +155,12 @@ class _Experiment:
     def _run(self, scenario: Scenario, kind: str = "", fault: Fault | None = None) -> RunRecord:
         if fault:
             scenario = replace(scenario, faults=(Chosen(name=kind, spec=fault),))
-        with located(scenario):
+        with placed(scenario):
             return run(
                 with_faults(scenario, self.composed.network),
                 self.composed.traffic,
                 self.law,
-                engine_of(scenario),
+                compose_engine(scenario),
                 seed=scenario.seed,
                 faults=faults_of(scenario),
             )

@@ -8,7 +8,8 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.retransmission import CONNECTX_6, STANDARD
 from fabrictune.rdma_bench.timers.profile_files import write_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
-from fabrictune.scenario.adapters import engine_of, profile_of
+from fabrictune.scenario.adapters import profile_of
+from fabrictune.scenario.composition import compose_engine
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.schema import Scenario
 
@@ -29,15 +30,15 @@ def scenario(folder: Path, adapter: str = "", retries: int = 7) -> Scenario:
 
 def test_the_standard_holds_unless_an_adapter_is_named(tmp_path: Path) -> None:
     """`adapter: connectx-6` is short for its name alone."""
-    assert engine_of(scenario(tmp_path)).transport.timers == STANDARD
-    assert engine_of(scenario(tmp_path, "adapter: connectx-6")).transport.timers == CONNECTX_6
+    assert compose_engine(scenario(tmp_path)).transport.timers == STANDARD
+    assert compose_engine(scenario(tmp_path, "adapter: connectx-6")).transport.timers == CONNECTX_6
 
 
 @pytest.mark.parametrize("line", ["adapter: mine.json", "adapter: {file: mine.json}"])
 def test_a_profile_of_ones_own_is_a_file_beside_the_scenario(line: str, tmp_path: Path) -> None:
     """The same file that predictions read."""
     write_profile(KNOWN_PROFILES["soft-roce"], tmp_path / "mine.json")
-    assert profile_of(scenario(tmp_path, line)) == KNOWN_PROFILES["soft-roce"]
+    assert profile_of(scenario(tmp_path, line).adapter) == KNOWN_PROFILES["soft-roce"]
 
 
 def test_an_unknown_adapter_is_guessed_at(tmp_path: Path) -> None:
@@ -48,5 +49,5 @@ def test_an_unknown_adapter_is_guessed_at(tmp_path: Path) -> None:
 
 def test_a_retry_count_the_adapter_says_nothing_of_is_refused(tmp_path: Path) -> None:
     """A ConnectX-6 with R 0 was never seen to agree with itself."""
-    with pytest.raises(InputError, match=r"transport.retries: 0\n  allowed: 1 to 7"):
-        engine_of(scenario(tmp_path, "adapter: connectx-6", retries=0))
+    with pytest.raises(InputError, match=r"flap.yaml:5: engine.transport.retries: 0\n  allowed: 1 to 7"):
+        compose_engine(scenario(tmp_path, "adapter: connectx-6", retries=0))
