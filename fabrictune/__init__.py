@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fabrictune import plot as plot
     from fabrictune.api.fabrics import build_fabric as build_fabric
     from fabrictune.api.fabrics import load_fabric as load_fabric
     from fabrictune.api.fabrics import save_fabric as save_fabric
@@ -80,6 +81,7 @@ __all__ = [
     "make_scenario",
     "plan_job",
     "plan_placement",
+    "plot",
     "read_record",
     "save_fabric",
     "simulate",
@@ -90,6 +92,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use."""
+    if name == "plot":
+        return import_module("fabrictune.plot")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'fabrictune' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)

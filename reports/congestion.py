@@ -17,6 +17,7 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
+from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.record_view import Run
 
 MAX_INSTANTS = 320
@@ -40,7 +41,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale:
+class SharedScale:
     """Upper ends of the axes that all runs of a page share."""
 
     time_ps: float
@@ -60,7 +61,7 @@ class Scale:
 def congestion_section(runs: Sequence[Run]) -> Section | None:
     """Return queue and pause timelines and the most paused ports, or None."""
     timelines = [(run, thin(run.label, run.samples)) for run in runs if run.samples and len(run.samples["time_ps"])]
-    scale = Scale.of([timeline for _, timeline in timelines]) if timelines else None
+    scale = SharedScale.of([timeline for _, timeline in timelines]) if timelines else None
     blocks: list[Figure | Table] = [draw_timeline(run, line, scale) for run, line in timelines if scale is not None]
     blocks += [table for run in runs if (table := worst_ports(run)) is not None]
     if not blocks:
@@ -107,7 +108,7 @@ def _deepest_ports(samples: Columns) -> tuple[int, ...]:
     return tuple(ports[order[deepest_of_port[order] > 0]].tolist())
 
 
-def draw_timeline(run: Run, timeline: Timeline, scale: Scale) -> Figure:
+def draw_timeline(run: Run, timeline: Timeline, scale: SharedScale) -> Figure:
     """Return queue depth over time, and the number of paused ports beneath it on the same clock."""
     across = axes.duration_axis(0, scale.time_ps, start=LEFT, end=svg.WIDTH - 8)
     up = axes.bytes_axis(1.05 * scale.queue_bytes, start=TOP + HEIGHT, end=TOP)
@@ -132,6 +133,20 @@ def draw_timeline(run: Run, timeline: Timeline, scale: Scale) -> Figure:
     return Figure(drawing=drawing, caption=caption, table=_drawn_queues(run, timeline) if timeline.port_K else None)
 
 
+def queue_chart(run: Run, timeline: Timeline) -> LineChart:
+    """Return the depth over time of the deepest queues."""
+    times_ps = timeline.time_ps_B.tolist()
+    return LineChart(
+        across=Scale(name="time", low=0, high=times_ps[-1] or 1.0, unit="ps"),
+        up=Scale(name="queue", low=0, high=1.05 * (int(timeline.deepest_bytes_B.max()) or 1), unit="bytes"),
+        curves={
+            _port_name(run, port): list(zip(times_ps, queue_B.tolist(), strict=True))
+            for port, queue_B in zip(timeline.port_K, timeline.queue_bytes_KB, strict=True)
+        },
+        caption=f"{timeline.label}: queue depth over time",
+    )
+
+
 def _drawn_queues(run: Run, timeline: Timeline) -> Table:
     """Return the numbers of the drawn lines: how deep, when, and how deep half of the time."""
     rows = []
@@ -148,7 +163,7 @@ def _drawn_queues(run: Run, timeline: Timeline) -> Table:
     return Table(headings=("Port", "Deepest queue", "At", "Median"), rows=tuple(rows))
 
 
-def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: Scale, foot: float) -> Markup:
+def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: SharedScale, foot: float) -> Markup:
     """Return the number of paused ports over time, in a lane of its own under the queues."""
     lane = axes.Axis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)
     return Markup("").join(

@@ -70,7 +70,7 @@ def build_page(records: Sequence[RunRecord], *, title: str, labels: Sequence[str
     `labels` name the records on the page; without them a record is called by its `run["name"]`, else by its kind.
     Raises RecordError naming the table and column of a malformed record.
     """
-    runs = _open_runs(records, labels)
+    runs = open_runs(records, labels)
     sections = [section for make in SECTIONS if (section := make(runs)) is not None]
     return _render(title, runs, sections)
 
@@ -99,7 +99,8 @@ def write_html(html: str, path: Path) -> Path:
     return path
 
 
-def _open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]:
+def open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]:
+    """Return the records as the page reads them, each under a label of its own; raises RecordError."""
     assert records, "a page is about at least one record"
     assert not labels or len(labels) == len(records), "a label for each record"
     wanted = list(labels) or [str(record.run.get("name", record.kind)) for record in records]

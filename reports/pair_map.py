@@ -1,6 +1,7 @@
 """Heat map of hosts: what each sends to each other one, darker where it is more."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
@@ -25,7 +26,7 @@ def pair_map_section(runs: Sequence[Run]) -> Section | None:
         figure
         for run in runs
         if run.rdma_transfers is not None
-        for figure in _draw_cases(run.label, run.rdma_transfers)
+        for figure in map(_draw, pair_maps(run.label, run.rdma_transfers))
     )
     if not figures:
         return None
@@ -33,21 +34,43 @@ def pair_map_section(runs: Sequence[Run]) -> Section | None:
     return Section(anchor="pairs", title="Between hosts", lead=lead, blocks=figures)
 
 
-def _draw_cases(label: str, table: Columns) -> Iterator[Figure]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PairMap:
+    """What each host sends to each other one, in one case of a measurement."""
+
+    title: str
+    is_latency: bool  # then `values` are ns of a write, else bits a second
+    senders: list[str]
+    receivers: list[str]
+    values: list[float]
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts, in the order in which they are named."""
+        return list(dict.fromkeys([*self.senders, *self.receivers]))
+
+
+def pair_maps(label: str, table: Columns) -> Iterator[PairMap]:
+    """Yield a map for each case between several senders."""
     cases = zip(table["queue_pairs"].tolist(), table["size_bytes"].tolist(), strict=True)
     for queue_pairs, size_bytes in dict.fromkeys(cases):
         is_own = (table["queue_pairs"] == queue_pairs) & (table["size_bytes"] == size_bytes)
         own = {name: column[is_own] for name, column in table.items()}
         if len(set(own["sender"].tolist())) > 1:
-            yield _draw(f"{label}: {plural(queue_pairs, 'queue pair')}, writes of {format_bytes(size_bytes)}", own)
+            is_latency = not own["bandwidth_bps"].any()
+            yield PairMap(
+                title=f"{label}: {plural(queue_pairs, 'queue pair')}, writes of {format_bytes(size_bytes)}",
+                is_latency=is_latency,
+                senders=own["sender"].tolist(),
+                receivers=own["receiver"].tolist(),
+                values=own["median_ns" if is_latency else "bandwidth_bps"].tolist(),
+            )
 
 
-def _draw(title: str, table: Columns) -> Figure:
-    is_latency = not table["bandwidth_bps"].any()
-    values = table["median_ns"] if is_latency else table["bandwidth_bps"]
-    shown = [format_duration(value * PS_PER_NS) if is_latency else format_rate(value) for value in values.tolist()]
-    senders, receivers = table["sender"].tolist(), table["receiver"].tolist()
-    hosts = list(dict.fromkeys([*senders, *receivers]))
+def _draw(pairs: PairMap) -> Figure:
+    is_latency, values, hosts = pairs.is_latency, np.array(pairs.values), pairs.hosts
+    senders, receivers = pairs.senders, pairs.receivers
+    shown = [format_duration(value * PS_PER_NS) if is_latency else format_rate(value) for value in pairs.values]
     side = min(MOST_SIDE, max(LEAST_SIDE, (svg.WIDTH - LEFT - 8) / len(hosts)))
     place = {host: index for index, host in enumerate(hosts)}
     steps = step_of(values / max(float(np.max(values)), 1.0)).tolist()
@@ -55,7 +78,7 @@ def _draw(title: str, table: Columns) -> Figure:
     for sender, receiver, step, value in zip(senders, receivers, steps, shown, strict=True):
         parts.extend(_cell(place[sender], place[receiver], side, step, value, f"{sender} to {receiver}: {value}"))
     measured, most = "median time of a write" if is_latency else "bandwidth", shown[int(np.argmax(values))]
-    caption = f"{title}: {measured}; the most is {most}."
+    caption = f"{pairs.title}: {measured}; the most is {most}."
     rows = zip(senders, receivers, values.tolist(), shown, strict=True)
     cells = tuple((words(near), words(far), number(value, text)) for near, far, value, text in rows)
     return Figure(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.reports.congestion import MAX_INSTANTS, Scale, thin, worst_ports
+from fabrictune.reports.congestion import MAX_INSTANTS, SharedScale, thin, worst_ports
 from fabrictune.reports.record_view import open_run
 
 
@@ -49,7 +49,7 @@ def test_one_scale_holds_every_run() -> None:
         values = {"time_ps": time_ps, "port": 0, "queue_bytes": queue_bytes, "paused": 0}
         return {name: np.array([value]) for name, value in values.items()}
 
-    scale = Scale.of([thin("a", sample(1000, 5)), thin("b", sample(10, 900))])
+    scale = SharedScale.of([thin("a", sample(1000, 5)), thin("b", sample(10, 900))])
     assert (scale.time_ps, scale.queue_bytes, scale.paused_ports) == (1000, 900, 0)
 
 

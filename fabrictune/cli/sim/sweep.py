@@ -55,7 +55,13 @@ MAX_WORKERS = 4096
     show_default=True,
     help="How the settings for a NIC are printed.",
 )
-@click.option("--png", type=click.Path(path_type=Path), metavar="FILE", help="Draw the first two objectives, too.")
+@click.option(
+    "--plot",
+    "figure",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Figure of the first two objectives: .svg, .pdf or .png.",
+)
 @trust_code_option
 @fail_on_option
 @quiet_option
@@ -70,7 +76,7 @@ def sweep(
     on: str,
     ray_address: str | None,
     files: str,
-    png: Path | None,
+    figure: Path | None,
     trust_code: bool,
     fail_on: str,
     quiet: bool,
@@ -86,7 +92,6 @@ def sweep(
       fabrictune sim sweep my.yaml --vary "engine.ecn.kmin=50 KB;400 KB" --objective completion_time.p99
     """
     from fabrictune.sweeps.options import sweep_named
-    from fabrictune.sweeps.plot import draw_front
 
     wanted = sweep_named(sweep, axes, metrics, seeds)
     folder = out or Path("runs") / wanted.name
@@ -96,8 +101,10 @@ def sweep(
         except KeyboardInterrupt:
             print_lines([f"stopped; what is done stays in {folder}, and the same command goes on from there"])
             return INTERRUPTED
-    if png:
-        draw_front(record, png)
+    if figure:
+        from fabrictune import plot
+
+        plot.save(plot.sweep(record), figure)
     return print_record(
         record,
         directory,

@@ -5,19 +5,27 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import fabrictune as ft
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "fabrictune" / "public_api.txt"
 
 
+def plots() -> dict[str, Any]:
+    """Return the functions of `ft.plot` by their names."""
+    return {f"plot.{name}": getattr(ft.plot, name) for name in ft.plot.__all__}
+
+
 def signatures() -> str:
     """Return one line for each public name: functions with their signatures."""
     lines = []
-    for name in ft.__all__:
-        value = getattr(ft, name)
-        is_function = inspect.isfunction(value)
-        lines.append(f"{name}{inspect.signature(value)}" if is_function else f"class {name}")
+    functions = {**{name: getattr(ft, name) for name in ft.__all__}, **plots()}
+    for name, value in functions.items():
+        if inspect.isfunction(value):
+            lines.append(f"{name}{inspect.signature(value)}")
+        elif inspect.isclass(value):
+            lines.append(f"class {name}")
     return re.sub(r"\b(?:\w+\.)+(?=[A-Z])", "", "".join(f"{line}\n" for line in lines))
 
 
@@ -28,15 +36,15 @@ def test_the_public_interface_is_what_was_promised() -> None:
 
 def test_every_public_name_says_what_it_does_and_raises() -> None:
     """Docstrings are the reference; a function that can refuse its input names the error."""
-    for name in ft.__all__:
-        doc = inspect.getdoc(getattr(ft, name))
+    for name, value in ({name: getattr(ft, name) for name in ft.__all__} | plots()).items():
+        doc = inspect.getdoc(value)
         assert doc, name
-        assert not inspect.isfunction(getattr(ft, name)) or "Raises" in doc, name
+        assert not inspect.isfunction(value) or "Raises" in doc, name
 
 
 def test_the_table_of_lazy_names_is_what_is_listed() -> None:
-    """`__all__`, the table behind `__getattr__` and `dir` agree."""
-    assert sorted(ft._MODULE_OF) == sorted(ft.__all__) == dir(ft)
+    """`__all__`, the table behind `__getattr__` and `dir` agree; `plot` is a module of its own."""
+    assert sorted([*ft._MODULE_OF, "plot"]) == sorted(ft.__all__) == dir(ft)
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

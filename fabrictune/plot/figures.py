@@ -1,0 +1,142 @@
+"""Figures of records: one function for each kind of chart on the HTML page.
+
+`records` is one record or several; `labels` name them in the figure, by default with their own names. A record without
+the table that a figure needs raises RecordError, a malformed one too.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabrictune.foundation.errors import Mistake, RecordError, choose
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.units import NS_PER_US, RATE_UNITS
+from fabrictune.plot import rendering
+from fabrictune.reports.charts import LineChart
+from fabrictune.reports.collectives import bandwidth_charts
+from fabrictune.reports.completion import completion_chart, completion_times_ps
+from fabrictune.reports.congestion import queue_chart, thin
+from fabrictune.reports.link_load import carried_load, offered_load
+from fabrictune.reports.page import open_runs
+from fabrictune.reports.pair_map import PairMap, pair_maps
+from fabrictune.reports.record_view import Run
+from fabrictune.reports.startup import COSTS, storm_chart
+from fabrictune.reports.sweeps import sweep_chart
+from fabrictune.reports.training import loss_chart
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Records = RunRecord | Sequence[RunRecord]
+
+
+def completion_times(records: Records, labels: Sequence[str] = ()) -> "Figure":
+    """Return the cumulative distribution of flow completion times, one curve a record. Raises RecordError."""
+    runs = _runs(records, labels, lambda run: run.finished is not None, "finished transfers")
+    return _line_figure(
+        completion_chart({run.label: completion_times_ps(run.finished) for run in runs if run.finished is not None})
+    )
+
+
+def queues(record: RunRecord) -> "Figure":
+    """Return the deepest sampled queues over time. Raises RecordError."""
+    (run,) = _runs(record, (), lambda run: bool(run.samples and len(run.samples["time_ps"])), "samples of queues")
+    assert run.samples is not None, "chosen by it"
+    return _line_figure(queue_chart(run, thin(run.label, run.samples)))
+
+
+def link_loads(records: Records, labels: Sequence[str] = ()) -> "Figure":
+    """Return the load of the links of each class, sorted: offered load where there is one, else utilization.
+
+    Raises RecordError.
+    """
+    runs = _runs(records, labels, lambda run: bool(offered_load(run) or carried_load(run)), "loads of links")
+    loads = [load for run in runs if (load := offered_load(run) or carried_load(run)) is not None]
+    rows = [(load, name, ports) for load in loads for name, ports in load.fabric.link_classes().items()]
+    top = max(1.0, *(float(load.load_P.max()) for load in loads))
+    figure, axes = rendering.new_figure(len(rows), row_inches=1.4)
+    for each, (load, name, ports) in zip(axes, rows, strict=True):
+        title = f"{load.label}: {name}, {load.measure}"
+        rendering.draw_sorted_bars(each, load.load_P[ports], title=title, top=top)
+    return figure
+
+
+def sweep(record: RunRecord) -> "Figure":
+    """Return the points of a sweep at its first two objectives, the Pareto front in colour. Raises RecordError."""
+    (run,) = _runs(record, (), lambda run: run.points is not None and run.objectives is not None, "points of a sweep")
+    assert run.points is not None, "chosen by it"
+    assert run.objectives is not None, "likewise"
+    figure, (axes,) = rendering.new_figure()
+    rendering.draw_points(axes, chart := sweep_chart(run.label, run.points, run.objectives))
+    axes.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
+    return figure
+
+
+def training_loss(records: Records, labels: Sequence[str] = ()) -> "Figure":
+    """Return the loss over training steps, one curve a record. Raises RecordError."""
+    runs = _runs(records, labels, lambda run: run.training is not None, "training steps")
+    return _line_figure(loss_chart({run.label: run.training for run in runs if run.training is not None}))
+
+
+def bus_bandwidth(records: Records, labels: Sequence[str] = ()) -> "Figure":
+    """Return bus bandwidth over message size, measured and modelled, one plot an operation. Raises RecordError."""
+    runs = _runs(records, labels, lambda run: bool(run.measurements or run.model), "measured or modelled collectives")
+    charts = bandwidth_charts(runs)
+    figure, axes = rendering.new_figure(len(charts))
+    for each, chart in zip(axes, charts, strict=True):
+        rendering.draw_lines(each, chart)
+        each.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
+    return figure
+
+
+def startup(record: RunRecord, cost: str = "wall_ns") -> "Figure":
+    """Return what start-up costs over the number of ranks: "requests", "wall_ns" or "server_cpu_ns".
+
+    Raises RecordError.
+    """
+    choose(cost, tuple(COSTS), where="cost", what="cost", error=RecordError)
+    (run,) = _runs(record, (), lambda run: run.storms is not None, "start-up storms")
+    assert run.storms is not None, "chosen by it"
+    return _line_figure(storm_chart(run.label, run.storms, cost))
+
+
+def pair_map(record: RunRecord) -> "Figure":
+    """Return bandwidth or latency between each two hosts, one map for each case that was measured.
+
+    Raises RecordError.
+    """
+    (run,) = _runs(record, (), lambda run: run.rdma_transfers is not None, "transfers between hosts")
+    assert run.rdma_transfers is not None, "chosen by it"
+    maps = list(pair_maps(run.label, run.rdma_transfers))
+    figure, axes = rendering.new_figure(max(1, len(maps)))
+    for each, pairs in zip(axes, maps, strict=False):
+        unit, per_unit = ("us", NS_PER_US) if pairs.is_latency else ("Gbps", RATE_UNITS["Gbps"])
+        rendering.draw_heat_map(figure, each, _matrix(pairs) / per_unit, pairs.hosts, unit=unit)
+        each.set_title(pairs.title, fontsize=rendering.FONT_POINTS)
+    return figure
+
+
+def _matrix(pairs: PairMap) -> np.ndarray:
+    """Return the values with senders as rows; nan where no pair was measured."""
+    place = {host: index for index, host in enumerate(pairs.hosts)}
+    matrix = np.full((len(place), len(place)), np.nan)
+    for sender, receiver, value in zip(pairs.senders, pairs.receivers, pairs.values, strict=True):
+        matrix[place[sender], place[receiver]] = value
+    return matrix
+
+
+def _line_figure(chart: LineChart) -> "Figure":
+    figure, (axes,) = rendering.new_figure()
+    rendering.draw_lines(axes, chart)
+    return figure
+
+
+def _runs(records: Records, labels: Sequence[str], has_table: Callable[[Run], bool], what: str) -> list[Run]:
+    """Return the records as the page reads them; raises RecordError for one without the tables needed."""
+    runs = open_runs([records] if isinstance(records, RunRecord) else list(records), labels)
+    lacking = [run.label for run in runs if not has_table(run)]
+    if lacking or not runs:
+        where = ", ".join(lacking) or "records"
+        raise RecordError(Mistake(where=where, found=f"no {what}", next_step="choose a record that has them"))
+    return runs

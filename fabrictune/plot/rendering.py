@@ -1,0 +1,131 @@
+"""Charts drawn with matplotlib: line charts, points with intervals, sorted bars and heat maps.
+
+Figures have the width of a column of two-column papers and fonts of its size. The same chart gives the same bytes.
+
+Shapes: P points, L links, S senders, R receivers.
+"""
+
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.extras import require_extra
+from fabrictune.reports.axes import Axis, axis_of
+from fabrictune.reports.charts import LineChart, PointChart, Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMN_INCHES = 3.5
+ROW_INCHES = 2.4
+FONT_POINTS = 8
+DOTS_PER_INCH = 300
+LINE_STYLES = ("-", "--", "-.", ":")
+MAX_KEY = 6  # curves named in a key; more would hide the plot
+# Dates and versions are left out of the file, so that the same figure is the same file.
+METADATA = {
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+}
+
+
+def new_figure(num_rows: int = 1, *, row_inches: float = ROW_INCHES) -> "tuple[Figure, list[Axes]]":
+    """Return an empty figure of one column and its axes; raises UnavailableError without matplotlib."""
+    require_extra("matplotlib", extra="plot", where="fabrictune.plot")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(COLUMN_INCHES, row_inches * num_rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(num_rows, 1, squeeze=False)[:, 0])
+    for each in axes:
+        each.tick_params(labelsize=FONT_POINTS)
+        each.grid(visible=True, linewidth=0.3)
+    return figure, axes
+
+
+def draw_lines(axes: "Axes", chart: LineChart) -> None:
+    """Draw a line chart with a key of its curves."""
+    across, up = _set_scales(axes, chart.across, chart.up)
+    for index, (label, points) in enumerate(chart.curves.items()):
+        x, y = np.array(points, np.float64).reshape(-1, 2).T
+        style = LINE_STYLES[index // 10 % len(LINE_STYLES)]
+        x = np.maximum(x, chart.across.low)
+        axes.plot(x / across.per_unit, y / up.per_unit, style, color=f"C{index % 10}", linewidth=1, label=label)
+    if 1 < len(chart.curves) <= MAX_KEY:
+        axes.legend(fontsize=FONT_POINTS - 1)
+
+
+def draw_points(axes: "Axes", chart: PointChart) -> None:
+    """Draw points with their intervals, the highlighted ones in colour."""
+    across, up = _set_scales(axes, chart.across, chart.up)
+    x_3P, y_3P = chart.x_3P / across.per_unit, chart.y_3P / up.per_unit
+    for is_chosen_P, style in ((~chart.is_highlighted_P, "C7o"), (chart.is_highlighted_P, "C0o")):
+        errors = [np.abs(ends[1:, is_chosen_P] - ends[0, is_chosen_P]) for ends in (x_3P, y_3P)]
+        axes.errorbar(
+            x_3P[0, is_chosen_P],
+            y_3P[0, is_chosen_P],
+            xerr=errors[0],
+            yerr=errors[1],
+            fmt=style,
+            markersize=3,
+            elinewidth=0.6,
+        )
+
+
+def draw_sorted_bars(axes: "Axes", load_L: FloatArray, *, title: str, top: float) -> None:
+    """Draw loads from high to low as bars, with the mean and a rule at 100 %."""
+    axes.bar(np.arange(len(load_L)), 100 * np.sort(load_L)[::-1], width=0.9, color="C0")
+    axes.axhline(100, color="C3", linewidth=0.6)
+    axes.axhline(100 * float(load_L.mean()), color="C7", linewidth=0.6, linestyle="--")
+    axes.set_ylim(0, 105 * top)
+    axes.set_title(title, fontsize=FONT_POINTS)
+    axes.set_ylabel("load, %", fontsize=FONT_POINTS)
+
+
+def draw_heat_map(figure: "Figure", axes: "Axes", value_SR: FloatArray, names: list[str], *, unit: str) -> None:
+    """Draw a matrix of senders (rows) and receivers (columns); nan stays empty."""
+    image = axes.imshow(value_SR, cmap="Blues", vmin=0)
+    axes.set_xticks(range(len(names)), labels=[str(index) for index in range(len(names))])
+    axes.set_yticks(range(len(names)), labels=[f"{index} {name}" for index, name in enumerate(names)])
+    axes.set_xlabel("receiver", fontsize=FONT_POINTS)
+    axes.set_ylabel("sender", fontsize=FONT_POINTS)
+    axes.grid(visible=False)
+    figure.colorbar(image, ax=axes, label=unit).ax.tick_params(labelsize=FONT_POINTS)
+
+
+def save(figure: "Figure", path: str | PathLike[str]) -> Path:
+    """Write a figure as .svg, .pdf or .png and return the path; the same figure gives the same bytes.
+
+    Raises InputError.
+    """
+    import matplotlib as mpl
+
+    target = Path(path)
+    choose(target.suffix, tuple(METADATA), where=str(target), what="file ending", error=InputError)
+    try:
+        with mpl.rc_context({"svg.hashsalt": "fabrictune", "pdf.fonttype": 42}):
+            figure.savefig(target, dpi=DOTS_PER_INCH, metadata=METADATA[target.suffix])
+    except OSError as error:
+        raise InputError(Mistake(where=str(target), found=f"cannot be written ({error.strerror})")) from error
+    return target
+
+
+def _set_scales(axes: "Axes", across: Scale, up: Scale) -> tuple[Axis, Axis]:
+    """Set limits, names and units of both directions; returns the axes of the page, for their units."""
+    x, y = (axis_of(scale, start=0, end=1) for scale in (across, up))
+    for axis, scale, set_scale, set_limits, set_label in (
+        (x, across, axes.set_xscale, axes.set_xlim, axes.set_xlabel),
+        (y, up, axes.set_yscale, axes.set_ylim, axes.set_ylabel),
+    ):
+        set_scale("log" if scale.is_logarithmic else "linear")
+        if scale.high > scale.low:
+            set_limits(scale.low / axis.per_unit, scale.high / axis.per_unit)
+        set_label(f"{scale.name}, {axis.unit}" if axis.unit else scale.name, fontsize=FONT_POINTS)
+    return x, y

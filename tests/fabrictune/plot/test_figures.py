@@ -1,0 +1,91 @@
+"""Figures for papers: what the page draws, as files that are the same each time."""
+
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+import fabrictune as ft
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+RUN = {
+    "name": "small",
+    "fabric": {"builder": "fat_tree", "radix": 4},
+    "traffic": {"workload": "permutation", "message": "256 KB"},
+    "law": "dcqcn",
+    "probe": {"interval": "2 us", "ports": "all"},
+}
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> ft.RunRecord:
+    """A run with samples of queues."""
+    path = tmp_path_factory.mktemp("small") / "small.yaml"
+    path.write_text(json.dumps(RUN))
+    return ft.simulate(path)
+
+
+def test_completion_times_are_the_pages_curves(record: ft.RunRecord) -> None:
+    """One curve a record, rising to 100 %, on the axis and in the unit of the page."""
+    figure = ft.plot.completion_times([record, record], labels=["one", "two"])
+    (axes,) = figure.axes
+    assert [line.get_label() for line in axes.lines] == ["one", "two"]
+    assert np.max(axes.lines[0].get_ydata()) == 100
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("flow completion time, us", "transfers finished, %")
+    finish_ps = record.tables["transfers"]["finish_ps"] - record.tables["transfers"]["ready_ps"]
+    assert np.max(axes.lines[0].get_xdata()) == pytest.approx(finish_ps.max() / 1e6)
+
+
+def test_queues_and_loads_are_drawn_from_a_run(record: ft.RunRecord) -> None:
+    """The deepest queue of the samples is the highest point; a plot of loads for each class of links."""
+    (axes,) = ft.plot.queues(record).axes
+    deepest = record.tables["samples"]["queue_bytes"].max()
+    assert max(np.max(line.get_ydata()) for line in axes.lines) == pytest.approx(deepest / 1000)
+    analysis = ft.analyze(SCENARIOS / "demo-interleaved.yaml")
+    titles = [axes.get_title() for axes in ft.plot.link_loads(analysis).axes]
+    assert titles
+    assert all("offered load" in title for title in titles)
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_a_figure_is_the_same_file_each_time(record: ft.RunRecord, tmp_path: Path, ending: str) -> None:
+    """No date, no random id: figures can stand in a repository."""
+    files = [ft.plot.save(ft.plot.completion_times(record), tmp_path / f"{name}.{ending}") for name in "ab"]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    if ending == "png":
+        assert struct.unpack(">4sII", files[0].read_bytes()[12:24]) == (b"IHDR", 1050, 720)  # 3.5 x 2.4 in, 300 dpi
+
+
+def test_what_cannot_be_drawn_or_written_says_why(record: ft.RunRecord, tmp_path: Path) -> None:
+    """A record without the table, an ending without a format, a folder that is not there."""
+    with pytest.raises(ft.FabrictuneError, match=r"^small: no training steps\n  next: choose a record that has them"):
+        ft.plot.training_loss(record)
+    figure = ft.plot.completion_times(record)
+    with pytest.raises(ft.InputError, match="unknown file ending"):
+        ft.plot.save(figure, tmp_path / "figure.gif")
+    with pytest.raises(ft.InputError, match="cannot be written"):
+        ft.plot.save(figure, tmp_path / "nowhere" / "figure.png")
+
+
+@pytest.mark.parametrize("objectives", [["makespan"], ["makespan", "ecn_marks"]])
+def test_a_sweep_is_drawn_with_its_front(tmp_path: Path, objectives: list[str]) -> None:
+    """Of one objective over the point's number, or of two against each other."""
+    (tmp_path / "small.yaml").write_text(json.dumps(RUN))
+    (tmp_path / "sweep.yaml").write_text(
+        json.dumps(
+            {
+                "name": "s",
+                "scenario": "small.yaml",
+                "vary": [{"key": "traffic.message", "values": ["64 KB", "256 KB"]}],
+                "seeds": 1,
+                "objectives": [{"metric": metric} for metric in objectives],
+            }
+        )
+    )
+    (axes,) = ft.plot.sweep(ft.sweep(tmp_path / "sweep.yaml", tmp_path / "out")).axes
+    assert "Pareto-optimal" in axes.get_title()
+    assert sum(np.size(line.get_xdata()) for line in axes.lines) == 2
