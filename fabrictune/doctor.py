@@ -17,6 +17,7 @@ from typing import Literal
 
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import format_bytes
 from fabrictune.rdma_bench.measurement.workers import find_python
 from fabrictune.topology.probing.sockets import open_raw_sockets
@@ -129,7 +130,7 @@ def look_at_namespaces() -> Found:
             ["unshare", *as_user, "--net", "true"],  # noqa: S607 - wherever the distribution has it
             capture_output=True,
             text=True,
-            timeout=PROBE_TIMEOUT_S,
+            timeout=scaled(PROBE_TIMEOUT_S),
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -2,14 +2,47 @@
 
 import os
 import shutil
+import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from fabrictune.foundation.time_limits import SCALE_VARIABLE
+from tests.patience import crowding, hang_guard, slowness
+
+HANGS_AFTER_S = 600.0
+SWEEP_HANGS_AFTER_S = 3600.0
+IS_SCALE_GIVEN = SCALE_VARIABLE in os.environ
+SLOWNESS_AT_START = slowness()
+STACKS = pytest.StashKey[int]()
+
 # The same examples on every run, and no verdict that depends on how busy the machine is.
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
+
+# A shell starts what runs in the background deaf to Ctrl-C; tests press it, and so may who waits for them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the terminal's standard error, where the stacks of a test that hangs go."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    assert capture is not None, "it is one of pytest's own"
+    with capture.global_and_fixture_disabled():
+        config.stash[STACKS] = os.dup(2)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let no test hang, and give the product's limits against hanging the scale of how busy the machine is."""
+    if not IS_SCALE_GIVEN:
+        os.environ[SCALE_VARIABLE] = f"{max(SLOWNESS_AT_START, crowding()):.1f}"
+    limit_s = SWEEP_HANGS_AFTER_S if item.get_closest_marker("sweep") else HANGS_AFTER_S
+    with hang_guard(limit_s, item.config.stash[STACKS]):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

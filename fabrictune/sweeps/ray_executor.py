@@ -17,6 +17,7 @@ from typing import Any
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.sweeps.executors import Take
 from fabrictune.sweeps.points import Task
 from fabrictune.sweeps.worker import Worker
@@ -105,7 +106,7 @@ def _guarded() -> dict[str, str]:
 def _knock(address: str) -> None:
     """Raise OSError or ValueError where nobody listens at HOST:PORT; Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_S):
+    with socket.create_connection((host, int(port)), timeout=scaled(PATIENCE_S)):
         pass
 
 

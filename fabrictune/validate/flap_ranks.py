@@ -14,6 +14,7 @@ from typing import IO, Any, NoReturn
 
 from fabrictune.collectives.startup.servers import QUICK_RESOLVER
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.flaps.network import INTERFACE, FlappingNetwork
 
 PORT = 29_500  # in a namespace of its own, where nobody else listens
@@ -31,12 +32,13 @@ class LastingJob:
 
     def await_event(self, name: str, timeout_s: float) -> dict[str, Any]:
         """Return the next event of that name; raises UnavailableError if it does not come, or a rank has ended."""
-        deadline = time.monotonic() + timeout_s
+        limit_s = scaled(timeout_s)
+        deadline = time.monotonic() + limit_s
         while True:
             try:
                 event = self._events.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                self._fail(f"{name!r} did not come within {timeout_s:.0f} s")
+                self._fail(f"{name!r} did not come within {limit_s:.0f} s")
             if event["event"] == name:
                 return event
             if event["event"] == "gone":

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
 
 INTERFACE = "nic0"
@@ -106,7 +107,7 @@ def _batch(namespace: str, lines: Sequence[str]) -> None:
 
 def _run(command: Sequence[str], stdin: str = "") -> str:
     ran = subprocess.run(  # noqa: S603  # iproute2, with words of this module
-        command, input=stdin, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+        command, input=stdin, capture_output=True, text=True, timeout=scaled(COMMAND_TIMEOUT_S), check=False
     )
     if ran.returncode:
         _refuse(f"{' '.join(command)}: {ran.stderr.strip()}", "use a kernel with namespaces, veth and bridge")

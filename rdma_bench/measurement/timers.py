@@ -15,6 +15,7 @@ from itertools import product
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.retransmission import MAX_RETRIES, NEVER_PS, nominal_timeout_ps
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import NS_PER_S, PS_PER_S
 from fabrictune.rdma_bench.measurement.pair import Pair
 from fabrictune.rdma_bench.measurement.stop_reason import reason_of
@@ -67,7 +68,7 @@ class TimerPlan:
             return self.limit_s
         nominal_ps = nominal_timeout_ps(spec.timeout_exponent and max(spec.timeout_exponent, _HIGHEST_FLOOR))
         nominal_s = 0 if nominal_ps == NEVER_PS else nominal_ps / PS_PER_S
-        return _SLOWEST_MULTIPLIER * nominal_s * (min(spec.retries, MAX_RETRIES - 1) + 1) + _SLACK_S
+        return _SLOWEST_MULTIPLIER * nominal_s * (min(spec.retries, MAX_RETRIES - 1) + 1) + scaled(_SLACK_S)
 
 
 @dataclass(frozen=True, kw_only=True)

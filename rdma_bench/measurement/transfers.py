@@ -14,6 +14,7 @@ import numpy as np
 
 from fabrictune.foundation.errors import FabrictuneError
 from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
 from fabrictune.rdma_bench.measurement.pair import Pair, Place
 from fabrictune.rdma_bench.measurement.perftest_output import read_bandwidth_bps, read_latency_ns
@@ -153,7 +154,7 @@ def _perftest(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: 
         num_queue_pairs=num_queue_pairs,
         num_iterations=plan.num_iterations,
         is_both_ways=num_directions > 1,
-        limit_s=_SERVER_LIMIT_S,
+        limit_s=scaled(_SERVER_LIMIT_S),
     )
     with pair.placed() as server:
         pair.receiver.begin("perftest", **asdict(spec))

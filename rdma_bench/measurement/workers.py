@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs import channel
 from fabrictune.rdma_bench.verbs.channel import ChannelError
 from fabrictune.rdma_bench.verbs.diagnosis import Diagnosis, require_devices
@@ -49,7 +50,7 @@ class Worker:
 
     def finish(self, *, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """Wait for the answer to what `begin` sent."""
-        self._connection.settimeout(timeout_s)
+        self._connection.settimeout(scaled(timeout_s))
         try:
             answer = channel.receive(self._connection)
         except ChannelError as error:
@@ -88,7 +89,7 @@ def local_worker(python: str, name: str = "this host", *, cut: str = "", heal: s
         finally:
             ours.close()
             try:
-                process.wait(END_TIMEOUT_S)
+                process.wait(scaled(END_TIMEOUT_S))
             except subprocess.TimeoutExpired:
                 process.kill()
 
@@ -100,7 +101,7 @@ def remote_worker(place: str, token: str) -> Iterator[Worker]:
     if not host or not port.isdecimal():
         raise InputError(Mistake(where="worker", found=repr(place), allowed="HOST:PORT, where `rdma serve` listens"))
     try:
-        connection = socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S)
+        connection = socket.create_connection((host, int(port)), scaled(CONNECT_TIMEOUT_S))
     except (OSError, OverflowError) as error:
         next_step = "fabrictune rdma serve --listen ... on that host"
         raise ChannelError(Mistake(where=place, found=f"no worker there ({error})", next_step=next_step)) from error
@@ -131,7 +132,7 @@ def _diagnose(python: str) -> Diagnosis:
             [python, "-m", "fabrictune.rdma_bench.verbs.diagnosis"],
             env=worker_environment(),
             capture_output=True,
-            timeout=DIAGNOSIS_TIMEOUT_S,
+            timeout=scaled(DIAGNOSIS_TIMEOUT_S),
             check=True,
         )
         return Diagnosis(**json.loads(ran.stdout))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fabrictune.foundation.caches import cache_folder
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.soft_roce.packages import USERLAND, download, find_kernel
 from fabrictune.rdma_bench.soft_roce.programs import WHERE, require_programs, run_program
 
@@ -167,5 +168,5 @@ def _pack(root: Path, archive: Path, places: dict[str, str]) -> None:
     packed = run_program(words, timeout_s=STEP_TIMEOUT_S, stdin=names.encode(), folder=root)
     with archive.open("wb") as file:
         subprocess.run(  # noqa: S603 - fixed words
-            [places["zstd"], "-q", "-3"], input=packed, stdout=file, timeout=STEP_TIMEOUT_S, check=True
+            [places["zstd"], "-q", "-3"], input=packed, stdout=file, timeout=scaled(STEP_TIMEOUT_S), check=True
         )

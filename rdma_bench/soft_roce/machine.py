@@ -1,7 +1,7 @@
 """The virtual machine: booted by QEMU in software emulation, driven through a serial port, gone when its block ends.
 
-Nothing waits for ever: booting, every command and the machine's whole life have limits, the last kept by its guest too,
-so that not even a killed parent leaves one running. What goes wrong is told with the last lines of the console.
+Nothing waits for ever: booting and every command have limits. The machine lives as long as the thread that booted it:
+the kernel ends it with its parent (docs/decisions/0044-time-limits.md). An error quotes the console's last lines.
 
 The guest sees the folders of `rdma_bench` and `foundation`, read-only, and one to exchange files in. Its network ends
 at forwarded ports of this machine's loopback; it reaches nothing else.
@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from fabrictune import foundation, rdma_bench
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.soft_roce.image import Image
 from fabrictune.rdma_bench.soft_roce.programs import WHERE, require_programs
 
@@ -27,7 +28,6 @@ MEMORY_MB = 1024
 CORES = 2
 BOOT_TIMEOUT_S = 240.0  # 8 s where the machine has nothing else to do
 COMMAND_TIMEOUT_S = 60.0
-LIFETIME_S = 900
 _CONSOLE_LINES = 12
 _LONGEST_HEAD = 40
 _END_TIMEOUT_S = 5.0
@@ -58,14 +58,15 @@ class Machine:
 
     def attempt(self, command: str, *, timeout_s: float = COMMAND_TIMEOUT_S) -> tuple[int, str]:
         """Run a shell command in the guest and return its status and output."""
-        self.commands.settimeout(timeout_s)
+        limit_s = scaled(timeout_s)
+        self.commands.settimeout(limit_s)
         try:
             self.commands.sendall(command.encode() + b"\n")
             status, length = (int(word) for word in self._receive_line().split())
             return status, self._receive(length).decode(errors="replace")
         except TimeoutError:
             self.process.kill()  # its late answer would be taken for the next one's
-            self._fail(f"{command!r} took longer than {timeout_s:.0f} s")
+            self._fail(f"{command!r} took longer than {limit_s:.0f} s")
         except (OSError, ValueError) as error:
             self._fail(f"{command!r} was not answered ({error})")
 
@@ -103,17 +104,20 @@ class Machine:
 
 
 @contextmanager
-def boot(
-    image: Image, *, guest_ports: Sequence[int] = (), timeout_s: float = BOOT_TIMEOUT_S, lifetime_s: int = LIFETIME_S
-) -> Iterator[Machine]:
+def boot(image: Image, *, guest_ports: Sequence[int] = (), timeout_s: float = BOOT_TIMEOUT_S) -> Iterator[Machine]:
     """Give a machine that takes commands; raises UnavailableError where it does not start."""
-    qemu = require_programs(["qemu-system-x86_64"])["qemu-system-x86_64"]
+    programs = require_programs(["qemu-system-x86_64", "setpriv"])
     with tempfile.TemporaryDirectory(prefix="soft-roce-") as name:
         scratch = Path(name)
         (scratch / "share").mkdir()
         ports = {guest_port: _free_port() for guest_port in guest_ports}
-        words = _command(qemu, image, scratch, ports, lifetime_s)
-        deadline = time.monotonic() + timeout_s
+        words = [
+            programs["setpriv"],
+            "--pdeathsig",
+            "KILL",
+            *_command(programs["qemu-system-x86_64"], image, scratch, ports),
+        ]
+        deadline = time.monotonic() + scaled(timeout_s)
         with (
             (scratch / "console").open("wb") as console,
             subprocess.Popen(  # noqa: S603 - words of our own
@@ -127,10 +131,10 @@ def boot(
                     yield machine
             finally:
                 process.kill()  # its file system is in memory: there is nothing to shut down
-                process.wait(_END_TIMEOUT_S)
+                process.wait(scaled(_END_TIMEOUT_S))
 
 
-def _command(qemu: str, image: Image, scratch: Path, ports: Mapping[int, int], lifetime_s: int) -> list[str]:
+def _command(qemu: str, image: Image, scratch: Path, ports: Mapping[int, int]) -> list[str]:
     forwarded = "".join(f",hostfwd=tcp:127.0.0.1:{port}-:{guest_port}" for guest_port, port in ports.items())
     folders = {
         "share": f"{scratch / 'share'}",
@@ -147,7 +151,7 @@ def _command(qemu: str, image: Image, scratch: Path, ports: Mapping[int, int], l
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-kernel", f"{image.kernel}", "-initrd", f"{image.root}"),
         # A kernel that its host keeps waiting would take its timer for broken, and panic.
-        *("-append", f"console=ttyS0 quiet panic=-1 no_timer_check mitigations=off lifetime={lifetime_s}"),
+        *("-append", "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off"),
         *("-serial", "stdio", "-serial", f"unix:{scratch / 'commands'},server=on,wait=off"),
         *("-device", "virtio-rng-pci"),
         *("-netdev", f"user,id=outside,restrict=on{forwarded}", "-device", "virtio-net-pci,netdev=outside,romfile="),

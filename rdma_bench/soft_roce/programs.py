@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 
 WHERE = "soft-roce"
 PACKAGES: Mapping[str, str] = {
@@ -16,6 +17,7 @@ PACKAGES: Mapping[str, str] = {
     "zstd": "zstd",
     "depmod": "kmod",
     "modprobe": "kmod",
+    "setpriv": "util-linux",
 }
 _SYSTEM_FOLDERS = "/usr/sbin:/sbin"  # where depmod is, which users have not on their path
 _SHOWN_CHARACTERS = 400
@@ -39,7 +41,7 @@ def run_program(
     """Run a program and return what it printed; raises UnavailableError where it fails or takes too long."""
     try:
         ran = subprocess.run(  # noqa: S603 - a list of words, none of them from a file or a network
-            words, input=stdin, cwd=folder, capture_output=True, timeout=timeout_s, check=False
+            words, input=stdin, cwd=folder, capture_output=True, timeout=scaled(timeout_s), check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(Mistake(where=WHERE, found=f"{Path(words[0]).name}: {error}")) from error

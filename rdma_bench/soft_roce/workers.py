@@ -1,11 +1,13 @@
 """Workers inside the virtual machine, one for each end of its wire, led from outside as those of any two hosts."""
 
+import os
 import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import SCALE_VARIABLE, scaled
 from fabrictune.rdma_bench.measurement.pair import Pair, Place
 from fabrictune.rdma_bench.measurement.workers import remote_worker
 from fabrictune.rdma_bench.soft_roce.image import Image, get_image
@@ -54,14 +56,15 @@ def soft_roce_pair(machine: Machine, sender: str, receiver: str) -> Iterator[Pai
 def _start_worker(machine: Machine, port: int) -> str:
     """Return the number of its process in the guest."""
     words = (
-        f"python3 -m fabrictune.rdma_bench.verbs.worker --listen {GUEST_IPV4}:{port} --token-file /share/{TOKEN}"
+        f"{SCALE_VARIABLE}={os.environ.get(SCALE_VARIABLE, '')} python3 -m fabrictune.rdma_bench.verbs.worker"
+        f" --listen {GUEST_IPV4}:{port} --token-file /share/{TOKEN}"
         f' --cut-command "{CUT}" --heal-command "{HEAL}"'
     )
     return machine.run(f": >{_log(port)}; {words} >>{_log(port)} 2>&1 & echo $!").strip()
 
 
 def _wait_until_it_listens(machine: Machine, port: int) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
+    deadline = time.monotonic() + scaled(_START_TIMEOUT_S)
     while "listening" not in (said := machine.run(f"cat {_log(port)}")):
         if time.monotonic() > deadline:
             raise UnavailableError(Mistake(where=WHERE, found=f"no worker on port {port}: {said.strip()}"))

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 
 MAX_MESSAGE_BYTES = 2**20
 GREETING_TIMEOUT_S = 10.0
@@ -59,7 +60,7 @@ def receive(connection: socket.socket, *, at_most: int = MAX_MESSAGE_BYTES) -> d
 
 def greet_as_worker(connection: socket.socket, token: str) -> None:
     """Let whoever connected prove that it knows the token; raises ChannelError."""
-    connection.settimeout(GREETING_TIMEOUT_S)
+    connection.settimeout(scaled(GREETING_TIMEOUT_S))
     challenge = secrets.token_hex(32)
     send(connection, {"challenge": challenge})
     answer = receive(connection, at_most=_GREETING_BYTES)
@@ -72,7 +73,7 @@ def greet_as_worker(connection: socket.socket, token: str) -> None:
 
 def greet_as_controller(connection: socket.socket, token: str) -> None:
     """Prove to a worker that we know the token, and let it prove the same; raises ChannelError."""
-    connection.settimeout(GREETING_TIMEOUT_S)
+    connection.settimeout(scaled(GREETING_TIMEOUT_S))
     challenge = secrets.token_hex(32)
     theirs = receive(connection, at_most=_GREETING_BYTES).get("challenge")
     send(connection, {"proof": _proof(token, f"controller {theirs}"), "challenge": challenge})

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 
 COMMAND_TIMEOUT_S = 30.0
 _SHOWN_CHARACTERS = 200
@@ -46,7 +47,7 @@ class Cutter:
 def _run(command: Sequence[str]) -> None:
     try:
         ran = subprocess.run(  # noqa: S603 - the words were given on this host's command line
-            command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
+            command, capture_output=True, text=True, timeout=scaled(COMMAND_TIMEOUT_S), check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(Mistake(where=command[0], found=str(error))) from error

@@ -14,6 +14,7 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs.ports import DevicePort
 
 PROGRAMS = {"bandwidth": "ib_write_bw", "latency": "ib_write_lat"}
@@ -103,7 +104,7 @@ def run_perftest(spec: PerftestSpec, place: DevicePort) -> PerftestOutput:
 
 
 def _knows_json(path: str) -> bool:
-    return b"--out_json" in _run([path, "--help"], 10.0).stdout
+    return b"--out_json" in _run([path, "--help"], scaled(10.0)).stdout
 
 
 def _run(words: list[str], limit_s: float) -> subprocess.CompletedProcess[bytes]:

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
 from fabrictune.rdma_bench.verbs.poll import IsAbandoned, polling
 
@@ -93,7 +94,7 @@ def measure_latency(endpoint: Endpoint, spec: TransferSpec, is_abandoned: IsAban
 def _drain(endpoint: Endpoint, num_writes: int, is_abandoned: IsAbandoned) -> None:
     if not num_writes:
         return
-    for _ in polling(LONGEST_WRITE_S, is_abandoned, pause_s=0):
+    for _ in polling(scaled(LONGEST_WRITE_S), is_abandoned, pause_s=0):
         num_writes -= len(_polled(endpoint))
         if not num_writes:
             return

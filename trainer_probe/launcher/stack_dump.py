@@ -12,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+from fabrictune.foundation.time_limits import scaled
+
 PATIENCE_S = 1.0  # for answers; a rank that is not asked again has no need to hurry
 FRAMES = 4  # innermost calls that are shown
 _SIGNAL = signal.SIGUSR1
@@ -35,7 +37,7 @@ def ask(paths: Mapping[int, tuple[int, Path]]) -> list[str]:
 
 def _await_answers(paths: list[Path]) -> None:
     """Return when all files have something in them and grow no more, or patience ends."""
-    deadline_s, last = time.monotonic() + PATIENCE_S, [0] * len(paths)
+    deadline_s, last = time.monotonic() + scaled(PATIENCE_S), [0] * len(paths)
     while time.monotonic() < deadline_s:
         time.sleep(0.02)
         sizes = [path.stat().st_size if path.exists() else 0 for path in paths]

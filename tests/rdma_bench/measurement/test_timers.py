@@ -3,6 +3,7 @@
 import pytest
 
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.time_limits import SCALE_VARIABLE
 from fabrictune.rdma_bench.measurement.timers import TimerPlan
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 
@@ -14,8 +15,9 @@ def test_repetitions_of_a_setting_are_far_apart() -> None:
     assert plan.num_trials == 4
 
 
-def test_a_trial_outlasts_the_slowest_adapter_that_is_known() -> None:
+def test_a_trial_outlasts_the_slowest_adapter_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """T 20, R 7: 4 times 4.29 s, 7 times, is 120 s; a ConnectX-6 takes 60 s. A low T counts as 16."""
+    monkeypatch.delenv(SCALE_VARIABLE)
     plan = TimerPlan(exponents=(14,), retries=(7,))
     assert plan.longest_s(ConnectionSpec(timeout_exponent=20, retries=7)) == pytest.approx(2 + 7 * 4 * 4.294967296)
     assert plan.longest_s(ConnectionSpec(timeout_exponent=8, retries=0)) == pytest.approx(2 + 4 * 0.268435456)

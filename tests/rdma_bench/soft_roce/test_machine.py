@@ -1,5 +1,9 @@
 """The virtual machine answers each command with its status and exact output, or ends with what its console said."""
 
+import os
+import select
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.rdma_bench.soft_roce.image import Image, get_image
 from fabrictune.rdma_bench.soft_roce.machine import Machine, boot
 from fabrictune.rdma_bench.soft_roce.programs import PACKAGES, require_programs, run_program
+from tests.patience import patience
 
 
 def _none_found(names: list[str]) -> dict[str, str]:
@@ -27,7 +32,7 @@ def test_missing_programs_are_named_with_their_packages(tmp_path: Path, monkeypa
 def test_every_program_that_is_installed_for_tests_is_one_of_them() -> None:
     """The set-up installs what the machine needs."""
     listed = (Path(__file__).parents[3] / "setup" / "test_packages.txt").read_text()
-    needed = set(PACKAGES.values()) - {"tar"}  # which every Debian has
+    needed = set(PACKAGES.values()) - {"tar", "util-linux"}  # which every Debian has
     assert [package for package in sorted(needed) if f"\n{package}  #" not in listed] == []
 
 
@@ -82,11 +87,26 @@ def test_a_kernel_that_is_none_is_an_error_at_once(machine: Machine, tmp_path: P
         pass
 
 
+OWNER = """
+import sys
+from fabrictune.rdma_bench.soft_roce.image import get_image
+from fabrictune.rdma_bench.soft_roce.machine import boot
+
+with boot(get_image()) as machine:
+    print(machine.process.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
 @pytest.mark.real
-@pytest.mark.sweep
-def test_a_machine_ends_by_itself(machine: Machine) -> None:
-    """Its guest keeps the time, so that it ends even where nobody is left to end it."""
-    with boot(get_image(), lifetime_s=1) as short_lived:
-        short_lived.process.wait(60)
-        with pytest.raises(UnavailableError, match="the virtual machine's time is over"):
-            short_lived.run("true")
+def test_a_machine_ends_with_a_killed_owner(machine: Machine) -> None:
+    """A killed process cannot end what it started: the kernel does."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as owner:
+        assert owner.stdout is not None
+        booted = os.pidfd_open(int(owner.stdout.readline()))
+        owner.kill()
+    has_ended, _, _ = select.select([booted], [], [], patience(30))
+    os.close(booted)
+    assert has_ended
