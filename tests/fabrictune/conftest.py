@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import patience
+
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 300
 
@@ -33,7 +35,7 @@ def cli(tmp_path: Path) -> Cli:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
             text=True,
-            timeout=TIMEOUT_S,
+            timeout=patience(TIMEOUT_S),
             check=False,
             **settings,
         )

@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 from fabrictune.topology.fabric import NO_NIC, Fabric, NodeKind
+from tests.patience import patience
 
 FIRST_PORT_IPV4 = int(IPv4Address("10.255.0.0"))
 COMMAND_TIMEOUT_S = 60
@@ -92,7 +93,7 @@ class NamespaceFabric:
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(Path(__file__).parents[2])},
             capture_output=True,
             text=True,
-            timeout=COMMAND_TIMEOUT_S,
+            timeout=patience(COMMAND_TIMEOUT_S),
             check=False,
         )
 
@@ -209,6 +210,8 @@ def _batch(options: Sequence[str], lines: Sequence[str]) -> None:
 
 
 def _run(command: Sequence[str], stdin: str = "") -> str:
-    ran = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    ran = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=patience(COMMAND_TIMEOUT_S), check=False
+    )
     assert ran.returncode == 0, f"{' '.join(command[:6])}: {ran.stderr.strip()}"
     return ran.stdout

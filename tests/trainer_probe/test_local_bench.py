@@ -18,6 +18,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.local_bench import bench_here
+from tests.patience import patience
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
@@ -28,7 +29,7 @@ SPEC = BenchSpec(names=tuple(BENCHED), min_bytes=4, max_bytes=70_000, step_facto
 
 
 def bench(num_ranks: int) -> RunRecord:
-    notes = bench_here(SPEC, num_ranks=num_ranks, timeout_s=120.0)
+    notes = bench_here(SPEC, num_ranks=num_ranks, timeout_s=patience(120))
     return make_record(SPEC, notes, backend="gloo", started=0.0)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from fabrictune.foundation.errors import FabrictuneError
+from tests.patience import patience
 
 ENDS_WITHIN_S = 60
 
@@ -25,7 +26,7 @@ class Rank:
 
     def outcome(self) -> str:
         """Return "done", or the words of the error."""
-        assert self._receiver.poll(ENDS_WITHIN_S), "the rank hangs"
+        assert self._receiver.poll(patience(ENDS_WITHIN_S)), "the rank hangs"
         text: str = self._receiver.recv()
         return text
 

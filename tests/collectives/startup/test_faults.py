@@ -19,6 +19,7 @@ from fabrictune.collectives.startup.stores import connect_store
 from fabrictune.foundation.errors import StartupError
 from fabrictune.foundation.layout import ParallelLayout
 from tests.collectives.startup.ranks import running
+from tests.patience import patience
 
 LAYOUT = ParallelLayout(tp=2, dp=2)
 PLAN = GroupPlan.of_layout(LAYOUT)
@@ -31,18 +32,17 @@ def leave_to_torch(group: Group) -> Steps[None]:
 
 
 def begin(
-    address: StoreAddress, rank: int, *, attempt: str, timeout_s: float = 30.0, form: Form = leave_to_torch
+    address: StoreAddress, rank: int, *, attempt: str, timeout_s: float = 0.0, form: Form = leave_to_torch
 ) -> Callable[[], None]:
-    """Return what one rank does: start and end."""
+    """Return what one rank does: start and end; without a timeout it has one that no test should reach."""
+    limit_s = timeout_s or patience(30)
 
     def target() -> None:
         from fabrictune.collectives.startup.store_runner import perform, within
 
-        deadline_s = time.monotonic() + timeout_s
-        store = connect_store(address, attempt=attempt, timeout_s=timeout_s)
-        within(
-            timeout_s, lambda: perform(store, start(PLAN, rank, f"process{os.getpid()}", form), deadline_s=deadline_s)
-        )
+        deadline_s = time.monotonic() + limit_s
+        store = connect_store(address, attempt=attempt, timeout_s=limit_s)
+        within(limit_s, lambda: perform(store, start(PLAN, rank, f"process{os.getpid()}", form), deadline_s=deadline_s))
 
     return target
 
@@ -54,13 +54,14 @@ def test_all_ranks_start(any_server: Server) -> None:
 
 
 def test_a_rank_that_never_comes_is_named(any_server: Server) -> None:
-    """Rank 2 is not started: each of the others says so when its second is over."""
-    with running([begin(any_server.address, rank, attempt="gap", timeout_s=1) for rank in (0, 1, 3)]) as ranks:
+    """Rank 2 is not started: each of the others says so when its time is over."""
+    limit_s = patience(1)
+    with running([begin(any_server.address, rank, attempt="gap", timeout_s=limit_s) for rank in (0, 1, 3)]) as ranks:
         for rank in ranks:
             found, next_step = rank.outcome().splitlines()
             waited = float(found.removeprefix("group world: after ").split()[0])
             assert found.endswith("1 of 4 ranks have not come: rank 2 (never joined)")
-            assert 0.5 < waited < 2
+            assert 0.5 * limit_s < waited < 2 * limit_s
             assert next_step == "  next: look at the logs and hosts of these ranks, then start a new attempt"
 
 
@@ -72,8 +73,8 @@ def test_a_rank_that_comes_to_one_group_and_not_to_the_next_is_named(any_server:
             Event().wait()
         yield from ()
 
-    targets = [begin(any_server.address, rank, attempt="stuck", timeout_s=1) for rank in range(3)]
-    targets.append(begin(any_server.address, 3, attempt="stuck", timeout_s=1, form=stay_away_from_dp))
+    targets = [begin(any_server.address, rank, attempt="stuck", timeout_s=patience(1)) for rank in range(3)]
+    targets.append(begin(any_server.address, 3, attempt="stuck", timeout_s=patience(1), form=stay_away_from_dp))
     with running(targets) as ranks:
         assert [rank.outcome() for rank in (ranks[0], ranks[2])] == ["done", "done"]
         found = ranks[1].outcome().splitlines()[0]
@@ -83,7 +84,7 @@ def test_a_rank_that_comes_to_one_group_and_not_to_the_next_is_named(any_server:
 
 def test_a_slow_rank_is_waited_for(any_server: Server) -> None:
     """Rank 1 begins when all others stand waiting for it, which they tell by the keys that they have written."""
-    store = connect_store(any_server.address, attempt="slow", timeout_s=30)
+    store = connect_store(any_server.address, attempt="slow", timeout_s=patience(30))
     with running([begin(any_server.address, rank, attempt="slow") for rank in (0, 2, 3)]) as early:
         store.wait([f"world/{rank}/here" for rank in (0, 2, 3)])
         with running([begin(any_server.address, 1, attempt="slow")]) as late:
@@ -92,7 +93,7 @@ def test_a_slow_rank_is_waited_for(any_server: Server) -> None:
 
 def test_a_rank_that_joins_twice_is_refused_and_the_job_goes_on(any_server: Server) -> None:
     """Two processes are told to be rank 0; the second one stops at once, and the four others start."""
-    store = connect_store(any_server.address, attempt="twin", timeout_s=30)
+    store = connect_store(any_server.address, attempt="twin", timeout_s=patience(30))
     with running([begin(any_server.address, 0, attempt="twin")]) as first:
         store.wait(["joined/0"])
         with running([begin(any_server.address, 0, attempt="twin")]) as second:
@@ -106,7 +107,9 @@ def test_a_rank_that_joins_twice_is_refused_and_the_job_goes_on(any_server: Serv
 
 def test_keys_of_an_earlier_attempt_do_no_harm(any_server: Server) -> None:
     """The first attempt fails with three ranks' keys left behind; the second needs all four again, and starts."""
-    with running([begin(any_server.address, rank, attempt="job/1", timeout_s=0.5) for rank in (0, 1, 2)]) as ranks:
+    with running(
+        [begin(any_server.address, rank, attempt="job/1", timeout_s=patience(0.5)) for rank in (0, 1, 2)]
+    ) as ranks:
         assert all("rank 3 (never joined)" in rank.outcome() for rank in ranks)
     with running([begin(any_server.address, rank, attempt="job/2") for rank in range(4)]) as ranks:
         assert [rank.outcome() for rank in ranks] == ["done"] * 4
@@ -126,7 +129,9 @@ def test_a_redis_that_is_killed_and_started_again_is_recovered_from(has_redis: N
     with start_redis() as server:
         address = server.address
         with running([begin(address, rank, attempt="restart") for rank in range(3)]) as early:
-            connect_store(address, attempt="restart", timeout_s=30).wait([f"world/{rank}/here" for rank in range(3)])
+            connect_store(address, attempt="restart", timeout_s=patience(30)).wait(
+                [f"world/{rank}/here" for rank in range(3)]
+            )
             server.kill()
             with (
                 start_redis(port=address.port, password=address.password or ""),
@@ -139,9 +144,9 @@ def test_a_redis_that_stays_away_is_said(has_redis: None) -> None:
     """The server is killed for good: its address is named when the timeout is over."""
     with (
         start_redis() as server,
-        running([begin(server.address, rank, attempt="away", timeout_s=1) for rank in range(3)]) as ranks,
+        running([begin(server.address, rank, attempt="away", timeout_s=patience(1)) for rank in range(3)]) as ranks,
     ):
-        store = connect_store(server.address, attempt="away", timeout_s=30)
+        store = connect_store(server.address, attempt="away", timeout_s=patience(30))
         store.wait([f"world/{rank}/here" for rank in range(3)])
         server.kill()
         for rank in ranks:
@@ -152,9 +157,9 @@ def test_a_tcp_store_that_is_killed_is_said() -> None:
     """It has no memory to come back with: the ranks learn of it at once, not when their time is over."""
     with (
         start_tcp_store() as server,
-        running([begin(server.address, rank, attempt="away", timeout_s=60) for rank in range(3)]) as ranks,
+        running([begin(server.address, rank, attempt="away", timeout_s=patience(60)) for rank in range(3)]) as ranks,
     ):
-        store = connect_store(server.address, attempt="away", timeout_s=30)
+        store = connect_store(server.address, attempt="away", timeout_s=patience(30))
         store.wait([f"world/{rank}/here" for rank in range(3)])
         server.kill()
         for rank in ranks:
@@ -174,9 +179,9 @@ def test_a_server_that_stops_answering_is_no_hang(kind: str, request: pytest.Fix
             yield from ()
 
         with running(
-            [begin(server.address, rank, attempt="mute", timeout_s=1, form=pause) for rank in range(4)]
+            [begin(server.address, rank, attempt="mute", timeout_s=patience(1), form=pause) for rank in range(4)]
         ) as ranks:
-            connect_store(server.address, attempt="mute", timeout_s=30).wait(["world/0/go"])
+            connect_store(server.address, attempt="mute", timeout_s=patience(30)).wait(["world/0/go"])
             server.process.send_signal(signal.SIGSTOP)
             connected.set()
             assert all("answer" in rank.outcome() for rank in ranks)

@@ -9,6 +9,7 @@ import pytest
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.servers import Server
 from fabrictune.collectives.startup.stores import connect_store
+from tests.patience import patience
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.redis_client import RedisClient
@@ -20,7 +21,7 @@ redis_store = pytest.importorskip("fabrictune.collectives.startup.redis_store")
 
 def test_a_store_does_what_torch_expects(any_server: Server) -> None:
     """The same calls on TCPStore and Redis: values, counters, comparisons, deletion."""
-    store = connect_store(any_server.address, attempt="semantics", timeout_s=10)
+    store = connect_store(any_server.address, attempt="semantics", timeout_s=patience(10))
     store.set("value", "one")
     store.set("value", "two")
     assert store.get("value") == b"two"
@@ -44,7 +45,7 @@ def test_a_store_does_what_torch_expects(any_server: Server) -> None:
 
 def test_a_wait_that_is_not_answered_is_torchs_own_error(any_server: Server) -> None:
     """torch's barriers catch this class and no other."""
-    store = connect_store(any_server.address, attempt="overdue", timeout_s=10)
+    store = connect_store(any_server.address, attempt="overdue", timeout_s=patience(10))
     with pytest.raises(dist.DistStoreError):
         store.wait(["never"], timedelta(milliseconds=50))
     store.set_timeout(timedelta(milliseconds=50))
@@ -54,7 +55,7 @@ def test_a_wait_that_is_not_answered_is_torchs_own_error(any_server: Server) -> 
 
 def test_torch_wraps_the_store_as_its_own(redis_server: Server) -> None:
     """A PrefixStore calls through C++, which finds a Python store's methods by other names."""
-    inner = connect_store(redis_server.address, attempt="wrapped", timeout_s=10)
+    inner = connect_store(redis_server.address, attempt="wrapped", timeout_s=patience(10))
     assert isinstance(inner, redis_store.RedisStore)
     assert inner.has_extended_api()
     store = dist.PrefixStore("group", inner)
@@ -73,9 +74,10 @@ def test_torch_wraps_the_store_as_its_own(redis_server: Server) -> None:
 def test_a_wait_is_one_command_however_many_come(redis_server: Server) -> None:
     """Eight readers of one key wait in the server; one write wakes all. Redis itself counts: 8 reads, 1 write."""
     waiting = [
-        redis_client.RedisClient(redis_server.address, attempt="bell", timeout_s=30, expiry_s=60) for _ in range(8)
+        redis_client.RedisClient(redis_server.address, attempt="bell", timeout_s=patience(30), expiry_s=60)
+        for _ in range(8)
     ]
-    writer = redis_client.RedisClient(redis_server.address, attempt="bell", timeout_s=30, expiry_s=60)
+    writer = redis_client.RedisClient(redis_server.address, attempt="bell", timeout_s=patience(30), expiry_s=60)
     for client in (*waiting, writer):
         client.has(["epoch"])
     before = commands(writer)
@@ -97,15 +99,15 @@ def test_a_wait_is_one_command_however_many_come(redis_server: Server) -> None:
 
 def test_another_attempt_sees_nothing(any_server: Server) -> None:
     """What an earlier start of the job left behind is under another prefix."""
-    stale = connect_store(any_server.address, attempt="job/1", timeout_s=10)
+    stale = connect_store(any_server.address, attempt="job/1", timeout_s=patience(10))
     stale.set("go", "1")
-    fresh = connect_store(any_server.address, attempt="job/2", timeout_s=10)
+    fresh = connect_store(any_server.address, attempt="job/2", timeout_s=patience(10))
     assert not fresh.check(["go"])
 
 
 def test_keys_expire(redis_server: Server) -> None:
     """A key lives an hour here; nothing that an attempt writes stays for ever."""
-    client = redis_client.RedisClient(redis_server.address, attempt="mortal", timeout_s=10, expiry_s=3600)
+    client = redis_client.RedisClient(redis_server.address, attempt="mortal", timeout_s=patience(10), expiry_s=3600)
     client.write("value", b"x")
     client.add("counter", 1)
     client.append("log", b"x")
@@ -122,7 +124,7 @@ def test_an_address_shows_no_password() -> None:
 
 def test_the_store_can_be_copied_for_another_thread(redis_server: Server) -> None:
     """One waits while the other writes: with one connection for both, that would never end."""
-    store = connect_store(redis_server.address, attempt="clone", timeout_s=30)
+    store = connect_store(redis_server.address, attempt="clone", timeout_s=patience(30))
     assert isinstance(store, redis_store.RedisStore)
     other = store.clone()
     found: list[bytes] = []

@@ -12,6 +12,7 @@ import pytest
 from fabrictune.cli.main import run
 from fabrictune.collectives.startup.servers import start_redis
 from fabrictune.foundation.records import RunRecord
+from tests.patience import patience
 
 pytest.importorskip("torch")
 
@@ -109,7 +110,7 @@ def test_a_bench_of_ranks_that_others_started(tmp_path: Path) -> None:
         )
         for rank in range(2)
     ]
-    first, second = (process.communicate(timeout=120)[0] for process in ranks)
+    first, second = (process.communicate(timeout=patience(120))[0] for process in ranks)
     assert [process.returncode for process in ranks] == [0, 0]
     assert second == ""
     printed = json.loads(first)

@@ -12,6 +12,7 @@ from fabrictune.rdma_bench.measurement.pair import Pair
 from fabrictune.rdma_bench.soft_roce.machine import Machine
 from fabrictune.rdma_bench.soft_roce.workers import soft_roce_pair
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
+from tests.patience import patience
 
 pytestmark = pytest.mark.real
 
@@ -19,7 +20,7 @@ SENDER_IPV4, RECEIVER_IPV4 = (int(IPv4Address(text)) for text in ("10.77.0.1", "
 NUM_RETRIES = 3
 LABELS = (0, 1, 0x12345, 0xFFFFF)
 SNAP_BYTES = 128
-PATIENT = 18  # 1.07 s, so that a path that is alive sees no retransmission, however busy this machine is
+PATIENT = 21  # 8.6 s, so that a path that is alive sees no retransmission, however busy this machine is
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def capture_file(machine: Machine) -> Path:
     """Return where the wire's packets go until the tests of this module have read them."""
     machine.run(
         f"tcpdump -Z root -i wire_a -U --immediate-mode -s {SNAP_BYTES} -w /share/wire.pcap udp port 4791"
-        " >/run/tcpdump.log 2>&1 & timeout 20 sh -c 'until grep -q listening /run/tcpdump.log; do sleep 0.1; done'"
+        f" >/run/tcpdump.log 2>&1 & {_within(20)} 'until grep -q listening /run/tcpdump.log; do sleep 0.1; done'"
     )
     return machine.share / "wire.pcap"
 
@@ -38,15 +39,19 @@ def connections(machine: Machine, places: tuple[str, str], capture_file: Path) -
     with soft_roce_pair(machine, *places) as pair:
         alive = [(label, *_write(pair, ConnectionSpec(flow_label=label, timeout_exponent=PATIENT))) for label in LABELS]
         dead = (0, *_write(pair, ConnectionSpec(retries=NUM_RETRIES), is_dead=True))
-    machine.run("pkill -INT tcpdump; timeout 20 sh -c 'while pgrep tcpdump; do sleep 0.1; done'")
+    machine.run(f"pkill -INT tcpdump; {_within(20)} 'while pgrep tcpdump; do sleep 0.1; done'")
     return [*alive, dead]
+
+
+def _within(seconds: float) -> str:
+    return f"timeout {patience(seconds):.0f} sh -c"
 
 
 def _write(pair: Pair, spec: ConnectionSpec, *, is_dead: bool = False) -> tuple[int, int]:
     with pair.connected(spec) as ends:
         if is_dead:
             pair.receiver.ask("cut")
-        pair.sender.ask("trial", message_bytes=4096, limit_s=20)
+        pair.sender.ask("trial", message_bytes=4096, limit_s=patience(20))
         return ends["sender"]["qpns"][0], ends["receiver"]["qpns"][0]
 
 

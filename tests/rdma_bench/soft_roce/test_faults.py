@@ -1,21 +1,21 @@
 """What goes wrong with a measurement ends it with one message, what was measured is kept, and nothing stays behind."""
 
 import json
-import os
 import signal
-import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from fabrictune.foundation.errors import InputError, UnavailableError
 from fabrictune.rdma_bench.measurement.pair import Pair, Place
 from fabrictune.rdma_bench.measurement.timers import TimerPlan, measure_timers
-from fabrictune.rdma_bench.measurement.workers import remote_worker
+from fabrictune.rdma_bench.measurement.workers import Worker, remote_worker
 from fabrictune.rdma_bench.soft_roce.machine import Machine
 from fabrictune.rdma_bench.soft_roce.workers import SENDER, SPARE_PORT, TOKEN, running_workers, soft_roce_pair
 from fabrictune.rdma_bench.verbs.channel import ChannelError
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
+from tests.patience import patience
 
 pytestmark = pytest.mark.real
 
@@ -84,17 +84,26 @@ def test_a_request_that_is_wrong_is_refused_and_the_worker_goes_on(pair: Pair) -
     assert pair.sender.ask("describe")["diagnosis"]["problem"] is None
 
 
-def test_a_run_stopped_by_ctrl_c_keeps_its_trials(machine: Machine, places: tuple[str, str]) -> None:
+def test_a_run_stopped_by_ctrl_c_keeps_its_trials(
+    machine: Machine, places: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first trial is kept, the second given up in its middle; the path is healed and no queue pair stays."""
+    num_begun = 0
 
-    def interrupt_soon(_fraction: float, _note: str = "", /) -> None:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    def begin_and_interrupt_the_second(worker: Worker, request: str, **arguments: Any) -> None:
+        nonlocal num_begun
+        begin(worker, request, **arguments)
+        num_begun += request == "trial"
+        if request == "trial" and num_begun == 2:
+            signal.raise_signal(signal.SIGINT)
 
-    with soft_roce_pair(machine, *places) as pair:
-        measured = measure_timers(pair, QUICK_THEN_LONG, interrupt_soon)
+    begin = Worker.begin
+    with soft_roce_pair(machine, *places) as pair, monkeypatch.context() as patch:
+        patch.setattr(Worker, "begin", begin_and_interrupt_the_second)
+        measured = measure_timers(pair, QUICK_THEN_LONG)
     assert (len(measured.trials), measured.stopped) == (1, "Ctrl-C")
     with soft_roce_pair(machine, *places) as pair, pair.connected(ConnectionSpec()):
-        assert pair.sender.ask("trial", limit_s=10)["status"] == 0
+        assert pair.sender.ask("trial", limit_s=patience(10))["status"] == 0
     assert queue_pairs(machine) == 0
 
 

@@ -10,6 +10,7 @@ from fabrictune.rdma_bench.measurement.pair import Pair
 from fabrictune.rdma_bench.measurement.transfers import BACKENDS, Backend, TransferPlan, What, measure_transfers
 from fabrictune.rdma_bench.soft_roce.machine import Machine
 from fabrictune.rdma_bench.soft_roce.workers import TOKEN
+from tests.patience import patience
 
 pytestmark = pytest.mark.real
 
@@ -24,7 +25,7 @@ def test_every_case_has_its_figure(pair: Pair, what: What, backend: Backend) -> 
         queue_pairs=(1, 2) if what == "bandwidth" else (1,),
         directions=(1, 2) if (what, backend) == ("bandwidth", "pyverbs") else (1,),
         backend=backend,
-        duration_s=0.1,
+        duration_s=patience(0.1),  # a write at least
         num_iterations=20,
     )
     measured = measure_transfers(pair, plan)
@@ -42,7 +43,7 @@ def test_a_matrix_has_every_ordered_pair_and_becomes_a_heat_map(
     """Two workers make two pairs; `report build` draws them, from the record alone."""
     near, far = places
     command = ["rdma", "matrix", f"{near}/rxe_a", f"{far}/rxe_b", "--token-file", str(machine.share / TOKEN)]
-    assert run([*command, "--size", "4 KiB", "--seconds", "0.1", "--out", str(tmp_path / "run")]) == 0
+    assert run([*command, "--size", "4 KiB", "--seconds", f"{patience(0.1):.1f}", "--out", str(tmp_path / "run")]) == 0
     table = RunRecord.read(tmp_path / "run").tables["rdma_transfers"]
     assert list(zip(table["sender"].tolist(), table["receiver"].tolist(), strict=True)) == [(near, far), (far, near)]
     assert run(["report", "build", str(tmp_path / "run")]) == 0

@@ -13,6 +13,7 @@ import pytest
 from fabrictune.foundation.errors import InputError, UnavailableError
 from fabrictune.rdma_bench.measurement.workers import local_worker, remote_worker, worker_command, worker_environment
 from fabrictune.rdma_bench.verbs.channel import ChannelError
+from tests.patience import patience
 
 TOKEN = "0123456789abcdef"
 ENDED_S = 20
@@ -53,7 +54,7 @@ def test_a_port_that_another_worker_has_is_refused(tmp_path: Path) -> None:
     with worker(tmp_path) as first:
         place = place_of(first)
         with worker(tmp_path, place) as second:
-            _, said = second.communicate(timeout=ENDED_S)
+            _, said = second.communicate(timeout=patience(ENDED_S))
     assert second.returncode == 3
     assert said.startswith(f"--listen {place}: [Errno 98] Address already in use")
 
@@ -61,7 +62,7 @@ def test_a_port_that_another_worker_has_is_refused(tmp_path: Path) -> None:
 def test_it_listens_on_no_address_that_was_not_named(tmp_path: Path) -> None:
     """A port alone would mean every address of the host."""
     with worker(tmp_path, ":18700") as process:
-        _, said = process.communicate(timeout=ENDED_S)
+        _, said = process.communicate(timeout=patience(ENDED_S))
     assert (process.returncode, said) == (2, "--listen :18700: no address\n  allowed: IPV4:PORT\n")
 
 
@@ -80,7 +81,7 @@ def test_a_token_that_is_too_short_is_refused(tmp_path: Path) -> None:
     """Exit code 2, with the command that makes a better one."""
     (tmp_path / "short").write_text("secret")
     with worker(tmp_path, "127.0.0.1:0", "--token-file", str(tmp_path / "short")) as process:
-        _, said = process.communicate(timeout=ENDED_S)
+        _, said = process.communicate(timeout=patience(ENDED_S))
     assert process.returncode == 2
     assert said == (
         f"{tmp_path / 'short'}: a token of 6 characters\n"

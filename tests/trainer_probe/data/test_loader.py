@@ -18,6 +18,7 @@ from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
 from fabrictune.trainer_probe.data.service import Service
 from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
+from tests.patience import patience
 from tests.trainer_probe.data.conftest import MakeFile
 
 
@@ -53,9 +54,9 @@ def take(loader: Loader, num_batches: int) -> None:
 
 def await_end(process_descriptor: int) -> None:
     """Return when a process that is not our child has ended."""
-    ready, _, _ = select.select([process_descriptor], [], [], 60)
+    ready, _, _ = select.select([process_descriptor], [], [], patience(60))
     os.close(process_descriptor)
-    assert ready, "still there after a minute"
+    assert ready, "still there"
 
 
 def test_workers_of_one_loader_get_their_replicas_rows(make_file: MakeFile) -> None:
@@ -76,7 +77,7 @@ def test_a_loader_ends_when_its_workers_have(num_batches: int, make_file: MakeFi
             for _ in range(num_batches):
                 take(first, 1)
                 take(second, 1)
-        assert owned.process.wait(60) == 0
+        assert owned.process.wait(patience(60)) == 0
 
 
 def test_a_loader_goes_on_at_a_place(make_file: MakeFile) -> None:
@@ -99,10 +100,10 @@ def test_one_loader_reads_once_for_all_its_workers(make_file: MakeFile) -> None:
 
 def test_a_slow_worker_is_not_overtaken(make_file: MakeFile) -> None:
     """With two slots the third batch has no room until the other worker has taken its first; then it comes."""
-    service = service_of(make_file(145), num_workers=2)
+    service, limit_s = service_of(make_file(145), num_workers=2), patience(1)
     with (
         LoaderProcess(service) as owned,
-        Loader(owned.address, 0, timeout_s=1.0) as fast,
+        Loader(owned.address, 0, timeout_s=limit_s) as fast,
         Loader(owned.address, 0) as slow,
     ):
         fast.take()
@@ -110,7 +111,7 @@ def test_a_slow_worker_is_not_overtaken(make_file: MakeFile) -> None:
         with pytest.raises(LoaderError) as error:
             fast.take()
         assert str(error.value) == (
-            f"loader {owned.address}: no batch within 1 s\n"
+            f"loader {owned.address}: no batch within {limit_s:g} s\n"
             "  next: look whether the token file's storage answers, and whether all workers have come"
         )
         slow.take()

@@ -13,6 +13,7 @@ from fabrictune.trainer_probe.driver.outcome import Outcome, make_record
 from fabrictune.trainer_probe.driver.reports import StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
+from tests.patience import patience
 
 pytest.importorskip("torch")
 
@@ -26,7 +27,7 @@ SHORT = {
 
 def run(recipe: Recipe) -> tuple[Outcome, list[StepReport]]:
     told: list[StepReport] = []
-    return train_here(recipe, tell=told.append, timeout_s=120.0), told
+    return train_here(recipe, tell=told.append, timeout_s=patience(120)), told
 
 
 @pytest.fixture(scope="module")

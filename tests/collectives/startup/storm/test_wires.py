@@ -17,6 +17,7 @@ from fabrictune.collectives.startup.storm.clients import connected, storm
 from fabrictune.collectives.startup.storm.redis_wire import RedisWire, parse_resp
 from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
 from fabrictune.collectives.startup.storm.wires import Wire
+from tests.patience import patience
 
 dist = pytest.importorskip("torch.distributed")
 performing = pytest.importorskip("fabrictune.collectives.startup.store_runner")
@@ -90,7 +91,7 @@ def test_tcp_store_bytes_are_those_of_torchs_client(tcp_server: Server) -> None:
     with recorded(tcp_server.address) as (address, real):
         inner = dist.TCPStore(address.host, address.port, is_master=False, wait_for_workers=False)
         store = dist.PrefixStore("real", inner)
-        performing.perform(store, ask_everything(replies), deadline_s=time.monotonic() + 30)
+        performing.perform(store, ask_everything(replies), deadline_s=time.monotonic() + patience(30))
         del store, inner
     with recorded(tcp_server.address) as (address, emulated):
         assert emulate(address, TcpStoreWire("fake")) == (REPLIES, len(OPERATIONS) + 1)
@@ -103,14 +104,16 @@ def test_tcp_store_bytes_are_those_of_torchs_client(tcp_server: Server) -> None:
 def test_redis_bytes_are_those_of_the_store(redis_server: Server) -> None:
     """What comes before is the driver's introduction of itself; how long to wait is the caller's affair."""
     replies: list[object] = []
-    client = redis_client.RedisClient(redis_server.address, attempt="real", timeout_s=10, expiry_s=60)
+    client = redis_client.RedisClient(redis_server.address, attempt="real", timeout_s=patience(10), expiry_s=60)
     client.connect()
     client.close()
     with recorded(redis_server.address) as (address, real):
-        store = redis_store.RedisStore(redis_client.RedisClient(address, attempt="real", timeout_s=10, expiry_s=60))
-        performing.perform(store, ask_everything(replies), deadline_s=time.monotonic() + 30)
+        store = redis_store.RedisStore(
+            redis_client.RedisClient(address, attempt="real", timeout_s=patience(10), expiry_s=60)
+        )
+        performing.perform(store, ask_everything(replies), deadline_s=time.monotonic() + patience(30))
         store.client.close()
-    wire = RedisWire("fake", password=redis_server.address.password or "", expiry_ms=60_000, timeout_s=10)
+    wire = RedisWire("fake", password=redis_server.address.password or "", expiry_ms=60_000, timeout_s=patience(10))
     with recorded(redis_server.address) as (address, emulated):
         assert emulate(address, wire) == (REPLIES, len(OPERATIONS) + 1)
     assert replies == REPLIES
@@ -133,6 +136,6 @@ def test_a_reply_that_is_not_all_there_is_waited_for() -> None:
 
 def test_a_refusal_ends_the_rank_with_the_servers_words(redis_server: Server) -> None:
     """A wrong password: no emulated rank goes on as if it had been let in."""
-    wire = RedisWire("fake", password="wrong", expiry_ms=60_000, timeout_s=10)
+    wire = RedisWire("fake", password="wrong", expiry_ms=60_000, timeout_s=patience(10))
     with pytest.raises(ConnectionError, match="WRONGPASS"):
         emulate(redis_server.address, wire)
