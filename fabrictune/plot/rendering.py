@@ -26,6 +26,7 @@ ROW_INCHES = 2.4
 FONT_POINTS = 8
 DOTS_PER_INCH = 300
 LINE_STYLES = ("-", "--", "-.", ":")
+NUM_TICKS = 5  # about, of a linear scale
 MAX_KEY = 6  # curves named in a key; more would hide the plot
 # Dates and versions are left out of the file, so that the same figure is the same file.
 METADATA = {
@@ -120,12 +121,15 @@ def save(figure: "Figure", path: str | PathLike[str]) -> Path:
 def _set_scales(axes: "Axes", across: Scale, up: Scale) -> tuple[Axis, Axis]:
     """Set limits, names and units of both directions; returns the axes of the page, for their units."""
     x, y = (axis_of(scale, start=0, end=1) for scale in (across, up))
-    for axis, scale, set_scale, set_limits, set_label in (
-        (x, across, axes.set_xscale, axes.set_xlim, axes.set_xlabel),
-        (y, up, axes.set_yscale, axes.set_ylim, axes.set_ylabel),
+    for axis, scale, drawn, set_scale, set_limits in (
+        (x, across, axes.xaxis, axes.set_xscale, axes.set_xlim),
+        (y, up, axes.yaxis, axes.set_yscale, axes.set_ylim),
     ):
         set_scale("log" if scale.is_logarithmic else "linear")
         if scale.high > scale.low:
             set_limits(scale.low / axis.per_unit, scale.high / axis.per_unit)
-        set_label(f"{scale.name}, {axis.unit}" if axis.unit else scale.name, fontsize=FONT_POINTS)
+            ticks = axis.ticks(NUM_TICKS)
+            drawn.set_ticks([tick / axis.per_unit for tick in ticks], labels=[axis.label(tick) for tick in ticks])
+            drawn.set_ticks([], minor=True)
+        drawn.set_label_text(f"{scale.name}, {axis.unit}" if axis.unit else scale.name, fontsize=FONT_POINTS)
     return x, y

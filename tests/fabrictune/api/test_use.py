@@ -34,6 +34,17 @@ def test_overrides_are_key_paths_with_values_as_in_the_file() -> None:
         ft.load_scenario(INCAST, {"engine.mtuu": "1024 B"})
 
 
+def test_a_simulation_is_a_record_that_can_be_saved_read_and_shown(tmp_path: Path) -> None:
+    """From values to the page, without a file in between but the record's own."""
+    record = ft.simulate(ft.make_scenario(SMALL), {"law": "dcqcn"})
+    record.write(tmp_path / "run")
+    again = ft.read_record(tmp_path / "run")
+    assert json.loads(again.run["scenario"])["name"] == "small"
+    assert again.tables["transfers"]["finish_ps"].tolist() == record.tables["transfers"]["finish_ps"].tolist()
+    page = ft.write_page([record, again], tmp_path / "pages" / "small.html", labels=["now", "read again"])
+    assert "read again" in page.read_text()
+
+
 def test_collisions_variants_and_links_are_studied(tmp_path: Path) -> None:
     """The records that `ecmp analyze` and `ecmp whatif` make, and the explanation of the busiest link."""
     scenario = ft.load_scenario(SCENARIOS / "demo-interleaved.yaml")
