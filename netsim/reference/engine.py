@@ -1,120 +1,194 @@
-"""The reference engine: hosts, laws and transfers on top of its ports.
+"""The reference engine: the parts of a run, its events, and when it ends. Read this one first.
 
-The meaning of every rule is that of netsim/engine, file by file; the sources stand there.
+The meaning of every rule is that of netsim/engine, whose files say more of each.
 """
 
-import heapq
 from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from fabrictune.cc.interface import NEVER
+from fabrictune.cc.interpreter import InterpretedLaw
+from fabrictune.cc.law_rules import handlers, reads_telemetry
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
-from fabrictune.netsim.reference.faulting import Faulting
-from fabrictune.netsim.reference.faults import CAUSES
-from fabrictune.netsim.reference.state import (
-    NOT_YET,
-    PORT_COLUMNS,
-    QUEUE_COLUMNS,
-    TIME_COLUMNS,
-    ClockEvent,
-    Kind,
-    Transfer,
-)
+from fabrictune.netsim.reference.buffers import PortBuffers
+from fabrictune.netsim.reference.faults import Faults
+from fabrictune.netsim.reference.forwarding import Forwarding
+from fabrictune.netsim.reference.laws import FlowLaw
+from fabrictune.netsim.reference.ports import LOSS_CAUSES, PORT_COLUMNS, QUEUE_COLUMNS, Packet, make_ports
+from fabrictune.netsim.reference.priorities import PriorityBuffers
+from fabrictune.netsim.reference.receivers import NicBuffer, Receiver
+from fabrictune.netsim.reference.routes import Routes
+from fabrictune.netsim.reference.run import ClockEvent, Kind, Run
+from fabrictune.netsim.reference.senders import Sender
+from fabrictune.netsim.reference.transfers import NOT_YET, TIME_COLUMNS, Messages, Transfer, Transfers
+
+Columns = dict[str, IntArray]
 
 
-class ReferenceEngine(Faulting):
-    """One run; `run()` it, then read `outcome`, `transfer_columns()` and `port_columns()`."""
+class ReferenceEngine:
+    """One run; `run()` it, then read `outcome`, `now_ps` and the columns, named as the compiled engine's."""
 
     def __init__(self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None = None) -> None:
-        super().__init__(inputs, law, law_settings)
-        if self.settings["time_limit_ps"] != NEVER:
-            self._push(self.settings["time_limit_ps"], Kind.CLOCK, ClockEvent.TIME_LIMIT)
+        self.state = run = Run(inputs)
+        self.ports = make_ports(run)
+        buffers = PriorityBuffers(run, self.ports) if run.has_priorities else PortBuffers(run, self.ports)
+        self.buffers = buffers
+        self.routes = Routes(run, self.ports)
+        self.forwarding = Forwarding(run, self.ports, buffers, self.routes)
+        self.faults = Faults(run, self.forwarding)
+        self.nic_buffers = [NicBuffer(run, buffers, port) for port in self.ports]
+        self.transfers = Transfers(run)
+        self._make_queue_pairs(inputs, law, law_settings)
+        if run.settings.time_limit_ps != NEVER:
+            run.schedule(run.settings.time_limit_ps, Kind.CLOCK, ClockEvent.TIME_LIMIT)
+
+    def _make_queue_pairs(
+        self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None
+    ) -> None:
+        run, forwarding, events = self.state, self.forwarding, frozenset(handlers(law))
+        interpreted, uses_telemetry = InterpretedLaw(law, law_settings), reads_telemetry(law)
+        self.senders: list[Sender] = []
+        self.receivers: list[Receiver] = []
+        for pair in range(run.num_pairs):
+            messages = Messages(run, pair)
+            flow_law = FlowLaw(interpreted, events, uses_telemetry, inputs["flow"][pair : pair + 1].copy())
+            self.senders.append(Sender(run, forwarding, messages, flow_law, pair))
+            receiver = Receiver(run, forwarding, self.transfers, messages, pair, sends_cnps="on_cnp" in events)
+            self.receivers.append(receiver)
+
+    @property
+    def outcome(self) -> str:
+        """How the run ended."""
+        return self.state.outcome
+
+    @property
+    def now_ps(self) -> int:
+        """When the run ended."""
+        return self.state.now_ps
 
     def run(self) -> None:
         """Handle events in order until everything is done, or nothing can be."""
-        on_event = {
-            Kind.ARRIVAL: self._on_arrival,
-            Kind.PAUSE_FRAME: self._on_pause_frame,
-            Kind.WAKE: self._on_wake,
-            Kind.REPLY: self._on_reply,
-            Kind.PACE: self._on_pace,
-            Kind.TIMER: self._on_timer,
-            Kind.TRANSFER: self._on_transfer,
-            Kind.CLOCK: self._on_clock,
-        }
-        self.outcome = "running" if self.transfers else "finished"
-        while self.outcome == "running":
-            if not self.events:
-                self.outcome = "stalled"
+        state = self.state
+        if not self.transfers.all:
+            state.outcome = "finished"
+        while state.outcome == "running":
+            if not state.events:
+                state.outcome = "stalled"
                 break
-            self.now_ps, kind, number, payload = heapq.heappop(self.events)
-            on_event[kind](number, payload)
-            if self.num_live == 0:
+            self._handle(*state.advance())
+            if state.num_live == 0:
                 self._end_if_nothing_is_left()
 
-    def transfer_columns(self) -> dict[str, IntArray]:
-        """Return the columns that the compiled engine returns under the same names."""
-        columns = {name: [transfer.times[name] for transfer in self.transfers] for name in TIME_COLUMNS}
-        columns["packets_sent"] = [self._packets_sent(transfer) for transfer in self.transfers]
-        columns["packets_retransmitted"] = [transfer.resent for transfer in self.transfers]
-        columns["cnps"] = [transfer.cnps for transfer in self.transfers]
-        has_delay = self.settings["endpoint_delay_ps"] > 0 or self.settings["endpoint_jitter_ps"] > 0
-        if has_delay or self.inputs["drain_rate"].any():
+    def _handle(self, kind: Kind, number: int, about: Any) -> None:
+        """Dispatch an event to the port, queue pair or transfer of that number."""
+        match kind:
+            case Kind.ARRIVAL:
+                self._on_arrival(number, about)
+            case Kind.PAUSE_FRAME:
+                self.forwarding.on_pause_event(self.ports[number], about)
+            case Kind.WAKE:
+                self.forwarding.on_wake(self.ports[number])
+            case Kind.REPLY:
+                self.receivers[number].answer(about)
+            case Kind.PACE:
+                self.senders[number].on_pace()
+            case Kind.TIMER:
+                self.senders[number].on_timer()
+            case Kind.TRANSFER:
+                self._on_transfer(number, is_end=about)
+            case Kind.CLOCK:
+                self._on_clock(number, about)
+
+    def _on_arrival(self, number: int, packet: Packet) -> None:
+        """Move a packet on that has crossed a wire, or hand it to its host."""
+        if not self.forwarding.on_arrival(self.ports[number], packet):
+            return
+        packet.arrived_ps = self.now_ps
+        if packet.kind != "data":
+            self.senders[packet.pair].on_answer(packet)
+        elif self.nic_buffers[number].drain_rate_bps:
+            self.nic_buffers[number].append(packet)
+        else:
+            self.receivers[packet.pair].on_data(packet)
+
+    def _on_transfer(self, row: int, *, is_end: bool) -> None:
+        transfer = self.transfers.on_event(row, is_end=is_end)
+        if transfer is not None:
+            self.senders[self.state.columns["transfer_qp"][row]].append(transfer)
+
+    def _on_clock(self, event: int, number: int) -> None:
+        match event:
+            case ClockEvent.TIME_LIMIT:
+                self.state.outcome = "time-limit"
+            case ClockEvent.FAULT:
+                self.faults.on_change()
+            case ClockEvent.REROUTE:
+                for flow in self.routes.begin_epoch():
+                    if flow % 2 == 0:
+                        self.senders[flow // 2].follow_path()
+            case ClockEvent.DRAIN:
+                packet = self.nic_buffers[number].on_drain()
+                self.receivers[packet.pair].on_data(packet)
+
+    def _end_if_nothing_is_left(self) -> None:
+        if all(transfer.times["acknowledged_ps"] != NOT_YET for transfer in self.transfers.all):
+            self.state.outcome = "finished"
+        elif self.transfers.num_events == 0 and not any(sender.has_work for sender in self.senders):
+            self.state.outcome = "stalled"
+
+    def transfer_columns(self) -> Columns:
+        """Return the columns of transfers; round trips only where hosts take time."""
+        settings, transfers = self.state.settings, self.transfers.all
+        columns = {name: [transfer.times[name] for transfer in transfers] for name in TIME_COLUMNS}
+        columns["packets_sent"] = [self._packets_sent(transfer) for transfer in transfers]
+        columns["packets_retransmitted"] = [transfer.resent for transfer in transfers]
+        columns["cnps"] = [transfer.cnps for transfer in transfers]
+        if settings.endpoint_delay_ps or settings.endpoint_jitter_ps or any(self.state.columns["drain_rate"]):
             for name in ("rtt_ps", "endpoint_ps"):
                 columns[f"mean_{name}"] = [
-                    getattr(row, name) // row.round_trips if row.round_trips else NOT_YET for row in self.transfers
+                    getattr(row, name) // row.round_trips if row.round_trips else NOT_YET for row in transfers
                 ]
-        return {name: np.array(values, np.int64) for name, values in columns.items()}
+        return _arrays(columns)
 
-    def port_columns(self) -> dict[str, IntArray]:
-        """Return the columns that the compiled engine returns under the same names."""
+    def _packets_sent(self, transfer: Transfer) -> int:
+        columns = self.state.columns
+        if transfer.times["start_ps"] == NOT_YET or columns["transfer_medium"][transfer.row] != Medium.FABRIC:
+            return 0
+        sender: Sender = self.senders[columns["transfer_qp"][transfer.row]]
+        return min(sender.highest, transfer.end) - transfer.first + transfer.resent
+
+    def port_columns(self) -> Columns:
+        """Return the columns of ports."""
         for port in self.ports:
-            if port.is_paused:
-                port.counts["paused_ps"] += self.now_ps - port.paused_since_ps
-                port.paused_since_ps = self.now_ps
-        return {name: np.array([port.counts[name] for port in self.ports], np.int64) for name in PORT_COLUMNS}
+            port.pause.settle(self.now_ps)
+        return _arrays({name: [port.counts[name] for port in self.ports] for name in PORT_COLUMNS})
 
-    def fault_drop_columns(self) -> dict[str, IntArray]:
-        """Return the columns that the compiled engine returns under the same names, where anything can go wrong."""
-        return {cause: np.array([health.dropped[cause] for health in self.health], np.int64) for cause in CAUSES}
-
-    def queue_columns(self) -> dict[str, IntArray]:
-        """Return the columns that the compiled engine returns under the same names; empty without priorities."""
-        outputs = [output for outputs in self.outputs for output in outputs]
-        inputs = [queue for queues in self.inputs_of for queue in queues]
+    def queue_columns(self) -> Columns:
+        """Return the columns of each port's priorities; empty without priorities."""
+        outputs, inputs = [], []
+        if isinstance(self.buffers, PriorityBuffers):
+            outputs = [queue for port in self.ports for queue in port.queues]
+            inputs = [queue for queues in self.buffers.inputs for queue in queues]
         for output in outputs:
-            if output.is_paused:
-                output.counts["paused_ps"] += self.now_ps - output.paused_since_ps
-                output.paused_since_ps = self.now_ps
+            output.pause.settle(self.now_ps)
         columns = {name: [output.counts[name] for output in outputs] for name in QUEUE_COLUMNS}
         columns["input_dropped_packets"] = [queue.dropped_packets for queue in inputs]
         columns["max_headroom_bytes"] = [queue.max_headroom_bytes for queue in inputs]
-        return {name: np.array(values, np.int64) for name, values in columns.items()}
+        return _arrays(columns)
 
-    def _packets_sent(self, transfer: Transfer) -> int:
-        row = transfer.row
-        if transfer.times["start_ps"] == NOT_YET or self.inputs["transfer_medium"][row] != Medium.FABRIC:
-            return 0
-        highest = self.pairs[int(self.inputs["transfer_qp"][row])].highest
-        return min(highest, transfer.end) - transfer.first + transfer.resent
+    def fault_drop_columns(self) -> Columns:
+        """Return the columns of packets lost at each port by cause, where anything can go wrong."""
+        return _arrays({cause: [port.health.dropped[cause] for port in self.ports] for cause in LOSS_CAUSES})
 
-    def _end_if_nothing_is_left(self) -> None:
-        is_open = any(pair.oldest < pair.end and not pair.has_failed for pair in self.pairs)
-        if all(transfer.times["acknowledged_ps"] != NOT_YET for transfer in self.transfers):
-            self.outcome = "finished"
-        elif not is_open and self.num_transfer_events == 0:
-            self.outcome = "stalled"
+    def flow_records(self) -> bytes:
+        """Return the law's records of all queue pairs."""
+        return b"".join(sender.law.flow.tobytes() for sender in self.senders)
 
-    def _on_clock(self, event: int, about: int) -> None:
-        if event == ClockEvent.TIME_LIMIT:
-            self.outcome = "time-limit"
-        elif event == ClockEvent.FAULT:
-            self._on_fault()
-        elif event == ClockEvent.REROUTE:
-            self._on_reroute()
-        else:
-            self._on_drain(about)
+
+def _arrays(columns: Mapping[str, list[int]]) -> Columns:
+    return {name: np.array(values, np.int64) for name, values in columns.items()}

@@ -1,66 +1,50 @@
-"""Faults of the reference engine: what ails each port now, and which paths are in force."""
+"""Faults: what changes at ports, and when.
 
-from dataclasses import dataclass, field
+Names, intervals and the routes around a fault are worked out in netsim/faults and topology; here is only a list of
+changes in the order of time.
+"""
 
-from fabrictune.netsim.engine_inputs.inputs import EngineInputs
-from fabrictune.netsim.reference.state import Packet, RandomStream
-
-CAUSES = ("link_down", "no_route", "bit_error")
-
-
-@dataclass
-class Health:
-    """What ails one port."""
-
-    random: RandomStream
-    is_down: bool = False
-    num_downs: int = 0
-    lost_pause_frames: int = 0  # of those sent to this port, all up to this one are void
-    loss_fraction: float = 0.0
-    byte_arrives: float = 1.0
-    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
-
-    def departure(self) -> int:
-        """Return what a packet that leaves now must find on arrival."""
-        return self.num_downs - self.is_down
-
-    def has_error(self, packet: Packet) -> bool:
-        """Draw whether a packet has an error; only where there are any."""
-        if self.loss_fraction > 0 and self.random.next_fraction() < self.loss_fraction:
-            return True
-        return self.byte_arrives < 1 and self.random.next_fraction() >= _power(self.byte_arrives, packet.wire_bytes)
+from fabrictune.netsim.faults.timeline import Effect
+from fabrictune.netsim.reference.forwarding import Forwarding
+from fabrictune.netsim.reference.ports import Port
+from fabrictune.netsim.reference.run import ClockEvent, Kind, Run
 
 
-class Epochs:
-    """The table of paths, and where in it each flow's path stands now."""
+class Faults:
+    """The changes still to come."""
 
-    def __init__(self, inputs: EngineInputs) -> None:
-        self.inputs = inputs
-        self.position = [row * inputs.settings["path_stride"] for row in range(2 * len(inputs["flow"]))]  # by flow
-        self.path_set = self.next = 0
+    def __init__(self, run: Run, forwarding: Forwarding) -> None:
+        self.run, self.forwarding = run, forwarding
+        self.next_change = 0
+        self._schedule()
 
-    def begin_next(self) -> list[int]:
-        """Put the next epoch's paths in force; return the flows that may have changed theirs."""
-        changed = [
-            flow for flow, start in enumerate(self.position) if start != flow * self.inputs.settings["path_stride"]
-        ]
-        for flow in changed:
-            self.position[flow] = flow * self.inputs.settings["path_stride"]
-        self.path_set = int(self.inputs["epoch_set"][self.next])
-        for row in range(*(int(bound) for bound in self.inputs["path_set_offset"][self.path_set : self.path_set + 2])):
-            flow = int(self.inputs["path_set_flow"][row])
-            self.position[flow] = int(self.inputs["path_set_position"][row])
-            changed.append(flow)
-        self.next += 1
-        return changed
+    def _schedule(self) -> None:
+        if self.next_change < len(self.run.columns["fault_time"]):
+            self.run.schedule(self.run.columns["fault_time"][self.next_change], Kind.CLOCK, ClockEvent.FAULT)
 
+    def on_change(self) -> None:
+        """Change ports as of now; what waits at links that are down is lost when all have changed."""
+        columns = self.run.columns
+        rows = [row for row, time_ps in enumerate(columns["fault_time"]) if time_ps == self.run.now_ps]
+        ports = [self.forwarding.ports[columns["fault_port"][row]] for row in rows]
+        effects = [Effect(columns["fault_effect"][row]) for row in rows]
+        for row, port, effect in zip(rows, ports, effects, strict=True):
+            self._apply(effect, port, columns["fault_value"][row])
+        for port, effect in zip(ports, effects, strict=True):
+            if effect == Effect.DOWN and port.health.is_down:
+                self.forwarding.clear(port)
+        self.next_change = rows[-1] + 1
+        self._schedule()
 
-def _power(base: float, exponent: int) -> float:
-    """Return a power by products in the compiled engine's order."""
-    result = 1.0
-    while exponent:
-        if exponent % 2:
-            result *= base
-        exponent //= 2
-        base *= base
-    return result
+    def _apply(self, effect: Effect, port: Port, value: float) -> None:
+        if effect == Effect.DOWN:
+            port.health.is_down = value > 0
+            port.health.num_downs += port.health.is_down
+            if port.health.is_down:
+                self.forwarding.buffers.forget_pauses(port)
+        elif effect == Effect.LOSS:
+            port.health.loss_fraction = value
+        elif effect == Effect.BYTE_ERRORS:
+            port.health.byte_arrives = value
+        else:
+            port.rate_bps = int(value)

@@ -1,0 +1,201 @@
+"""Receivers: the buffer of a NIC, and what the receiving end of a queue pair answers.
+
+A NIC with a slow host keeps what arrives until the host has taken it. Each data packet is then answered after a delay:
+packets in order are acknowledged, a gap is answered once, a mark becomes a congestion notification, and a message
+without a posted receive is refused.
+
+Source: InfiniBand Architecture Specification 1.4, section 9.7, and 9.7.5.2.8 (RNR NAK); DCQCN (SIGCOMM'15), section 3.2
+for the notification point; Swift (SIGCOMM'20), 3.2, for the split of a round trip into fabric and endpoint.
+"""
+
+from collections import deque
+
+from fabrictune.netsim.reference.buffers import PortBuffers
+from fabrictune.netsim.reference.forwarding import Forwarding
+from fabrictune.netsim.reference.ports import Packet, Port, priority_of, serialization_ps
+from fabrictune.netsim.reference.priorities import PriorityBuffers
+from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, Run
+from fabrictune.netsim.reference.transfers import Messages, Transfer, Transfers
+
+
+class NicBuffer:
+    """What came through a port and waits for its host to take it."""
+
+    def __init__(self, run: Run, buffers: PortBuffers | PriorityBuffers, port: Port) -> None:
+        self.run, self.buffers, self.port = run, buffers, port
+        self.drain_rate_bps: int = run.columns["drain_rate"][port.number]  # 0: at once
+        self.packets: deque[Packet] = deque()
+
+    def append(self, packet: Packet) -> None:
+        """Take in a packet, or drop it if there is no room."""
+        if not self.buffers.admit(packet, None):
+            self.port.drop()
+            return
+        self.packets.append(packet)
+        if len(self.packets) == 1:
+            self._schedule_drain()
+
+    def on_drain(self) -> Packet:
+        """Hand on the packet that the host has taken."""
+        packet = self.packets.popleft()
+        self.buffers.release(packet, None)
+        if self.packets:
+            self._schedule_drain()
+        return packet
+
+    def _schedule_drain(self) -> None:
+        done_ps = self.run.now_ps + serialization_ps(self.packets[0].wire_bytes, self.drain_rate_bps)
+        self.run.schedule(done_ps, Kind.CLOCK, ClockEvent.DRAIN, self.port.number)
+
+
+class ReceiveQueue:
+    """Receives that a queue pair's messages take in turn, and that are posted anew one after another."""
+
+    def __init__(self, num_receives: int, replenish_ps: int) -> None:
+        self.num_posted = num_receives  # from the message expected on
+        self.replenish_ps = replenish_ps
+        self.replenished_ps: deque[int] = deque()
+
+    def has_receive(self, num_between: int, now_ps: int) -> bool:
+        """Return whether there is one for the message that comes so many after the one expected."""
+        posted = sum(time_ps <= now_ps for time_ps in self.replenished_ps)
+        return num_between < self.num_posted + posted
+
+    def end_message(self, now_ps: int) -> None:
+        """Take a receive for a message that has ended, and post another."""
+        self.num_posted -= 1
+        begins_ps = max([now_ps, *list(self.replenished_ps)[-1:]])
+        self.replenished_ps.append(begins_ps + self.replenish_ps)
+
+
+class Receiver:
+    """The receiving end of one queue pair."""
+
+    def __init__(
+        self,
+        run: Run,
+        forwarding: Forwarding,
+        transfers: Transfers,
+        messages: Messages,
+        number: int,
+        *,
+        sends_cnps: bool,
+    ) -> None:
+        settings = run.settings
+        self.run, self.forwarding, self.transfers, self.messages = run, forwarding, transfers, messages
+        self.number, self.sends_cnps = number, sends_cnps
+        self.is_selective = bool(run.columns["reorder_window"])
+        self.expected = 0  # everything below has arrived
+        self.early: set[int] = set()  # arrived before one sent earlier
+        self.unanswered = 0
+        self.has_sent_nak = self.has_mark = False
+        self.cnp_allowed_ps = 0
+        self.random = RandomStream(settings.endpoint_key, number)
+        self.answer_ps = -1
+        self.receives: ReceiveQueue | None = None
+        if settings.num_receives:
+            self.receives = ReceiveQueue(settings.num_receives, settings.replenish_ps)
+
+    def on_data(self, packet: Packet) -> None:
+        """Look at the mark of a packet that the host has, and answer the packet, perhaps later."""
+        settings = self.run.settings
+        self._note_mark(packet)
+        delay_ps = settings.endpoint_delay_ps
+        if not delay_ps and not settings.endpoint_jitter_ps:
+            self.answer(packet)
+            return
+        if settings.endpoint_jitter_ps:
+            delay_ps += self.random.next_below(settings.endpoint_jitter_ps)
+        self.answer_ps = max(self.run.now_ps + delay_ps, self.answer_ps + 1)
+        self.run.schedule(self.answer_ps, Kind.REPLY, self.number, packet)
+
+    def _note_mark(self, packet: Packet) -> None:
+        if packet.is_marked:
+            self.has_mark = True
+            if self.sends_cnps and self.run.now_ps >= self.cnp_allowed_ps:
+                self.cnp_allowed_ps = self.run.now_ps + self.run.settings.cnp_interval_ps
+                self.run.num_live += 1
+                self._reply("cnp", 0, packet)
+
+    def answer(self, packet: Packet) -> None:
+        """Acknowledge a packet, refuse it, report a gap, or say nothing."""
+        if not self._is_ready(packet.sequence):
+            self._refuse(packet)
+        elif self.is_selective:
+            self._answer_selectively(packet)
+        elif packet.sequence == self.expected:
+            self._accept(packet)
+        elif packet.sequence < self.expected:
+            self._reply("ack", self.expected - 1, packet)
+        elif self.has_sent_nak:
+            self.run.num_live -= 1
+        else:
+            self.has_sent_nak = True
+            self._reply("nak", self.expected, packet)
+
+    def _is_ready(self, sequence: int) -> bool:
+        """Return whether a receive is posted for a packet's message."""
+        if self.receives is None or sequence < self.expected:
+            return True
+        index = self.messages.transfers.index
+        num_between = index(self.messages.of(sequence)) - index(self.messages.of(self.expected))
+        return self.receives.has_receive(num_between, self.run.now_ps)
+
+    def _refuse(self, packet: Packet) -> None:
+        if packet.sequence == self.expected:
+            self.has_sent_nak = True
+            self._reply("rnr", packet.sequence, packet)
+        else:
+            self.run.num_live -= 1
+
+    def _accept(self, packet: Packet) -> None:
+        """Acknowledge a packet in order, where a message ends or enough packets are not acknowledged yet."""
+        self.unanswered += 1
+        self.has_sent_nak = False
+        is_message_end = self._advance()
+        if is_message_end or self.unanswered >= self.run.settings.ack_every_packets:
+            self._reply("ack", packet.sequence, packet)
+        else:
+            self.run.num_live -= 1
+
+    def _answer_selectively(self, packet: Packet) -> None:
+        """Acknowledge a packet and all that has arrived; at once unless packets come in order."""
+        is_orderly = packet.sequence == self.expected and not self.early
+        if packet.sequence >= self.expected:
+            self.early.add(packet.sequence)
+        is_message_end = False
+        while self.expected in self.early:
+            self.early.remove(self.expected)
+            is_message_end |= self._advance()
+        self.unanswered += 1
+        if is_orderly and not is_message_end and self.unanswered < self.run.settings.ack_every_packets:
+            self.run.num_live -= 1
+        else:
+            self._reply("ack", packet.sequence, packet)
+
+    def _advance(self) -> bool:
+        """Expect the next packet; return whether the one before it was a message's last, which ends the message."""
+        message = self.messages.of(self.expected)
+        self.expected += 1
+        if self.expected < message.end:
+            return False
+        self._end_message(message)
+        return True
+
+    def _end_message(self, message: Transfer) -> None:
+        if self.receives is not None:
+            self.receives.end_message(self.run.now_ps)
+        self.transfers.finish(message)
+
+    def _reply(self, kind: str, sequence: int, answered: Packet) -> None:
+        """Send an answer; `answered` is the data packet that it is about."""
+        first, *path = self.forwarding.routes.path(self.number, 1)
+        priority = priority_of(self.run, kind, self.number)
+        ack_bytes = self.run.settings.ack_bytes
+        reply = Packet(kind, self.number, sequence, ack_bytes, answered.sent_ps, path, priority)
+        reply.endpoint_ps = self.run.now_ps - answered.arrived_ps
+        reply.telemetry = answered.telemetry
+        if kind == "ack":
+            reply.expected = self.expected
+            reply.is_marked, self.has_mark, self.unanswered = self.has_mark, False, 0
+        self.forwarding.enqueue(self.forwarding.ports[first], reply)
