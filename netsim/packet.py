@@ -5,7 +5,6 @@ keyboard and reports progress; neither changes a result. An interrupted run give
 """
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,13 +17,12 @@ from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.capture import with_capture
 from fabrictune.netsim.config.capture import CaptureConfig
-from fabrictune.netsim.config.faults import Fault
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.deadlock import find_deadlock
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
 from fabrictune.netsim.faults.results import fault_findings, fault_tables
-from fabrictune.netsim.faults.timeline import spells
+from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.results import findings, tables
 from fabrictune.topology.network import Network
@@ -41,7 +39,7 @@ def run(
     seed: int = 0,
     probe: ProbeConfig | None = None,
     capture: CaptureConfig | None = None,
-    faults: Sequence[Fault] = (),
+    faults: FaultTimeline = NO_FAULTS,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
@@ -53,20 +51,19 @@ def run(
     """
     started = time.perf_counter()
     on_wire = config.with_telemetry() if law.uses_telemetry else config
-    held = spells(network.fabric, faults, on_wire)
-    inputs = lower(network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=held)
+    inputs = lower(network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals)
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
     all_tables = {
         **tables(network, traffic, simulation, on_wire),
-        **fault_tables(network.fabric, faults, held, simulation),
+        **fault_tables(network.fabric, faults.faults, faults.intervals, simulation),
     }
     deadlock = find_deadlock(simulation, max(1, len(on_wire.queues.priorities)))
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
     found = (
         *findings(network, all_tables, described, on_wire, deadlock),
-        *fault_findings(network, all_tables, faults, held, on_wire, end_ps=simulation.now_ps),
+        *fault_findings(network, all_tables, faults.faults, faults.intervals, on_wire, end_ps=simulation.now_ps),
     )
     record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=found)
     return with_capture(record, network, traffic, simulation, on_wire, capture) if capture else record

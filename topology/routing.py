@@ -4,7 +4,7 @@ Hosts carry no transit traffic: a path leaves its source host at once and enters
 between two NICs of one host go through the fabric like all others. Acknowledgements take the path of the reversed
 addresses with the queue pair's own source port.
 
-Which ports are equal stands in `forwarding`, how flows advance in `walking`.
+Which ports are equal is in `shortest_paths`, how flows advance in `path_tracing`.
 
 Shapes: Q queue pairs, F = 2 Q flows (data, then acknowledgements), N nodes, P ports, H hops.
 """

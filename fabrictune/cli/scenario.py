@@ -22,20 +22,20 @@ def check(scenario: Path, as_json: bool) -> None:
     Example:
       fabrictune scenario check scenarios/incast.yaml
     """
+    from fabrictune.scenario.compilation import assemble
     from fabrictune.scenario.composition import compose
-    from fabrictune.scenario.fault_epochs import with_faults
     from fabrictune.scenario.files import load_scenario
 
-    composed = compose(load_scenario(scenario))
-    network = with_faults(composed.scenario, composed.network)
+    compiled = assemble(compose(load_scenario(scenario)), law=None)  # a check runs no code, so it compiles no law
+    num_faults = len(compiled.faults.faults)
     counts = {
-        "nics": network.fabric.num_nics,
-        "queue_pairs": len(network.queue_pairs),
-        "transfers": len(composed.traffic),
-        **({"faults": len(composed.scenario.faults)} if composed.scenario.faults else {}),
+        "nics": compiled.network.fabric.num_nics,
+        "queue_pairs": len(compiled.network.queue_pairs),
+        "transfers": len(compiled.traffic),
+        **({"faults": num_faults} if num_faults else {}),
     }
     if as_json:
-        print_json({"name": composed.scenario.name, **counts})
+        print_json({"name": compiled.scenario.name, **counts})
     else:
         print_lines(
             [f"{scenario}: good; " + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())]

@@ -1,21 +1,21 @@
-"""From a Scenario to what an engine takes. This is the only place where the rooms are put together.
+"""From a Scenario to its network and traffic: fabric, workload and routing put together, as every analysis needs them.
 
 Mistakes that only show here (a rank more than the fabric has GPUs, a receiver that does not exist) name the line of the
 scenario they come from, unless they lie in another file, which they then name.
 """
 
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.traces import TrafficTrace
-from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.workloads.table import Made
-from fabrictune.scenario.adapters import profile_of
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
@@ -35,7 +35,8 @@ class Composed:
     network: Network
     traffic: TrafficTrace
     part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
-    findings: tuple[Finding, ...] = ()  # what the fabric's files say amiss
+    findings: tuple[Finding, ...] = ()  # contradictions in the fabric's files
+    notes: tuple[str, ...] = ()  # what was filled in or left out when the fabric was imported
 
 
 def compose_fabric(scenario: Scenario) -> Fabric:
@@ -44,8 +45,12 @@ def compose_fabric(scenario: Scenario) -> Fabric:
 
 
 def _compose_fabric(scenario: Scenario) -> Imported:
+    """Return the fabric, its notes given as warnings too."""
     with placed(scenario, "fabric", scenario.fabric.spec):
-        return make_fabric(scenario.fabric)
+        imported = make_fabric(scenario.fabric)
+    for note in imported.notes:
+        warnings.warn(note, FabrictuneWarning, stacklevel=3)
+    return imported
 
 
 def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: bool = False) -> Composed:
@@ -63,7 +68,14 @@ def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: b
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
     report(1.0)
-    return Composed(scenario=scenario, network=network, traffic=traffic, part_N=part_N, findings=imported.findings)
+    return Composed(
+        scenario=scenario,
+        network=network,
+        traffic=traffic,
+        part_N=part_N,
+        findings=imported.findings,
+        notes=imported.notes,
+    )
 
 
 def _make_traffic(scenario: Scenario, fabric: Fabric, *, as_flows: bool) -> tuple[Made, NDArray[np.object_] | None]:
@@ -73,13 +85,6 @@ def _make_traffic(scenario: Scenario, fabric: Fabric, *, as_flows: bool) -> tupl
     workload = TRAFFIC[scenario.traffic.name]
     make = (as_flows and workload.make_flows) or workload.make
     return make(spec, fabric, scenario.seed), None
-
-
-def compose_engine(scenario: Scenario) -> PacketConfig:
-    """Return the engine's settings with the adapter's timers; raises InputError."""
-    with placed(scenario, "engine", scenario.engine):
-        transport = replace(scenario.engine.transport, timers=profile_of(scenario.adapter).timers)
-        return replace(scenario.engine, transport=transport)
 
 
 def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:

@@ -1,4 +1,4 @@
-"""What a record says of the scenario it answers: name, question, its text to run it again, its collective."""
+"""What a record says of the scenario it answers: name, question, text, notes of the import, collective."""
 
 from typing import Any
 
@@ -12,6 +12,8 @@ from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 def describe(composed: Composed) -> dict[str, Any]:
     """Return the part of `run.json` that a scenario with its paths has."""
     description = describe_scenario(composed.scenario)
+    if composed.notes:
+        description["notes"] = list(composed.notes)
     spec = composed.scenario.traffic.spec
     if isinstance(spec, AllReduceSpec):
         description["collective"] = _describe_collective(spec, composed, Operation.ALL_REDUCE, spec.layout.dp)

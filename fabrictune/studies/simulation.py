@@ -1,57 +1,61 @@
-"""A scenario run in an engine: a RunRecord in which broken expectations are findings."""
+"""A scenario run in its engine: a RunRecord in which broken expectations are findings."""
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord
-from fabrictune.netsim.packet import run
-from fabrictune.scenario.composition import Composed, compose, compose_engine, compose_law
-from fabrictune.scenario.fault_epochs import faults_of, with_faults
+from fabrictune.netsim import packet
+from fabrictune.scenario.compilation import CompiledScenario, compile_scenario
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.collisions import analyze_collisions
 
 
-def simulate(scenario: Scenario, *, trust_code: bool = False, progress: Progress | None = None) -> RunRecord:
-    """Run the scenario in the packet engine; raises InputError."""
-    law = compose_law(scenario, trust_code=trust_code)
-    composed = compose(scenario)
-    record = simulate_composed(composed, law, progress=progress)
-    return replace(record, tables={**analyze_collisions(composed.network).tables(), **record.tables})
+def simulate(
+    scenario: Scenario, *, trust_code: bool = False, with_collisions: bool = True, progress: Progress | None = None
+) -> RunRecord:
+    """Compile the scenario, run it in its engine and judge the record.
+
+    Beside the engine's tables the record has those of `ecmp analyze` for the network before any fault, max-min fair
+    rates included, unless it is to be without `with_collisions`. Raises InputError, LawError.
+    """
+    compiled = compile_scenario(scenario, trust_code=trust_code)
+    record = judge(compiled, run_engine(compiled, progress=progress))
+    if not with_collisions:
+        return record
+    return replace(record, tables={**analyze_collisions(compiled.network).tables(), **record.tables})
 
 
-def simulate_composed(composed: Composed, law: CompiledLaw, *, progress: Progress | None = None) -> RunRecord:
-    """Run what a scenario has been made into; raises InputError."""
-    scenario = composed.scenario
-    network = with_faults(scenario, composed.network)
+def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) -> RunRecord:
+    """Return the record as the scenario's engine writes it; raises InputError, LawError."""
+    scenario = compiled.scenario
+    assert compiled.law is not None, "compiled to be run"
     with placed(scenario):
-        record = run(
-            network,
-            composed.traffic,
-            law,
-            compose_engine(scenario),
+        return packet.run(
+            compiled.network,
+            compiled.traffic,
+            compiled.law,
+            compiled.config,
             seed=scenario.seed,
             probe=scenario.probe,
             capture=scenario.capture,
-            faults=faults_of(scenario),
+            faults=compiled.faults,
             progress=progress,
         )
-    if composed.part_N is not None:
-        record = replace(record, tables={**record.tables, "transfers": _with_parts(record, composed.part_N)})
-    findings = [finding for expectation in scenario.expect if (finding := expectation.finding(record))]
-    return replace(
-        record,
-        run={**record.run, **describe(composed)},
-        findings=(*composed.findings, *findings, *record.findings),
-    )
 
 
-def _with_parts(record: RunRecord, part_N: NDArray[np.object_]) -> Columns:
-    """Return the record's transfers, each with the part of the traffic it belongs to."""
+def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
+    """Return the record with its scenario, the part of each transfer, and a finding for each broken expectation."""
+    parts = _parts(compiled, record)
+    record = replace(record, run={**record.run, **describe(compiled)}, tables={**record.tables, **parts})
+    broken = [finding for expectation in compiled.scenario.expect if (finding := expectation.finding(record))]
+    return replace(record, findings=(*compiled.findings, *broken, *record.findings))
+
+
+def _parts(compiled: CompiledScenario, record: RunRecord) -> dict[str, Columns]:
+    """Return the record's transfers with the part of the traffic each belongs to, nothing for traffic of one kind."""
+    if compiled.part_N is None:
+        return {}
     transfers = record.tables["transfers"]
-    return {**transfers, "part": part_N[transfers["transfer"]]}
+    return {"transfers": {**transfers, "part": compiled.part_N[transfers["transfer"]]}}

@@ -21,11 +21,12 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.settings.binding import bind
+from fabrictune.scenario.compilation import assemble
 from fabrictune.scenario.composition import Composed, compose
 from fabrictune.scenario.expectations import measure_all
 from fabrictune.scenario.laws import resolve
 from fabrictune.scenario.schema import Scenario
-from fabrictune.studies.simulation import simulate_composed
+from fabrictune.studies.simulation import judge, run_engine
 from fabrictune.sweeps.points import Task
 
 KIND = "sweep point"
@@ -56,7 +57,8 @@ class Worker:
         """
         scenario = bind(Scenario, task.tree, folder=task.folder)
         try:
-            record = simulate_composed(self._compose(scenario), self._law(scenario, task), progress=_watch(is_stopped))
+            compiled = assemble(self._compose(scenario), self._law(scenario, task))
+            record = judge(compiled, run_engine(compiled, progress=_watch(is_stopped)))
         except InputError as error:
             return RunRecord(
                 kind=KIND, run={**describe_run(seed=task.seed, started=0), **_head(task), "failure": str(error)}

@@ -206,7 +206,8 @@ class CollectiveModel:
 
     def _engine_ps(self, size_bytes: int) -> float:
         spec = replace(self._spec, message_bytes=size_bytes)
-        record = simulate(replace(self._scenario, traffic=Chosen(name="collective", spec=spec), expect=()))
+        scenario = replace(self._scenario, traffic=Chosen(name="collective", spec=spec), expect=())
+        record = simulate(scenario, with_collisions=False)
         return float(record.tables["transfers"]["finish_ps"].max())
 
 

@@ -22,15 +22,15 @@ from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecor
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
-from fabrictune.netsim.packet import run
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
 from fabrictune.rdma_bench.timers.trials import Trial, median_gives_up_ns, median_stall_ns
 from fabrictune.scenario.adapters import adapter_named, profile_of
-from fabrictune.scenario.composition import Composed, compose, compose_engine, compose_law
-from fabrictune.scenario.fault_epochs import faults_of, with_faults
-from fabrictune.scenario.places import placed
+from fabrictune.scenario.compilation import assemble
+from fabrictune.scenario.composition import Composed, compose, compose_law
+from fabrictune.scenario.fault_epochs import faults_of
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
+from fabrictune.studies.simulation import run_engine
 
 NEVER_NS = -1.0  # in the record, also for what was not measured
 AGREEMENT = 0.05  # within which a simulation agrees with the model
@@ -155,15 +155,7 @@ class _Experiment:
     def _run(self, scenario: Scenario, kind: str = "", fault: Fault | None = None) -> RunRecord:
         if fault:
             scenario = replace(scenario, faults=(Chosen(name=kind, spec=fault),))
-        with placed(scenario):
-            return run(
-                with_faults(scenario, self.composed.network),
-                self.composed.traffic,
-                self.law,
-                compose_engine(scenario),
-                seed=scenario.seed,
-                faults=faults_of(scenario),
-            )
+        return run_engine(assemble(replace(self.composed, scenario=scenario), self.law))
 
 
 def _flap_of(scenario: Scenario) -> tuple[str, int, int]:

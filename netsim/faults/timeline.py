@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 
@@ -45,6 +46,22 @@ class Spell:
     end_ps: int
     ports: Ports
     value: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultTimeline:
+    """The faults of a run, and the intervals in which they hold ports of its fabric."""
+
+    faults: tuple[Fault, ...] = ()
+    intervals: tuple[Spell, ...] = ()
+
+    @classmethod
+    def of(cls, fabric: Fabric, faults: Sequence[Fault], config: PacketConfig) -> Self:
+        """Return the timeline of faults on a fabric; raises InputError as `spells` does."""
+        return cls(faults=tuple(faults), intervals=spells(fabric, faults, config))
+
+
+NO_FAULTS = FaultTimeline()
 
 
 @dataclass(frozen=True, kw_only=True)

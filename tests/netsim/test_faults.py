@@ -15,7 +15,7 @@ from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import lower
-from fabrictune.netsim.faults.timeline import changes, down_ports, spells
+from fabrictune.netsim.faults.timeline import FaultTimeline, changes, down_ports, spells
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import run
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
@@ -54,7 +54,9 @@ def simulate(
     if delay_ps is not None:
         states = down_ports(changes(network.fabric, spells(network.fabric, faults, config)))
         network = follow_failures(network, HashSpec(), states, delay_ps=delay_ps)
-    return run(network, traffic_of(rows), compiled("none"), config, faults=faults)
+    return run(
+        network, traffic_of(rows), compiled("none"), config, faults=FaultTimeline.of(network.fabric, faults, config)
+    )
 
 
 def drops(record: RunRecord) -> dict[str, int]:

@@ -16,6 +16,7 @@ from fabrictune.netsim.config.faults import Fault
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import Network
 
@@ -76,4 +77,11 @@ def run_messages(
 
     pairs = network.queue_pairs
     _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, message_bytes)
-    return run(network, traffic, compile_law(load_law("none")), config, faults=faults, probe=probe)
+    return run(
+        network,
+        traffic,
+        compile_law(load_law("none")),
+        config,
+        faults=FaultTimeline.of(network.fabric, faults, config),
+        probe=probe,
+    )

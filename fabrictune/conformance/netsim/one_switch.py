@@ -14,6 +14,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.rocev2 import WIRE_OVERHEAD_BYTES
 from fabrictune.netsim.config.faults import Fault
 from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.topology.fabric import Fabric
 
 GBPS = 10**9
@@ -52,7 +53,14 @@ def run_incast(
     )
     traffic = replace(several, qp_N=np.tile(once.qp_N, messages))
     network = build_network(fabric, queue_pairs, HashSpec())
-    return run(network, traffic, compile_law(load_law(law)), config, seed=seed, faults=faults)
+    return run(
+        network,
+        traffic,
+        compile_law(load_law(law)),
+        config,
+        seed=seed,
+        faults=FaultTimeline.of(network.fabric, faults, config),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from fabrictune.foundation.retransmission import CONNECTX_6, STANDARD
 from fabrictune.rdma_bench.timers.profile_files import write_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 from fabrictune.scenario.adapters import profile_of
-from fabrictune.scenario.composition import compose_engine
+from fabrictune.scenario.compilation import engine_config
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.schema import Scenario
 
@@ -30,8 +30,8 @@ def scenario(folder: Path, adapter: str = "", retries: int = 7) -> Scenario:
 
 def test_the_standard_holds_unless_an_adapter_is_named(tmp_path: Path) -> None:
     """`adapter: connectx-6` is short for its name alone."""
-    assert compose_engine(scenario(tmp_path)).transport.timers == STANDARD
-    assert compose_engine(scenario(tmp_path, "adapter: connectx-6")).transport.timers == CONNECTX_6
+    assert engine_config(scenario(tmp_path)).transport.timers == STANDARD
+    assert engine_config(scenario(tmp_path, "adapter: connectx-6")).transport.timers == CONNECTX_6
 
 
 @pytest.mark.parametrize("line", ["adapter: mine.json", "adapter: {file: mine.json}"])
@@ -50,4 +50,4 @@ def test_an_unknown_adapter_is_guessed_at(tmp_path: Path) -> None:
 def test_a_retry_count_the_adapter_says_nothing_of_is_refused(tmp_path: Path) -> None:
     """A ConnectX-6 with R 0 was never seen to agree with itself."""
     with pytest.raises(InputError, match=r"flap.yaml:5: engine.transport.retries: 0\n  allowed: 1 to 7"):
-        compose_engine(scenario(tmp_path, "adapter: connectx-6", retries=0))
+        engine_config(scenario(tmp_path, "adapter: connectx-6", retries=0))

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning
+from fabrictune.scenario.compilation import assemble
 from fabrictune.scenario.composition import compose
-from fabrictune.scenario.fault_epochs import with_faults
 from fabrictune.scenario.files import load_scenario
 from fabrictune.topology.network import Network
 
@@ -20,8 +20,7 @@ engine: {time_limit: 1 ms}
 
 def faulted_network(path: Path) -> Network:
     """Return a scenario's network with the epochs that its faults cause."""
-    scenario = load_scenario(path)
-    return with_faults(scenario, compose(scenario).network)
+    return assemble(compose(load_scenario(path)), law=None).network
 
 
 def check(tmp_path: Path, text: str) -> str:

@@ -1,0 +1,60 @@
+"""From a Scenario to what its engine runs. Nothing of a compiled scenario is read, drawn or looked up later.
+
+The stages of a run are `load_scenario`, `compile_scenario`, `run_engine` and `judge`, each a type further: Scenario,
+CompiledScenario, RunRecord, and a RunRecord with the broken expectations among its findings.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.faults.timeline import FaultTimeline
+from fabrictune.scenario.adapters import profile_of
+from fabrictune.scenario.composition import Composed, compose, compose_law
+from fabrictune.scenario.fault_epochs import follow_faults, place_faults
+from fabrictune.scenario.places import placed
+from fabrictune.scenario.schema import Scenario
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledScenario(Composed):
+    """A scenario ready for its engine; `network` has an epoch after each failure and repair that routing follows."""
+
+    config: Any  # the engine's settings, with the adapter's timers
+    law: CompiledLaw | None  # None where nothing is run
+    faults: FaultTimeline
+
+
+def compile_scenario(scenario: Scenario, *, trust_code: bool = False) -> CompiledScenario:
+    """Return the scenario ready to run; raises InputError, LawError, and UntrustedCodeError for a law without leave."""
+    law = compose_law(scenario, trust_code=trust_code)
+    return assemble(compose(scenario), law)
+
+
+def assemble(composed: Composed, law: CompiledLaw | None) -> CompiledScenario:
+    """Return the compiled scenario of parts that may serve several scenarios; raises InputError.
+
+    Without a law it can be checked, not run.
+    """
+    scenario = composed.scenario
+    config = engine_config(scenario)
+    faults = place_faults(scenario, composed.network.fabric, config)
+    return CompiledScenario(
+        scenario=scenario,
+        network=follow_faults(scenario, composed.network, faults),
+        traffic=composed.traffic,
+        part_N=composed.part_N,
+        findings=composed.findings,
+        notes=composed.notes,
+        config=config,
+        law=law,
+        faults=faults,
+    )
+
+
+def engine_config(scenario: Scenario) -> PacketConfig:
+    """Return the engine's settings with the adapter's timers; raises InputError."""
+    with placed(scenario, "engine", scenario.engine):
+        transport = replace(scenario.engine.transport, timers=profile_of(scenario.adapter).timers)
+        return replace(scenario.engine, transport=transport)
