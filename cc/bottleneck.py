@@ -18,7 +18,7 @@ from fabrictune.cc.flow_state import Record, new_flow
 from fabrictune.cc.interface import NEVER, NUM_TIMERS, Status
 from fabrictune.cc.interpreter import CallableLaw
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.foundation.fairness import jain_fairness_index
+from fabrictune.foundation.metrics.formulas import jain_fairness_index
 from fabrictune.foundation.seeds import stream
 
 _PS_PER_SECOND = 1e12

@@ -8,8 +8,8 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md; Patarasuk and Yuan, JPDC 69 (2009
 
 from collections.abc import Callable, Mapping
 
+from fabrictune.foundation.metrics import formulas
 from fabrictune.foundation.traces import Operation
-from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 _BUS_FACTORS: Mapping[Operation, Callable[[int], float]] = {
     Operation.ALL_REDUCE: lambda n: 2 * (n - 1) / n,
@@ -30,4 +30,4 @@ def bus_factor(operation: Operation, num_ranks: int) -> float:
 
 def bus_bandwidth_bps(operation: Operation, num_ranks: int, num_bytes: int, duration_ps: int) -> float:
     """Return nccl-tests' busbw, in bits a second: comparable with the rate of a rank's link for any rank count."""
-    return num_bytes * BITS_PER_BYTE * bus_factor(operation, num_ranks) / (duration_ps / PS_PER_S)
+    return formulas.bus_bandwidth_bps(num_bytes, bus_factor(operation, num_ranks), duration_ps)

@@ -9,15 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fabrictune.collectives.bounds import bus_bandwidth_bps
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.progress import Progress, stage
 from fabrictune.foundation.records import Finding
-from fabrictune.foundation.traces import Operation
 from fabrictune.foundation.units import format_duration
 from fabrictune.reports.page import write_page
 from fabrictune.scenario.files import load_scenario
-from fabrictune.scenario.traffic import AllReduceSpec
 from fabrictune.studies.collisions import CollisionSummary, analyze_scenario, summarize_collisions
 from fabrictune.studies.run_summary import Summary, summarize
 from fabrictune.studies.simulation import simulate
@@ -28,14 +25,13 @@ PAGE_NAME = "report.html"
 
 @dataclass(frozen=True, kw_only=True)
 class DemoCase:
-    """What one placement came to."""
+    """The record of one placement, and what it shows."""
 
     placement: str
     directory: Path  # of its record
     collisions: CollisionSummary
     links: Sequence[Finding]  # the links that collide, the worst first
     run: Summary
-    bus_bandwidth_bps: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,16 +88,10 @@ def _run_case(placement: str, directory: Path, progress: Progress | None) -> Dem
     if record.run["outcome"] == "interrupted":
         raise KeyboardInterrupt  # half a comparison answers nothing
     record = replace(record, findings=(*analysis.findings, *record.findings))
-    summary = summarize(record)
-    job = scenario.traffic.spec
-    assert isinstance(job, AllReduceSpec), "the demo runs an all-reduce"
     return DemoCase(
         placement=placement,
         directory=record.write(directory),
         collisions=summarize_collisions(analysis),
         links=analysis.findings,
-        run=summary,
-        bus_bandwidth_bps=bus_bandwidth_bps(
-            Operation.ALL_REDUCE, job.layout.dp, job.message_bytes, int(summary.metrics["makespan"])
-        ),
+        run=summarize(record),
     )

@@ -96,6 +96,12 @@ def format_duration(duration_ps: float) -> str:
     return _format(duration_ps, DURATION_UNITS, ("ps", "ns", "us", "ms", "s"))
 
 
+def format_fraction(fraction: float) -> str:
+    """Return a share of one for people: `"97 %"`, `"0.4 %"`."""
+    value = 100 * fraction
+    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.2g} %"
+
+
 def _match(text: str) -> re.Match[str] | None:
     return _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None  # the pattern is quadratic in spaces
 

@@ -11,7 +11,7 @@ Left out: hosts, congestion control, acknowledgements, other paths than the firs
 
 import numpy as np
 
-from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, TrafficTrace
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.topology.network import NO_PORT, Network
@@ -46,9 +46,3 @@ def ideal_times_ps(network: Network, traffic: TrafficTrace, config: PacketConfig
     ideal_ps_N = np.full(len(traffic), UNKNOWN, np.int64)
     ideal_ps_N[on_fabric_N] = np.where(num_packets_N == 1, alone_ps_N, longest_ps_N) + delay_Q[qp_N]
     return ideal_ps_N
-
-
-def slowdowns(ready_ps_N: IntArray, finish_ps_N: IntArray, ideal_ps_N: IntArray) -> FloatArray:
-    """Return completion time over ideal time, shape (N,); nan for what never finished or does not cross the fabric."""
-    is_known_N = (finish_ps_N >= 0) & (ideal_ps_N > 0)
-    return np.where(is_known_N, (finish_ps_N - ready_ps_N) / np.where(is_known_N, ideal_ps_N, 1), np.nan)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.metrics.transfers import slowdowns
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
 from fabrictune.foundation.retransmission import rnr_wait_ps
 from fabrictune.foundation.traces import TrafficTrace
@@ -13,7 +14,7 @@ from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import REORDERING_MODES
 from fabrictune.netsim.deadlock import Deadlock
-from fabrictune.netsim.ideal import ideal_times_ps, slowdowns
+from fabrictune.netsim.ideal import ideal_times_ps
 from fabrictune.topology.files import fabric_table
 from fabrictune.topology.network import Network
 
@@ -33,6 +34,7 @@ def tables(
     """
     got = simulation.transfer_columns()
     ideal_ps_N = ideal_times_ps(network, traffic, config)
+    slowdown_N = slowdowns({**got, "ideal_ps": ideal_ps_N})
     queues = simulation.queue_columns()
     numbers = np.array(config.queues.numbers, np.int64)
     ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
@@ -47,7 +49,7 @@ def tables(
             "operation": traffic.operation_N,
             **got,
             "ideal_ps": ideal_ps_N,
-            "slowdown": slowdowns(got["ready_ps"], got["finish_ps"], ideal_ps_N),
+            "slowdown": np.where(np.isfinite(slowdown_N), slowdown_N, np.nan),
         },
         "ports": ports,
         "aborts": dict(simulation.failure_columns()),

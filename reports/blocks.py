@@ -1,10 +1,11 @@
 """What a page is made of: sections of figures and tables, as data the template lays out."""
 
+import sys
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import format_duration, format_fraction
 
 MISSING = "\u2013"  # stands in a table where a run has no such number
 TIMES = "\u00d7"
@@ -55,8 +56,8 @@ def words(content: str | Markup, *, tone: str = "") -> Cell:
 
 
 def number(value: float, shown: str | Markup, *, tone: str = "") -> Cell:
-    """Return a cell of a number: `shown` is what stands there, `value` what it sorts by."""
-    return Cell(text=shown, sort=float(value), tone=tone)
+    """Return a cell of a number: `shown` is its text, `value` what it sorts by; infinite sorts above all others."""
+    return Cell(text=shown, sort=min(float(value), sys.float_info.max), tone=tone)
 
 
 def missing() -> Cell:
@@ -66,8 +67,7 @@ def missing() -> Cell:
 
 def percent(fraction: float) -> str:
     """Return a share for people: "97 %", "0.4 %"."""
-    value = 100 * fraction
-    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.2g} %"
+    return format_fraction(fraction)
 
 
 def duration(duration_ps: float) -> str:

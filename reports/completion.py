@@ -1,19 +1,22 @@
 """Flow completion times: the distribution of every run on one scale, and the slowest queue pairs by name.
 
-Shapes: T transfers that finished.
+Shapes: T transfers over the fabric; the time of one that never finished is infinite.
 """
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.metrics.catalog import METRICS
+from fabrictune.foundation.metrics.formulas import percentiles
+from fabrictune.foundation.metrics.transfers import completion_times_ps, flows, throughputs_bps
+from fabrictune.foundation.metrics.units import show_value
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.units import PS_PER_S, format_bytes, format_duration, format_rate
+from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
-from fabrictune.reports.kpis import flow_completion_percentile_ps
 from fabrictune.reports.record_view import Run
 
 MAX_STEPS = 300  # of a drawn distribution
@@ -27,7 +30,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     finishing = [run for run in runs if run.finished is not None]
     if not finishing:
         return None
-    slowest = tuple(slowest_queue_pairs(run, run.finished) for run in finishing if run.finished is not None)
+    slowest = tuple(slowest_queue_pairs(run, flows(run.transfers)) for run in finishing if run.transfers is not None)
     lead = (
         "A flow is one transfer here, from ready to delivered. The long right tail is what every other rank waits for."
     )
@@ -41,7 +44,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
 
 def draw_distribution(runs: Sequence[Run]) -> Figure:
     """Return the cumulative distribution of each run's flow completion times."""
-    completions = {run.label: completion_times_ps(run.finished) for run in runs if run.finished is not None}
+    completions = completions_ps(runs)
     chart = completion_chart(completions)
     table = Table(
         headings=("Run", "Transfers", *(_percentile_name(fraction) for fraction in PERCENTILES)),
@@ -50,7 +53,12 @@ def draw_distribution(runs: Sequence[Run]) -> Figure:
     return Figure(drawing=draw_curves(chart), caption=chart.caption, table=table)
 
 
-def completion_chart(completions: Mapping[str, IntArray]) -> LineChart:
+def completions_ps(runs: Sequence[Run]) -> dict[str, FloatArray]:
+    """Return the completion times of each run's transfers over the fabric."""
+    return {run.label: completion_times_ps(flows(run.transfers)) for run in runs if run.transfers is not None}
+
+
+def completion_chart(completions: Mapping[str, FloatArray]) -> LineChart:
     """Return the cumulative distributions of flow completion times in ps, by run."""
     return LineChart(
         across=_time_scale(list(completions.values())),
@@ -62,40 +70,39 @@ def completion_chart(completions: Mapping[str, IntArray]) -> LineChart:
     )
 
 
-def slowest_queue_pairs(run: Run, finished: Columns) -> Table:
+def slowest_queue_pairs(run: Run, transfers: Columns) -> Table:
     """Return the queue pairs with the slowest transfers: what the slowest got, what all of them lost."""
-    times_T = completion_times_ps(finished)
+    times_T = completion_times_ps(transfers)
     slowest_first_T = np.argsort(-times_T, kind="stable")
-    _, first_of_each_Q = np.unique(finished["qp"][slowest_first_T], return_index=True)
+    _, first_of_each_Q = np.unique(transfers["qp"][slowest_first_T], return_index=True)
     slowest_Q = slowest_first_T[np.sort(first_of_each_Q)]
     return Table(
         caption=f"{run.label}: queue pairs with the slowest transfers",
         headings=("From and to", "Queue pair", "Transfers", "Slowest", "Its size", "Its rate", "Sent again", "CNPs"),
-        rows=tuple(_queue_pair_row(run, finished, times_T, row) for row in slowest_Q[:MAX_ROWS].tolist()),
+        rows=tuple(_queue_pair_row(run, transfers, row) for row in slowest_Q[:MAX_ROWS].tolist()),
         left_out=left_out(min(len(slowest_Q), MAX_ROWS), len(slowest_Q), "queue pair", "transfers"),
     )
 
 
-def completion_times_ps(finished: Columns) -> IntArray:
-    """Return finish less ready of each transfer."""
-    return np.asarray(finished["finish_ps"] - finished["ready_ps"])
+def _steps(times_T: FloatArray) -> list[tuple[float, float]]:
+    """Return the corners of the distribution's staircase, thinned to at most MAX_STEPS steps.
 
-
-def _steps(times_T: IntArray) -> list[tuple[float, float]]:
-    """Return the corners of the distribution's staircase, thinned to at most MAX_STEPS steps."""
-    sorted_T = np.sort(times_T)
-    ranks = np.unique(np.linspace(0, len(sorted_T) - 1, min(len(sorted_T), MAX_STEPS)).round().astype(np.int64))
+    It ends below 1 where transfers never finished.
+    """
+    finished_T = np.sort(times_T[np.isfinite(times_T)])
+    ranks = np.unique(np.linspace(0, len(finished_T) - 1, min(len(finished_T), MAX_STEPS)).round().astype(np.int64))
     corners, share = [(0.0, 0.0)], 0.0
     for rank in ranks.tolist():
-        corners.append((float(sorted_T[rank]), share))
-        share = (rank + 1) / len(sorted_T)
-        corners.append((float(sorted_T[rank]), share))
+        corners.append((float(finished_T[rank]), share))
+        share = (rank + 1) / len(times_T)
+        corners.append((float(finished_T[rank]), share))
     return corners
 
 
-def _time_scale(times: Sequence[IntArray]) -> Scale:
+def _time_scale(times: Sequence[FloatArray]) -> Scale:
     """Return a scale for all runs, logarithmic where the longest transfer took ten times the shortest or more."""
-    shortest, longest = min(int(times_T.min()) for times_T in times), max(int(times_T.max()) for times_T in times)
+    finished = np.concatenate([times_T[np.isfinite(times_T)] for times_T in times])
+    shortest, longest = int(finished.min()), int(finished.max())
     name = "flow completion time"
     if longest >= WIDE * shortest > 0:
         return Scale(name=name, low=0.8 * shortest, high=1.1 * longest, unit="ps", is_logarithmic=True)
@@ -103,33 +110,33 @@ def _time_scale(times: Sequence[IntArray]) -> Scale:
 
 
 def _percentile_name(fraction: float) -> str:
-    return "Longest" if fraction == 1 else f"P{100 * fraction:g}"
+    return METRICS["completion_time.max"].label if fraction == 1 else f"p{100 * fraction:g} FCT"
 
 
-def _percentile_row(label: str, times_T: IntArray) -> tuple[Cell, ...]:
-    values = [flow_completion_percentile_ps(times_T, fraction) for fraction in PERCENTILES]
+def _percentile_row(label: str, times_T: FloatArray) -> tuple[Cell, ...]:
+    values = percentiles(times_T, PERCENTILES).tolist()
     return (
         words(label),
         number(len(times_T), f"{len(times_T):,}"),
-        *(number(value, format_duration(value)) for value in values),
+        *(number(value, show_value(value, "ps")) for value in values),
     )
 
 
-def _queue_pair_row(run: Run, finished: Columns, times_T: IntArray, row: int) -> tuple[Cell, ...]:
-    """Return the row of the queue pair of its slowest transfer."""
-    is_same_T = finished["qp"] == finished["qp"][row]
-    source, destination = int(finished["source"][row]), int(finished["destination"][row])
+def _queue_pair_row(run: Run, transfers: Columns, row: int) -> tuple[Cell, ...]:
+    """Return the row of a queue pair by its slowest transfer."""
+    is_same_T = transfers["qp"] == transfers["qp"][row]
+    source, destination = int(transfers["source"][row]), int(transfers["destination"][row])
     name = f"NIC {source} → NIC {destination}"
     if run.fabric is not None:
         name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
-    size, time_ps = int(finished["bytes"][row]), int(times_T[row])
-    rate_bps = 8 * size * PS_PER_S / time_ps if time_ps else 0.0
-    resent, cnps = (int(finished[column][is_same_T].sum()) for column in ("packets_retransmitted", "cnps"))
+    slowest = {name: column[row : row + 1] for name, column in transfers.items()}
+    size, time_ps, rate_bps = int(transfers["bytes"][row]), completion_times_ps(slowest)[0], throughputs_bps(slowest)[0]
+    resent, cnps = (int(transfers[column][is_same_T].sum()) for column in ("packets_retransmitted", "cnps"))
     return (
         words(name),
-        number(finished["qp"][row], str(finished["qp"][row])),
+        number(transfers["qp"][row], str(transfers["qp"][row])),
         number(is_same_T.sum(), f"{is_same_T.sum():,}"),
-        number(time_ps, format_duration(time_ps)),
+        number(time_ps, show_value(time_ps, "ps")),
         number(size, format_bytes(size)),
         number(rate_bps, format_rate(rate_bps)),
         number(resent, f"{resent:,}", tone="bad" if resent else ""),

@@ -1,9 +1,10 @@
 """The table of indicators: the draft's names down the side, one column a run, ratios to the first."""
 
+import math
 from collections.abc import Sequence
 
-from fabrictune.foundation.units import format_bytes, format_rate
-from fabrictune.reports.blocks import TIMES, Cell, Section, Table, duration, missing, number, percent, words
+from fabrictune.foundation.metrics.units import show_value
+from fabrictune.reports.blocks import TIMES, Cell, Section, Table, missing, number, words
 from fabrictune.reports.kpis import Kpi, run_kpis
 from fabrictune.reports.record_view import Run
 
@@ -37,26 +38,7 @@ def kpi_table(runs: Sequence[Run], kind: str) -> Table:
 
 def format_kpi(kpi: Kpi) -> str:
     """Return an indicator's value for people, with its unit."""
-    return format_value(kpi.value, kpi.unit)
-
-
-def format_value(value: float, unit: str) -> str:
-    """Return a value in one of the indicators' units for people; of an unknown unit, the plain number."""
-    match unit:
-        case "ps":
-            return duration(value)
-        case "bps":
-            return format_rate(value)
-        case "bytes":
-            return format_bytes(value)
-        case "ppm":
-            return f"{value:,.4g} ppm"
-        case "fraction":
-            return percent(value)
-        case "count":
-            return f"{value:,.0f}"
-        case _:
-            return f"{value:.3f}"
+    return show_value(kpi.value, kpi.unit)
 
 
 def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
@@ -65,7 +47,7 @@ def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
     cells = [_value_cell(first)]
     for kpi in others:
         cells.append(_value_cell(kpi))
-        if kpi is None or first is None or first.value == 0:
+        if kpi is None or first is None or first.value == 0 or not math.isfinite(kpi.value / first.value):
             cells.append(missing())
         else:
             cells.append(number(kpi.value / first.value, f"{kpi.value / first.value:.2f}"))

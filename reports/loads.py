@@ -6,11 +6,11 @@ import numpy as np
 from markupsafe import Markup
 
 from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.metrics.formulas import max_to_mean_ratio
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports import svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
-from fabrictune.reports.kpis import max_to_mean_ratio
 from fabrictune.reports.link_load import LinkLoad, carried_load, offered_load
 from fabrictune.reports.load_scale import step_of
 from fabrictune.reports.record_view import Run

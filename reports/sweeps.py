@@ -7,12 +7,12 @@ import numpy as np
 from markupsafe import Markup
 
 from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.metrics.units import show_value
 from fabrictune.foundation.records import Columns
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
 from fabrictune.reports.charts import PointChart, Scale
 from fabrictune.reports.curves import HEIGHT, TOP, plot_axes
-from fabrictune.reports.kpi_table import format_value
 from fabrictune.reports.record_view import Run
 
 DOT = 3.5  # half the side of a point's mark
@@ -126,8 +126,8 @@ def _points_table(points: Columns, objectives: Columns, metrics: Sequence[str]) 
     rows: dict[int, dict[str, Any]] = {}
     columns = (objectives[name].tolist() for name in ("point", "metric", "unit", "value", "low", "high"))
     for point, metric, unit, value, low, high in zip(*columns, strict=True):
-        half = f" ± {format_value((high - low) / 2, unit)}" if high > low else ""
-        rows.setdefault(point, {})[metric] = number(value, format_value(value, unit) + half)
+        half = f" ± {show_value((high - low) / 2, unit)}" if high > low else ""
+        rows.setdefault(point, {})[metric] = number(value, show_value(value, unit) + half)
     ordered = sorted(rows, key=lambda point: -points["is_on_front"][point])[:MAX_ROWS]
     return Table(
         headings=("Settings", "None better", *metrics),

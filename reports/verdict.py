@@ -1,8 +1,10 @@
-"""What is wrong, first: findings by severity, alike ones together, and the one sentence a page opens with."""
+"""Verdict of a page: findings by severity, alike ones together, and the one sentence a page opens with."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Finding, Severity
 from fabrictune.foundation.units import format_duration
 from fabrictune.reports.blocks import MISSING, plural
@@ -15,14 +17,15 @@ MAX_ALIKE = 50  # findings of one group that are listed
 
 # Indicators above the fold.
 HEADLINE = (
-    "JCT",
-    "BusBW",
-    "P99 FCT",
+    METRICS["makespan"].label,
+    METRICS["bus_bandwidth"].label,
+    METRICS["completion_time.p99"].label,
     "Highest offered load",
     "Expected throughput",
-    "PFC pause duration",
-    "Packet drop",
+    METRICS["paused_time"].label,
+    METRICS["drop_rate"].label,
 )
+JCT = METRICS["makespan"].label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +99,8 @@ def _count(runs: Sequence[Run]) -> str:
 
 def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:
     """Return how much longer the slowest run took than the fastest, or "" for fewer than two."""
-    times = {label: kpis["JCT"].value for label, kpis in indicators.items() if "JCT" in kpis}
+    times = {label: kpis[JCT].value for label, kpis in indicators.items() if JCT in kpis}
+    times = {label: time_ps for label, time_ps in times.items() if math.isfinite(time_ps)}
     if len(times) < 2:
         return ""
     slow, fast = max(times, key=times.__getitem__), min(times, key=times.__getitem__)

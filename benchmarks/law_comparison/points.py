@@ -12,7 +12,8 @@ from pathlib import Path
 
 from benchmarks.law_comparison.contenders import CONTENDERS
 from benchmarks.law_comparison.steps import write_step
-from fabrictune.scenario.expectations import Measure, parts_of
+from fabrictune.foundation.metrics.transfers import parts_of
+from fabrictune.scenario.expectations import Measure
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.overrides import override
 from fabrictune.studies.simulation import simulate

@@ -11,7 +11,8 @@ import numpy as np
 
 from benchmarks.law_comparison.contenders import BASELINE
 from benchmarks.law_comparison.points import FIGURES, FIGURES_OF_VICTIMS, Figures, Point
-from fabrictune.scenario.expectations import Measure, metric_of
+from fabrictune.foundation.metrics.measures import metric_of
+from fabrictune.scenario.expectations import Measure
 from fabrictune.topology.ecmp.estimates import estimate_mean
 
 SUBJECT = "hybrid"

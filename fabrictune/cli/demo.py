@@ -12,6 +12,8 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fabrictune.demo import Demo, DemoCase
 
 MAX_LINKS = 5
@@ -49,8 +51,8 @@ def _print(result: "Demo") -> None:
             "",
         ]
     )
-    columns = [_column(case) for case in (result.bad, result.good)]
-    print_table(("placement", result.bad.placement, result.good.placement), list(zip(ROWS, *columns, strict=True)))
+    cases = (result.bad, result.good)
+    print_table(("placement", *(case.placement for case in cases)), _rows(cases))
     print_lines(["", f"the worst links, {result.bad.placement}:"])
     for finding in result.bad.links[:MAX_LINKS]:
         print_lines([f"  {finding.entity}: {finding.actual}, where {finding.expected} fit"])
@@ -61,33 +63,29 @@ def _print(result: "Demo") -> None:
     print_lines(["", f"page: {result.page}"])
 
 
-ROWS = (
-    "links asked for too much",
-    "worst link, times its rate",
-    "a flow's share, by ECMP alone",
-    "all-reduce took",
-    "bus bandwidth",
-    "slowest transfer",
-    "packets marked (ECN)",
-    "pauses (PFC)",
-    "packets dropped",
-)
+COLLISION_ROWS = ("oversubscribed links", "highest offered load", "expected throughput, by ECMP alone")
+METRIC_ROWS = ("makespan", "bus_bandwidth", "completion_time.max", "ecn_marks", "pauses", "drops")
 
 
-def _column(case: "DemoCase") -> tuple[str, ...]:
-    from fabrictune.foundation.units import format_duration, format_rate
+def _rows(cases: "Sequence[DemoCase]") -> list[tuple[str, ...]]:
+    """Return a row for each number, a column for each case."""
+    from fabrictune.foundation.metrics.catalog import METRICS
 
-    metrics, collisions = case.run.metrics, case.collisions
+    labels = (*COLLISION_ROWS, *(METRICS[name].label for name in METRIC_ROWS))
+    columns = [
+        (*_collisions(case), *(METRICS[name].show(case.run.metrics[name]) for name in METRIC_ROWS)) for case in cases
+    ]
+    return list(zip(labels, *columns, strict=True))
+
+
+def _collisions(case: "DemoCase") -> tuple[str, str, str]:
+    from fabrictune.foundation.units import format_fraction
+
+    collisions = case.collisions
     return (
         f"{collisions.num_overloaded_links} of {collisions.num_loaded_links}",
-        f"{collisions.worst_load_fraction:.2f}",
-        f"{collisions.mean_throughput_fraction:.0%}",
-        format_duration(metrics["makespan"]),
-        format_rate(case.bus_bandwidth_bps),
-        format_duration(metrics["completion_time.max"]),
-        f"{metrics['ecn_marks']:.0f}",
-        f"{metrics['pauses']:.0f}",
-        f"{metrics['drops']:.0f}",
+        format_fraction(collisions.worst_load_fraction),
+        format_fraction(collisions.mean_throughput_fraction),
     )
 
 
@@ -101,7 +99,6 @@ def _as_json(result: "Demo") -> dict[str, object]:
                 "collisions": case.collisions.as_json(),
                 "links": findings_json(case.links),
                 "run": case.run.as_json(),
-                "bus_bandwidth_bps": case.bus_bandwidth_bps,
             }
             for case in (result.bad, result.good)
         ],

@@ -15,7 +15,7 @@ from fabrictune.foundation.units import NS_PER_US, RATE_UNITS
 from fabrictune.plot import rendering
 from fabrictune.reports.charts import LineChart
 from fabrictune.reports.collectives import bandwidth_charts
-from fabrictune.reports.completion import completion_chart, completion_times_ps
+from fabrictune.reports.completion import completion_chart, completions_ps
 from fabrictune.reports.congestion import queue_chart, thin
 from fabrictune.reports.link_load import carried_load, offered_load
 from fabrictune.reports.page import open_runs
@@ -34,9 +34,7 @@ Records = RunRecord | Sequence[RunRecord]
 def completion_times(records: Records, labels: Sequence[str] = ()) -> "Figure":
     """Return the cumulative distribution of flow completion times, one curve a record. Raises RecordError."""
     runs = _runs(records, labels, lambda run: run.finished is not None, "finished transfers")
-    return _line_figure(
-        completion_chart({run.label: completion_times_ps(run.finished) for run in runs if run.finished is not None})
-    )
+    return _line_figure(completion_chart(completions_ps(runs)))
 
 
 def queues(record: RunRecord) -> "Figure":

@@ -1,20 +1,16 @@
-"""The few numbers of a simulated run that answer a question, as values for programs and as text for people."""
+"""Summary of a simulated run: its metrics and slowest transfers, as values for programs and as text for people."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from fabrictune.foundation.metrics.catalog import METRICS
+from fabrictune.foundation.metrics.measures import measure_parts, measures_as_json
+from fabrictune.foundation.metrics.transfers import completion_times_ps, flows, slowdowns, throughputs_bps
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate
-from fabrictune.scenario.expectations import (
-    METRICS,
-    completion_times_ps,
-    is_flow,
-    measure_parts,
-    slowdowns,
-    throughputs_bps,
-)
 
 MAX_LISTED = 16
 PART_METRICS = ("completion_time.mean", "completion_time.p99", "slowdown.p50", "slowdown.p99", "throughput.mean")
@@ -30,7 +26,7 @@ class TransferResult:
     num_bytes: int
     completion_time_ps: float  # infinite where it never finished
     throughput_bps: float
-    slowdown: float  # over its time alone; nan where the record does not tell
+    slowdown: float  # over its time alone; nan where that is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,23 +43,25 @@ class FaultResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a run came to: every metric that a scenario can set a bound for, and the slowest transfers."""
+    """Every metric of a run, its slowest transfers, and what its faults cost."""
 
     num_transfers: int
-    metrics: Mapping[str, float]  # in base units: ps, bps, bytes, counts
+    metrics: Mapping[str, float]  # in the units of METRICS
     slowest: Sequence[TransferResult]  # slowest first
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of a mixture: the transfers' metrics
     faults: Sequence[FaultResult] = ()
     drops: Mapping[str, int] = field(default_factory=dict)  # packets that faults have cost, by cause
 
     def as_json(self) -> dict[str, object]:
-        """Return the summary as JSON values."""
-        return asdict(self)
+        """Return the summary as JSON values; each metric is an object of its value and unit."""
+        parts = {part: measures_as_json(metrics) for part, metrics in self.parts.items()}
+        return {**asdict(self), "metrics": measures_as_json(self.metrics), "parts": parts}
 
     @property
     def metric_rows(self) -> list[tuple[str, str, str]]:
-        """Name, value and meaning of each metric, for people."""
-        return [(name, METRICS[name].show(value), METRICS[name].meaning) for name, value in self.metrics.items()]
+        """Label, value and name of each metric that is known, for people."""
+        known = {name: value for name, value in self.metrics.items() if not math.isnan(value)}
+        return [(METRICS[name].label, METRICS[name].show(value), name) for name, value in known.items()]
 
     @property
     def transfer_rows(self) -> list[tuple[str, ...]]:
@@ -108,9 +106,8 @@ class Summary:
 
 def summarize(record: RunRecord) -> Summary:
     """Return the summary of a simulated run."""
-    transfers = {name: column[is_flow(record)] for name, column in record.tables["transfers"].items()}
-    time_ps, rate_bps = completion_times_ps(record), throughputs_bps(record)
-    slowdown = slowdowns(record)
+    transfers = flows(record.tables["transfers"])
+    time_ps, rate_bps, slowdown = completion_times_ps(transfers), throughputs_bps(transfers), slowdowns(transfers)
     label = _nic_labels(record)
     slowest = np.argsort(-time_ps, kind="stable")[:MAX_LISTED]
     return Summary(

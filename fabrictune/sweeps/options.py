@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key, key_path
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
+from fabrictune.foundation.metrics.measures import metric_and_part
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import explain
-from fabrictune.scenario.expectations import metric_and_part
 from fabrictune.scenario.files import load_scenario
 from fabrictune.sweeps.schema import Sweep, load_sweep
 

@@ -1,8 +1,8 @@
 """A point of a sweep: the scenario with some keys set; and its runs, one for each seed, known by what they run.
 
 A run's identity is a digest of the scenario as bound, defaults and all, with the content of every file it names, the
-text of the law and the version of this package. So a run that was done is never done again, whatever the file of the
-sweep looks like by then; and one whose scenario, law or traffic has changed is.
+text of the law, the meanings of the metrics and the version of this package. So a run that was done is never done
+again, whatever the file of the sweep looks like by then; and one whose scenario, law or traffic has changed is.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from typing import Any
 
 from fabrictune.cc.laws import LAWS
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import installed_version
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
@@ -107,6 +108,7 @@ class PointMaker:
         law = LAWS.get(scenario.law.name)
         return {
             "version": installed_version("fabrictune"),
+            "metrics": {name: metric.meaning for name, metric in METRICS.items()},
             "law source": inspect.getsource(law) if law else "",
             "keep_tables": self._sweep.keep_tables,
             **fields,

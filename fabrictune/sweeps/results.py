@@ -19,16 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
-from fabrictune.scenario.expectations import METRICS
 from fabrictune.sweeps.pareto import is_on_front, is_surely_dominated
 from fabrictune.sweeps.points import Point
-from fabrictune.sweeps.schema import Objective, Sweep
+from fabrictune.sweeps.schema import Sweep
 from fabrictune.sweeps.search import Costs
 from fabrictune.sweeps.sensitivity import grouped, rank_correlation, variance_share
 from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, exactly_known
 
-UNITS = {"duration": "ps", "rate": "bps", "size": "bytes", "whole number": "count"}  # base units, for the page
 UNGUIDED = ("grid", "random")  # searches that do not look at results
 
 
@@ -48,7 +47,7 @@ class Measured:
         """Return each objective over the seeds, None where a run has not every one."""
         if self.failure:
             return None
-        found = [[run.run["metrics"][name] for run in self.runs] for name in sweep.measures]
+        found = [[run.run["metrics"][name]["value"] for run in self.runs] for name in sweep.measures]
         if any(value is None for values in found for value in values):
             return None
         return tuple(estimate_mean(values) if len(values) > 1 else exactly_known(values[0]) for values in found)
@@ -139,7 +138,7 @@ def _points_table(
 
 def _objectives_table(sweep: Sweep, whole: Sequence[tuple[int, Sequence[Estimate]]]) -> Columns:
     rows = [
-        (row, objective.name, _unit(objective), int(objective.is_maximised), one.value, one.low, one.high)
+        (row, objective.name, METRICS[objective.metric].unit, int(objective.is_maximised), one.value, one.low, one.high)
         for row, found in whole
         for objective, one in zip(sweep.objectives, found, strict=True)
     ]
@@ -177,10 +176,6 @@ def _columns(kinds: Mapping[str, type], rows: Sequence[tuple[Any, ...]]) -> Colu
     """Return rows as columns of these types."""
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
     return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
-
-
-def _unit(objective: Objective) -> str:
-    return UNITS.get(METRICS[objective.metric].unit.what, "ratio")
 
 
 def _text(value: object) -> str:

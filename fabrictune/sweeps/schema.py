@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from fabrictune.foundation.documents import Document, Key, key_path, load_yaml
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
+from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen, bind
 from fabrictune.foundation.settings.mistakes import explain
 from fabrictune.scenario.expectations import Measure
@@ -20,7 +21,6 @@ from fabrictune.sweeps.axes import Axis
 MAX_SWEEP_BYTES = 2**20
 MAX_POINTS = 100_000
 MAX_SEEDS = 1000
-BETTER_MORE = ("throughput.min", "throughput.mean", "fairness")  # all other metrics are better the less they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Objective(Measure):
     @property
     def is_maximised(self) -> bool:
         """Whether more is better."""
-        return self.goal == "maximise" if self.goal else self.metric in BETTER_MORE
+        return self.goal == "maximise" if self.goal else METRICS[self.metric].is_better_more
 
     def cost(self, value: float) -> float:
         """Return the value so that less is better."""

@@ -6,7 +6,6 @@ and paths are made once for all points that differ in the law or the engine alon
 
 import hashlib
 import json
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -18,12 +17,12 @@ import numpy as np
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.documents import Document, Mark
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.metrics.measures import measure_all, measures_as_json
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.scenario.compilation import assemble
 from fabrictune.scenario.composition import Composed, compose
-from fabrictune.scenario.expectations import measure_all
 from fabrictune.scenario.laws import resolve
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import judge, run_engine
@@ -65,7 +64,7 @@ class Worker:
             )
         if record.run["outcome"] == "interrupted":
             raise KeyboardInterrupt
-        metrics = {name: _finite(value) for name, value in measure_all(record).items()}
+        metrics = measures_as_json(measure_all(record))
         head = {**record.run, **_head(task), "metrics": metrics, "result": _digest(record)}
         return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
 
@@ -114,10 +113,6 @@ def _head(task: Task) -> dict[str, Any]:
 def _text(task: Task) -> str:
     """Return the scenario as a file would have it; JSON is YAML too."""
     return json.dumps(task.tree, indent=2)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _digest(record: RunRecord) -> str:

@@ -43,7 +43,7 @@ def test_a_question_can_be_asked_of_a_public_topology(
     assert run(["sim", "run", str(scenario), "--out", str(tmp_path / "record"), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["num_transfers"] == 4
-    assert result["metrics"]["makespan"] > 0
+    assert result["metrics"]["makespan"]["value"] > 0
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,15 @@ sim.add_command(sweep)
 
 
 def _print(headline: str, summary: "Summary") -> None:
+    from fabrictune.foundation.metrics.catalog import METRICS
     from fabrictune.studies.run_summary import PART_METRICS
 
     print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
-    headings = ("transfer", "from", "to", "size", "completion time", "throughput", "slowdown")
+    headings = ("transfer", "from", "to", "size", "FCT", "throughput", "slowdown")
     print_table(headings, summary.transfer_rows, indent=2)
-    print_table(("metric", "value", "meaning"), summary.metric_rows)
+    print_table(("metric", "value", "name"), summary.metric_rows)
     if summary.parts:
-        print_table(("part", *PART_METRICS), summary.part_rows)
+        print_table(("part", *(METRICS[name].label for name in PART_METRICS)), summary.part_rows)
     if summary.faults:
         fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
         print_table(fault_headings, summary.fault_rows)

@@ -191,7 +191,7 @@ def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
 
 
 def _estimate(row: dict[str, Any], num_seeds: int) -> str:
-    from fabrictune.scenario.expectations import metric_of
+    from fabrictune.foundation.metrics.measures import metric_of
 
     metric = metric_of(row["metric"])
     half = (row["high"] - row["low"]) / 2

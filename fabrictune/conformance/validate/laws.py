@@ -5,8 +5,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from fabrictune.foundation.cases import Case, around
+from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.settings.binding import bind
-from fabrictune.scenario.expectations import makespan_ps
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import simulate
 
@@ -53,4 +53,4 @@ def _over_pfc_alone(step: str, law: str) -> float:
 @cache
 def _makespan_ps(step: str, law: str) -> float:
     tree = {"name": step, "fabric": _FULL_BISECTION, "traffic": _STEPS[step], "law": law}
-    return makespan_ps(simulate(bind(Scenario, tree, folder=Path())))
+    return METRICS["makespan"].measure(simulate(bind(Scenario, tree, folder=Path())))

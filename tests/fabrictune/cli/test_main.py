@@ -180,7 +180,7 @@ def test_a_run_writes_its_record_and_says_where(incast: Path, capsys: pytest.Cap
     result = json.loads(capsys.readouterr().out)
     assert result["record"] == "runs/incast"
     assert result["num_transfers"] == 2
-    assert result["metrics"]["drops"] == 0
+    assert result["metrics"]["drops"] == {"value": 0, "unit": "packets"}
     assert {path.name for path in Path("runs/incast").iterdir()} >= {"run.json", "transfers.parquet", "findings.jsonl"}
 
 

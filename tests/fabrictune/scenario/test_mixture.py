@@ -56,7 +56,7 @@ def test_a_bound_can_be_set_for_a_part(tmp_path: Path) -> None:
         (INCAST.replace("100 ms", "-1 us"), "", "-1"),
         (INCAST.replace("incast", "mix"), "", "unknown workload 'mix'"),
         (INCAST.replace("incast", "observed"), "", "unknown workload 'observed'"),
-        (INCAST, "expect: [{metric: drops, part: burst, at_most: 0}]", "ports do not tell whose packets they are"),
+        (INCAST, "expect: [{metric: drops, part: burst, at_most: 0}]", "it is known of the whole run alone"),
         (INCAST, "expect: [{metric: makespan, part: brust, at_most: 1 s}]", "did you mean 'burst'"),
     ],
 )

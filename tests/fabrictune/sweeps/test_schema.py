@@ -50,7 +50,7 @@ def test_all_mistakes_are_reported_with_line_and_guess(write: Write) -> None:
         ("vary: [{key: a, values: [1, 2]}]\nchange: {a: 1}\nobjectives: [{metric: drops}]", "'a', which is varied"),
         (
             "vary: [{key: a, values: [1, 2]}]\nobjectives: [{metric: pauses, part: job}]",
-            "ports do not tell whose packets they are",
+            "it is known of the whole run alone",
         ),
         ("vary: [{key: seed, values: [1, 2]}]\nobjectives: [{metric: drops}]", "say how many with the key 'seeds'"),
     ],

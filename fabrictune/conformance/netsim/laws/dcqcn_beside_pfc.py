@@ -20,7 +20,7 @@ import numpy as np
 from fabrictune.conformance.netsim.one_switch import GBPS, HOST_DELAY_PS
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.cases import Case, around, exactly
-from fabrictune.foundation.fairness import jain_fairness_index
+from fabrictune.foundation.metrics.formulas import jain_fairness_index
 from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig

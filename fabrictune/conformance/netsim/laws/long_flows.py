@@ -13,7 +13,7 @@ import numpy as np
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.conformance.netsim.one_switch import HOST_CABLE_MM, one_switch
 from fabrictune.foundation.arrays import FloatArray, IntArray
-from fabrictune.foundation.fairness import jain_fairness_index
+from fabrictune.foundation.metrics.formulas import jain_fairness_index
 from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
