@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from fabrictune.conformance.netsim.laws.hpcc_figure_11 import LAWS, Load, Outcome, measure
+from fabrictune.conformance.netsim.laws.hpcc_figure_11 import LAWS, Load, Slowdowns, measure
 
 SEEDS = (1, 2, 3)
 DURATION_NS = 1_000_000
@@ -17,7 +17,7 @@ LOADS = {
     "50%": Load(load_fraction=0.5, has_incast=False, duration_ns=DURATION_NS),
     "30%+incast": Load(load_fraction=0.3, has_incast=True, duration_ns=DURATION_NS),
 }
-FIGURES: dict[str, tuple[str, Callable[[Outcome], float]]] = {
+FIGURES: dict[str, tuple[str, Callable[[Slowdowns], float]]] = {
     "short-flows-p50": ("times alone", lambda one: one.short_p50),
     "short-flows-p99": ("times alone", lambda one: one.short_p99),
     "long-flows-p50": ("times alone", lambda one: one.long_p50),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabrictune.collectives.expansion import ExpansionSpec, check_ranks
-from fabrictune.collectives.plans import Plan, make_plans
+from fabrictune.collectives.plans import CollectivePlan, make_plans
 from fabrictune.collectives.rails import exit_nics
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, TrafficTrace
@@ -63,11 +63,13 @@ def expand_to_flows(
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 
 
-def _connections(trace: CommTrace, placement: Placement, plans: Sequence[Plan]) -> tuple[IntArray, IntArray, IntArray]:
+def _connections(
+    trace: CommTrace, placement: Placement, plans: Sequence[CollectivePlan]
+) -> tuple[IntArray, IntArray, IntArray]:
     """Return source rank, destination rank and bytes of each connection between hosts, as `connections` orders them."""
     columns: list[IntArray] = [np.zeros((5, 0), np.int64)]
     for plan in plans:
-        edges = add_up(plan)
+        edges = edge_volumes(plan)
         rank_Cn = trace.rank_N[plan.batch.request_Cn]
         rows = np.broadcast_arrays(
             plan.batch.group_C[:, None],
@@ -87,7 +89,7 @@ def _connections(trace: CommTrace, placement: Placement, plans: Sequence[Plan]) 
     return keys[2], keys[3], bytes_K
 
 
-def add_up(plan: Plan) -> Edges:
+def edge_volumes(plan: CollectivePlan) -> Edges:
     """Return the bytes of every edge of a plan's schedule, for each of its collectives."""
     schedule = plan.schedule
     keys, edge_M = np.unique(

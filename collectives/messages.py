@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.collectives.plans import Plan
+from fabrictune.collectives.plans import CollectivePlan
 from fabrictune.collectives.request_matching import Batch
 from fabrictune.collectives.schedule import Schedule
 from fabrictune.foundation.arrays import IntArray
@@ -40,7 +40,7 @@ class Messages:
         return len(self.request_R)
 
 
-def unroll(trace: CommTrace, plans: Sequence[Plan]) -> Messages:
+def unroll(trace: CommTrace, plans: Sequence[CollectivePlan]) -> Messages:
     """Return every message of a trace whose collectives follow their plans' schedules."""
     blocks: list[IntArray] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
     next_row = len(trace)
@@ -53,7 +53,7 @@ def unroll(trace: CommTrace, plans: Sequence[Plan]) -> Messages:
     return _concatenate(parts)
 
 
-def _ready(trace: CommTrace, plans: Sequence[Plan], blocks: Sequence[IntArray]) -> Messages:
+def _ready(trace: CommTrace, plans: Sequence[CollectivePlan], blocks: Sequence[IntArray]) -> Messages:
     """Return a row for each request that waits for the done rows of the requests it depends on."""
     done_row_N = np.zeros(len(trace), np.int64)
     for plan, block in zip(plans, blocks, strict=True):

@@ -41,7 +41,7 @@ class Slicing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class CollectivePlan:
     """A batch of collectives and the schedule that all of them follow."""
 
     batch: Batch
@@ -50,7 +50,7 @@ class Plan:
 
 def make_plans(
     trace: CommTrace, host_R: IntArray, algorithm: str, slicing: Slicing, *, is_written_out: bool = True
-) -> list[Plan]:
+) -> list[CollectivePlan]:
     """Return a plan for every collective of a trace; raises TraceError for requests that do not meet.
 
     Where the collectives are to be written out, all their messages count against MAX_MESSAGES; else each schedule's.
@@ -94,7 +94,7 @@ def local_size(group: Sequence[int], host_R: IntArray) -> int:
     return int(lengths[0]) if is_regular else 1
 
 
-def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing, *, is_written_out: bool) -> list[Plan]:
+def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing, *, is_written_out: bool) -> list[CollectivePlan]:
     is_pair = batch.operation == Operation.SEND
     shape = GroupShape(num_members=batch.num_members, local_size=1 if is_pair else size)
     base = _base(algorithm, batch.operation, shape)
@@ -104,11 +104,11 @@ def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing, *, is_writ
     return [_plan(base, part, shape, slicing) for part in _split(batch, num_slices_C)]
 
 
-def _plan(base: Schedule, batch: Batch, shape: GroupShape, slicing: Slicing) -> Plan:
+def _plan(base: Schedule, batch: Batch, shape: GroupShape, slicing: Slicing) -> CollectivePlan:
     """Return the plan of collectives of as many slices each."""
     num_slices = int(slicing.num_slices(batch.bytes_C[:1], base.num_parts)[0])
     schedule = over_channels(base, batch.operation, shape, num_channels=slicing.num_channels, num_slices=num_slices)
-    return Plan(batch=batch, schedule=schedule)
+    return CollectivePlan(batch=batch, schedule=schedule)
 
 
 def _most_messages(name: str, batch: Batch) -> int:

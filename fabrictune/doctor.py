@@ -39,7 +39,7 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class Requirement:
     """One thing the project can use."""
 
     name: str
@@ -49,7 +49,7 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class RequirementStatus:
     """A check and what it found."""
 
     name: str
@@ -60,18 +60,20 @@ class Diagnosis:
     next_step: str
 
 
-def examine(checks: Sequence[Check], progress: Progress | None = None) -> list[Diagnosis]:
+def examine(checks: Sequence[Requirement], progress: Progress | None = None) -> list[RequirementStatus]:
     """Run checks in their order; `progress` is told the share done."""
     diagnoses = []
     for number, check in enumerate(checks):
         found = check.look()
-        diagnoses.append(Diagnosis(name=check.name, opens=check.opens, is_needed=check.is_needed, **vars(found)))
+        diagnoses.append(
+            RequirementStatus(name=check.name, opens=check.opens, is_needed=check.is_needed, **vars(found))
+        )
         if progress:
             progress((number + 1) / len(checks))
     return diagnoses
 
 
-def is_fit(diagnoses: Sequence[Diagnosis]) -> bool:
+def is_fit(diagnoses: Sequence[RequirementStatus]) -> bool:
     """Return whether everything that the core needs is there and works."""
     return all(diagnosis.state == "ok" for diagnosis in diagnoses if diagnosis.is_needed)
 
@@ -175,56 +177,56 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-CHECKS: tuple[Check, ...] = (
-    Check(name="Python", opens="everything", look=look_at_python, is_needed=True),
-    Check(
+CHECKS: tuple[Requirement, ...] = (
+    Requirement(name="Python", opens="everything", look=look_at_python, is_needed=True),
+    Requirement(
         name="compiled engine",
         opens="sim run, demo",
         look=lambda: look_for_module("fabrictune.netsim._engine", "make demo, which finds a compiler and builds it"),
         is_needed=True,
     ),
-    Check(
+    Requirement(
         name="numba",
         opens="congestion-control laws",
         look=lambda: look_for_module("numba", "pip install numba"),
         is_needed=True,
     ),
-    Check(name="memory", opens="everything", look=look_at_memory, is_needed=True),
-    Check(name="cores", opens="everything", look=look_at_cores, is_needed=True),
-    Check(
+    Requirement(name="memory", opens="everything", look=look_at_memory, is_needed=True),
+    Requirement(name="cores", opens="everything", look=look_at_cores, is_needed=True),
+    Requirement(
         name="torch",
         opens="validate local, the reference trainer",
         look=lambda: look_for_module("torch", "pip install 'fabrictune[train]'"),
     ),
-    Check(
+    Requirement(
         name="scapy",
         opens="packet captures",
         look=lambda: look_for_module("scapy", "pip install 'fabrictune[probe]'"),
     ),
-    Check(
+    Requirement(
         name="optuna",
         opens="sim sweep with search: tpe",
         look=lambda: look_for_module("optuna", "pip install 'fabrictune[sweep]'"),
     ),
-    Check(
+    Requirement(
         name="ray",
         opens="sim sweep --on ray",
         look=lambda: look_for_module("ray", "pip install 'fabrictune[sweep]'"),
     ),
-    Check(name="RDMA devices", opens="rdma timers measure, bw, lat, matrix", look=look_at_verbs),
-    Check(
+    Requirement(name="RDMA devices", opens="rdma timers measure, bw, lat, matrix", look=look_at_verbs),
+    Requirement(
         name="QEMU",
         opens="the same with --soft-roce, in a virtual machine",
         look=lambda: look_for_program(["qemu-system-x86_64"], "install qemu-system-x86, cpio, zstd and kmod"),
     ),
-    Check(name="raw sockets", opens="topo probe", look=look_at_raw_sockets),
-    Check(name="network namespaces", opens="tests on a miniature cluster", look=look_at_namespaces),
-    Check(
+    Requirement(name="raw sockets", opens="topo probe", look=look_at_raw_sockets),
+    Requirement(name="network namespaces", opens="tests on a miniature cluster", look=look_at_namespaces),
+    Requirement(
         name="redis-server",
         opens="start-up measured with a Redis store",
         look=lambda: look_for_program(["redis-server"], "install redis-server from the distribution"),
     ),
-    Check(
+    Requirement(
         name="C++ compiler",
         opens="building the engine again",
         look=lambda: look_for_program(["c++", "g++", "clang++"], "install g++, or let make demo fetch one"),

@@ -29,7 +29,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Check:
+class FabricRule:
     """What is expected of a fabric; `find` yields what does not meet it, in the order of nodes or ports."""
 
     statement: str
@@ -41,7 +41,7 @@ def validate_fabric(fabric: Fabric) -> tuple[Finding, ...]:
     return tuple(finding for check in CHECKS for finding in _shown(fabric, check))
 
 
-def _shown(fabric: Fabric, check: Check) -> Iterator[Finding]:
+def _shown(fabric: Fabric, check: FabricRule) -> Iterator[Finding]:
     findings = check.find(fabric)
     last = None
     for last in islice(findings, MAX_SHOWN):
@@ -224,12 +224,12 @@ def _names(fabric: Fabric, nodes: Sequence[int]) -> str:
     return f"{names} and {len(nodes) - MAX_NAMES} more" if len(nodes) > MAX_NAMES else names
 
 
-CHECKS: tuple[Check, ...] = (
-    Check("every node has a link", _find_isolated),
-    Check("every node reaches every other", _find_partitions),
-    Check("every switch has a tier", _find_unknown_tiers),
-    Check("links join neighbouring tiers", _find_odd_levels),
-    Check("links between two tiers run at one rate", _find_unequal_rates),
-    Check("nodes of a tier have the same links upwards", _find_unequal_uplinks),
-    Check("the same rail of a ToR set's hosts is at the same ToRs", find_miscabled_rails),
+CHECKS: tuple[FabricRule, ...] = (
+    FabricRule("every node has a link", _find_isolated),
+    FabricRule("every node reaches every other", _find_partitions),
+    FabricRule("every switch has a tier", _find_unknown_tiers),
+    FabricRule("links join neighbouring tiers", _find_odd_levels),
+    FabricRule("links between two tiers run at one rate", _find_unequal_rates),
+    FabricRule("nodes of a tier have the same links upwards", _find_unequal_uplinks),
+    FabricRule("the same rail of a ToR set's hosts is at the same ToRs", find_miscabled_rails),
 )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class AlphaBetaLine:
     """Alpha and beta, in whatever unit the times had."""
 
     alpha: float
@@ -25,9 +25,9 @@ class Line:
         return self.alpha + self.beta * num_bytes
 
 
-def fit_line(bytes_E: ArrayLike, time_E: ArrayLike) -> Line:
+def fit_line(bytes_E: ArrayLike, time_E: ArrayLike) -> AlphaBetaLine:
     """Return the line through times of two sizes or more, none of them 0."""
     sizes, times = np.asarray(bytes_E, np.float64), np.asarray(time_E, np.float64)
     design_E2 = np.stack([np.ones(len(sizes)), sizes], axis=1) / times[:, None]
     (alpha, beta), *_ = np.linalg.lstsq(design_E2, np.ones(len(sizes)), rcond=None)
-    return Line(alpha=float(alpha), beta=float(beta))
+    return AlphaBetaLine(alpha=float(alpha), beta=float(beta))

@@ -35,7 +35,7 @@ class Told:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imported:
+class MeasurementFiles:
     """Measurements, and what is known of how they came about."""
 
     rows: tuple[Measurement, ...]
@@ -56,13 +56,13 @@ class Imported:
         return RunRecord(kind="coll import", run=run, tables={TABLE: to_table(self.rows)})
 
 
-def read_measurements(path: Path, told: Told | None = None) -> Imported:
+def read_measurements(path: Path, told: Told | None = None) -> MeasurementFiles:
     """Return what was measured; raises InputError, which says what has to be told."""
     told = told or Told()
     if path.is_dir():
         record = RunRecord.read(path)
         rows = from_record(record, where=str(path))
-        return Imported(rows=rows, source=record.kind, num_hosts=_hosts_of(record))
+        return MeasurementFiles(rows=rows, source=record.kind, num_hosts=_hosts_of(record))
     is_json = _first_byte(path) == b"{"
     runs = (read_test_json(path),) if is_json else read_test_text([path])
     hosts = tuple(dict.fromkeys(host for run in runs for host in run.hosts))
@@ -70,7 +70,7 @@ def read_measurements(path: Path, told: Told | None = None) -> Imported:
     if not rows:
         found = "no row with a size and a time"
         raise InputError(Mistake(where=str(path), found=found, allowed="sizes from 1 B on, each with its time"))
-    return Imported(
+    return MeasurementFiles(
         rows=rows,
         source=f"nccl-tests, {'JSON' if is_json else 'text'}",
         num_hosts=len(hosts),

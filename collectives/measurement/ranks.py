@@ -15,7 +15,7 @@ import torch.distributed as dist
 from fabrictune.collectives.measurement.clocks import host_number, measure_offset, on_clock_of_rank_0
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
 from fabrictune.collectives.measurement.timing import Notes
-from fabrictune.collectives.measurement.trials import Place, make_trial
+from fabrictune.collectives.measurement.trials import RankPlace, make_trial
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.progress import Progress
 
@@ -24,7 +24,7 @@ def run_bench(spec: BenchSpec, progress: Progress | None = None) -> Notes:
     """Run all cases with the ranks of the default group; each of them calls this, and gets everybody's notes."""
     is_on_gpus = dist.get_backend() == "nccl"
     device = torch.device("cuda", torch.cuda.current_device()) if is_on_gpus else torch.device("cpu")
-    place = Place(rank=dist.get_rank(), num_ranks=dist.get_world_size(), device=device)
+    place = RankPlace(rank=dist.get_rank(), num_ranks=dist.get_world_size(), device=device)
     hosts = _share(np.array([host_number()]), device)[:, 0].tolist()
     before = measure_offset(hosts, device)
     cases = spec.cases(place.num_ranks, is_on_gpus=is_on_gpus)
@@ -45,7 +45,7 @@ def run_bench(spec: BenchSpec, progress: Progress | None = None) -> Notes:
     )
 
 
-def _run_case(case: BenchCase, place: Place, spec: BenchSpec) -> tuple[IntArray, int]:
+def _run_case(case: BenchCase, place: RankPlace, spec: BenchSpec) -> tuple[IntArray, int]:
     """Return when each iteration began and ended, shape (K, 2), and the number of wrong elements here."""
     trial = make_trial(case, place)
     trial.clear()

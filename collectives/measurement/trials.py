@@ -23,7 +23,7 @@ _PERIOD = 1021  # a prime; sums over up to 16,000 ranks stay below 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class RankPlace:
     """Who runs it, and where its buffers lie."""
 
     rank: int
@@ -32,7 +32,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class CollectiveTrial:
     """An operation on buffers of one size. It may be run any number of times; `run` returns when it is done."""
 
     source: torch.Tensor
@@ -54,27 +54,27 @@ class Trial:
         return int((self.result != self.expected()).sum().item())
 
 
-def make_trial(case: BenchCase, place: Place) -> Trial:
+def make_trial(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     """Return a case's buffers and how it is run on them."""
     return _MAKERS[case.operation](case, place)
 
 
-def _pattern(place: Place, rank: int, length: int, start: int = 0) -> torch.Tensor:
+def _pattern(place: RankPlace, rank: int, length: int, start: int = 0) -> torch.Tensor:
     """Return `length` elements of what `rank` has, from `start` on."""
     index = torch.arange(start, start + length, device=place.device, dtype=torch.int64)
     return ((index * 7 + rank * 131) % _PERIOD).to(torch.float32)
 
 
-def _sum(place: Place, length: int, start: int = 0) -> torch.Tensor:
+def _sum(place: RankPlace, length: int, start: int = 0) -> torch.Tensor:
     total = _pattern(place, 0, length, start)
     for rank in range(1, place.num_ranks):
         total += _pattern(place, rank, length, start)
     return total
 
 
-def _all_reduce(case: BenchCase, place: Place) -> Trial:
+def _all_reduce(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     buffer = torch.zeros(case.num_elements, device=place.device)
-    return Trial(
+    return CollectiveTrial(
         source=buffer,
         result=buffer,
         run=_done(place, lambda: dist.all_reduce(buffer)),
@@ -83,9 +83,9 @@ def _all_reduce(case: BenchCase, place: Place) -> Trial:
     )
 
 
-def _broadcast(case: BenchCase, place: Place) -> Trial:
+def _broadcast(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     buffer = torch.zeros(case.num_elements, device=place.device)
-    return Trial(
+    return CollectiveTrial(
         source=buffer,
         result=buffer,
         run=_done(place, lambda: dist.broadcast(buffer, 0)),
@@ -94,12 +94,12 @@ def _broadcast(case: BenchCase, place: Place) -> Trial:
     )
 
 
-def _all_gather(case: BenchCase, place: Place) -> Trial:
+def _all_gather(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     length = case.num_elements // place.num_ranks
     result = torch.zeros(case.num_elements, device=place.device)
     own = result[place.rank * length : (place.rank + 1) * length]
     source = own if case.is_in_place else torch.zeros(length, device=place.device)
-    return Trial(
+    return CollectiveTrial(
         source=source,
         result=result,
         run=_done(place, lambda: _gather_all(result, source)),
@@ -108,13 +108,13 @@ def _all_gather(case: BenchCase, place: Place) -> Trial:
     )
 
 
-def _reduce_scatter(case: BenchCase, place: Place) -> Trial:
+def _reduce_scatter(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     length = case.num_elements // place.num_ranks
     source = torch.zeros(case.num_elements, device=place.device)
     own = source[place.rank * length : (place.rank + 1) * length]
     result = own if case.is_in_place else torch.zeros(length, device=place.device)
     is_on_gpu = place.device.type == "cuda"
-    return Trial(
+    return CollectiveTrial(
         source=source,
         result=result,
         run=_done(place, (lambda: _scatter_sums(result, source)) if is_on_gpu else _exchange_and_add(source, result)),
@@ -134,10 +134,10 @@ def _exchange_and_add(source: torch.Tensor, result: torch.Tensor) -> Callable[[]
     return run
 
 
-def _all_to_all(case: BenchCase, place: Place) -> Trial:
+def _all_to_all(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     length = case.num_elements // place.num_ranks
     source, result = (torch.zeros(case.num_elements, device=place.device) for _ in range(2))
-    return Trial(
+    return CollectiveTrial(
         source=source,
         result=result,
         run=_done(place, lambda: dist.all_to_all_single(result, source)),
@@ -148,7 +148,7 @@ def _all_to_all(case: BenchCase, place: Place) -> Trial:
     )
 
 
-def _send_to_next(case: BenchCase, place: Place) -> Trial:
+def _send_to_next(case: BenchCase, place: RankPlace) -> CollectiveTrial:
     source, result = (torch.zeros(case.num_elements, device=place.device) for _ in range(2))
     following, previous = (place.rank + 1) % place.num_ranks, (place.rank - 1) % place.num_ranks
 
@@ -157,7 +157,7 @@ def _send_to_next(case: BenchCase, place: Place) -> Trial:
         for work in dist.batch_isend_irecv(sends):
             work.wait()
 
-    return Trial(
+    return CollectiveTrial(
         source=source,
         result=result,
         run=_done(place, exchange),
@@ -166,7 +166,7 @@ def _send_to_next(case: BenchCase, place: Place) -> Trial:
     )
 
 
-def _done(place: Place, start: Callable[[], object]) -> Callable[[], None]:
+def _done(place: RankPlace, start: Callable[[], object]) -> Callable[[], None]:
     """Return a function that has ended only when the operation has: a GPU is waited for."""
 
     def run() -> None:
@@ -177,7 +177,7 @@ def _done(place: Place, start: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-_MAKERS: Mapping[Operation, Callable[[BenchCase, Place], Trial]] = {
+_MAKERS: Mapping[Operation, Callable[[BenchCase, RankPlace], CollectiveTrial]] = {
     Operation.ALL_REDUCE: _all_reduce,
     Operation.ALL_GATHER: _all_gather,
     Operation.REDUCE_SCATTER: _reduce_scatter,

@@ -5,7 +5,7 @@ Needs a store and nothing else, so ranks may disagree even on which groups they 
 
 from collections.abc import Callable, Sequence
 
-from fabrictune.collectives.startup.groups import Group
+from fabrictune.collectives.startup.groups import ProcessGroup
 from fabrictune.collectives.startup.rendezvous import meet
 from fabrictune.collectives.startup.store_operations import Get, Set, Steps, Wait
 
@@ -17,7 +17,7 @@ def agree(num_ranks: int, rank: int, statement: str, judge: Judge) -> Steps[str]
 
     Rank 0 returns when all others have the verdict: it may serve the store, which then ends with it.
     """
-    group = Group(name="agreement", members=tuple(range(num_ranks)))
+    group = ProcessGroup(name="agreement", members=tuple(range(num_ranks)))
     yield Set(_key(rank, "statement"), statement)
     yield from meet(group, rank)
     if rank == 0:

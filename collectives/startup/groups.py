@@ -18,7 +18,7 @@ from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class ProcessGroup:
     """Ranks that will communicate; `members` are in the group's own order."""
 
     name: str
@@ -30,7 +30,7 @@ class GroupPlan:
     """All groups of a job in the order of their making. Raises InputError where a group is impossible."""
 
     world_size: int
-    groups: tuple[Group, ...]
+    groups: tuple[ProcessGroup, ...]
 
     def __post_init__(self) -> None:
         mistakes = [*_mistakes_in_names(self.groups), *_mistakes_in_members(self.groups, self.world_size)]
@@ -41,7 +41,7 @@ class GroupPlan:
     def of_layout(cls, layout: ParallelLayout) -> Self:
         """Return the groups of a layout's axes, axis by axis, by first rank; a group of one rank needs no making."""
         groups = (
-            Group(name=axis_group_name(axis, number), members=tuple(members))
+            ProcessGroup(name=axis_group_name(axis, number), members=tuple(members))
             for axis in AXES
             if layout.degree(axis) > 1
             for number, members in enumerate(layout.groups(axis).tolist())
@@ -49,21 +49,21 @@ class GroupPlan:
         return cls(world_size=layout.world_size, groups=tuple(groups))
 
     @cached_property
-    def _groups_by_rank(self) -> tuple[tuple[Group, ...], ...]:
-        found: list[list[Group]] = [[] for _ in range(self.world_size)]
+    def _groups_by_rank(self) -> tuple[tuple[ProcessGroup, ...], ...]:
+        found: list[list[ProcessGroup]] = [[] for _ in range(self.world_size)]
         for group in self.groups:
             for rank in group.members:
                 found[rank].append(group)
         return tuple(map(tuple, found))
 
-    def of_rank(self, rank: int) -> tuple[Group, ...]:
+    def of_rank(self, rank: int) -> tuple[ProcessGroup, ...]:
         """Return the groups that a rank is a member of, in the order of their making."""
         return self._groups_by_rank[rank]
 
     @cached_property
-    def everyone(self) -> Group:
+    def everyone(self) -> ProcessGroup:
         """The group of all ranks."""
-        return Group(name="world", members=tuple(range(self.world_size)))
+        return ProcessGroup(name="world", members=tuple(range(self.world_size)))
 
 
 def axis_group_name(axis: Axis, number: int) -> str:
@@ -71,7 +71,7 @@ def axis_group_name(axis: Axis, number: int) -> str:
     return f"{axis}{number}"
 
 
-def _mistakes_in_names(groups: Sequence[Group]) -> Iterable[Mistake]:
+def _mistakes_in_names(groups: Sequence[ProcessGroup]) -> Iterable[Mistake]:
     seen = {"world"}
     for group in groups:
         if group.name in seen:
@@ -81,7 +81,7 @@ def _mistakes_in_names(groups: Sequence[Group]) -> Iterable[Mistake]:
         seen.add(group.name)
 
 
-def _mistakes_in_members(groups: Sequence[Group], world_size: int) -> Iterable[Mistake]:
+def _mistakes_in_members(groups: Sequence[ProcessGroup], world_size: int) -> Iterable[Mistake]:
     for group in groups:
         if len(set(group.members)) < max(2, len(group.members)):
             yield Mistake(

@@ -6,11 +6,11 @@ The closed form of the ordered protocol stands here too; a test holds the two to
 from collections import Counter, deque
 from collections.abc import Iterable
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.rendezvous import Tree
 from fabrictune.collectives.startup.store_operations import (
     Add,
-    Check,
+    CheckKey,
     CompareSet,
     Get,
     Operation,
@@ -69,7 +69,7 @@ def ordered_operations(plan: GroupPlan) -> OperationCount:
     return count
 
 
-def _meeting_operations(group: Group) -> OperationCount:
+def _meeting_operations(group: ProcessGroup) -> OperationCount:
     num_members, num_inner = len(group.members), Tree(group).num_inner
     if num_members == 1:
         return Counter({"Set": 1})
@@ -99,7 +99,7 @@ def _carry_out(operation: Operation, held: dict[str, str]) -> str | int | bool |
             return int(held[key])
         case Get(key):
             return held[key]
-        case Check(key):
+        case CheckKey(key):
             return key in held
         case Wait() | Pause():
             pass

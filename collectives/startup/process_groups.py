@@ -21,7 +21,7 @@ from typing import Literal
 
 import torch.distributed as dist
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.rendezvous import start
 from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.collectives.startup.store_runner import perform, within
@@ -75,7 +75,7 @@ class _Forming:
         self._store, self._plan, self._rank = store, plan, rank
         self._backend, self._timeout = backend, timeout
 
-    def form(self, group: Group) -> Steps[None]:
+    def form(self, group: ProcessGroup) -> Steps[None]:
         """Make a group whose members have met."""
         if group is self._plan.everyone:
             self._form_default()
@@ -95,7 +95,7 @@ class _Forming:
             self._backend, store=self._store, rank=self._rank, world_size=self._plan.world_size, timeout=self._timeout
         )
 
-    def _form_group(self, group: Group, *, is_local: bool) -> None:
+    def _form_group(self, group: ProcessGroup, *, is_local: bool) -> None:
         made = dist.new_group(
             list(group.members), timeout=self._timeout, use_local_synchronization=is_local, group_desc=group.name
         )

@@ -13,15 +13,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
-from fabrictune.collectives.startup.store_operations import Check, CompareSet, OverdueError, Set, Steps, Wait
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
+from fabrictune.collectives.startup.store_operations import CheckKey, CompareSet, OverdueError, Set, Steps, Wait
 from fabrictune.foundation.errors import Mistake, StartupError
 
 FAN_OUT = 64
 MAX_NAMED = 16  # ranks that an error names one by one
 
 
-def join(rank: int, token: str) -> Steps[None]:
+def join_attempt(rank: int, token: str) -> Steps[None]:
     """Enter a rank into the attempt under a token that no other process has.
 
     Raises StartupError if another process has entered as this rank.
@@ -37,7 +37,7 @@ def join(rank: int, token: str) -> Steps[None]:
         )
 
 
-def meet(group: Group, rank: int) -> Steps[None]:
+def meet(group: ProcessGroup, rank: int) -> Steps[None]:
     """Return when every member of the group has come; raises StartupError, naming those that have not in time."""
     tree = Tree(group)
     place = group.members.index(rank)
@@ -53,12 +53,12 @@ def meet(group: Group, rank: int) -> Steps[None]:
         yield from _name_the_missing(tree, overdue.waited_s)
 
 
-def start(plan: GroupPlan, rank: int, token: str, form: Callable[[Group], Steps[None]]) -> Steps[None]:
+def start(plan: GroupPlan, rank: int, token: str, form: Callable[[ProcessGroup], Steps[None]]) -> Steps[None]:
     """Join, meet everybody once, then the members of each own group in the plan's order; `form` each after its meeting.
 
     Everybody comes first, because a missing rank is missing from all its groups, and is so named once and for all.
     """
-    yield from join(rank, token)
+    yield from join_attempt(rank, token)
     for group in (plan.everyone, *plan.of_rank(rank)):
         yield from meet(group, rank)
         yield from form(group)
@@ -68,7 +68,7 @@ def start(plan: GroupPlan, rank: int, token: str, form: Callable[[Group], Steps[
 class Tree:
     """Places 0 to m - 1 of a group as a tree: the children of place p are FAN_OUT * p + 1 to FAN_OUT * (p + 1)."""
 
-    group: Group
+    group: ProcessGroup
 
     def children(self, place: int) -> range:
         """Return the places below."""
@@ -109,8 +109,8 @@ def _name_the_missing(tree: Tree, waited_s: float) -> Steps[None]:
     """Ask for every member whether it has come, and raise."""
     missing = []
     for place, rank in enumerate(tree.group.members):
-        if not (yield Check(tree.here_key(place))):
-            has_joined = yield Check(_joined_key(rank))
+        if not (yield CheckKey(tree.here_key(place))):
+            has_joined = yield CheckKey(_joined_key(rank))
             missing.append(f"rank {rank} ({'joined, but is not here' if has_joined else 'never joined'})")
     num_members = len(tree.group.members)
     raise StartupError(

@@ -45,7 +45,7 @@ class Wait(NamedTuple):
     keys: tuple[str, ...]
 
 
-class Check(NamedTuple):
+class CheckKey(NamedTuple):
     """Ask whether a key is there now; the reply is a bool."""
 
     key: str
@@ -57,7 +57,7 @@ class Pause(NamedTuple):
     seconds: float
 
 
-Operation = Set | CompareSet | Add | Get | Wait | Check | Pause
+Operation = Set | CompareSet | Add | Get | Wait | CheckKey | Pause
 
 Result = TypeVar("Result")
 Steps = Generator[Operation, Any, Result]

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from fabrictune.collectives.startup.store_operations import (
     Add,
-    Check,
+    CheckKey,
     CompareSet,
     Get,
     Operation,
@@ -98,7 +98,7 @@ def _carry_out(store: dist.Store, operation: Operation, left_s: float) -> str | 
             return _get(store, key, left_s)
         case Wait(keys):
             store.wait(list(keys), timedelta(seconds=left_s))
-        case Check(key):
+        case CheckKey(key):
             return store.check([key])
         case Pause(seconds):
             time.sleep(min(seconds, left_s))

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
@@ -98,7 +98,7 @@ def read_aicb(path: Path, *, num_ranks: int | None = None) -> CommTrace:
                 next_step=f"take fewer ranks, a multiple of {stage.tp * stage.ep}",
             )
         )
-    requests: list[Request] = []
+    requests: list[TraceRow] = []
     for rank in range(stage.num_ranks):
         requests += _requests(layers, stage, rank, first_row=len(requests))
     return build_trace(requests)
@@ -162,7 +162,7 @@ def _pass(where: str, fields: Sequence[str], axis: str) -> _Pass:
     )
 
 
-def _requests(layers: Sequence[_Layer], stage: _Stage, rank: int, *, first_row: int) -> Iterator[Request]:
+def _requests(layers: Sequence[_Layer], stage: _Stage, rank: int, *, first_row: int) -> Iterator[TraceRow]:
     """Yield a rank's requests: forward through the layers, then backward, weight gradients beside the way."""
     waits: tuple[int, ...] = ()
     worked_ps, row = 0, first_row
@@ -172,7 +172,7 @@ def _requests(layers: Sequence[_Layer], stage: _Stage, rank: int, *, first_row: 
         worked_ps += one.compute_ps
         if one.operation is None:
             continue
-        yield Request(
+        yield TraceRow(
             rank=rank,
             operation=one.operation,
             group=stage.group(rank, one.axis),

@@ -9,7 +9,7 @@ from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Opera
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class TraceRow:
     """One row of a CommTrace; columns as there."""
 
     rank: int
@@ -25,7 +25,7 @@ class Request:
     complete_ps: int = UNKNOWN
 
 
-def build_trace(requests: Sequence[Request]) -> CommTrace:
+def build_trace(requests: Sequence[TraceRow]) -> CommTrace:
     """Return the trace of requests, in order; groups are numbered as they first come. Raises TraceError."""
     groups = {group: number for number, group in enumerate(dict.fromkeys(request.group for request in requests))}
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -53,7 +53,7 @@ class _Step:
     place: str
     waits: tuple[int, ...]  # ids
     duration_ps: int
-    request: Request | None  # without its waits; None for work
+    request: TraceRow | None  # without its waits; None for work
 
 
 def is_chakra(path: Path) -> bool:
@@ -68,7 +68,7 @@ def read_chakra(paths: Sequence[Path]) -> CommTrace:
         raise TraceError(Mistake(where=str(paths[0].parent), found="two files of one rank", allowed="NAME.RANK.et"))
     everyone = tuple(sorted(files))
     groups = _read_groups(paths[0].parent / GROUPS_FILE)
-    requests: list[Request] = []
+    requests: list[TraceRow] = []
     for rank in everyone:
         requests += _in_order(_read_steps(files[rank], rank, everyone, groups), first_row=len(requests))
     return build_trace(requests)
@@ -168,7 +168,7 @@ def _step(node: Any, where: str, rank: int, everyone: tuple[int, ...], groups: M
     if node.type in (NodeType.SEND, NodeType.RECEIVE):
         is_send = node.type == NodeType.SEND
         peer = _number(attributes, "comm_dst" if is_send else "comm_src", where)
-        request = Request(
+        request = TraceRow(
             rank=rank,
             operation=Operation.SEND if is_send else Operation.RECEIVE,
             group=tuple(sorted({*everyone, rank, peer})),
@@ -191,7 +191,7 @@ def _collective(
     everyone: tuple[int, ...],
     groups: Mapping[str, tuple[int, ...]],
     name: str,
-) -> Request:
+) -> TraceRow:
     kind = _number(attributes, "comm_type", where)
     operation = _OPERATIONS.get(kind)  # type: ignore[call-overload]
     if operation is None:
@@ -200,7 +200,7 @@ def _collective(
     group = groups.get(str(attributes.get("pg_name", "")), everyone)
     if rank not in group:
         raise TraceError(Mistake(where=where, found=f"group {attributes['pg_name']!r}, which rank {rank} is not in"))
-    return Request(
+    return TraceRow(
         rank=rank,
         operation=operation,
         group=group,
@@ -218,9 +218,9 @@ def _number(attributes: Mapping[str, Any], name: str, where: str) -> int:
     return value
 
 
-def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[Request]:
+def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[TraceRow]:
     """Return a rank's requests so that each comes after what it waits for, ties by id."""
-    requests: list[Request] = []
+    requests: list[TraceRow] = []
     rows: dict[int, int] = {}
     # What has been communicated before a node ends, and the longest work since.
     before: dict[int, tuple[frozenset[int], int]] = {}
@@ -233,7 +233,7 @@ def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[Request]:
             continue
         rows[number] = first_row + len(requests)
         requests.append(
-            Request(**{**vars(step.request), "compute_before_ps": worked_ps, "waits": tuple(sorted(waits))})
+            TraceRow(**{**vars(step.request), "compute_before_ps": worked_ps, "waits": tuple(sorted(waits))})
         )
         before[number] = frozenset([rows[number]]), 0
     return requests

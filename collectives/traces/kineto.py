@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_US
@@ -66,7 +66,7 @@ class _Event:
     is_kernel: bool
     stream: tuple[Any, Any]
     start_ps: int
-    request: Request
+    request: TraceRow
 
 
 def is_kineto(path: Path) -> bool:
@@ -91,7 +91,7 @@ def read_kineto(paths: Sequence[Path]) -> CommTrace:
     for rank in sorted({one for events in of_rank.values() for event in events for one in event.request.group}):
         if rank not in of_rank:
             of_rank[rank] = _as_others(rank, of_rank)
-    requests: list[Request] = []
+    requests: list[TraceRow] = []
     for rank in sorted(of_rank):
         requests += _chained(of_rank[rank], first_row=len(requests))
     return build_trace(requests)
@@ -185,7 +185,7 @@ def _event(entry: Mapping[str, Any], where: str) -> _Event | None:
         is_kernel=is_kernel,
         stream=(entry.get("pid"), entry.get("tid")),
         start_ps=start_ps,
-        request=Request(
+        request=TraceRow(
             rank=0,
             operation=operation,
             group=_group(arguments, where),
@@ -256,7 +256,7 @@ def _as_others(rank: int, of_rank: Mapping[int, list[_Event]]) -> list[_Event]:
     )
 
 
-def _chained(events: Sequence[_Event], *, first_row: int) -> Iterator[Request]:
+def _chained(events: Sequence[_Event], *, first_row: int) -> Iterator[TraceRow]:
     """Yield a rank's requests, each waiting for the one before it on its stream and for the gap between them."""
     last: dict[tuple[Any, Any], tuple[int, int]] = {}  # stream -> row and end of its last request
     for row, event in enumerate(events, first_row):

@@ -1,4 +1,4 @@
-"""`fabrictune conformance`: the published cases, expected beside got."""
+"""`fabrictune conformance`: the published cases, expected and actual values."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 
 if TYPE_CHECKING:
-    from fabrictune.conformance.suite import Outcome
+    from fabrictune.conformance.suite import CaseResult
 
 
 @click.command("conformance")
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 @quiet_option
 @json_option
 def run_all(prefixes: tuple[str, ...], quiet: bool, as_json: bool) -> int:
-    """Rerun the published cases whose names begin with a PREFIX, or all of them, and print the misses with the hits.
+    """Run the published cases whose names begin with a PREFIX, or all of them, and print every result.
 
-    The exit code is 1 if an exact case (class A: closed forms, published pseudo-code) misses its band.
+    The exit code is 1 if an exact case (trust A: closed forms, published pseudo-code) is out of tolerance.
 
     \b
     Example:
@@ -34,28 +34,28 @@ def run_all(prefixes: tuple[str, ...], quiet: bool, as_json: bool) -> int:
     if not cases:
         raise InputError(Mistake(where="PREFIX", found=f"no case begins with {' or '.join(prefixes)}"))
     with progress_bar("conformance", is_quiet=quiet or as_json) as progress:
-        outcomes = run_cases(cases, progress)
+        results = run_cases(cases, progress)
     if as_json:
-        print_json([outcome.as_json() for outcome in outcomes])
+        print_json([result.as_json() for result in results])
     else:
-        shown = [outcome for outcome in outcomes if not (quiet and outcome.has_passed)]
-        print_table(("name", "class", "expected", "got", "band", "unit", "passed", "source"), _rows(shown))
-        num_passed = sum(outcome.has_passed for outcome in outcomes)
-        print_lines([f"{num_passed} of {len(outcomes)} cases are in their bands"])
-    return int(has_failed(outcomes))
+        shown = [result for result in results if not (quiet and result.has_passed)]
+        print_table(("name", "trust", "expected", "actual", "tolerance", "unit", "passed", "source"), _rows(shown))
+        num_passed = sum(result.has_passed for result in results)
+        print_lines([f"{num_passed} of {len(results)} cases within tolerance"])
+    return int(has_failed(results))
 
 
-def _rows(outcomes: "Sequence[Outcome]") -> list[tuple[str, ...]]:
+def _rows(results: "Sequence[CaseResult]") -> list[tuple[str, ...]]:
     return [
         (
-            outcome.case.name,
-            outcome.case.trust,
-            f"{outcome.case.expected:.6g}",
-            outcome.error if outcome.got is None else f"{outcome.got:.6g}",
-            f"{outcome.case.low:.6g} to {outcome.case.high:.6g}",
-            outcome.case.unit,
-            "yes" if outcome.has_passed else "NO",
-            outcome.case.source,
+            result.case.name,
+            result.case.trust,
+            f"{result.case.expected:.6g}",
+            result.error if result.actual is None else f"{result.actual:.6g}",
+            f"{result.case.low:.6g} to {result.case.high:.6g}",
+            result.case.unit,
+            "yes" if result.has_passed else "NO",
+            result.case.source,
         )
-        for outcome in outcomes
+        for result in results
     ]

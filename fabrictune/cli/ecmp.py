@@ -17,7 +17,7 @@ from fabrictune.cli.framework.estimates import (
     tables_of,
 )
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     MAX_SEEDS,
     fail_on_option,
@@ -34,7 +34,7 @@ from fabrictune.cli.framework.records import with_command
 if TYPE_CHECKING:
     from fabrictune.topology.ecmp.link_report import LinkExplanation
 
-ecmp = Group(name="ecmp", help="Find the links on which flows collide, and what would help.")
+ecmp = CommandGroup(name="ecmp", help="Find the links on which flows collide, and what would help.")
 
 
 @ecmp.command()

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from fabrictune.cc.nic_parameters import NicFiles
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option, scenario_argument, trust_code_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.foundation.errors import FabrictuneWarning, LawError, Mistake
 
-law = Group(name="law", help="List congestion-control laws, show their parameters, exchange them with a NIC.")
+law = CommandGroup(name="law", help="List congestion-control laws, show their parameters, exchange them with a NIC.")
 
 
 @law.command("list")

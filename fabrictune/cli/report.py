@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option
 from fabrictune.cli.framework.output import print_json, print_lines
 
-report = Group(name="report", help="Make one HTML page from run records.")
+report = CommandGroup(name="report", help="Make one HTML page from run records.")
 
 
 @report.command()

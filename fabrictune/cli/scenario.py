@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.keys import print_keys
 from fabrictune.cli.framework.options import json_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines
 
-scenario = Group(name="scenario", help="Check a scenario file, and list the keys that one may have.")
+scenario = CommandGroup(name="scenario", help="Check a scenario file, and list the keys that one may have.")
 
 
 @scenario.command()

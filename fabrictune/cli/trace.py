@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 
 if TYPE_CHECKING:
     from fabrictune.collectives.traces.totals import Totals
 
-trace = Group(name="trace", help="Import, show and export communication traces.")
+trace = CommandGroup(name="trace", help="Import, show and export communication traces.")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 ranks_option = click.option(

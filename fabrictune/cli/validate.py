@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import print_record, with_command
 
 if TYPE_CHECKING:
-    from fabrictune.validate.summary import Row, Summary
+    from fabrictune.validate.summary import Row, ValidationSummary
 
-validate = Group(name="validate", help="Put predictions beside measurements.")
+validate = CommandGroup(name="validate", help="Put predictions beside measurements.")
 
 
 @validate.command()
@@ -38,13 +38,13 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
     """
     from fabrictune.validate.local import validate_local
     from fabrictune.validate.local_measurement import LocalSpec
-    from fabrictune.validate.summary import summarize
+    from fabrictune.validate.summary import summarize_validation
 
     say_on_terminal("training and measuring with two processes on this machine ...", is_quiet=quiet or as_json)
     with progress_bar("simulating", is_quiet=quiet or as_json) as bar:
         record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=bar)
     directory = with_command(record).write(out)
-    summary = summarize(record)
+    summary = summarize_validation(record)
     return print_record(
         record,
         directory,
@@ -56,7 +56,7 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
     )
 
 
-def _print(summary: "Summary") -> None:
+def _print(summary: "ValidationSummary") -> None:
     from fabrictune.foundation.units import format_bytes, format_duration, format_rate
 
     sizes = ", ".join(format_bytes(size) for size in summary.exchange_bytes)

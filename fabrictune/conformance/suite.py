@@ -1,4 +1,4 @@
-"""The conformance suite: every published result that a package claims, rerun.
+"""Conformance suite: every published result that the packages claim to reproduce.
 
 `SUBJECTS` lists the modules with cases; each has a function `cases()`. A case that raises an exception has failed.
 """
@@ -51,26 +51,26 @@ SUBJECTS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a case came to."""
+class CaseResult:
+    """Result of one case."""
 
     case: Case
-    got: float | None  # None where it raised or is no number
+    actual: float | None  # None where it raised or is no number
     error: str = ""
 
     @property
     def has_passed(self) -> bool:
-        """Whether the result lies in the band, both ends included."""
-        return self.got is not None and bool(self.case.low <= self.got <= self.case.high)
+        """Whether the result is within tolerance, both ends included."""
+        return self.actual is not None and bool(self.case.low <= self.actual <= self.case.high)
 
     def as_json(self) -> dict[str, object]:
-        """Return the outcome as JSON values, also where a case was given NumPy's numbers."""
+        """Return the result as JSON values, also where a case was given NumPy's numbers."""
         case = self.case
         return {
             "name": case.name,
             "expected": float(case.expected),
-            "got": self.got,
-            "band": [float(case.low), float(case.high)],
+            "actual": self.actual,
+            "tolerance": [float(case.low), float(case.high)],
             "passed": self.has_passed,
             "source": case.source,
             "unit": case.unit,
@@ -96,25 +96,25 @@ def _may_match(room: str, prefixes: Sequence[str]) -> bool:
     return not prefixes or any(prefix.startswith(room) or room.startswith(prefix) for prefix in prefixes)
 
 
-def run_case(case: Case) -> Outcome:
+def run_case(case: Case) -> CaseResult:
     """Run one case."""
     try:
-        got = float(case.run())
+        actual = float(case.run())
     except Exception as error:  # a case that cannot be run is a case that failed, and the others are still run
-        return Outcome(case=case, got=None, error=f"{type(error).__name__}: {error}")
-    return Outcome(case=case, got=got if math.isfinite(got) else None)
+        return CaseResult(case=case, actual=None, error=f"{type(error).__name__}: {error}")
+    return CaseResult(case=case, actual=actual if math.isfinite(actual) else None)
 
 
-def run_cases(cases: Sequence[Case], progress: Progress | None = None) -> list[Outcome]:
-    """Run cases one after another; `progress` is told the share done."""
-    outcomes = []
+def run_cases(cases: Sequence[Case], progress: Progress | None = None) -> list[CaseResult]:
+    """Run cases one after another; `progress` is called with the completed share."""
+    results = []
     for number, case in enumerate(cases):
-        outcomes.append(run_case(case))
+        results.append(run_case(case))
         if progress:
             progress((number + 1) / len(cases))
-    return outcomes
+    return results
 
 
-def has_failed(outcomes: Iterable[Outcome]) -> bool:
+def has_failed(results: Iterable[CaseResult]) -> bool:
     """Return whether an exact case (trust A) missed; figures of other simulators and hardware are reported only."""
-    return any(not outcome.has_passed for outcome in outcomes if outcome.case.trust == "A")
+    return any(not result.has_passed for result in results if result.case.trust == "A")

@@ -22,7 +22,7 @@ from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.fabric import Fabric
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.network import Network
 from fabrictune.topology.routing import build_network
 
@@ -44,7 +44,7 @@ def compose_fabric(scenario: Scenario) -> Fabric:
     return _compose_fabric(scenario).fabric
 
 
-def _compose_fabric(scenario: Scenario) -> Imported:
+def _compose_fabric(scenario: Scenario) -> ImportedFabric:
     """Return the fabric, its notes given as warnings too."""
     with placed(scenario, "fabric", scenario.fabric.spec):
         imported = make_fabric(scenario.fabric)

@@ -17,7 +17,7 @@ from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.graphs import write_graphml
 from fabrictune.topology.importers import IMPORTERS, import_with_notes
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 
 WRITERS = {".json": write_fabric, ".graphml": write_graphml}
 
@@ -37,11 +37,11 @@ class FabricFile:
 FABRIC_CHOICE = Choice("builder", {**{name: one.spec for name, one in BUILDERS.items()}, "file": FabricFile})
 
 
-def make_fabric(chosen: Chosen) -> Imported:
+def make_fabric(chosen: Chosen) -> ImportedFabric:
     """Build or import a fabric, with what its files say amiss; raises InputError."""
     if isinstance(chosen.spec, FabricFile):
         return import_with_notes([chosen.spec.file], chosen.spec.format)
-    return Imported(fabric=BUILDERS[chosen.name].build(chosen.spec), notes=())
+    return ImportedFabric(fabric=BUILDERS[chosen.name].build(chosen.spec), notes=())
 
 
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:

@@ -28,7 +28,7 @@ from fabrictune.topology.ecmp.collisions import analyze_collisions
 from fabrictune.topology.ecmp.planning.placements import RankTraffic, plan_placement
 from fabrictune.topology.ecmp.planning.source_ports import plan_source_ports
 from fabrictune.topology.ecmp.planning.tier_seeds import plan_tier_seeds
-from fabrictune.topology.ecmp.seed_study import Outcome, measure_network, measure_seeds
+from fabrictune.topology.ecmp.seed_study import SeedStudyResult, measure_network, measure_seeds
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import QueuePairs
@@ -45,7 +45,7 @@ class Step:
 
     name: str
     knows_seeds: bool
-    outcome: Outcome
+    outcome: SeedStudyResult
     is_taken: bool
 
 
@@ -117,7 +117,7 @@ def _measure_start(plan: Plan, num_seeds: int) -> None:
     )
 
 
-def _over_seeds(plan: Plan, queue_pairs: QueuePairs, num_seeds: int) -> Outcome:
+def _over_seeds(plan: Plan, queue_pairs: QueuePairs, num_seeds: int) -> SeedStudyResult:
     first = plan.hash_spec.seed
     return measure_seeds(plan.fabric, queue_pairs, plan.hash_spec, range(first, first + num_seeds)).summary()
 
@@ -195,17 +195,17 @@ def _take(plan: Plan, step: Step) -> bool:
     return step.is_taken
 
 
-def _current(plan: Plan) -> Outcome:
+def _current(plan: Plan) -> SeedStudyResult:
     return next(step.outcome for step in reversed(plan.steps) if step.is_taken)
 
 
-def _is_better(plan: Plan, outcome: Outcome) -> bool:
+def _is_better(plan: Plan, outcome: SeedStudyResult) -> bool:
     """Return whether either merit rises and neither falls."""
     gain = _merit(outcome) - _merit(_current(plan))
     return bool((gain >= 0).all() and (gain > 0).any())
 
 
-def _merit(outcome: Outcome) -> FloatArray:
+def _merit(outcome: SeedStudyResult) -> FloatArray:
     """Return what a step is judged by: all the traffic, and the flow that a collective waits for."""
     return np.array([outcome.throughput_fraction.value, outcome.slowest_fraction.value])
 

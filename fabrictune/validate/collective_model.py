@@ -25,7 +25,7 @@ from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.lower_bound import Links, lower_bound_ps
-from fabrictune.collectives.plans import Plan, local_size, make_plans
+from fabrictune.collectives.plans import CollectivePlan, local_size, make_plans
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.errors import FabrictuneWarning, Mistake, ScenarioError
@@ -184,7 +184,7 @@ class CollectiveModel:
         )
         return max(bounds, default=0.0)
 
-    def _shape(self, plan: Plan, trace: CommTrace) -> GroupShape:
+    def _shape(self, plan: CollectivePlan, trace: CommTrace) -> GroupShape:
         """Return how a plan's groups lie on hosts; pairs that are partly on one host count as between two."""
         host_Cn = self._placement.host_R[trace.rank_N[plan.batch.request_Cn]]
         if plan.batch.operation == Operation.SEND:

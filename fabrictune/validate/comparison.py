@@ -16,7 +16,7 @@ from fabrictune.foundation.traces import CommTrace, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class CollectiveComparison:
     """One row for each collective, in order of step and time."""
 
     step_C: IntArray
@@ -37,7 +37,7 @@ class Comparison:
         }
 
 
-def compare(trace: CommTrace, transfers: Columns) -> Comparison:
+def compare_collectives(trace: CommTrace, transfers: Columns) -> CollectiveComparison:
     """Return each collective of a measured trace beside its simulation, given the simulator's table `transfers`.
 
     The first N transfers must be the requests becoming ready, as `collectives/expansion.py` has them.
@@ -54,7 +54,7 @@ def compare(trace: CommTrace, transfers: Columns) -> Comparison:
         rows = [end_N[b.request_Cn].max(axis=1) - begin_N[b.request_Cn].max(axis=1) for b in batches]
         return np.asarray(np.concatenate(rows)[order_C], np.int64)
 
-    return Comparison(
+    return CollectiveComparison(
         step_C=trace.step_N[first_C][order_C],
         operation_C=tuple(operations[row] for row in order_C),
         bytes_C=trace.bytes_N[first_C][order_C],

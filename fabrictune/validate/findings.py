@@ -9,14 +9,14 @@ import numpy as np
 
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.units import format_bytes, format_duration
-from fabrictune.validate.local_measurement import Measurement
-from fabrictune.validate.summary import Summary
+from fabrictune.validate.local_measurement import LocalMeasurement
+from fabrictune.validate.summary import ValidationSummary
 
 MOST_SPREAD = 2.0  # upper over lower quartile of one size's exchanges
 BAND = (0.5, 2.0)  # simulated over measured
 
 
-def busy_machine(measurement: Measurement) -> Iterator[Finding]:
+def busy_machine(measurement: LocalMeasurement) -> Iterator[Finding]:
     """Yield a finding for the exchanges that spread most, if they spread widely."""
     low_E, high_E = np.percentile(measurement.exchange_ps_EK, (25, 75), axis=1)
     widest = int(np.argmax(high_E / low_E))
@@ -33,7 +33,7 @@ def busy_machine(measurement: Measurement) -> Iterator[Finding]:
         )
 
 
-def missed_predictions(summary: Summary) -> Iterator[Finding]:
+def missed_predictions(summary: ValidationSummary) -> Iterator[Finding]:
     """Yield a finding for every row whose median ratio of simulated to measured lies outside the band."""
     low, high = BAND
     for row in summary.rows:

@@ -30,10 +30,10 @@ from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.placement import place
 from fabrictune.topology.routing import build_network
 from fabrictune.validate.calibration import Calibration, calibrate, loopback_fabric
-from fabrictune.validate.comparison import compare
+from fabrictune.validate.comparison import compare_collectives
 from fabrictune.validate.findings import busy_machine, missed_predictions
-from fabrictune.validate.local_measurement import NUM_RANKS, LocalSpec, Measurement, measure
-from fabrictune.validate.summary import summarize
+from fabrictune.validate.local_measurement import NUM_RANKS, LocalMeasurement, LocalSpec, measure_local
+from fabrictune.validate.summary import summarize_validation
 
 # The calibrated rate is that of payload, with everything that TCP adds already in it. The buffer has room for what is
 # on its way over a loopback as slow to answer as a busy machine's may be.
@@ -51,29 +51,29 @@ def validate_local(spec: LocalSpec | None = None, *, seed: int = 0, progress: Pr
     """
     started = time.perf_counter()
     spec = spec or LocalSpec()
-    record = predict(measure(spec), seed=seed, progress=progress)
+    record = predict_local(measure_local(spec), seed=seed, progress=progress)
     return replace(record, run={**record.run, **describe_run(seed=seed, started=started), "workload": asdict(spec)})
 
 
-def predict(measurement: Measurement, *, seed: int = 0, progress: Progress | None = None) -> RunRecord:
+def predict_local(measurement: LocalMeasurement, *, seed: int = 0, progress: Progress | None = None) -> RunRecord:
     """Return the record of a measurement and its simulation, as `validate_local` describes it."""
     _refuse_calibrated_sizes(measurement)
     calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
-    simulated = simulate(measurement.trace, calibration, seed=seed, progress=progress)
+    simulated = simulate_loopback(measurement.trace, calibration, seed=seed, progress=progress)
     record = RunRecord(
         kind="validate local",
         run={**simulated.run, "calibration": _describe(calibration, measurement)},
         tables={
             **simulated.tables,
-            "comparison": compare(measurement.trace, simulated.tables["transfers"]).table(),
+            "comparison": compare_collectives(measurement.trace, simulated.tables["transfers"]).table(),
             "calibration": _calibration_table(measurement),
         },
     )
-    found = (*simulated.findings, *busy_machine(measurement), *missed_predictions(summarize(record)))
+    found = (*simulated.findings, *busy_machine(measurement), *missed_predictions(summarize_validation(record)))
     return replace(record, findings=found)
 
 
-def simulate(
+def simulate_loopback(
     trace: CommTrace, calibration: Calibration, *, seed: int = 0, progress: Progress | None = None
 ) -> RunRecord:
     """Return the packet-level run of a two-rank trace over a calibrated loopback."""
@@ -84,7 +84,7 @@ def simulate(
     return run(network, traffic, compile_law(load_law("none")), LOOPBACK_CONFIG, seed=seed, progress=progress)
 
 
-def _refuse_calibrated_sizes(measurement: Measurement) -> None:
+def _refuse_calibrated_sizes(measurement: LocalMeasurement) -> None:
     """Raise InputError where the training sends messages of a size that the calibration has seen."""
     message_bytes = measurement.trace.bytes_N // NUM_RANKS
     seen = sorted(set(message_bytes.tolist()) & set(measurement.exchange_bytes_E.tolist()))
@@ -98,7 +98,7 @@ def _refuse_calibrated_sizes(measurement: Measurement) -> None:
         )
 
 
-def _describe(calibration: Calibration, measurement: Measurement) -> dict[str, Any]:
+def _describe(calibration: Calibration, measurement: LocalMeasurement) -> dict[str, Any]:
     return {
         "latency_ps": calibration.latency_ps,
         "rate_bps": calibration.rate_bps,
@@ -107,7 +107,7 @@ def _describe(calibration: Calibration, measurement: Measurement) -> dict[str, A
     }
 
 
-def _calibration_table(measurement: Measurement) -> dict[str, Any]:
+def _calibration_table(measurement: LocalMeasurement) -> dict[str, Any]:
     num_repetitions = measurement.exchange_ps_EK.shape[1]
     return {
         "bytes": np.repeat(measurement.exchange_bytes_E, num_repetitions),

@@ -72,7 +72,7 @@ class LocalSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurement:
+class LocalMeasurement:
     """What was measured."""
 
     exchange_bytes_E: IntArray
@@ -80,7 +80,7 @@ class Measurement:
     trace: CommTrace  # of all counted steps, both ranks
 
 
-def measure(spec: LocalSpec) -> Measurement:
+def measure_local(spec: LocalSpec) -> LocalMeasurement:
     """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
     with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
         folder = Path(name)
@@ -88,7 +88,7 @@ def measure(spec: LocalSpec) -> Measurement:
         trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(NUM_RANKS)])
     last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in found], axis=0)
     last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in found], axis=0)
-    return Measurement(
+    return LocalMeasurement(
         exchange_bytes_E=_rounded(spec.exchange_bytes),
         exchange_ps_EK=(last_to_end_ns_KE - last_to_begin_ns_KE).T * PS_PER_NS,
         trace=trace,

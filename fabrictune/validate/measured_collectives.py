@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from fabrictune.collectives.bounds import bus_factor
-from fabrictune.collectives.measurement.alpha_beta_fit import Line, fit_line
-from fabrictune.collectives.measurement.files import Imported
+from fabrictune.collectives.measurement.alpha_beta_fit import AlphaBetaLine, fit_line
+from fabrictune.collectives.measurement.files import MeasurementFiles
 from fabrictune.collectives.measurement.measurements import Measurement
 from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.errors import InputError, Mistake
@@ -50,7 +50,9 @@ class Compared:
         return self.attribution.measured_ps / self.modelled.fair_ps
 
 
-def compare_measured(imported: Imported, scenario: Scenario | None, *, progress: Progress | None = None) -> RunRecord:
+def compare_measured(
+    imported: MeasurementFiles, scenario: Scenario | None, *, progress: Progress | None = None
+) -> RunRecord:
     """Return the record of a comparison; without a scenario, of lines through the measurements alone.
 
     Raises InputError where the scenario's groups have another number of ranks than was measured.
@@ -76,7 +78,7 @@ def _series(row: Measurement) -> Series:
     return row.name, bool(row.is_in_place), row.num_ranks
 
 
-def _fit(rows: Sequence[Measurement]) -> Mapping[Series, Line]:
+def _fit(rows: Sequence[Measurement]) -> Mapping[Series, AlphaBetaLine]:
     """Return a line in nanoseconds for each series that has two sizes."""
     series: dict[Series, list[Measurement]] = {}
     for row in rows:
@@ -90,7 +92,7 @@ def _fit(rows: Sequence[Measurement]) -> Mapping[Series, Line]:
 
 def _compare(
     rows: Sequence[Measurement],
-    lines: Mapping[Series, Line],
+    lines: Mapping[Series, AlphaBetaLine],
     scenario: Scenario,
     progress: Progress | None,
 ) -> list[Compared]:
@@ -122,7 +124,7 @@ def _other_ranks(row: Measurement, num_ranks: int, scenario: Scenario) -> Mistak
     )
 
 
-def _fits_table(rows: Sequence[Measurement], lines: Mapping[Series, Line]) -> Columns:
+def _fits_table(rows: Sequence[Measurement], lines: Mapping[Series, AlphaBetaLine]) -> Columns:
     table: list[dict[str, Any]] = []
     for key, line in lines.items():
         own = [row for row in rows if _series(row) == key]

@@ -26,7 +26,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class ValidationSummary:
     """What was calibrated, and what was predicted from it."""
 
     latency_ps: int
@@ -35,11 +35,11 @@ class Summary:
     rows: tuple[Row, ...]
 
 
-def summarize(record: RunRecord) -> Summary:
+def summarize_validation(record: RunRecord) -> ValidationSummary:
     """Return the summary of a record of kind "validate local"."""
     calibration = record.run["calibration"]
     table = record.tables["comparison"]
-    return Summary(
+    return ValidationSummary(
         latency_ps=calibration["latency_ps"],
         rate_bps=calibration["rate_bps"],
         exchange_bytes=tuple(calibration["exchange_bytes"]),

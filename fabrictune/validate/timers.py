@@ -22,8 +22,8 @@ from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecor
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
-from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
-from fabrictune.rdma_bench.timers.trials import Trial, median_gives_up_ns, median_stall_ns
+from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
+from fabrictune.rdma_bench.timers.trials import TimerTrial, median_gives_up_ns, median_stall_ns
 from fabrictune.scenario.adapters import adapter_named, profile_of
 from fabrictune.scenario.compilation import assemble
 from fabrictune.scenario.composition import Composed, compose, compose_law
@@ -65,7 +65,7 @@ def simulate_timers(
     adapters: Sequence[str],
     specs: Sequence[RetransmissionSpec],
     *,
-    trials: Sequence[Trial] = (),
+    trials: Sequence[TimerTrial] = (),
     flap_ns: int | None = None,
     progress: Progress | None = None,
 ) -> list[TimerRow]:
@@ -101,7 +101,7 @@ def timer_record(scenario: Scenario, rows: Sequence[TimerRow], *, started: float
 class _Experiment:
     """One scenario, run again and again with other timers and faults."""
 
-    def __init__(self, scenario: Scenario, trials: Sequence[Trial], flap_ns: int | None) -> None:
+    def __init__(self, scenario: Scenario, trials: Sequence[TimerTrial], flap_ns: int | None) -> None:
         self.scenario = scenario
         self.trials = trials
         self.link, self.at_ns, own_ns = _flap_of(scenario)
@@ -127,7 +127,7 @@ class _Experiment:
             self.scenario, adapter=adapter, engine=replace(self.scenario.engine, transport=transport), faults=()
         )
         return TimerRow(
-            prediction=predict(spec, profile_of(adapter)),
+            prediction=predict_retransmission(spec, profile_of(adapter)),
             flap_ns=self.flap_ns,
             simulated_gives_up_ns=self._gives_up_ns(scenario),
             simulated_stall_ns=self._stall_ns(scenario),

@@ -19,7 +19,7 @@ from fabrictune.foundation.flows import UNKNOWN, ObservedFlows
 from fabrictune.foundation.rocev2 import UDP_PORT, Opcode, source_port
 from fabrictune.rdma_bench.captures.opcodes import IS_REQUEST, NUM_OPCODES
 from fabrictune.rdma_bench.captures.packets import RocePackets
-from fabrictune.rdma_bench.captures.sequence import SEQUENCE_STATE, judge
+from fabrictune.rdma_bench.captures.sequence import SEQUENCE_STATE, classify_requests
 
 MAX_FLOWS = 2**20
 NUM_SLOTS = 2**16  # of the table in which a packet's flow is looked up first
@@ -180,7 +180,7 @@ class FlowTable:
         first_S = np.nonzero(np.diff(flow, prepend=UNKNOWN))[0]
         flow_S = flow[first_S]
         is_read = packets.opcode_K[request] == Opcode.READ_REQUEST
-        verdict = judge(packets.psn_K[request], is_read, first_S, self.row_F["sequence"][flow_S])
+        verdict = classify_requests(packets.psn_K[request], is_read, first_S, self.row_F["sequence"][flow_S])
         self.row_F["sequence"][flow_S] = verdict.state_S
         self.row_F["psn_gaps"][flow_S] += np.add.reduceat(verdict.num_missing_K > 0, first_S, dtype=np.int64)
         self.row_F["missing_packets"][flow_S] += np.add.reduceat(verdict.num_missing_K, first_S)

@@ -30,7 +30,7 @@ _PACKET_FIELDS = ("kind", "length", "interface", "ticks_high", "ticks_low", "cap
 
 
 @dataclass
-class Section:
+class PcapngSection:
     """A section's byte order and interfaces, as far as it has been read; an interface is its row in the lists."""
 
     order: str
@@ -46,13 +46,13 @@ def is_pcapng(head: bytes) -> bool:
 
 def read_frames(file: mmap, data: Bytes, notes: list[str]) -> Iterator[Frames]:
     """Yield the frames in chunks; where the file is cut or damaged they end, with a note."""
-    section = Section(_section_order(file, 0) or "<")
+    section = PcapngSection(_section_order(file, 0) or "<")
     position, num_left_out, starts = 0, 0, list[int]()
     while position + MIN_BLOCK_BYTES <= len(file):
         kind, length = struct.unpack_from(f"{section.order}II", file, position)
         if kind == SECTION:
             yield _frames(data, starts, section, notes)
-            section, starts = Section(_section_order(file, position) or section.order), []
+            section, starts = PcapngSection(_section_order(file, position) or section.order), []
             (length,) = struct.unpack_from(f"{section.order}I", file, position + 4)
         if length < MIN_BLOCK_BYTES:
             notes.append(f"damaged: the block at byte {position} claims {length} bytes; nothing behind it was read")
@@ -91,7 +91,7 @@ def _add_packets(file: mmap, position: int, order: str, starts: list[int]) -> in
     return position
 
 
-def _frames(data: Bytes, starts: list[int], section: Section, notes: list[str]) -> Frames:
+def _frames(data: Bytes, starts: list[int], section: PcapngSection, notes: list[str]) -> Frames:
     """Return the frames of packet blocks; those of damaged blocks and unknown interfaces are noted and left out."""
     start_K = np.array(starts, np.int64)
     blocks = gather(data, start_K, np.dtype([(name, f"{section.order}u4") for name in _PACKET_FIELDS]))
@@ -111,7 +111,7 @@ def _frames(data: Bytes, starts: list[int], section: Section, notes: list[str]) 
     )
 
 
-def _times_ns(ticks_K: NDArray[np.uint64], interface_K: IntArray, section: Section) -> IntArray:
+def _times_ns(ticks_K: NDArray[np.uint64], interface_K: IntArray, section: PcapngSection) -> IntArray:
     """Return times in whole nanoseconds: seconds and the rest apart, so that nothing is rounded on the way."""
     ticks_per_s_K = np.array(section.ticks_per_s, np.uint64)[interface_K]
     seconds_K, rest_K = np.divmod(ticks_K, ticks_per_s_K)
@@ -125,7 +125,7 @@ def _times_ns(ticks_K: NDArray[np.uint64], interface_K: IntArray, section: Secti
     return total_K.astype(np.int64) + np.array(section.offset_ns, np.int64)[interface_K]
 
 
-def _add_interface(block: bytes, section: Section) -> None:
+def _add_interface(block: bytes, section: PcapngSection) -> None:
     """Add the interface that a block describes; options that are damaged end the list of options."""
     link_type, ticks_per_s, offset_s = 0, 10**6, 0
     if len(block) >= 16 + 4:

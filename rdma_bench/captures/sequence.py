@@ -40,7 +40,9 @@ class SequenceVerdict:
     state_S: NDArray[np.void]  # SEQUENCE_STATE behind the last request of each segment
 
 
-def judge(psn_K: IntArray, is_read_K: BoolArray, first_S: IntArray, state_S: NDArray[np.void]) -> SequenceVerdict:
+def classify_requests(
+    psn_K: IntArray, is_read_K: BoolArray, first_S: IntArray, state_S: NDArray[np.void]
+) -> SequenceVerdict:
     """Judge requests; segment s begins at row `first_S[s]`, after what `state_S[s]` remembers."""
     length_S = np.diff(np.append(first_S, len(psn_K)))
     segment_K = np.repeat(np.arange(len(first_S)), length_S)

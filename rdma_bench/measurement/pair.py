@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fabrictune.foundation.errors import FabrictuneError
-from fabrictune.rdma_bench.measurement.workers import Worker
+from fabrictune.rdma_bench.measurement.workers import RdmaWorker
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class PortChoice:
     """A port of a host, as its user names it; what is left out is chosen there."""
 
     device: str = ""
@@ -20,13 +20,13 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class WorkerPair:
     """The workers of one measurement."""
 
-    sender: Worker
-    receiver: Worker
-    sender_place: Place = Place()
-    receiver_place: Place = Place()
+    sender: RdmaWorker
+    receiver: RdmaWorker
+    sender_place: PortChoice = PortChoice()
+    receiver_place: PortChoice = PortChoice()
 
     @contextmanager
     def connected(

@@ -24,7 +24,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.retransmission import MAX_EXPONENT, NEVER_PS, TimerModel, nominal_timeout_ps
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.rdma_bench.timers.profiles import FittedInterval, TimerProfile
-from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, RETRIES_EXCEEDED, Trial
+from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, RETRIES_EXCEEDED, TimerTrial
 
 FEWEST_COUNTS = 2  # of retries at one exponent, or there is no slope
 _GOOD_ENOUGH = 0.1  # a plain model that is no further off is preferred to one with an early stage
@@ -35,7 +35,7 @@ TimesNs = Mapping[int, float]  # by retry count
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ExponentFit:
     """What the trials of one exponent say."""
 
     exponent: int
@@ -72,7 +72,7 @@ class Fit:
         )
 
 
-def fit_timers(trials: Sequence[Trial]) -> Fit:
+def fit_timers(trials: Sequence[TimerTrial]) -> Fit:
     """Return the model; raises InputError where the trials do not determine one."""
     times = _median_times(trials)
     lines = [_line(exponent, by_retries) for exponent, by_retries in sorted(times.items()) if _has_slope(by_retries)]
@@ -97,7 +97,7 @@ def fit_timers(trials: Sequence[Trial]) -> Fit:
     )
 
 
-def _median_times(trials: Sequence[Trial]) -> Mapping[int, TimesNs]:
+def _median_times(trials: Sequence[TimerTrial]) -> Mapping[int, TimesNs]:
     """Return by exponent and retry count when a path that stayed dead was noticed."""
     found: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
@@ -113,23 +113,23 @@ def _has_slope(by_retries: TimesNs) -> bool:
     return len(by_retries) >= FEWEST_COUNTS
 
 
-def _line(exponent: int, by_retries: TimesNs) -> Line:
+def _line(exponent: int, by_retries: TimesNs) -> ExponentFit:
     """Return the line by least squares."""
     mean_retries = sum(by_retries) / len(by_retries)
     mean_ns = sum(by_retries.values()) / len(by_retries)
     rise = sum((retries - mean_retries) * time_ns for retries, time_ns in by_retries.items())
     interval_ns = rise / sum((retries - mean_retries) ** 2 for retries in by_retries)
-    return Line(exponent=exponent, interval_ns=interval_ns, start_ns=mean_ns - interval_ns * mean_retries)
+    return ExponentFit(exponent=exponent, interval_ns=interval_ns, start_ns=mean_ns - interval_ns * mean_retries)
 
 
-def _floor(lines: Sequence[Line]) -> int:
+def _floor(lines: Sequence[ExponentFit]) -> int:
     """Return the exponent whose wait is that of the least one tried; 0 where that is itself."""
     ratio = lines[0].multiplier / min(line.multiplier for line in lines)
     floor = lines[0].exponent + round(math.log2(ratio))
     return floor if floor > lines[0].exponent else 0
 
 
-def _early_stage(lines: Sequence[Line], floor: int) -> tuple[int, ...]:
+def _early_stage(lines: Sequence[ExponentFit], floor: int) -> tuple[int, ...]:
     """Return times of early retransmissions that end when they must at each exponent.
 
     Steps are equal, and none is longer than its exponent's timeout. One that is no longer than the timeout of the
@@ -165,7 +165,7 @@ def _intervals(
         yield FittedInterval(parameter="floor_exponent", low=0, high=least_exponent)
 
 
-def _endless_retries(trials: Sequence[Trial]) -> int | None:
+def _endless_retries(trials: Sequence[TimerTrial]) -> int | None:
     """Return the highest retry count if none of its trials ever ended, though those of others did."""
     dead = [trial for trial in trials if trial.cut_ns == FOR_GOOD and trial.spec.timeout_exponent]
     highest = max(trial.spec.retries for trial in dead)

@@ -13,9 +13,9 @@ import numpy as np
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.rdma_bench.measurement.timers import MeasuredTimers, TimerPlan
-from fabrictune.rdma_bench.timers.prediction import predict
+from fabrictune.rdma_bench.timers.prediction import predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
-from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, Trial
+from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, TimerTrial
 
 KIND = "rdma timers measure"
 SEED = 0  # nothing here is drawn at random
@@ -38,7 +38,7 @@ def make_record(
     )
 
 
-def _table(trials: tuple[Trial, ...], profile: TimerProfile) -> Columns:
+def _table(trials: tuple[TimerTrial, ...], profile: TimerProfile) -> Columns:
     return {
         "timeout": np.array([trial.spec.timeout_exponent for trial in trials]),
         "retries": np.array([trial.spec.retries for trial in trials]),
@@ -50,10 +50,10 @@ def _table(trials: tuple[Trial, ...], profile: TimerProfile) -> Columns:
     }
 
 
-def _model_ns(trial: Trial, profile: TimerProfile) -> int:
+def _model_ns(trial: TimerTrial, profile: TimerProfile) -> int:
     if trial.spec.retries < profile.timers.fewest_retries:
         return NONE
-    prediction = predict(trial.spec, profile)
+    prediction = predict_retransmission(trial.spec, profile)
     time_ns = prediction.gives_up_ns if trial.cut_ns == FOR_GOOD else prediction.resumes_ns(trial.cut_ns)
     return NONE if np.isinf(time_ns) else round(time_ns)
 

@@ -17,10 +17,10 @@ from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.retransmission import MAX_RETRIES, NEVER_PS, nominal_timeout_ps
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import NS_PER_S, PS_PER_S
-from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.measurement.pair import WorkerPair
 from fabrictune.rdma_bench.measurement.stop_reason import reason_of
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
-from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, Trial
+from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, TimerTrial
 from fabrictune.rdma_bench.verbs.counters import by_meaning, count_changes
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 from fabrictune.rdma_bench.verbs.trials import Traffic, TrialSpec
@@ -75,15 +75,15 @@ class TimerPlan:
 class MeasuredTimers:
     """All trials, in order."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[TimerTrial, ...]
     device: str
     uncertain: tuple[str, ...] = ()  # counters that wrapped, stood still or were reset
     stopped: str = ""  # why there are no more; empty: there are all
 
 
-def measure_timers(pair: Pair, plan: TimerPlan, progress: Progress | None = None) -> MeasuredTimers:
+def measure_timers(pair: WorkerPair, plan: TimerPlan, progress: Progress | None = None) -> MeasuredTimers:
     """Run all trials; raises what ended the first one, and returns what there is if a later one fails or is stopped."""
-    trials = list[Trial]()
+    trials = list[TimerTrial]()
     uncertain = dict[str, None]()
     device, stopped = "", ""
     try:
@@ -100,7 +100,9 @@ def measure_timers(pair: Pair, plan: TimerPlan, progress: Progress | None = None
     return MeasuredTimers(trials=tuple(trials), device=device, uncertain=tuple(uncertain), stopped=stopped)
 
 
-def _run_trial(pair: Pair, plan: TimerPlan, spec: ConnectionSpec, cut_ns: int, uncertain: dict[str, None]) -> Trial:
+def _run_trial(
+    pair: WorkerPair, plan: TimerPlan, spec: ConnectionSpec, cut_ns: int, uncertain: dict[str, None]
+) -> TimerTrial:
     cut_s = max(cut_ns, 0) / NS_PER_S
     longest_s = plan.longest_s(spec) + cut_s
     wanted = asdict(TrialSpec(traffic=plan.traffic, limit_s=longest_s))
@@ -117,7 +119,7 @@ def _run_trial(pair: Pair, plan: TimerPlan, spec: ConnectionSpec, cut_ns: int, u
     result = pair.sender.finish(timeout_s=longest_s + _ANSWER_S)
     changes = count_changes(before, pair.sender.ask("counters"))
     uncertain.update({f"{change.name}: {change.certainty}": None for change in changes if change.certainty != "exact"})
-    return Trial(
+    return TimerTrial(
         spec=RetransmissionSpec(timeout_exponent=spec.timeout_exponent, retries=spec.retries),
         cut_ns=cut_ns,
         status=NONE if result["status"] is None else result["status"],
@@ -126,5 +128,5 @@ def _run_trial(pair: Pair, plan: TimerPlan, spec: ConnectionSpec, cut_ns: int, u
     )
 
 
-def _cut(pair: Pair, plan: TimerPlan) -> None:
+def _cut(pair: WorkerPair, plan: TimerPlan) -> None:
     pair.receiver.ask("cut" if plan.by_command else "stop_answering")

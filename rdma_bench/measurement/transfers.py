@@ -16,10 +16,10 @@ from fabrictune.foundation.errors import FabrictuneError
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
-from fabrictune.rdma_bench.measurement.pair import Pair, Place
+from fabrictune.rdma_bench.measurement.pair import PortChoice, WorkerPair
 from fabrictune.rdma_bench.measurement.perftest_output import read_bandwidth_bps, read_latency_ns
 from fabrictune.rdma_bench.measurement.stop_reason import reason_of
-from fabrictune.rdma_bench.measurement.workers import Worker
+from fabrictune.rdma_bench.measurement.workers import RdmaWorker
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 from fabrictune.rdma_bench.verbs.perftest import PerftestSpec
 from fabrictune.rdma_bench.verbs.transfers import TransferSpec
@@ -55,7 +55,7 @@ class TransferPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transfer:
+class MeasuredTransfer:
     """One case, measured."""
 
     num_queue_pairs: int
@@ -72,13 +72,13 @@ class Transfer:
 class MeasuredTransfers:
     """All cases, in order."""
 
-    transfers: tuple[Transfer, ...]
+    transfers: tuple[MeasuredTransfer, ...]
     stopped: str = ""  # why there are no more
 
 
-def measure_transfers(pair: Pair, plan: TransferPlan, progress: Progress | None = None) -> MeasuredTransfers:
+def measure_transfers(pair: WorkerPair, plan: TransferPlan, progress: Progress | None = None) -> MeasuredTransfers:
     """Measure all cases; raises what ended the first one, and returns what there is if a later one fails."""
-    done = list[Transfer]()
+    done = list[MeasuredTransfer]()
     measure = _MEASURES[plan.what, plan.backend]
     try:
         for num_queue_pairs, size_bytes, num_directions in plan.cases():
@@ -94,12 +94,12 @@ def measure_transfers(pair: Pair, plan: TransferPlan, progress: Progress | None 
 
 
 def measure_matrix(
-    workers: Sequence[tuple[Worker, Place]], plan: TransferPlan, progress: Progress | None = None
+    workers: Sequence[tuple[RdmaWorker, PortChoice]], plan: TransferPlan, progress: Progress | None = None
 ) -> MeasuredTransfers:
     """Measure all cases from each worker to each other one, one pair after another; keeps what there is, as above."""
-    done = list[Transfer]()
+    done = list[MeasuredTransfer]()
     pairs = [
-        Pair(sender=near, receiver=far, sender_place=near_place, receiver_place=far_place)
+        WorkerPair(sender=near, receiver=far, sender_place=near_place, receiver_place=far_place)
         for (near, near_place), (far, far_place) in permutations(workers, 2)
     ]
     for number, pair in enumerate(pairs):
@@ -117,14 +117,16 @@ def measure_matrix(
     return MeasuredTransfers(transfers=tuple(done))
 
 
-def _bandwidth(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int) -> Transfer:
+def _bandwidth(
+    pair: WorkerPair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int
+) -> MeasuredTransfer:
     spec = asdict(TransferSpec(message_bytes=size_bytes, duration_s=plan.duration_s))
     senders = (pair.sender, pair.receiver)[:num_directions]
     with pair.connected(ConnectionSpec(), num_queue_pairs=num_queue_pairs, buffer_bytes=size_bytes):
         for sender in senders:
             sender.begin("bandwidth", **spec)
         results = [sender.finish(timeout_s=plan.duration_s + _ANSWER_S) for sender in senders]
-    return Transfer(
+    return MeasuredTransfer(
         num_queue_pairs=num_queue_pairs,
         size_bytes=size_bytes,
         num_directions=num_directions,
@@ -134,11 +136,13 @@ def _bandwidth(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes:
     )
 
 
-def _latency(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int) -> Transfer:
+def _latency(
+    pair: WorkerPair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int
+) -> MeasuredTransfer:
     spec = asdict(TransferSpec(message_bytes=size_bytes, num_iterations=plan.num_iterations))
     with pair.connected(ConnectionSpec(), buffer_bytes=size_bytes):
         after_ns: Sequence[int] = pair.sender.ask("latency", timeout_s=_ANSWER_S, **spec)["after_ns"]
-    return Transfer(
+    return MeasuredTransfer(
         num_queue_pairs=num_queue_pairs,
         size_bytes=size_bytes,
         num_directions=num_directions,
@@ -147,7 +151,9 @@ def _latency(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: i
     )
 
 
-def _perftest(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int) -> Transfer:
+def _perftest(
+    pair: WorkerPair, plan: TransferPlan, num_queue_pairs: int, size_bytes: int, num_directions: int
+) -> MeasuredTransfer:
     spec = PerftestSpec(
         what=plan.what,
         message_bytes=size_bytes,
@@ -160,14 +166,14 @@ def _perftest(pair: Pair, plan: TransferPlan, num_queue_pairs: int, size_bytes: 
         pair.receiver.begin("perftest", **asdict(spec))
         output = pair.sender.ask("perftest", timeout_s=_SERVER_LIMIT_S, **asdict(replace(spec, server=server)))
         pair.receiver.finish(timeout_s=_SERVER_LIMIT_S)
-    case = Transfer(num_queue_pairs=num_queue_pairs, size_bytes=size_bytes, num_directions=num_directions)
+    case = MeasuredTransfer(num_queue_pairs=num_queue_pairs, size_bytes=size_bytes, num_directions=num_directions)
     if plan.what == "bandwidth":
         return replace(case, bandwidth_bps=read_bandwidth_bps(output["text"], output["json"]))
     median_ns, p99_ns = read_latency_ns(output["text"], output["json"])
     return replace(case, median_ns=median_ns, p99_ns=p99_ns)
 
 
-_MEASURES: dict[tuple[What, Backend], Callable[[Pair, TransferPlan, int, int, int], Transfer]] = {
+_MEASURES: dict[tuple[What, Backend], Callable[[WorkerPair, TransferPlan, int, int, int], MeasuredTransfer]] = {
     ("bandwidth", "pyverbs"): _bandwidth,
     ("latency", "pyverbs"): _latency,
     ("bandwidth", "perftest"): _perftest,

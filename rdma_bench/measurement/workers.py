@@ -18,7 +18,7 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, U
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs import channel
 from fabrictune.rdma_bench.verbs.channel import ChannelError
-from fabrictune.rdma_bench.verbs.diagnosis import Diagnosis, require_devices
+from fabrictune.rdma_bench.verbs.diagnosis import DeviceDiagnosis, require_devices
 
 ANSWER_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 10.0
@@ -30,7 +30,7 @@ PACKAGES = Path(__file__).resolve().parents[2]  # the folder that has rdma_bench
 _ERRORS: Mapping[str, type[FabrictuneError]] = {kind.__name__: kind for kind in (InputError, ChannelError)}
 
 
-class Worker:
+class RdmaWorker:
     """One end of a measurement."""
 
     def __init__(self, connection: socket.socket, name: str) -> None:
@@ -45,14 +45,14 @@ class Worker:
 
     def begin(self, request: str, **arguments: Any) -> None:
         """Send a request, whose answer `finish` waits for."""
-        channel.send(self._connection, {"do": request, **arguments})
+        channel.send_message(self._connection, {"do": request, **arguments})
         self.is_waiting = True
 
     def finish(self, *, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """Wait for the answer to what `begin` sent."""
         self._connection.settimeout(scaled(timeout_s))
         try:
-            answer = channel.receive(self._connection)
+            answer = channel.receive_message(self._connection)
         except ChannelError as error:
             (mistake,) = error.mistakes
             raise ChannelError(Mistake(where=self.name, found=mistake.found)) from error
@@ -69,7 +69,7 @@ class Worker:
 
 
 @contextmanager
-def local_worker(python: str, name: str = "this host", *, cut: str = "", heal: str = "") -> Iterator[Worker]:
+def local_worker(python: str, name: str = "this host", *, cut: str = "", heal: str = "") -> Iterator[RdmaWorker]:
     """Give a worker on this host that ends with the block, and what it held with it."""
     ours, its = socket.socketpair()
     options = ("--descriptor", str(its.fileno()), "--cut-command", cut, "--heal-command", heal)
@@ -85,7 +85,7 @@ def local_worker(python: str, name: str = "this host", *, cut: str = "", heal: s
     ):
         its.close()
         try:
-            yield Worker(ours, name)
+            yield RdmaWorker(ours, name)
         finally:
             ours.close()
             try:
@@ -95,7 +95,7 @@ def local_worker(python: str, name: str = "this host", *, cut: str = "", heal: s
 
 
 @contextmanager
-def remote_worker(place: str, token: str) -> Iterator[Worker]:
+def remote_worker(place: str, token: str) -> Iterator[RdmaWorker]:
     """Give a worker at `host:port`; raises InputError for no such text, ChannelError where it cannot be had."""
     host, _, port = place.rpartition(":")
     if not host or not port.isdecimal():
@@ -107,12 +107,12 @@ def remote_worker(place: str, token: str) -> Iterator[Worker]:
         raise ChannelError(Mistake(where=place, found=f"no worker there ({error})", next_step=next_step)) from error
     with connection:
         channel.greet_as_controller(connection, token)
-        yield Worker(connection, place)
+        yield RdmaWorker(connection, place)
 
 
 def find_python(candidates: Sequence[str] = (sys.executable, SYSTEM_PYTHON)) -> str:
     """Return the first Python that can use an RDMA device; raises UnavailableError with what is wrong with the best."""
-    nearest: Diagnosis | None = None
+    nearest: DeviceDiagnosis | None = None
     for python in dict.fromkeys(candidates):
         if not os.access(python, os.X_OK):
             continue
@@ -126,7 +126,7 @@ def find_python(candidates: Sequence[str] = (sys.executable, SYSTEM_PYTHON)) -> 
     raise AssertionError("a diagnosis without a problem was returned above")
 
 
-def _diagnose(python: str) -> Diagnosis:
+def _diagnose(python: str) -> DeviceDiagnosis:
     try:
         ran = subprocess.run(  # noqa: S603 - our own module
             [python, "-m", "fabrictune.rdma_bench.verbs.diagnosis"],
@@ -135,9 +135,11 @@ def _diagnose(python: str) -> Diagnosis:
             timeout=scaled(DIAGNOSIS_TIMEOUT_S),
             check=True,
         )
-        return Diagnosis(**json.loads(ran.stdout))
+        return DeviceDiagnosis(**json.loads(ran.stdout))
     except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
-        return Diagnosis(problem="module missing", found=f"{python}: {error}", next_step="use Python 3.11 or later")
+        return DeviceDiagnosis(
+            problem="module missing", found=f"{python}: {error}", next_step="use Python 3.11 or later"
+        )
 
 
 def worker_command(python: str, *options: str) -> list[str]:

@@ -35,7 +35,7 @@ _CHECK_S = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class VirtualMachine:
     """A virtual machine that runs."""
 
     scratch: Path
@@ -104,7 +104,9 @@ class Machine:
 
 
 @contextmanager
-def boot(image: Image, *, guest_ports: Sequence[int] = (), timeout_s: float = BOOT_TIMEOUT_S) -> Iterator[Machine]:
+def boot(
+    image: Image, *, guest_ports: Sequence[int] = (), timeout_s: float = BOOT_TIMEOUT_S
+) -> Iterator[VirtualMachine]:
     """Give a machine that takes commands; raises UnavailableError where it does not start."""
     programs = require_programs(["qemu-system-x86_64", "setpriv"])
     with tempfile.TemporaryDirectory(prefix="soft-roce-") as name:
@@ -126,7 +128,9 @@ def boot(image: Image, *, guest_ports: Sequence[int] = (), timeout_s: float = BO
         ):
             try:
                 with _connect(scratch / "commands", process, deadline) as commands:
-                    machine = Machine(scratch=scratch, process=process, commands=commands, port_by_guest_port=ports)
+                    machine = VirtualMachine(
+                        scratch=scratch, process=process, commands=commands, port_by_guest_port=ports
+                    )
                     machine.wait_until_ready(max(deadline - time.monotonic(), 0.1))
                     yield machine
             finally:

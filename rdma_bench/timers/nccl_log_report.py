@@ -21,7 +21,7 @@ from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.rdma_bench.timers.nccl_defaults import NEWEST, nccl_default
-from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
+from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
 from fabrictune.rdma_bench.timers.selection import choose_settings
 
@@ -69,7 +69,7 @@ def explain_log(log: NcclLog, profile: TimerProfile, wanted: Wanted) -> Explanat
         timeout_exponent=_least_usable(timeouts, range(MAX_EXPONENT + 1), default.timeout_exponent),
         retries=_least_usable(counts, range(profile.timers.fewest_retries, MAX_RETRIES + 1), default.retries),
     )
-    prediction, errors = predict(spec, profile), completion_errors(log)
+    prediction, errors = predict_retransmission(spec, profile), completion_errors(log)
     findings = (
         *_error_findings(errors, prediction, wanted),
         *_setting_findings(log, TIMEOUT, timeouts, MAX_EXPONENT, "five bits; what is beyond waits for ever"),

@@ -98,7 +98,7 @@ class Prediction:
         return self.spec.timeout_exponent != 0 and self.spec.retries == self.profile.timers.endless_retries
 
 
-def predict(spec: RetransmissionSpec, profile: TimerProfile) -> Prediction:
+def predict_retransmission(spec: RetransmissionSpec, profile: TimerProfile) -> Prediction:
     """Return what the adapter does with these settings; raises InputError where the profile says nothing of them."""
     fewest = profile.timers.fewest_retries
     if spec.retries < fewest:

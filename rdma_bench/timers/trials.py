@@ -23,7 +23,7 @@ _SAME_CUT = 0.05  # cuts that differ by less count as one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class TimerTrial:
     """One cut of a path and what came of it."""
 
     spec: RetransmissionSpec
@@ -33,7 +33,7 @@ class Trial:
     num_retransmissions: int = NONE  # as the sender's hardware counters have it; NONE where its driver counts none
 
 
-def read_trials(directory: Path) -> tuple[Trial, ...]:
+def read_trials(directory: Path) -> tuple[TimerTrial, ...]:
     """Return the trials of a record; raises RecordError where it has none."""
     table = RunRecord.read(directory).tables.get("trials")
     missing = [name for name in COLUMNS if name not in (table or {})]
@@ -42,7 +42,7 @@ def read_trials(directory: Path) -> tuple[Trial, ...]:
         next_step = "give the folder that `fabrictune rdma timers measure` wrote"
         raise RecordError(Mistake(where=str(directory), found=found, next_step=next_step))
     return tuple(
-        Trial(
+        TimerTrial(
             spec=RetransmissionSpec(timeout_exponent=timeout, retries=retries),
             cut_ns=cut_ns,
             status=status,
@@ -52,7 +52,7 @@ def read_trials(directory: Path) -> tuple[Trial, ...]:
     )
 
 
-def median_gives_up_ns(trials: Sequence[Trial], spec: RetransmissionSpec) -> float:
+def median_gives_up_ns(trials: Sequence[TimerTrial], spec: RetransmissionSpec) -> float:
     """Return how long queue pairs with these settings took to give up; NaN where it was not tried."""
     return _median(
         trial.after_ns
@@ -61,7 +61,7 @@ def median_gives_up_ns(trials: Sequence[Trial], spec: RetransmissionSpec) -> flo
     )
 
 
-def median_stall_ns(trials: Sequence[Trial], spec: RetransmissionSpec, flap_ns: float) -> float:
+def median_stall_ns(trials: Sequence[TimerTrial], spec: RetransmissionSpec, flap_ns: float) -> float:
     """Return how long traffic stalled for a flap of that length; NaN where it was not tried or did not resume."""
     return _median(
         trial.after_ns

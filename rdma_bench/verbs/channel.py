@@ -29,7 +29,7 @@ class ChannelError(UnavailableError):
     """The other end is gone, says what is no message, or does not know the token."""
 
 
-def send(connection: socket.socket, message: Message) -> None:
+def send_message(connection: socket.socket, message: Message) -> None:
     """Send a message; raises ChannelError."""
     text = json.dumps(message).encode()
     if len(text) > MAX_MESSAGE_BYTES:
@@ -40,7 +40,7 @@ def send(connection: socket.socket, message: Message) -> None:
         raise _broken(connection, f"it is gone ({error})") from error
 
 
-def receive(connection: socket.socket, *, at_most: int = MAX_MESSAGE_BYTES) -> dict[str, Any]:
+def receive_message(connection: socket.socket, *, at_most: int = MAX_MESSAGE_BYTES) -> dict[str, Any]:
     """Return the next message; raises ChannelError where there is none, or it is too long, or too late."""
     try:
         (length,) = _LENGTH.unpack(_receive_bytes(connection, _LENGTH.size))
@@ -62,12 +62,12 @@ def greet_as_worker(connection: socket.socket, token: str) -> None:
     """Let whoever connected prove that it knows the token; raises ChannelError."""
     connection.settimeout(scaled(GREETING_TIMEOUT_S))
     challenge = secrets.token_hex(32)
-    send(connection, {"challenge": challenge})
-    answer = receive(connection, at_most=_GREETING_BYTES)
+    send_message(connection, {"challenge": challenge})
+    answer = receive_message(connection, at_most=_GREETING_BYTES)
     if not _is_proof(answer.get("proof"), token, f"controller {challenge}"):
-        send(connection, {"refused": "another token"})
+        send_message(connection, {"refused": "another token"})
         raise _broken(connection, "it does not know the token")
-    send(connection, {"proof": _proof(token, f"worker {answer.get('challenge')}")})
+    send_message(connection, {"proof": _proof(token, f"worker {answer.get('challenge')}")})
     connection.settimeout(None)
 
 
@@ -75,9 +75,9 @@ def greet_as_controller(connection: socket.socket, token: str) -> None:
     """Prove to a worker that we know the token, and let it prove the same; raises ChannelError."""
     connection.settimeout(scaled(GREETING_TIMEOUT_S))
     challenge = secrets.token_hex(32)
-    theirs = receive(connection, at_most=_GREETING_BYTES).get("challenge")
-    send(connection, {"proof": _proof(token, f"controller {theirs}"), "challenge": challenge})
-    if not _is_proof(receive(connection, at_most=_GREETING_BYTES).get("proof"), token, f"worker {challenge}"):
+    theirs = receive_message(connection, at_most=_GREETING_BYTES).get("challenge")
+    send_message(connection, {"proof": _proof(token, f"controller {theirs}"), "challenge": challenge})
+    if not _is_proof(receive_message(connection, at_most=_GREETING_BYTES).get("proof"), token, f"worker {challenge}"):
         raise _broken(connection, "it has another token, or is busy", "give both ends the same token file")
     connection.settimeout(None)
 

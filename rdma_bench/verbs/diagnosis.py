@@ -26,7 +26,7 @@ _SOFTWARE_DEVICE = "modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class DeviceDiagnosis:
     """What a look at the machine showed."""
 
     problem: Problem | None  # None: devices can be used
@@ -37,40 +37,42 @@ class Diagnosis:
 
 def diagnose(
     module: str = "pyverbs.device", *, subsystem: Path = SUBSYSTEM, devices: Path = DEVICES, nodes: Path = NODES
-) -> Diagnosis:
+) -> DeviceDiagnosis:
     """Say whether RDMA devices can be used, and if not, why; looks and changes nothing."""
     try:
         import_module(module)
     except ModuleNotFoundError as error:
-        return Diagnosis(
+        return DeviceDiagnosis(
             problem="module missing",
             found=f"no module {error.name}",
             next_step="apt-get install python3-pyverbs (dnf: python3-pyverbs), and run its system's Python",
         )
     except (ImportError, OSError) as error:  # built for another Python, or for another libibverbs
-        return Diagnosis(
+        return DeviceDiagnosis(
             problem="ABI mismatch",
             found=(str(error).splitlines() or [type(error).__name__])[0],
             next_step="remove the pyverbs that pip installed; use the distribution's, under the system's Python",
         )
     if not subsystem.exists():
-        return Diagnosis(
+        return DeviceDiagnosis(
             problem="no RDMA subsystem", found=f"no {subsystem}", next_step="load the adapter's driver and ib_uverbs"
         )
     names = tuple(sorted(device.name for device in devices.glob("*")))
     if not names:
-        return Diagnosis(problem="no device", found=f"none in {devices}", next_step=f"in software: {_SOFTWARE_DEVICE}")
+        return DeviceDiagnosis(
+            problem="no device", found=f"none in {devices}", next_step=f"in software: {_SOFTWARE_DEVICE}"
+        )
     if not _may_open(sorted(nodes.glob("uverbs*"))):
-        return Diagnosis(
+        return DeviceDiagnosis(
             problem="no permission",
             found=f"{', '.join(names)}, and no {nodes}/uverbs* that may be opened",
             next_step="join the group that owns it, and raise the limit of locked memory (ulimit -l)",
             devices=names,
         )
-    return Diagnosis(problem=None, found=", ".join(names), devices=names)
+    return DeviceDiagnosis(problem=None, found=", ".join(names), devices=names)
 
 
-def require_devices(diagnosis: Diagnosis, *, where: str) -> None:
+def require_devices(diagnosis: DeviceDiagnosis, *, where: str) -> None:
     """Raise UnavailableError where devices cannot be used."""
     if diagnosis.problem:
         raise UnavailableError(

@@ -92,7 +92,7 @@ class Completion:
     status: int
 
 
-class Endpoint:
+class VerbsEndpoint:
     """The queue pairs of a device, a buffer, and what they need; a context manager that frees them all."""
 
     def __init__(self, place: DevicePort, *, num_queue_pairs: int = 1, buffer_bytes: int = 2**16) -> None:

@@ -33,7 +33,9 @@ class DevicePort:
     gid: Gid
 
 
-def find_port(device: str = "", port: int = 1, gid_index: int | None = None, *, root: Path = DEVICES) -> DevicePort:
+def find_device_port(
+    device: str = "", port: int = 1, gid_index: int | None = None, *, root: Path = DEVICES
+) -> DevicePort:
     """Return an active port with the GID to use: the first active device's if none is named, and its first of RoCE v2
     on IPv4 if no index is given.
 

@@ -28,7 +28,7 @@ _WORDS: Mapping[Any, str] = {
 }
 
 
-def read_spec(kind: type[Spec], values: Any, *, where: str) -> Spec:
+def parse_spec(kind: type[Spec], values: Any, *, where: str) -> Spec:
     """Return a dataclass of numbers, text and tuples of numbers; raises InputError with every mistake."""
     if not isinstance(values, dict):
         raise InputError(Mistake(where=where, found=quote(repr(values)), allowed="a JSON object"))

@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any
 
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, choose
-from fabrictune.rdma_bench.verbs.channel import ChannelError, has_ended, receive, send
+from fabrictune.rdma_bench.verbs.channel import ChannelError, has_ended, receive_message, send_message
 from fabrictune.rdma_bench.verbs.counters import read_counters
 from fabrictune.rdma_bench.verbs.diagnosis import diagnose, require_devices
-from fabrictune.rdma_bench.verbs.endpoint import Address, ConnectionSpec, Endpoint
+from fabrictune.rdma_bench.verbs.endpoint import Address, ConnectionSpec, VerbsEndpoint
 from fabrictune.rdma_bench.verbs.path_cut import CutCommands, Cutter
 from fabrictune.rdma_bench.verbs.perftest import PerftestSpec, run_perftest
 from fabrictune.rdma_bench.verbs.poll import polling
-from fabrictune.rdma_bench.verbs.ports import DevicePort, find_port
-from fabrictune.rdma_bench.verbs.requests import read_spec
+from fabrictune.rdma_bench.verbs.ports import DevicePort, find_device_port
+from fabrictune.rdma_bench.verbs.requests import parse_spec
 from fabrictune.rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
 from fabrictune.rdma_bench.verbs.trials import TrialSpec, run_trial
 
@@ -76,7 +76,7 @@ class Session:
         self._cutter = Cutter(commands)
         self._held = ExitStack()
         self._place: DevicePort | None = None
-        self._endpoint: Endpoint | None = None
+        self._endpoint: VerbsEndpoint | None = None
         self._answers: Mapping[str, Callable[[dict[str, Any]], Any]] = {
             "describe": self._describe,
             "place": self._hold,
@@ -97,7 +97,7 @@ class Session:
         """Answer requests until the other end is gone, and free everything."""
         try:
             while True:
-                send(self._connection, self._answer(receive(self._connection)))
+                send_message(self._connection, self._answer(receive_message(self._connection)))
         except ChannelError:
             return  # gone: whoever asked has its answers, or will never want them
         finally:
@@ -120,29 +120,29 @@ class Session:
 
     def _hold(self, request: dict[str, Any]) -> dict[str, Any]:
         """Keep a port for this measurement, without queue pairs of our own on it."""
-        spec = read_spec(PlaceSpec, request, where="place")
+        spec = parse_spec(PlaceSpec, request, where="place")
         self._close({})
-        place = find_port(spec.device, spec.port, None if spec.gid_index < 0 else spec.gid_index)
+        place = find_device_port(spec.device, spec.port, None if spec.gid_index < 0 else spec.gid_index)
         self._held.enter_context(hold_port(place.device, place.port, spec.role))
         self._place = place
         ipv4 = place.gid.address.ipv4_mapped
         return {"device": place.device, "port": place.port, "gid_index": place.gid.index, "ipv4": str(ipv4 or "")}
 
     def _open(self, request: dict[str, Any]) -> Any:
-        size = read_spec(OpenSpec, {name: request.pop(name) for name in SIZES if name in request}, where="open")
+        size = parse_spec(OpenSpec, {name: request.pop(name) for name in SIZES if name in request}, where="open")
         require_devices(diagnose(), where="open")
         where = self._hold(request)
         assert self._place is not None, "held just now"
-        endpoint = Endpoint(self._place, **asdict(size))
+        endpoint = VerbsEndpoint(self._place, **asdict(size))
         self._endpoint = self._held.enter_context(endpoint)
         return {**where, "address": asdict(endpoint.address)}
 
     def _connect(self, request: dict[str, Any]) -> Any:
-        peer = read_spec(Address, request.get("peer"), where="connect.peer")
-        self._opened.connect(peer, read_spec(ConnectionSpec, request.get("spec"), where="connect.spec"))
+        peer = parse_spec(Address, request.get("peer"), where="connect.peer")
+        self._opened.connect(peer, parse_spec(ConnectionSpec, request.get("spec"), where="connect.spec"))
 
     def _trial(self, request: dict[str, Any]) -> Any:
-        return asdict(run_trial(self._opened, read_spec(TrialSpec, request, where="trial"), self._is_abandoned))
+        return asdict(run_trial(self._opened, parse_spec(TrialSpec, request, where="trial"), self._is_abandoned))
 
     def _bandwidth(self, request: dict[str, Any]) -> Any:
         return asdict(measure_bandwidth(self._opened, self._transfer_spec(request), self._is_abandoned))
@@ -151,7 +151,7 @@ class Session:
         return asdict(measure_latency(self._opened, self._transfer_spec(request), self._is_abandoned))
 
     def _transfer_spec(self, request: dict[str, Any]) -> TransferSpec:
-        spec = read_spec(TransferSpec, request, where="transfer")
+        spec = parse_spec(TransferSpec, request, where="transfer")
         if spec.message_bytes > self._opened.buffer_bytes:
             raise InputError(
                 Mistake(
@@ -161,7 +161,7 @@ class Session:
         return spec
 
     def _perftest(self, request: dict[str, Any]) -> Any:
-        return asdict(run_perftest(read_spec(PerftestSpec, request, where="perftest"), self._placed))
+        return asdict(run_perftest(parse_spec(PerftestSpec, request, where="perftest"), self._placed))
 
     def _counters(self, request: dict[str, Any]) -> Any:
         return read_counters(self._placed.device, self._placed.port)
@@ -173,7 +173,7 @@ class Session:
         self._cutter.cut()
 
     def _heal(self, request: dict[str, Any]) -> None:
-        for _ in polling(read_spec(HealSpec, request, where="heal").after_s, self._is_abandoned, pause_s=HEAL_PAUSE_S):
+        for _ in polling(parse_spec(HealSpec, request, where="heal").after_s, self._is_abandoned, pause_s=HEAL_PAUSE_S):
             pass
         self._cutter.heal()
 
@@ -189,7 +189,7 @@ class Session:
         return self._place
 
     @property
-    def _opened(self) -> Endpoint:
+    def _opened(self) -> VerbsEndpoint:
         if self._endpoint is None:
             raise InputError(Mistake(where="do", found="a request for an endpoint", next_step="open one before"))
         return self._endpoint

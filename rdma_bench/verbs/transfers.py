@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
 from fabrictune.foundation.time_limits import scaled
-from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
+from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, VerbsEndpoint
 from fabrictune.rdma_bench.verbs.poll import IsAbandoned, polling
 
 MAX_MESSAGE_BYTES = 2**24
@@ -61,7 +61,7 @@ class LatencyResult:
     after_ns: tuple[int, ...]
 
 
-def measure_bandwidth(endpoint: Endpoint, spec: TransferSpec, is_abandoned: IsAbandoned) -> BandwidthResult:
+def measure_bandwidth(endpoint: VerbsEndpoint, spec: TransferSpec, is_abandoned: IsAbandoned) -> BandwidthResult:
     """Write as fast as possible for `duration_s`, then let what is on its way end."""
     num_queue_pairs = endpoint.num_queue_pairs
     free = [spec.num_in_flight] * num_queue_pairs
@@ -80,7 +80,7 @@ def measure_bandwidth(endpoint: Endpoint, spec: TransferSpec, is_abandoned: IsAb
     return BandwidthResult(num_bytes=num_completed * spec.message_bytes, duration_ns=end_ns - begin_ns)
 
 
-def measure_latency(endpoint: Endpoint, spec: TransferSpec, is_abandoned: IsAbandoned) -> LatencyResult:
+def measure_latency(endpoint: VerbsEndpoint, spec: TransferSpec, is_abandoned: IsAbandoned) -> LatencyResult:
     """Write once, wait for it, and again, over the first queue pair."""
     after_ns = []
     for _ in range(spec.num_iterations):
@@ -91,7 +91,7 @@ def measure_latency(endpoint: Endpoint, spec: TransferSpec, is_abandoned: IsAban
     return LatencyResult(after_ns=tuple(after_ns))
 
 
-def _drain(endpoint: Endpoint, num_writes: int, is_abandoned: IsAbandoned) -> None:
+def _drain(endpoint: VerbsEndpoint, num_writes: int, is_abandoned: IsAbandoned) -> None:
     if not num_writes:
         return
     for _ in polling(scaled(LONGEST_WRITE_S), is_abandoned, pause_s=0):
@@ -101,7 +101,7 @@ def _drain(endpoint: Endpoint, num_writes: int, is_abandoned: IsAbandoned) -> No
     raise UnavailableError(Mistake(where=endpoint.place.device, found=f"writes that do not end: {num_writes}"))
 
 
-def _polled(endpoint: Endpoint) -> list[int]:
+def _polled(endpoint: VerbsEndpoint) -> list[int]:
     """Return the queue pair of each write that has ended; raises UnavailableError for one that failed."""
     completions = endpoint.poll()
     for completion in completions:

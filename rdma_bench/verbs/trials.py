@@ -16,7 +16,7 @@ from typing import Literal
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.units import NS_PER_S
-from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, Endpoint
+from fabrictune.rdma_bench.verbs.endpoint import QUEUE_DEPTH, SUCCESS, VerbsEndpoint
 from fabrictune.rdma_bench.verbs.poll import IsAbandoned, polling
 
 Traffic = Literal["idle", "continuous", "refused"]
@@ -62,13 +62,13 @@ class TrialResult:
     after_ns: int  # idle: from posting to its end; continuous: from the last success to the error, or the longest stall
 
 
-def run_trial(endpoint: Endpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> TrialResult:
+def run_trial(endpoint: VerbsEndpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> TrialResult:
     """Run a trial on the first queue pair of a connected endpoint."""
     run = _run_continuous if spec.traffic == "continuous" else _run_one
     return run(endpoint, spec, is_abandoned)
 
 
-def _run_one(endpoint: Endpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> TrialResult:
+def _run_one(endpoint: VerbsEndpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> TrialResult:
     post = endpoint.post_send if spec.traffic == "refused" else endpoint.post_write
     begin_ns = time.monotonic_ns()
     post(0, spec.message_bytes)
@@ -79,7 +79,7 @@ def _run_one(endpoint: Endpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> 
     return TrialResult(status=None, num_completed=0, after_ns=time.monotonic_ns() - begin_ns)
 
 
-def _run_continuous(endpoint: Endpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> TrialResult:
+def _run_continuous(endpoint: VerbsEndpoint, spec: TrialSpec, is_abandoned: IsAbandoned) -> TrialResult:
     num_completed = num_in_flight = longest_ns = 0
     last_ns = resumed_ns = time.monotonic_ns()
     for now_ns in polling(spec.limit_s, is_abandoned):

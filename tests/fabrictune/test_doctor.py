@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
-from fabrictune.doctor import CHECKS, Check, Found, examine, is_fit, look_for_module, look_for_program
+from fabrictune.doctor import CHECKS, Found, Requirement, examine, is_fit, look_for_module, look_for_program
 
 OK = Found(state="ok", detail="here")
 GONE = Found(state="missing", detail="not installed", next_step="install it")
@@ -28,7 +28,7 @@ def test_this_machine_can_run_the_core() -> None:
 @pytest.mark.parametrize(("found", "is_needed", "fit"), [(OK, True, True), (GONE, True, False), (GONE, False, True)])
 def test_only_what_the_core_needs_makes_a_machine_unfit(found: Found, is_needed: bool, fit: bool) -> None:
     """A missing Redis closes one door; a missing engine closes the house."""
-    check = Check(name="thing", opens="doors", look=lambda: found, is_needed=is_needed)
+    check = Requirement(name="thing", opens="doors", look=lambda: found, is_needed=is_needed)
     assert is_fit(examine([check])) is fit
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from fabrictune.foundation.errors import UnavailableError
-from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.measurement.pair import WorkerPair
 from fabrictune.rdma_bench.soft_roce.image import get_image
-from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.machine import VirtualMachine
 from fabrictune.rdma_bench.soft_roce.programs import require_programs
 from fabrictune.rdma_bench.soft_roce.workers import (
     RECEIVER_PORT,
@@ -19,7 +19,7 @@ from fabrictune.rdma_bench.soft_roce.workers import (
 
 
 @pytest.fixture(scope="session")
-def machine() -> Iterator[Machine]:
+def machine() -> Iterator[VirtualMachine]:
     """Give the machine; skip, saying why, where QEMU or a package cannot be had."""
     try:
         require_programs(["qemu-system-x86_64"])
@@ -31,14 +31,14 @@ def machine() -> Iterator[Machine]:
 
 
 @pytest.fixture(scope="session")
-def places(machine: Machine) -> Iterator[tuple[str, ...]]:
+def places(machine: VirtualMachine) -> Iterator[tuple[str, ...]]:
     """Give where workers listen, the sender's first."""
     with running_workers(machine, SENDER_PORT, RECEIVER_PORT) as places:
         yield places
 
 
 @pytest.fixture
-def pair(machine: Machine, places: tuple[str, str]) -> Iterator[Pair]:
+def pair(machine: VirtualMachine, places: tuple[str, str]) -> Iterator[WorkerPair]:
     """Give the workers at both ends of the wire."""
     with soft_roce_pair(machine, *places) as pair:
         yield pair

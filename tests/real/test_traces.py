@@ -9,7 +9,7 @@ import pytest
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.laws import load_law
 from fabrictune.collectives.expansion import ExpansionSpec, expand
-from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.collectives.traces.formats import read_trace
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.records import RunRecord
@@ -61,11 +61,11 @@ def test_a_chakra_ring_runs_once_its_ranks_are_there(real_data: Path) -> None:
     rank_0 = read_trace([real_data / "trace" / "custom_allreduce.0.et"])
     assert (len(rank_0), int(rank_0.bytes_N.sum())) == (28, 3_670_016)
     everyone = tuple(range(8))
-    requests: list[Request] = []
+    requests: list[TraceRow] = []
     for rank in everyone:
         first = len(requests)
         requests += [
-            Request(
+            TraceRow(
                 rank=rank,
                 operation=Operation(rank_0.operation_N[row]),
                 group=everyone,

@@ -3,10 +3,10 @@
 from fabrictune.foundation.records import Confidence, Severity
 from fabrictune.topology.fabric import NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
-from fabrictune.topology.importers.cabling import Cabling, Imported
+from fabrictune.topology.importers.cabling import Cabling, ImportedFabric
 
 
-def joined(*adjacencies: Adjacency, reporters: tuple[str, ...] = ()) -> Imported:
+def joined(*adjacencies: Adjacency, reporters: tuple[str, ...] = ()) -> ImportedFabric:
     """Join adjacencies between the hosts a and b."""
     cabling = Cabling("lab")
     for name in ("a", "b"):

@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.topology.fabric import UNKNOWN_TIER
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.csv_cabling import COLUMNS, load_csv
 
 HEADING = "a_device,a_port,b_device,b_port"
@@ -17,7 +17,7 @@ HEADING = "a_device,a_port,b_device,b_port"
 def load(tmp_path: Path):
     """Read a list given as text."""
 
-    def load_text(text: str) -> Imported:
+    def load_text(text: str) -> ImportedFabric:
         path = tmp_path / "cabling.csv"
         path.write_text(text)
         return load_csv([path])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.hpcc import is_hpcc, load_hpcc
 
 HPCC = "4 1 3\n0\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 1us 0\n3 0 25Gbps 500ns 0\n0 9 this is not read\nsrc dst rate\n"
@@ -21,7 +21,7 @@ SIMAI = (
 def load(tmp_path: Path):
     """Read a topology given as text."""
 
-    def load_text(text: str) -> Imported:
+    def load_text(text: str) -> ImportedFabric:
         path = tmp_path / "topology.txt"
         path.write_text(text)
         return load_hpcc([path])

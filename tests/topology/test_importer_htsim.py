@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.htsim import load_htsim
 from fabrictune.topology.validation import validate_fabric
 
@@ -39,7 +39,7 @@ Downlink_Latency_ns 5000
 def load(tmp_path: Path):
     """Read a topology given as text."""
 
-    def load_text(text: str) -> Imported:
+    def load_text(text: str) -> ImportedFabric:
         path = tmp_path / "tree.topo"
         path.write_text(text)
         return load_htsim([path])

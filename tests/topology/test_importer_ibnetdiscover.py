@@ -8,14 +8,14 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import Confidence
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers import import_fabric
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.ibnetdiscover import load_ibnetdiscover
 
 SWITCH = 'Switch 64 "S-0000000000000001" # "leaf" base port 0 lid 1 lmc 0'
 SECOND = 'Switch 64 "S-0000000000000002" # "spine" base port 0 lid 1 lmc 0'
 
 
-def loaded(tmp_path: Path, *lines: str) -> Imported:
+def loaded(tmp_path: Path, *lines: str) -> ImportedFabric:
     """Read lines as the output of one discovery."""
     path = tmp_path / "subnet.txt"
     path.write_text("\n".join(lines))

@@ -9,7 +9,7 @@ import pytest
 from fabrictune.foundation.errors import InputError
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers import import_fabric
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.infragraph import load_infragraph
 
 
@@ -41,7 +41,7 @@ def edge(host: str, nic: str, leaf: str, port: str, scheme: str = "one2one") -> 
 def load(tmp_path: Path):
     """Read an infrastructure given as a tree."""
 
-    def load_tree(tree: Any) -> Imported:
+    def load_tree(tree: Any) -> ImportedFabric:
         path = tmp_path / "rack.json"
         path.write_text(json.dumps(tree, indent=1))
         return load_infragraph([path])
@@ -49,7 +49,7 @@ def load(tmp_path: Path):
     return load_tree
 
 
-def links(imported: Imported) -> list[str]:
+def links(imported: ImportedFabric) -> list[str]:
     """Return every link's label."""
     return [imported.fabric.link_label(port) for port in range(0, imported.fabric.num_ports, 2)]
 

@@ -10,7 +10,7 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers import import_fabric
-from fabrictune.topology.importers.cabling import Imported
+from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.lldp import load_lldp
 
 JSON0 = {
@@ -68,7 +68,7 @@ def heard(port: str, name: str, peer_port: str, **more: Any) -> dict[str, Any]:
     return {port: {"chassis": {name: chassis} if name else chassis, "port": peer}}
 
 
-def loaded(tmp_path: Path, **interfaces_of: list[dict[str, Any]]) -> Imported:
+def loaded(tmp_path: Path, **interfaces_of: list[dict[str, Any]]) -> ImportedFabric:
     """Read one `-f json` file a device, named after the device."""
     paths = [tmp_path / f"{name.replace('_', '.')}.json" for name in interfaces_of]
     for path, interfaces in zip(paths, interfaces_of.values(), strict=True):

@@ -50,9 +50,9 @@ class SeedOutcomes:
         measured = {field.name.removesuffix("_S"): getattr(self, field.name) for field in fields(self)}
         return {"overload_probability": self._is_overloaded_S.astype(np.float64), **measured}
 
-    def summary(self) -> "Outcome":
+    def summary(self) -> "SeedStudyResult":
         """Return the estimates."""
-        return Outcome(
+        return SeedStudyResult(
             num_seeds=len(self.worst_load_fraction_S),
             overload_probability=estimate_share(self._is_overloaded_S),
             worst_load_fraction=estimate_mean(self.worst_load_fraction_S, lowest=0.0),
@@ -70,7 +70,7 @@ class SeedOutcomes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class SeedStudyResult:
     """What to expect of a fabric whose seeds are not known."""
 
     num_seeds: int
@@ -83,11 +83,11 @@ class Outcome:
     slowest_connection_bps: Estimate
 
 
-def measure_network(network: Network) -> Outcome:
+def measure_network(network: Network) -> SeedStudyResult:
     """Return what collisions cost in a network whose paths are known: every figure without uncertainty."""
     report = analyze_collisions(network)
     measured = SeedOutcomes.of([_measure(report, network.queue_pairs)]).responses()
-    return Outcome(
+    return SeedStudyResult(
         num_seeds=1,
         worst_load_fraction_p99=report.worst_load_fraction,
         **{name: exactly_known(float(value_S[0])) for name, value_S in measured.items()},

@@ -16,7 +16,7 @@ _FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
 
 
-def mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix_bits(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return SplitMix64's output for each state; a permutation of the 64-bit numbers."""
     value = value + _INCREMENT
     value = (value ^ (value >> np.uint64(30))) * _FIRST_FACTOR
@@ -27,4 +27,4 @@ def mix(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def hash_mixer(flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each flow."""
     addresses_F, ports_F = flows.words()
-    return mix(mix(mix(seed_F) ^ addresses_F) ^ ports_F)
+    return mix_bits(mix_bits(mix_bits(seed_F) ^ addresses_F) ^ ports_F)

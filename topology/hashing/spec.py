@@ -16,7 +16,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 from fabrictune.topology.hashing.five_tuples import FIVE_TUPLE, FiveTuples, HeaderField
 from fabrictune.topology.hashing.functions import HASHES
-from fabrictune.topology.hashing.mixer import mix
+from fabrictune.topology.hashing.mixer import mix_bits
 
 MAX_ROTATION = 15  # as RTAG7's offset
 MAX_BUCKETS = 2**16
@@ -71,7 +71,7 @@ class HashSpec:
     def node_seeds(self, num_nodes: int) -> NDArray[np.uint64]:
         """Return the seed of every node, were it in no tier with a role."""
         node_N = np.arange(num_nodes, dtype=np.uint64) if self.seed_per_switch else np.zeros(num_nodes, np.uint64)
-        return mix(mix(node_N) ^ np.uint64(self.seed))
+        return mix_bits(mix_bits(node_N) ^ np.uint64(self.seed))
 
     def hash_flows(self, flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return each flow's hash at a switch of the seed beside it, roles aside."""

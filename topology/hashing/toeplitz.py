@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.topology.hashing.five_tuples import FiveTuples
-from fabrictune.topology.hashing.mixer import mix
+from fabrictune.topology.hashing.mixer import mix_bits
 
 KEY_WORDS = 5  # 40 bytes
 VERIFICATION_KEY = np.array(
@@ -40,7 +40,7 @@ def hash_toeplitz(flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.u
 
 def _keys(seed_K: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the key of each seed as 64-bit words, shape (K, KEY_WORDS)."""
-    drawn_KW = mix(mix(seed_K)[:, None] ^ np.arange(KEY_WORDS, dtype=np.uint64))
+    drawn_KW = mix_bits(mix_bits(seed_K)[:, None] ^ np.arange(KEY_WORDS, dtype=np.uint64))
     return np.where(seed_K[:, None] == 0, VERIFICATION_KEY, drawn_KW)
 
 

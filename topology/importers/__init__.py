@@ -12,7 +12,7 @@ from fabrictune.foundation.errors import InputError, Mistake, choose
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import is_own_file, read_fabric
 from fabrictune.topology.graphs import is_graphml, read_graphml
-from fabrictune.topology.importers.cabling import Imported, the_only
+from fabrictune.topology.importers.cabling import ImportedFabric, the_only
 from fabrictune.topology.importers.containerlab import is_containerlab, load_containerlab
 from fabrictune.topology.importers.csv_cabling import is_csv, load_csv
 from fabrictune.topology.importers.hpcc import is_hpcc, load_hpcc
@@ -30,19 +30,19 @@ class Importer:
 
     summary: str
     recognises: Callable[[Path], bool]
-    load: Callable[[Sequence[Path]], Imported]
+    load: Callable[[Sequence[Path]], ImportedFabric]
 
     def read(self, paths: Sequence[Path]) -> Fabric:
         """Return the fabric that the files describe; raises InputError."""
         return self.load(paths).fabric
 
 
-def _load_own(paths: Sequence[Path]) -> Imported:
-    return Imported(fabric=read_fabric(the_only(paths)), notes=())
+def _load_own(paths: Sequence[Path]) -> ImportedFabric:
+    return ImportedFabric(fabric=read_fabric(the_only(paths)), notes=())
 
 
-def _load_graphml(paths: Sequence[Path]) -> Imported:
-    return Imported(fabric=read_graphml(the_only(paths)), notes=())
+def _load_graphml(paths: Sequence[Path]) -> ImportedFabric:
+    return ImportedFabric(fabric=read_graphml(the_only(paths)), notes=())
 
 
 IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file reads them
@@ -73,7 +73,7 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
     return import_with_notes(paths, format).fabric
 
 
-def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Imported:  # noqa: A002
+def import_with_notes(paths: Sequence[Path], format: str | None = None) -> ImportedFabric:  # noqa: A002
     """Return the fabric with a note of every default filled in and everything skipped; raises InputError.
 
     A folder stands for the files in it, those whose names begin with a dot left out.

@@ -22,7 +22,7 @@ End = tuple[str, str]  # node, interface
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imported:
+class ImportedFabric:
     """A fabric that was read, and what a reader should know of the reading."""
 
     fabric: Fabric
@@ -72,7 +72,7 @@ class Cabling:
         """Add a node, unless one of its name is known."""
         self.nodes.setdefault(name, CabledNode(kind=kind, tier=tier, where=where))
 
-    def finish(self) -> Imported:
+    def finish(self) -> ImportedFabric:
         """Return the fabric; raises FabricError with every mistake, those of the cables last."""
         self._check_cables()
         if self.mistakes:
@@ -92,7 +92,7 @@ class Cabling:
                 delay_ps=cable.delay_ps,
                 rail=cable.rail,
             )
-        return Imported(fabric=draft.finish(), notes=tuple(self.notes), findings=tuple(self.findings))
+        return ImportedFabric(fabric=draft.finish(), notes=tuple(self.notes), findings=tuple(self.findings))
 
     def add_mistakes(self, *mistakes: Mistake) -> None:
         """Note mistakes; raises FabricError at once when there are too many to read."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from fabrictune.foundation.documents import Document, load_json_sequence, read_text
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.topology.importers.cabling import Cabling
-from fabrictune.topology.importers.lldpctl import Chassis, Neighbour, NeighbourTable, read_table
+from fabrictune.topology.importers.lldpctl import Chassis, Neighbour, NeighbourTable, read_neighbour_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def _devices_of(path: Path, cabling: Cabling) -> Iterator[Device]:
         for document in load_json_sequence(path):
             yield from _captured(document, cabling)
         return
-    table = read_table(text, path, cabling)
+    table = read_neighbour_table(text, path, cabling)
     name = table.chassis.name if table.chassis else ""
     if not name:
         name = path.name.split(".")[0]
@@ -67,7 +67,7 @@ def _captured(document: Document, cabling: Cabling) -> Iterator[Device]:
         table = NeighbourTable(chassis=None, neighbours=())
         if text.strip():
             try:
-                table = read_table(text, Path(where), cabling)
+                table = read_neighbour_table(text, Path(where), cabling)
             except InputError as error:  # of this record's JSON; the others are read all the same
                 cabling.add_mistakes(*error.mistakes)
         yield Device(name=name, chassis=table.chassis, neighbours=table.neighbours, where=where)

@@ -58,7 +58,7 @@ class NeighbourTable:
     neighbours: tuple[Neighbour, ...]
 
 
-def read_table(text: str, path: Path, cabling: Cabling) -> NeighbourTable:
+def read_neighbour_table(text: str, path: Path, cabling: Cabling) -> NeighbourTable:
     """Return the table that a text in any of the three forms holds; raises InputError for JSON that is broken."""
     chassis: Chassis | None = None
     interfaces: Iterable[_Interface] = ()

@@ -25,7 +25,7 @@ from fabrictune.foundation.units import parse_length_mm
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
-from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling, Imported
+from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling, ImportedFabric
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,
@@ -47,7 +47,7 @@ def is_sonic(path: Path) -> bool:
     return path.suffix == ".json"
 
 
-def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Imported:
+def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
     """Read the configurations of one or several switches; raises InputError with every mistake in them."""
     cabling = Cabling("sonic")
     switches = [_Switch(load_json(path), cabling) for path in paths]

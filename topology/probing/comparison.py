@@ -29,7 +29,7 @@ Way = tuple[str, ...]  # the switches of a path, `node` or `node:port`, in order
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class PathComparison:
     """One target's paths, seen and predicted."""
 
     target_ipv4: int
@@ -95,7 +95,7 @@ class Model:
         )
 
 
-def compare(target: TargetPaths, names: Names, model: Model) -> Comparison:
+def compare_paths(target: TargetPaths, names: Names, model: Model) -> PathComparison:
     """Put what was seen of one target beside what the model says; raises InputError as `Model.ways` does."""
     whole = [path for path in target.paths if _is_whole(path)]
     unnamed = {hop[0] for path in whole for hop in _switch_hops(path) if hop[0] not in names}
@@ -106,7 +106,7 @@ def compare(target: TargetPaths, names: Names, model: Model) -> Comparison:
     share_seen = _shares(list(seen.values()))
     predicted = dict(zip(seen, model.ways(*ends, list(seen), has_ports=has_ports), strict=True)) if seen else {}
     doubt = DOUBT / len(share)  # of each path, so that all together stay below it
-    return Comparison(
+    return PathComparison(
         target_ipv4=target.target_ipv4,
         num_source_ports=len(seen),
         num_agreeing=sum(predicted[port] == way for port, way in seen.items()),

@@ -1,7 +1,7 @@
 """Sends the probes of a plan, distance by distance, and listens: the order and the pace, without clock or socket.
 
 All flows are asked for their first hop, then all that are still on their way for the second, and so on. What does not
-answer is asked again, each time more slowly. Both come through a `Wire`, so the whole of it runs against a
+answer is asked again, each time more slowly. Both come through a `ProbeSocket`, so the whole of it runs against a
 simulated network as well as against raw sockets.
 """
 
@@ -14,7 +14,7 @@ from fabrictune.topology.probing.packets import Probe, pack_probe, parse_reply
 from fabrictune.topology.probing.plan import ProbeFlow, ProbePlan
 
 
-class Wire(Protocol):
+class ProbeSocket(Protocol):
     """A network, and a clock that suits it."""
 
     def now_s(self) -> float:
@@ -30,7 +30,7 @@ class Wire(Protocol):
         """Return ICMP datagrams as soon as there are any, none at `until_s`; what is there comes even after it."""
 
 
-def discover(plan: ProbePlan, wire: Wire, progress: Progress | None = None) -> "Discovery":
+def discover(plan: ProbePlan, wire: ProbeSocket, progress: Progress | None = None) -> "Discovery":
     """Probe as planned; `progress` is told the share done, at most."""
     discovery = Discovery(plan, wire)
     while discovery.seen.distance < plan.max_hops and discovery.seen.advance():
@@ -46,7 +46,7 @@ def discover(plan: ProbePlan, wire: Wire, progress: Progress | None = None) -> "
 class Discovery:
     """A probing under way, or done: what was sent and what was seen."""
 
-    def __init__(self, plan: ProbePlan, wire: Wire) -> None:
+    def __init__(self, plan: ProbePlan, wire: ProbeSocket) -> None:
         self.plan = plan
         self.wire = wire
         self.num_probes = 0

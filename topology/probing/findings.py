@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address
 
 from fabrictune.foundation.records import Confidence, Finding, Severity
-from fabrictune.topology.probing.comparison import Comparison, Way
+from fabrictune.topology.probing.comparison import PathComparison, Way
 from fabrictune.topology.probing.names import Names, hop_text
 from fabrictune.topology.probing.observations import Ending, Hop
 from fabrictune.topology.probing.paths import ObservedPath, TargetPaths
@@ -17,7 +17,7 @@ def find_gaps(targets: Sequence[TargetPaths], names: Names) -> list[Finding]:
     return [finding for target in targets for finding in (*_endings(target, names), *_hops(target, names))]
 
 
-def find_differences(comparison: Comparison) -> Iterator[Finding]:
+def find_differences(comparison: PathComparison) -> Iterator[Finding]:
     """Give what a person should look at where the two differ."""
     target = comparison.target_ipv4
     if comparison.unnamed_ipv4:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fabrictune.foundation.records import Columns, Finding, RunRecord, describe_run
-from fabrictune.topology.probing.comparison import Comparison, Model, compare
+from fabrictune.topology.probing.comparison import Model, PathComparison, compare_paths
 from fabrictune.topology.probing.discovery import Discovery
 from fabrictune.topology.probing.findings import find_differences, find_gaps
 from fabrictune.topology.probing.names import Names, hop_text
@@ -33,7 +33,7 @@ class ProbeReport:
     num_replies: int
     duration_s: float
     targets: tuple[TargetPaths, ...]
-    comparisons: tuple[Comparison, ...]  # one for each target, or none
+    comparisons: tuple[PathComparison, ...]  # one for each target, or none
     names: Names
     findings: tuple[Finding, ...]
 
@@ -75,9 +75,9 @@ class ProbeReport:
 
 
 def report_probing(discovery: Discovery, names: Names, model: Model | None = None) -> ProbeReport:
-    """Return what a finished discovery found, beside the model if there is one; raises InputError as `compare` does."""
+    """Return the result of a discovery, compared with a model if given; raises InputError as `compare_paths` does."""
     targets = tuple(group_paths(discovery.seen))
-    comparisons = tuple(compare(target, names, model) for target in targets) if model else ()
+    comparisons = tuple(compare_paths(target, names, model) for target in targets) if model else ()
     differences = [finding for comparison in comparisons for finding in find_differences(comparison)]
     return ProbeReport(
         plan=asdict(discovery.plan),
@@ -96,7 +96,7 @@ def _hop_json(hop: Hop, names: Names) -> dict[str, Any]:
     return {"addresses": addresses, "names": [names.get(address, "") for address in hop]}
 
 
-def _comparison_json(comparison: Comparison) -> dict[str, Any]:
+def _comparison_json(comparison: PathComparison) -> dict[str, Any]:
     return {
         "num_source_ports": comparison.num_source_ports,
         "num_agreeing": comparison.num_agreeing,

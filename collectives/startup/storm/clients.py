@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.store_operations import Pause, Steps
-from fabrictune.collectives.startup.storm.wires import Reply, Request, Taker, Wire
+from fabrictune.collectives.startup.storm.wires import Reply, StoreProtocol, StoreRequest, Taker
 
 CONNECTING_AT_ONCE = 256
 
@@ -30,11 +30,11 @@ class Effort:
 class EmulatedRank(asyncio.Protocol):
     """One connection, and the protocol that runs over it."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: StoreProtocol) -> None:
         self.num_requests = 0
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wire = wire
-        self._requests: deque[Request] = deque()
+        self._requests: deque[StoreRequest] = deque()
         self._take: Taker | None = None
         self._received = b""
         self._steps: Steps[None] | None = None
@@ -118,7 +118,7 @@ class EmulatedRank(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def connected(address: StoreAddress, wire: Wire, number: int) -> AsyncIterator[list[EmulatedRank]]:
+async def connected(address: StoreAddress, wire: StoreProtocol, number: int) -> AsyncIterator[list[EmulatedRank]]:
     """Give emulated ranks that the server has greeted, until they leave; raises OSError where it will not have them."""
     loop, slots = asyncio.get_running_loop(), asyncio.Semaphore(CONNECTING_AT_ONCE)
     ranks: list[EmulatedRank] = []

@@ -14,7 +14,7 @@ from fabrictune.collectives.startup.storm.clients import Effort, connected, stor
 from fabrictune.collectives.startup.storm.patterns import PATTERNS, Pattern, ServerKind, all_steps
 from fabrictune.collectives.startup.storm.redis_wire import RedisWire
 from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
-from fabrictune.collectives.startup.storm.wires import Wire
+from fabrictune.collectives.startup.storm.wires import StoreProtocol
 from fabrictune.foundation.errors import InputError, Mistake, StartupError, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
@@ -136,7 +136,7 @@ def _run_storm(pattern: Pattern, num_ranks: int, plan: GroupPlan, timeout_s: flo
 
 
 async def _raise_storm(
-    pattern: Pattern, plan: GroupPlan, server: Server, wire: Wire, timeout_s: float
+    pattern: Pattern, plan: GroupPlan, server: Server, wire: StoreProtocol, timeout_s: float
 ) -> tuple[float, Effort, float]:
     """Return the time to connect, what the ranks did, and the server's processor time for it."""
     started_s = time.perf_counter()
@@ -147,7 +147,7 @@ async def _raise_storm(
 
 
 @contextmanager
-def _started(kind: ServerKind, timeout_s: float) -> Iterator[tuple[Server, Wire]]:
+def _started(kind: ServerKind, timeout_s: float) -> Iterator[tuple[Server, StoreProtocol]]:
     if kind != "redis":
         with start_tcp_store(use_libuv=kind == "tcp-libuv") as server:
             yield server, TcpStoreWire(ATTEMPT)

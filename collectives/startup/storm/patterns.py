@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.operation_count import OperationCount, ordered_operations
 from fabrictune.collectives.startup.rendezvous import start
 from fabrictune.collectives.startup.store_operations import Add, Get, Pause, Set, Steps, Wait
@@ -35,7 +35,7 @@ class Pattern:
     is_exact: bool  # False: the closed form is the least there can be
 
 
-def exchange(group: Group, rank: int) -> Steps[None]:
+def exchange_identifier(group: ProcessGroup, rank: int) -> Steps[None]:
     """Bring the first member's identifier to the others, as NCCL does when it makes a communicator."""
     if rank == group.members[0]:
         yield Set(f"{group.name}/id", "i" * 128)  # ncclUniqueId has 128 bytes
@@ -63,19 +63,19 @@ def _with_barriers(barrier: Barrier) -> Callable[[GroupPlan, int], Steps[None]]:
         own = {group.name for group in (plan.everyone, *plan.of_rank(rank))}
         for group in (plan.everyone, *plan.groups):
             if group.name in own:
-                yield from exchange(group, rank)
+                yield from exchange_identifier(group, rank)
             yield from barrier(group.name, plan.world_size)
 
     return steps
 
 
 def _ordered(plan: GroupPlan, rank: int) -> Steps[None]:
-    return start(plan, rank, f"rank{rank}", lambda group: exchange(group, rank))
+    return start(plan, rank, f"rank{rank}", lambda group: exchange_identifier(group, rank))
 
 
 def _without_waiting(plan: GroupPlan, rank: int) -> Steps[None]:
     for group in (plan.everyone, *plan.of_rank(rank)):
-        yield from exchange(group, rank)
+        yield from exchange_identifier(group, rank)
 
 
 def _exchange_operations(plan: GroupPlan) -> OperationCount:

@@ -16,8 +16,8 @@ from fabrictune.collectives.startup.redis_commands import (
     await_value,
     awaited_value,
 )
-from fabrictune.collectives.startup.store_operations import Add, Check, CompareSet, Get, Operation, Set, Wait
-from fabrictune.collectives.startup.storm.wires import Request, Taken, Taker
+from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Operation, Set, Wait
+from fabrictune.collectives.startup.storm.wires import StoreRequest, Taken, Taker
 
 RespValue = None | int | bytes | list["RespValue"]
 
@@ -31,40 +31,40 @@ class RedisWire:
         self._expiry_ms = expiry_ms
         self._timeout_s = timeout_s
 
-    def greeting(self) -> tuple[Request, ...]:
+    def greeting(self) -> tuple[StoreRequest, ...]:
         """Return what opens the server, and asks for its epoch."""
         epoch = WRITE_IF_ABSENT.call(self._name(EPOCH), self._expiry_ms, "storm")
-        return tuple(Request(_packed(command), _take_nothing) for command in (("AUTH", self._password), epoch))
+        return tuple(StoreRequest(_packed(command), _take_nothing) for command in (("AUTH", self._password), epoch))
 
-    def requests(self, operation: Operation) -> tuple[Request, ...]:
+    def requests(self, operation: Operation) -> tuple[StoreRequest, ...]:
         """Return an operation's requests."""
         match operation:
             case Set(key, value):
                 command = WRITE.call(self._name(key), self._expiry_ms, value)
-                return (Request(_packed(command), _take_nothing),)
+                return (StoreRequest(_packed(command), _take_nothing),)
             case CompareSet(key, expected, desired):
                 command = COMPARE_SET.call(self._name(key), self._expiry_ms, expected, desired)
-                return (Request(_packed(command), _take_word),)
+                return (StoreRequest(_packed(command), _take_word),)
             case Add(key, amount):
                 command = ADD.call(self._name(key), self._expiry_ms, amount)
-                return (Request(_packed(command), _take_number),)
+                return (StoreRequest(_packed(command), _take_number),)
             case Get(key):
                 return (self._read(key, _take_entry),)
             case Wait(keys):
                 return tuple(self._read(key, _take_nothing) for key in keys)
-            case Check(key):
-                return (Request(_packed(("EXISTS", self._name(key))), _take_flag),)
+            case CheckKey(key):
+                return (StoreRequest(_packed(("EXISTS", self._name(key))), _take_flag),)
         raise AssertionError(f"{operation} asks nothing of a store")
 
-    def _read(self, key: str, take: Taker) -> Request:
-        return Request(_packed(await_value(self._name(key), self._timeout_s)), take)
+    def _read(self, key: str, take: Taker) -> StoreRequest:
+        return StoreRequest(_packed(await_value(self._name(key), self._timeout_s)), take)
 
     def _name(self, key: str) -> str:
         return f"{self._attempt}/{key}"
 
     def num_requests(self, count: OperationCount) -> int:
         """Return how many requests counted operations are: each awaited key is one."""
-        return sum(count[name] for name in ("Set", "CompareSet", "Add", "Get", "Check", "awaited keys"))
+        return sum(count[name] for name in ("Set", "CompareSet", "Add", "Get", "CheckKey", "awaited keys"))
 
 
 def _packed(command: Command) -> bytes:

@@ -6,8 +6,8 @@ Source: torch 2.13, TCPStore.cpp. There is no document; a test holds this to wha
 import struct
 
 from fabrictune.collectives.startup.operation_count import OperationCount
-from fabrictune.collectives.startup.store_operations import Add, Check, CompareSet, Get, Operation, Set, Wait
-from fabrictune.collectives.startup.storm.wires import Request, Taken, Taker
+from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Operation, Set, Wait
+from fabrictune.collectives.startup.storm.wires import StoreRequest, Taken, Taker
 
 _VALIDATE, _SET, _COMPARE_SET, _GET, _ADD, _CHECK, _WAIT, _PING = 0, 1, 2, 3, 4, 5, 6, 13
 _MAGIC = 0x3C85F7CE
@@ -19,40 +19,43 @@ class TcpStoreWire:
     def __init__(self, attempt: str) -> None:
         self._prefix = f"/{attempt}/"
 
-    def greeting(self) -> tuple[Request, ...]:
+    def greeting(self) -> tuple[StoreRequest, ...]:
         """Return torch's validation, and its ping with a number that comes back."""
-        return (Request(struct.pack("<BI", _VALIDATE, _MAGIC), None), Request(struct.pack("<BI", _PING, 1), _take_u32))
+        return (
+            StoreRequest(struct.pack("<BI", _VALIDATE, _MAGIC), None),
+            StoreRequest(struct.pack("<BI", _PING, 1), _take_u32),
+        )
 
-    def requests(self, operation: Operation) -> tuple[Request, ...]:
+    def requests(self, operation: Operation) -> tuple[StoreRequest, ...]:
         """Return an operation's requests."""
         match operation:
             case Set(key, value):
-                return (Request(bytes((_SET,)) + self._key(key) + _text(value), None),)
+                return (StoreRequest(bytes((_SET,)) + self._key(key) + _text(value), None),)
             case CompareSet(key, expected, desired):
                 data = bytes((_COMPARE_SET,)) + self._key(key) + _text(expected) + _text(desired)
-                return (Request(data, _take_text),)
+                return (StoreRequest(data, _take_text),)
             case Add(key, amount):
-                return (Request(bytes((_ADD,)) + self._key(key) + struct.pack("<q", amount), _take_i64),)
+                return (StoreRequest(bytes((_ADD,)) + self._key(key) + struct.pack("<q", amount), _take_i64),)
             case Get(key):
                 return (
                     self._keys_request(_WAIT, (key,), _take_done),
-                    Request(bytes((_GET,)) + self._key(key), _take_text),
+                    StoreRequest(bytes((_GET,)) + self._key(key), _take_text),
                 )
             case Wait(keys):
                 return (self._keys_request(_WAIT, keys, _take_done),)
-            case Check(key):
+            case CheckKey(key):
                 return (self._keys_request(_CHECK, (key,), _take_is_ready),)
         raise AssertionError(f"{operation} asks nothing of a store")
 
-    def _keys_request(self, kind: int, keys: tuple[str, ...], take: Taker) -> Request:
-        return Request(struct.pack("<BQ", kind, len(keys)) + b"".join(map(self._key, keys)), take)
+    def _keys_request(self, kind: int, keys: tuple[str, ...], take: Taker) -> StoreRequest:
+        return StoreRequest(struct.pack("<BQ", kind, len(keys)) + b"".join(map(self._key, keys)), take)
 
     def _key(self, key: str) -> bytes:
         return _text(self._prefix + key)
 
     def num_requests(self, count: OperationCount) -> int:
         """Return how many requests counted operations are."""
-        return sum(count[name] for name in ("Set", "CompareSet", "Add", "Wait", "Check")) + 2 * count["Get"]
+        return sum(count[name] for name in ("Set", "CompareSet", "Add", "Wait", "CheckKey")) + 2 * count["Get"]
 
 
 def _text(text: str) -> bytes:

@@ -15,20 +15,20 @@ Taken = tuple[Reply, int]  # what the reply says, and the number of bytes it too
 Taker = Callable[[bytes], Taken | None]  # None: more bytes must come
 
 
-class Request(NamedTuple):
+class StoreRequest(NamedTuple):
     """Bytes to send, and how to take the reply; no reply follows where there is no taker."""
 
     data: bytes
     take: Taker | None
 
 
-class Wire(Protocol):
+class StoreProtocol(Protocol):
     """A store's protocol."""
 
-    def greeting(self) -> tuple[Request, ...]:
+    def greeting(self) -> tuple[StoreRequest, ...]:
         """Return what a new connection begins with."""
 
-    def requests(self, operation: Operation) -> tuple[Request, ...]:
+    def requests(self, operation: Operation) -> tuple[StoreRequest, ...]:
         """Return an operation's requests; the reply of the last is the operation's."""
 
     def num_requests(self, count: OperationCount) -> int:

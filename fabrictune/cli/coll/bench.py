@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.coll.options import bandwidth_cells, operations_argument, read_spec, size_options
+from fabrictune.cli.coll.options import bandwidth_cells, bench_spec, operations_argument, size_options
 from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
@@ -70,7 +70,7 @@ def bench(
     from fabrictune.trainer_probe.local_bench import bench_here
 
     require_extra("torch", extra="train", where=context.command_path)
-    started, spec, launched = time.perf_counter(), read_spec(context, operations, settings), launched_by(os.environ)
+    started, spec, launched = time.perf_counter(), bench_spec(context, operations, settings), launched_by(os.environ)
     is_silent = launched is not None and launched.rank > 0
     with progress_bar("measuring", is_quiet=quiet or as_json or is_silent) as progress:
         if launched is None:

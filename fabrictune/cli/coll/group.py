@@ -5,8 +5,8 @@ from fabrictune.cli.coll.compare import compare
 from fabrictune.cli.coll.importing import import_measurements
 from fabrictune.cli.coll.init import init
 from fabrictune.cli.coll.model import model
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 
-coll = Group(name="coll", help="Start the ranks of a job, and measure what collectives take.")
+coll = CommandGroup(name="coll", help="Start the ranks of a job, and measure what collectives take.")
 for command in (init, bench, import_measurements, model, compare):
     coll.add_command(command)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.framework.estimates import rows_of, tables_of
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
 
 
-init = Group(
+init = CommandGroup(
     name="init",
     help="""Measure how ranks find one another, and try it here.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from fabrictune.cli.coll.options import gigabytes_per_s, operations_argument, read_spec, size_options
+from fabrictune.cli.coll.options import bench_spec, gigabytes_per_s, operations_argument, size_options
 from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import json_option, quiet_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
@@ -47,7 +47,7 @@ def model(
     from fabrictune.scenario.files import load_scenario
     from fabrictune.validate.model_record import TIMES, model_scenario
 
-    spec, checked = read_spec(context, operations, settings), load_scenario(scenario)
+    spec, checked = bench_spec(context, operations, settings), load_scenario(scenario)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)
     directory = with_command(record).write(out)

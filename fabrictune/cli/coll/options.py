@@ -45,7 +45,7 @@ def size_options(command: Command) -> Command:
     return command
 
 
-def read_spec(context: click.Context, operations: tuple[str, ...], settings: Mapping[str, Any]) -> BenchSpec:
+def bench_spec(context: click.Context, operations: tuple[str, ...], settings: Mapping[str, Any]) -> BenchSpec:
     """Return which operations and sizes are meant; raises InputError, whose mistakes name their options."""
     names = tuple(BENCHED) if ALL in operations else tuple(dict.fromkeys(operations))
     try:

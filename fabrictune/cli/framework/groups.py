@@ -12,7 +12,7 @@ from fabrictune.foundation.errors import InputError, Mistake, nearest_name
 MAX_SUMMARY = 200  # characters, so that click shortens no first sentence
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group whose commands stand in the order in which they were defined."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -57,7 +57,7 @@ class LazyCommand:
     place: str  # "module:attribute"
 
 
-class LazyGroup(Group):
+class LazyGroup(CommandGroup):
     """A group that knows its commands by a table, so that listing them imports none."""
 
     def __init__(self, *, table: Mapping[str, LazyCommand], **settings: Any) -> None:

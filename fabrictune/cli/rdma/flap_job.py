@@ -11,7 +11,7 @@ from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
-from fabrictune.cli.rdma.predict import settings_of, shown
+from fabrictune.cli.rdma.predict import retransmission_of, shown
 from fabrictune.foundation.units import PS_PER_NS, parse_duration_ps
 
 if TYPE_CHECKING:
@@ -62,12 +62,12 @@ def flap_job(
       sudo fabrictune rdma flap-job
       sudo fabrictune rdma flap-job --flap 5s --flap 10s --profile soft-roce
     """
-    from fabrictune.rdma_bench.timers.prediction import predict
+    from fabrictune.rdma_bench.timers.prediction import predict_retransmission
     from fabrictune.rdma_bench.timers.profile_files import find_profile
     from fabrictune.validate.flap_job import flap_record, run_flap_job
 
-    started, spec = time.perf_counter(), settings_of(None, None, None)
-    predictions = [predict(spec, find_profile(name, where="--profile")) for name in names]
+    started, spec = time.perf_counter(), retransmission_of(None, None, None)
+    predictions = [predict_retransmission(spec, find_profile(name, where="--profile")) for name in names]
     with progress_bar("flapping", is_quiet=quiet or as_json) as progress:
         results, ended = run_flap_job(flaps_ns, progress=progress)
     record = flap_record(results, ended, predictions, started=started)

@@ -1,6 +1,6 @@
 """`fabrictune rdma`: what RDMA adapters do when nothing comes back."""
 
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.rdma.explain import explain
 from fabrictune.cli.rdma.flap_job import flap_job
 from fabrictune.cli.rdma.measure import measure
@@ -9,8 +9,8 @@ from fabrictune.cli.rdma.serve import serve
 from fabrictune.cli.rdma.simulate import simulate
 from fabrictune.cli.rdma.transfers import bw, lat, matrix
 
-rdma = Group(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
-timers = Group(
+rdma = CommandGroup(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
+timers = CommandGroup(
     name="timers",
     help="""Predict, choose, simulate and measure when a queue pair gives up.
 

@@ -10,7 +10,7 @@ import click
 from fabrictune.foundation.errors import InputError, Mistake
 
 if TYPE_CHECKING:
-    from fabrictune.rdma_bench.measurement.pair import Pair
+    from fabrictune.rdma_bench.measurement.pair import WorkerPair
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,7 +41,7 @@ def pair_options(command: Command) -> Command:
 @contextmanager
 def opened_pair(
     context: click.Context, settings: Mapping[str, Any], *, cut: str = "", heal: str = ""
-) -> "Iterator[tuple[Pair, str]]":
+) -> "Iterator[tuple[WorkerPair, str]]":
     """Give workers at both ends, and where they are; raises InputError for options that go ill together."""
     remote = [settings["sender"], settings["receiver"]]
     if any(remote) and (settings["soft_roce"] or not all(remote) or settings["token_file"] is None):
@@ -64,8 +64,8 @@ def opened_pair(
             yield _pair(stack, settings, cut, heal), " to ".join(remote) if any(remote) else "this host"
 
 
-def _pair(stack: ExitStack, settings: Mapping[str, Any], cut: str, heal: str) -> "Pair":
-    from fabrictune.rdma_bench.measurement.pair import Pair, Place
+def _pair(stack: ExitStack, settings: Mapping[str, Any], cut: str, heal: str) -> "WorkerPair":
+    from fabrictune.rdma_bench.measurement.pair import PortChoice, WorkerPair
     from fabrictune.rdma_bench.measurement.workers import find_python, local_worker, remote_worker
     from fabrictune.rdma_bench.verbs.tokens import read_token
 
@@ -78,9 +78,9 @@ def _pair(stack: ExitStack, settings: Mapping[str, Any], cut: str, heal: str) ->
         far = stack.enter_context(local_worker(python, "receiver", cut=cut, heal=heal))
     common = {"port": settings["port"], "gid_index": -1 if settings["gid_index"] is None else settings["gid_index"]}
     device, peer = settings["device"], settings["peer_device"]
-    return Pair(
+    return WorkerPair(
         sender=near,
         receiver=far,
-        sender_place=Place(device=device, **common),
-        receiver_place=Place(device=device if peer is None else peer, **common),
+        sender_place=PortChoice(device=device, **common),
+        receiver_place=PortChoice(device=device if peer is None else peer, **common),
     )

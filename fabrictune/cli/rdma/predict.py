@@ -34,7 +34,7 @@ profile_option = click.option(
 )
 
 
-def settings_of(timeout: int | None, retries: int | None, nccl: str | None) -> "RetransmissionSpec":
+def retransmission_of(timeout: int | None, retries: int | None, nccl: str | None) -> "RetransmissionSpec":
     """Return the settings that options name: NCCL's defaults, but for what is given. Raises InputError."""
     from fabrictune.rdma_bench.timers.nccl_defaults import NEWEST, nccl_default
     from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
@@ -78,11 +78,11 @@ def predict(
     from fabrictune.rdma_bench.timers.profile_files import find_profile
     from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 
-    spec = settings_of(timeout, retries, nccl)
+    spec = retransmission_of(timeout, retries, nccl)
     profiles = [find_profile(name, where="--profile") for name in names] or [
         profile for profile in KNOWN_PROFILES.values() if spec.retries >= profile.timers.fewest_retries
     ]
-    predictions = [prediction.predict(spec, profile) for profile in profiles]
+    predictions = [prediction.predict_retransmission(spec, profile) for profile in profiles]
     flap_ns = None if flap_ps is None else flap_ps / PS_PER_NS
     if as_json:
         print_json([{**as_values(one), **_flap_values(one, flap_ns)} for one in predictions])
@@ -106,13 +106,16 @@ def table(profile: str, as_json: bool) -> None:
       fabrictune rdma timers table --profile ibta --json
     """
     from fabrictune.foundation.retransmission import MAX_RETRIES
-    from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec, predict
+    from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec, predict_retransmission
     from fabrictune.rdma_bench.timers.profile_files import find_profile
 
     known = find_profile(profile, where="--profile")
     counts = range(known.timers.fewest_retries, MAX_RETRIES + 1)
     rows = [
-        [predict(RetransmissionSpec(timeout_exponent=exponent, retries=retries), known) for retries in counts]
+        [
+            predict_retransmission(RetransmissionSpec(timeout_exponent=exponent, retries=retries), known)
+            for retries in counts
+        ]
         for exponent in TABLE_EXPONENTS
     ]
     if as_json:

@@ -155,7 +155,7 @@ def matrix(
       fabrictune rdma matrix a:18700 b:18700 c:18700/mlx5_2 --token-file token --backend perftest
       fabrictune report build runs/rdma-matrix
     """
-    from fabrictune.rdma_bench.measurement.pair import Place
+    from fabrictune.rdma_bench.measurement.pair import PortChoice
     from fabrictune.rdma_bench.measurement.transfers import measure_matrix
     from fabrictune.rdma_bench.measurement.workers import remote_worker
     from fabrictune.rdma_bench.verbs.tokens import read_token
@@ -169,7 +169,7 @@ def matrix(
         ends = []
         for worker in workers:
             place, _, own = worker.partition("/")
-            ends.append((stack.enter_context(remote_worker(place, token)), Place(device=own or device)))
+            ends.append((stack.enter_context(remote_worker(place, token)), PortChoice(device=own or device)))
         measured = measure_matrix(ends, plan, progress)
     num_planned = len(workers) * (len(workers) - 1) * plan.num_cases
     return output.finish(measured, plan, "rdma matrix", num_planned, ", ".join(workers), started)

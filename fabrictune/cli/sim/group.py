@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     INTERRUPTED,
     fail_on_option,
@@ -22,7 +22,7 @@ from fabrictune.cli.sim.sweep import sweep
 if TYPE_CHECKING:
     from fabrictune.studies.run_summary import Summary
 
-sim = Group(name="sim", help="Run a scenario in the packet engine, once or under many settings.")
+sim = CommandGroup(name="sim", help="Run a scenario in the packet engine, once or under many settings.")
 
 
 @sim.command()

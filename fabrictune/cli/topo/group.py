@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fabrictune.cli.framework.groups import Group
+from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.topo.probe import probe
@@ -13,7 +13,7 @@ from fabrictune.cli.topo.probe import probe
 if TYPE_CHECKING:
     from fabrictune.topology.fabric import Fabric
 
-topo = Group(name="topo", help="Import, build, show, check, compare and probe fabrics.")
+topo = CommandGroup(name="topo", help="Import, build, show, check, compare and probe fabrics.")
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 format_option = click.option(

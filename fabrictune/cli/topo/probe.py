@@ -17,7 +17,7 @@ from fabrictune.cli.framework.records import with_command
 from fabrictune.foundation.errors import InputError
 
 if TYPE_CHECKING:
-    from fabrictune.topology.probing.comparison import Comparison, Model
+    from fabrictune.topology.probing.comparison import Model, PathComparison
     from fabrictune.topology.probing.plan import ProbePlan
     from fabrictune.topology.probing.report import ProbeReport
 
@@ -193,7 +193,7 @@ def _print(report: "ProbeReport") -> None:
             print_lines([f"  {_verdict(compared[target.target_ipv4])}"])
 
 
-def _verdict(comparison: "Comparison") -> str:
+def _verdict(comparison: "PathComparison") -> str:
     return (
         f"the model has {len(comparison.predicted)} paths, {len(comparison.missing)} of them missing here; "
         f"{len(comparison.unpredicted)} paths here are not in it; "

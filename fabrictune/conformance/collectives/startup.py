@@ -6,7 +6,7 @@ takes one a rank.
 
 from functools import partial
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.operation_count import count_operations, num_operations
 from fabrictune.collectives.startup.rendezvous import start
 from fabrictune.collectives.startup.store_operations import Steps
@@ -42,6 +42,6 @@ def _count(dp: int) -> int:
     return num_operations(count_operations(protocols))
 
 
-def _leave_to_torch(group: Group) -> Steps[None]:
+def _leave_to_torch(group: ProcessGroup) -> Steps[None]:
     """Ask the store for nothing."""
     yield from ()

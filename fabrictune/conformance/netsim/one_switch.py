@@ -64,7 +64,7 @@ def run_incast(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flow:
+class SwitchFlow:
     """A message on a queue pair of its own."""
 
     source: int
@@ -75,7 +75,7 @@ class Flow:
 
 
 def run_flows(
-    flows: Sequence[Flow], rate_bps: int, config: PacketConfig, *, cable_mm: int = HOST_CABLE_MM
+    flows: Sequence[SwitchFlow], rate_bps: int, config: PacketConfig, *, cable_mm: int = HOST_CABLE_MM
 ) -> RunRecord:
     """Return the record of messages between NICs under one switch, without congestion control."""
     from fabrictune.netsim.packet import run

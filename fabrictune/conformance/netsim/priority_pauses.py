@@ -7,7 +7,7 @@ long depends on when host 3 began, its phase.
 
 from functools import cache, partial
 
-from fabrictune.conformance.netsim.one_switch import FULL_FRAME_BYTES, GBPS, MTU_BYTES, Flow, run_flows
+from fabrictune.conformance.netsim.one_switch import FULL_FRAME_BYTES, GBPS, MTU_BYTES, SwitchFlow, run_flows
 from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
@@ -136,9 +136,11 @@ def _worst(phase: int, headroom_bytes: int) -> tuple[float, float]:
     """Return what the headroom held at most, and how many packets were lost."""
     begin_ps = 2 * FRAME_PS
     flows = (
-        Flow(source=0, destination=1, num_bytes=40 * MTU_BYTES, priority=LOW, start_ps=begin_ps),
-        Flow(source=2, destination=1, num_bytes=80 * MTU_BYTES, priority=HIGH),
-        Flow(source=3, destination=0, num_bytes=80 * MTU_BYTES, priority=LOW, start_ps=FRAME_PS * phase // NUM_PHASES),
+        SwitchFlow(source=0, destination=1, num_bytes=40 * MTU_BYTES, priority=LOW, start_ps=begin_ps),
+        SwitchFlow(source=2, destination=1, num_bytes=80 * MTU_BYTES, priority=HIGH),
+        SwitchFlow(
+            source=3, destination=0, num_bytes=80 * MTU_BYTES, priority=LOW, start_ps=FRAME_PS * phase // NUM_PHASES
+        ),
     )
     queues = run_flows(flows, RATE_BPS, _config(headroom_bytes), cable_mm=CABLE_MM).tables["queues"]
     return float(queues["max_headroom_bytes"].max()), float(queues["input_dropped_packets"].sum())
@@ -147,8 +149,8 @@ def _worst(phase: int, headroom_bytes: int) -> tuple[float, float]:
 def _expired_after_us(rate_gbps: int) -> float:
     starved_bytes = 6 * 10**6  # of the other priority, 480 us of 100 Gb/s
     flows = (
-        Flow(source=0, destination=1, num_bytes=40 * MTU_BYTES, priority=LOW, start_ps=10**6),
-        Flow(source=2, destination=1, num_bytes=starved_bytes, priority=HIGH),
+        SwitchFlow(source=0, destination=1, num_bytes=40 * MTU_BYTES, priority=LOW, start_ps=10**6),
+        SwitchFlow(source=2, destination=1, num_bytes=starved_bytes, priority=HIGH),
     )
     config = _config(40 * FULL_FRAME_BYTES, quanta=MOST_QUANTA, refresh=False)
     queues = run_flows(flows, rate_gbps * GBPS, config).tables["queues"]
@@ -158,8 +160,10 @@ def _expired_after_us(rate_gbps: int) -> float:
 @cache
 def _victim_and_other(priority: int) -> tuple[float, float]:
     """Return at what share of the rate host 1 sends to the idle host in a priority, and to the crowded one."""
-    flows = [Flow(source=source, destination=0, num_bytes=10**9, priority=LOW) for source in range(1, NUM_SENDERS + 1)]
-    flows.append(Flow(source=1, destination=NUM_SENDERS + 1, num_bytes=10**9, priority=priority))
+    flows = [
+        SwitchFlow(source=source, destination=0, num_bytes=10**9, priority=LOW) for source in range(1, NUM_SENDERS + 1)
+    ]
+    flows.append(SwitchFlow(source=1, destination=NUM_SENDERS + 1, num_bytes=10**9, priority=priority))
     run_ns = 5_000_000
     config = PacketConfig(
         queues=QUEUES,

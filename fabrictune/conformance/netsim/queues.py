@@ -9,7 +9,7 @@ from fabrictune.conformance.netsim.one_switch import (
     GBPS,
     HOST_DELAY_PS,
     MTU_BYTES,
-    Flow,
+    SwitchFlow,
     run_flows,
     wire_bytes,
     without_law,
@@ -122,7 +122,7 @@ def _heavier_share() -> float:
         PriorityConfig(priority=HIGH, weight=3, lossless=True),
     )
     flows = [
-        Flow(source=1 + (priority == HIGH), destination=0, num_bytes=10**8, priority=priority)
+        SwitchFlow(source=1 + (priority == HIGH), destination=0, num_bytes=10**8, priority=priority)
         for priority in (LOW, HIGH)
     ]
     config = _config(*rules, time_limit_ns=2_000_000)
@@ -136,9 +136,9 @@ def _urgent_finish_us() -> float:
     rules = (PriorityConfig(priority=LOW, lossless=True), PriorityConfig(priority=HIGH, lossless=True))
     start_ps = 50_000_000
     flows = [
-        Flow(source=1, destination=0, num_bytes=10**7, priority=LOW),
-        Flow(source=2, destination=0, num_bytes=10**7, priority=LOW),
-        Flow(source=1, destination=0, num_bytes=URGENT_BYTES, priority=HIGH, start_ps=start_ps),
+        SwitchFlow(source=1, destination=0, num_bytes=10**7, priority=LOW),
+        SwitchFlow(source=2, destination=0, num_bytes=10**7, priority=LOW),
+        SwitchFlow(source=1, destination=0, num_bytes=URGENT_BYTES, priority=HIGH, start_ps=start_ps),
     ]
     record = run_flows(flows, RATE_BPS, _config(*rules))
     return float(record.tables["transfers"]["finish_ps"][2] - start_ps) / 1e6
@@ -147,7 +147,9 @@ def _urgent_finish_us() -> float:
 def _full_queue_bytes() -> float:
     """Return what each of the full queues held at most, on average."""
     senders = np.arange(NUM_QUEUES, 3 * NUM_QUEUES)
-    flows = [Flow(source=int(sender), destination=int(sender) % NUM_QUEUES, num_bytes=10**8) for sender in senders]
+    flows = [
+        SwitchFlow(source=int(sender), destination=int(sender) % NUM_QUEUES, num_bytes=10**8) for sender in senders
+    ]
     config = _config(
         PriorityConfig(priority=3, alpha=ALPHA), buffer=BufferConfig(size_bytes=BUFFER_BYTES), time_limit_ns=400_000
     )

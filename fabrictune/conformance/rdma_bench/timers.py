@@ -5,9 +5,9 @@ from functools import partial
 
 from fabrictune.foundation.cases import Case, around
 from fabrictune.rdma_bench.measurement.timer_fit import fit_timers
-from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec, predict
+from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec, predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
-from fabrictune.rdma_bench.timers.trials import FOR_GOOD, RETRIES_EXCEEDED, Trial
+from fabrictune.rdma_bench.timers.trials import FOR_GOOD, RETRIES_EXCEEDED, TimerTrial
 
 # Timeout exponent, seconds until the queue pair gives up, with 7 retries.
 _GUIDE_ROWS = ((14, 0.470), (18, 7.516), (20, 30.06), (22, 120.3))
@@ -73,12 +73,12 @@ def _fit() -> Iterator[Case]:
 
 def _gives_up_s(profile: str, exponent: int, retries: int) -> float:
     spec = RetransmissionSpec(timeout_exponent=exponent, retries=retries)
-    return predict(spec, KNOWN_PROFILES[profile]).gives_up_ns / 1e9
+    return predict_retransmission(spec, KNOWN_PROFILES[profile]).gives_up_ns / 1e9
 
 
 def _foretold_s(exponent: int, retries: int) -> float:
     trials = [
-        Trial(
+        TimerTrial(
             spec=RetransmissionSpec(timeout_exponent=tried_exponent, retries=tried_retries),
             cut_ns=FOR_GOOD,
             status=RETRIES_EXCEEDED,

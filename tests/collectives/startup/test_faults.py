@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 from fabrictune.collectives.startup.addresses import StoreAddress
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.rendezvous import start
 from fabrictune.collectives.startup.servers import Server, start_redis, start_tcp_store
 from fabrictune.collectives.startup.store_operations import Steps
@@ -23,10 +23,10 @@ from tests.patience import patience
 
 LAYOUT = ParallelLayout(tp=2, dp=2)
 PLAN = GroupPlan.of_layout(LAYOUT)
-Form = Callable[[Group], Steps[None]]
+Form = Callable[[ProcessGroup], Steps[None]]
 
 
-def leave_to_torch(group: Group) -> Steps[None]:
+def leave_to_torch(group: ProcessGroup) -> Steps[None]:
     """Ask the store for nothing."""
     yield from ()
 
@@ -68,7 +68,7 @@ def test_a_rank_that_never_comes_is_named(any_server: Server) -> None:
 def test_a_rank_that_comes_to_one_group_and_not_to_the_next_is_named(any_server: Server) -> None:
     """Rank 3 hangs before its data-parallel group; only its one peer there waits, and knows for whom."""
 
-    def stay_away_from_dp(group: Group) -> Steps[None]:
+    def stay_away_from_dp(group: ProcessGroup) -> Steps[None]:
         if group.name == "tp1":
             Event().wait()
         yield from ()
@@ -174,7 +174,7 @@ def test_a_server_that_stops_answering_is_no_hang(kind: str, request: pytest.Fix
     with start_redis() if kind == "redis" else start_tcp_store() as server:
         connected = multiprocessing.get_context("fork").Event()
 
-        def pause(group: Group) -> Steps[None]:
+        def pause(group: ProcessGroup) -> Steps[None]:
             connected.wait()
             yield from ()
 

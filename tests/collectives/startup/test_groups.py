@@ -2,7 +2,7 @@
 
 import pytest
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.layout import ParallelLayout
 
@@ -29,11 +29,11 @@ def test_all_impossible_groups_are_named_at_once() -> None:
         GroupPlan(
             world_size=4,
             groups=(
-                Group(name="a", members=(0, 1)),
-                Group(name="a", members=(2, 3)),
-                Group(name="b", members=(1, 1)),
-                Group(name="c", members=(3, 4)),
-                Group(name="world", members=(3,)),
+                ProcessGroup(name="a", members=(0, 1)),
+                ProcessGroup(name="a", members=(2, 3)),
+                ProcessGroup(name="b", members=(1, 1)),
+                ProcessGroup(name="c", members=(3, 4)),
+                ProcessGroup(name="world", members=(3,)),
             ),
         )
     assert str(error.value).splitlines() == [

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabrictune.collectives.startup.groups import Group, GroupPlan
+from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.operation_count import count_operations, num_operations, ordered_operations
-from fabrictune.collectives.startup.rendezvous import join, meet, start
+from fabrictune.collectives.startup.rendezvous import join_attempt, meet, start
 from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.foundation.errors import StartupError
 from fabrictune.foundation.layout import ParallelLayout
 
 
-def leave_to_torch(group: Group) -> Steps[None]:
+def leave_to_torch(group: ProcessGroup) -> Steps[None]:
     """Ask the store for nothing."""
     yield from ()
 
@@ -30,7 +30,7 @@ def plans(draw: st.DrawFn) -> GroupPlan:
     world_size = draw(st.integers(1, 12))
     members = st.lists(st.integers(0, world_size - 1), min_size=2, unique=True)
     drawn = draw(st.lists(members, max_size=8)) if world_size > 1 else []
-    groups = tuple(Group(name=f"g{number}", members=tuple(ranks)) for number, ranks in enumerate(drawn))
+    groups = tuple(ProcessGroup(name=f"g{number}", members=tuple(ranks)) for number, ranks in enumerate(drawn))
     return GroupPlan(world_size=world_size, groups=groups)
 
 
@@ -59,9 +59,9 @@ def test_the_cost_of_a_known_job_worked_out_by_hand() -> None:
 
 def test_ranks_that_disagree_about_the_order_are_found_out() -> None:
     """Two ranks share two groups and begin with different ones: each waits for the other."""
-    first, second = Group(name="a", members=(0, 1)), Group(name="b", members=(0, 1))
+    first, second = ProcessGroup(name="a", members=(0, 1)), ProcessGroup(name="b", members=(0, 1))
 
-    def make(rank: int, groups: tuple[Group, ...]) -> Steps[None]:
+    def make(rank: int, groups: tuple[ProcessGroup, ...]) -> Steps[None]:
         for group in groups:
             yield from meet(group, rank)
 
@@ -72,7 +72,7 @@ def test_ranks_that_disagree_about_the_order_are_found_out() -> None:
 def test_a_rank_that_joins_twice_is_refused() -> None:
     """The second process reads the first one's name."""
     with pytest.raises(StartupError) as error:
-        count_operations([join(3, "host4:100:a"), join(3, "host7:200:b")])
+        count_operations([join_attempt(3, "host4:100:a"), join_attempt(3, "host7:200:b")])
     assert str(error.value) == (
         "rank 3: has joined this attempt before, as host4:100:a; now it joins as host7:200:b\n"
         "  next: give each process its own rank, and each start of the job a new attempt name"

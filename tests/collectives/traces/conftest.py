@@ -2,7 +2,7 @@
 
 import pytest
 
-from fabrictune.collectives.traces.builder import Request, build_trace
+from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.foundation.traces import CommTrace, Operation
 
 
@@ -15,8 +15,8 @@ def both() -> CommTrace:
         first = 3 * rank
         message = Operation.RECEIVE if rank else Operation.SEND
         requests += [
-            Request(rank=rank, operation=Operation.ALL_REDUCE, group=pair, num_bytes=1000, tag="gradients"),
-            Request(
+            TraceRow(rank=rank, operation=Operation.ALL_REDUCE, group=pair, num_bytes=1000, tag="gradients"),
+            TraceRow(
                 rank=rank,
                 operation=message,
                 group=pair,
@@ -25,7 +25,7 @@ def both() -> CommTrace:
                 compute_before_ps=5,
                 waits=(first,),
             ),
-            Request(
+            TraceRow(
                 rank=rank, operation=Operation.BROADCAST, group=pair, num_bytes=7, peer=1, waits=(first, first + 1)
             ),
         ]

@@ -10,17 +10,17 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.conformance import suite
-from fabrictune.conformance.suite import SUBJECTS, Outcome, collect, has_failed, run_case, run_cases
+from fabrictune.conformance.suite import SUBJECTS, CaseResult, collect, has_failed, run_case, run_cases
 from fabrictune.foundation.cases import Case, around, exactly
 
 
-def case(got: float, trust: str = "A") -> Case:
+def case(actual: float, trust: str = "A") -> Case:
     return Case(
         name="test.two",
         source="arithmetic",
         unit="",
         **around(2.0, 0.1),
-        run=lambda: got,
+        run=lambda: actual,
         trust=trust,  # type: ignore[arg-type]
     )
 
@@ -29,19 +29,19 @@ def refuse() -> float:
     raise ValueError("no answer")
 
 
-@pytest.mark.parametrize(("got", "has_passed"), [(1.8, True), (2.2, True), (1.79, False), (2.21, False)])
-def test_a_band_includes_its_ends(got: float, has_passed: bool) -> None:
+@pytest.mark.parametrize(("actual", "has_passed"), [(1.8, True), (2.2, True), (1.79, False), (2.21, False)])
+def test_a_band_includes_its_ends(actual: float, has_passed: bool) -> None:
     """2 plus or minus 10 % is 1.8 to 2.2."""
-    assert run_case(case(got)).has_passed is has_passed
+    assert run_case(case(actual)).has_passed is has_passed
 
 
 def test_a_case_that_raises_has_failed_and_the_next_is_run() -> None:
-    """An exception is reported as nothing got, with its text, and ends nothing else."""
+    """An exception is reported as no actual value, with its text, and ends nothing else."""
     broken = Case(name="test.broken", source="none", unit="", **exactly(1.0), run=refuse)
-    outcomes = run_cases([broken, case(2.0)])
-    assert [outcome.has_passed for outcome in outcomes] == [False, True]
-    assert outcomes[0].as_json()["got"] is None
-    assert outcomes[0].error == "ValueError: no answer"
+    results = run_cases([broken, case(2.0)])
+    assert [result.has_passed for result in results] == [False, True]
+    assert results[0].as_json()["actual"] is None
+    assert results[0].error == "ValueError: no answer"
 
 
 def test_what_is_no_number_has_failed() -> None:
@@ -52,15 +52,15 @@ def test_what_is_no_number_has_failed() -> None:
 def test_numpys_numbers_are_json_too() -> None:
     """A band computed with arrays has ends that `json` does not know, and their comparison is no bool."""
     numbers: dict[str, Any] = dict(zip(("low", "expected", "high"), np.arange(1, 4), strict=True))
-    outcome = json.loads(json.dumps(run_case(replace(case(2.0), **numbers)).as_json()))
-    assert (outcome["expected"], outcome["band"], outcome["passed"]) == (2, [1, 3], True)
+    result = json.loads(json.dumps(run_case(replace(case(2.0), **numbers)).as_json()))
+    assert (result["expected"], result["tolerance"], result["passed"]) == (2, [1, 3], True)
 
 
 def test_only_exact_cases_decide() -> None:
     """A figure of another simulator (class B) that is missed is printed, and fails nothing."""
     assert has_failed([run_case(case(3.0))])
     assert not has_failed([run_case(case(3.0, trust="B"))])
-    assert not has_failed([Outcome(case=case(2.0), got=2.0)])
+    assert not has_failed([CaseResult(case=case(2.0), actual=2.0)])
 
 
 def test_names_begin_with_their_room() -> None:
@@ -85,11 +85,11 @@ def test_every_module_with_cases_is_listed() -> None:
 def test_json_has_what_a_judge_reads(capsys: pytest.CaptureFixture[str]) -> None:
     """One object a case: name, expected, got, band, passed, source."""
     code = run(["conformance", "collectives.", "--json"])
-    outcomes = json.loads(capsys.readouterr().out)
+    results = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert outcomes
-    for outcome in outcomes:
-        assert {"name", "expected", "got", "band", "passed", "source"} <= set(outcome)
-        assert outcome["name"].startswith("collectives.")
-        low, high = outcome["band"]
-        assert outcome["passed"] == (low <= outcome["got"] <= high)
+    assert results
+    for result in results:
+        assert {"name", "expected", "actual", "tolerance", "passed", "source"} <= set(result)
+        assert result["name"].startswith("collectives.")
+        low, high = result["tolerance"]
+        assert result["passed"] == (low <= result["actual"] <= high)

@@ -6,7 +6,7 @@ import pytest
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 from fabrictune.validate.calibration import Calibration, calibrate, loopback_fabric
-from fabrictune.validate.local import LOOPBACK_CONFIG, simulate
+from fabrictune.validate.local import LOOPBACK_CONFIG, simulate_loopback
 
 SIZES = np.array([8_000, 128_000, 3_000_000])
 
@@ -62,7 +62,7 @@ def test_a_simulated_message_takes_the_calibrated_time(num_bytes: int) -> None:
         tag_N=("",) * 2,
         dependencies=Dependencies.none(2),
     )
-    finish_ps = simulate(trace, calibration).tables["transfers"]["finish_ps"].max()
+    finish_ps = simulate_loopback(trace, calibration).tables["transfers"]["finish_ps"].max()
     assert finish_ps == pytest.approx(calibration.message_ps(-(-num_bytes // 2)), rel=1e-3)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
-from fabrictune.validate.comparison import compare
+from fabrictune.validate.comparison import compare_collectives
 
 
 def test_collectives_are_compared_in_order_of_time() -> None:
@@ -33,7 +33,7 @@ def test_collectives_are_compared_in_order_of_time() -> None:
         "operation": np.array([0, 1, 2, 3, 0, 1, 2, 3]),
         "finish_ps": np.array([5, 30, 8, 31, 27, 41, 28, 51]),
     }
-    table = compare(trace, transfers).table()
+    table = compare_collectives(trace, transfers).table()
     assert table["step"].tolist() == [0, 1]
     assert table["bytes"].tolist() == [8, 16]
     assert table["operation"].tolist() == ["all_reduce", "all_reduce"]

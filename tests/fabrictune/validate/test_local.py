@@ -14,9 +14,9 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.trainer_probe.model.counts import num_parameters
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.validate.local import LOOPBACK_CONFIG, predict
-from fabrictune.validate.local_measurement import LocalSpec, Measurement, measure
-from fabrictune.validate.summary import summarize
+from fabrictune.validate.local import LOOPBACK_CONFIG, predict_local
+from fabrictune.validate.local_measurement import LocalMeasurement, LocalSpec, measure_local
+from fabrictune.validate.summary import summarize_validation
 
 SPEC = LocalSpec(
     models=tuple(ModelSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64)),
@@ -29,23 +29,23 @@ RATE_BPS = 8_000_000_000
 
 
 @pytest.fixture(scope="module")
-def measurement() -> Measurement:
+def measurement() -> LocalMeasurement:
     pytest.importorskip("torch")
-    return measure(SPEC)
+    return measure_local(SPEC)
 
 
 @pytest.fixture(scope="module")
-def record(measurement: Measurement) -> RunRecord:
-    return predict(on_the_line(measurement))
+def record(measurement: LocalMeasurement) -> RunRecord:
+    return predict_local(on_the_line(measurement))
 
 
-def on_the_line(measurement: Measurement) -> Measurement:
+def on_the_line(measurement: LocalMeasurement) -> LocalMeasurement:
     """Return the measurement with exchanges of 100 us and 8 Gbps, 1,000 ps a byte."""
     times_E = LATENCY_PS + 1_000 * measurement.exchange_bytes_E
     return replace(measurement, exchange_ps_EK=np.tile(times_E[:, None], measurement.exchange_ps_EK.shape[1]))
 
 
-def test_exchanges_of_every_size_follow_every_step(measurement: Measurement) -> None:
+def test_exchanges_of_every_size_follow_every_step(measurement: LocalMeasurement) -> None:
     """Two models, three steps, two exchanges after each: 12 of each size."""
     assert measurement.exchange_bytes_E.tolist() == [8_000, 1_000_000]
     assert measurement.exchange_ps_EK.shape == (2, 12)
@@ -74,7 +74,7 @@ def test_simulated_times_follow_from_the_calibration(record: RunRecord) -> None:
 
 def test_the_summary_has_a_row_for_each_size_and_each_kind_of_step(record: RunRecord) -> None:
     """22,400 and 867,328 bytes of weights, gathered and scattered, and both together a step."""
-    rows = summarize(record).rows
+    rows = summarize_validation(record).rows
     assert [(row.what, row.num_bytes, row.count) for row in rows] == [
         ("all_gather", 22_400, 3),
         ("all_gather", 867_328, 3),
@@ -89,37 +89,37 @@ def test_the_summary_has_a_row_for_each_size_and_each_kind_of_step(record: RunRe
 
 def test_the_record_survives_its_files(record: RunRecord, tmp_path: Path) -> None:
     """Whatever reads records later reads this one: the summary is the same from the files."""
-    assert summarize(RunRecord.read(record.write(tmp_path / "local"))) == summarize(record)
+    assert summarize_validation(RunRecord.read(record.write(tmp_path / "local"))) == summarize_validation(record)
 
 
-def test_a_busy_machine_is_told(measurement: Measurement) -> None:
+def test_a_busy_machine_is_told(measurement: LocalMeasurement) -> None:
     """Every other exchange thrice as long: the quartiles lie a factor of three apart, the line goes through between."""
     calm = on_the_line(measurement)
     disturbed = calm.exchange_ps_EK.copy()
     disturbed[:, ::2] *= 3
-    assert "validate.busy-machine" not in {finding.id for finding in predict(calm).findings}
+    assert "validate.busy-machine" not in {finding.id for finding in predict_local(calm).findings}
     findings = [
         finding
-        for finding in predict(replace(calm, exchange_ps_EK=disturbed)).findings
+        for finding in predict_local(replace(calm, exchange_ps_EK=disturbed)).findings
         if finding.id == "validate.busy-machine"
     ]
     assert [finding.actual for finding in findings] == ["108 us to 324 us"]
 
 
-def test_a_prediction_that_misses_is_told(measurement: Measurement) -> None:
+def test_a_prediction_that_misses_is_told(measurement: LocalMeasurement) -> None:
     """A loopback a thousand times too slow predicts a thousand times too long, for every row."""
     slow = on_the_line(measurement)
     slow = replace(slow, exchange_ps_EK=slow.exchange_ps_EK + 1_000_000 * slow.exchange_bytes_E[:, None])
-    record = predict(slow)
+    record = predict_local(slow)
     missed = [finding for finding in record.findings if finding.id == "validate.prediction-off"]
     assert "all_gather of 867.3 KB" in {finding.entity for finding in missed}
 
 
-def test_sizes_that_are_to_be_predicted_may_not_be_calibrated(measurement: Measurement) -> None:
+def test_sizes_that_are_to_be_predicted_may_not_be_calibrated(measurement: LocalMeasurement) -> None:
     """Weights of 22,400 B are sent in messages of 11,200 B, which the exchanges would have seen."""
     seen = replace(on_the_line(measurement), exchange_bytes_E=np.array([8_000, 11_200]))
     with pytest.raises(InputError, match=r"exchange_bytes: \[11200\], of which the training sends messages"):
-        predict(seen)
+        predict_local(seen)
 
 
 def test_one_size_of_exchange_is_refused() -> None:

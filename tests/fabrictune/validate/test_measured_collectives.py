@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fabrictune.collectives.measurement.files import Imported
+from fabrictune.collectives.measurement.files import MeasurementFiles
 from fabrictune.collectives.measurement.measurements import Measurement
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import Severity
@@ -30,7 +30,7 @@ def scenario(tmp_path: Path) -> Scenario:
     return load_scenario(path)
 
 
-def measured(scenario: Scenario, *, times: float = 1.0, plus_ns: float = 0.0, num_wrong: int = 0) -> Imported:
+def measured(scenario: Scenario, *, times: float = 1.0, plus_ns: float = 0.0, num_wrong: int = 0) -> MeasurementFiles:
     """Return what would be measured if every collective took so many times the model's time, and so much more."""
     model = CollectiveModel(scenario, Operation.ALL_REDUCE)
     rows = tuple(
@@ -44,7 +44,7 @@ def measured(scenario: Scenario, *, times: float = 1.0, plus_ns: float = 0.0, nu
         )
         for size in SIZES
     )
-    return Imported(rows=rows, source="made up", num_hosts=4)
+    return MeasurementFiles(rows=rows, source="made up", num_hosts=4)
 
 
 def test_what_was_measured_as_modelled_has_a_ratio_of_one(scenario: Scenario) -> None:
@@ -97,7 +97,7 @@ def test_without_a_scenario_a_line_is_all_there_is(scenario: Scenario) -> None:
     """And of one size not even that."""
     imported = measured(scenario)
     assert set(compare_measured(imported, None).tables) == {"fits"}
-    alone = Imported(rows=imported.rows[:1], source="made up", num_hosts=4)
+    alone = MeasurementFiles(rows=imported.rows[:1], source="made up", num_hosts=4)
     assert not compare_measured(alone, None).tables
     assert compare_measured(alone, scenario).tables["attribution"]["call_ps"].tolist() == [0]
 
@@ -106,7 +106,7 @@ def test_another_number_of_ranks_is_refused(scenario: Scenario) -> None:
     """At the line of the layout."""
     row = Measurement(name="all_reduce", is_in_place=True, size_bytes=8, num_ranks=8, mean_ns=1.0)
     with pytest.raises(InputError, match=r"traffic\.layout: groups of 4 ranks, where 8 ranks were measured"):
-        compare_measured(Imported(rows=(row,), source="made up", num_hosts=0), scenario)
+        compare_measured(MeasurementFiles(rows=(row,), source="made up", num_hosts=0), scenario)
 
 
 COLLIDING = """
@@ -130,7 +130,7 @@ def test_what_the_engine_loses_to_collisions_is_given_to_them(tmp_path: Path) ->
     row = Measurement(
         name="all_reduce", is_in_place=True, size_bytes=16_000_000, num_ranks=16, mean_ns=engine_ps / 1000
     )
-    record = compare_measured(Imported(rows=(row,), source="engine", num_hosts=16), scenario)
+    record = compare_measured(MeasurementFiles(rows=(row,), source="engine", num_hosts=16), scenario)
     share = {
         name: float(column[0]) / engine_ps for name, column in record.tables["attribution"].items() if "_ps" in name
     }

@@ -13,7 +13,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 from fabrictune.rdma_bench.timers.profile_files import write_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
-from fabrictune.rdma_bench.timers.trials import Trial
+from fabrictune.rdma_bench.timers.trials import TimerTrial
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.validate.timers import simulate_timers, timer_record
@@ -78,9 +78,9 @@ def test_adapters_are_names_or_files(flap: Path, tmp_path: Path) -> None:
 def test_measured_trials_stand_beside_by_their_median(flap: Path) -> None:
     """Cut for good and for 102 ms, which is 100 ms but for 2 %; trials of other settings are left out."""
     trials = [
-        *(Trial(spec=spec(14, 3), cut_ns=-1, status=12, after_ns=after_ns * MS) for after_ns in (270, 280, 300)),
-        Trial(spec=spec(14, 3), cut_ns=102 * MS, status=0, after_ns=140 * MS),
-        Trial(spec=spec(14, 6), cut_ns=-1, status=12, after_ns=500 * MS),
+        *(TimerTrial(spec=spec(14, 3), cut_ns=-1, status=12, after_ns=after_ns * MS) for after_ns in (270, 280, 300)),
+        TimerTrial(spec=spec(14, 3), cut_ns=102 * MS, status=0, after_ns=140 * MS),
+        TimerTrial(spec=spec(14, 6), cut_ns=-1, status=12, after_ns=500 * MS),
     ]
     scenario = load_scenario(flap)
     (row,) = rows = simulate_timers(scenario, [], [spec(14, 3)], trials=trials)

@@ -10,7 +10,7 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.retransmission import CONNECTX_6, NEVER_PS, TimerModel
 from fabrictune.rdma_bench.measurement.timer_fit import fit_timers
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
-from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, RETRIES_EXCEEDED, Trial
+from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, RETRIES_EXCEEDED, TimerTrial
 
 # Timeout exponent and seconds until the queue pair gave up, with 7 retries: the reference's table of a ConnectX-6.
 MEASURED_CONNECTX_6 = ((14, 3.66), (18, 14.67), (20, 59.77))
@@ -21,11 +21,11 @@ def total_ns(model: TimerModel, exponent: int, retries: int) -> int:
     return sum(model.waits_ps(exponent, retries)) // 1000
 
 
-def trials_of(model: TimerModel, exponents: Iterable[int], retries: Iterable[int]) -> list[Trial]:
+def trials_of(model: TimerModel, exponents: Iterable[int], retries: Iterable[int]) -> list[TimerTrial]:
     """Return what an adapter of this model shows; an endless retry count never ends."""
     counts = list(retries)
     return [
-        Trial(
+        TimerTrial(
             spec=RetransmissionSpec(timeout_exponent=exponent, retries=count),
             cut_ns=FOR_GOOD,
             status=NONE if NEVER_PS in model.waits_ps(exponent, count) else RETRIES_EXCEEDED,
@@ -65,7 +65,7 @@ def test_noise_does_not_make_an_early_stage() -> None:
     """Times up to 5 % late, as a busy machine has them, are still a plain adapter's."""
     late = (0, 3, 5, 1, 4, 2)
     trials = [
-        Trial(**{**vars(trial), "after_ns": trial.after_ns * (100 + late[row % 6]) // 100})
+        TimerTrial(**{**vars(trial), "after_ns": trial.after_ns * (100 + late[row % 6]) // 100})
         for row, trial in enumerate(trials_of(TimerModel(), (14, 16, 18), (0, 2, 4, 6)))
     ]
     fit = fit_timers(trials)

@@ -8,8 +8,8 @@ import pytest
 
 from fabrictune.foundation.rocev2 import label_source_port, source_port
 from fabrictune.rdma_bench.captures.reader import Capture, read_capture
-from fabrictune.rdma_bench.measurement.pair import Pair
-from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.measurement.pair import WorkerPair
+from fabrictune.rdma_bench.soft_roce.machine import VirtualMachine
 from fabrictune.rdma_bench.soft_roce.workers import soft_roce_pair
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
 from tests.patience import patience
@@ -24,7 +24,7 @@ PATIENT = 21  # 8.6 s, so that a path that is alive sees no retransmission, howe
 
 
 @pytest.fixture(scope="module")
-def capture_file(machine: Machine) -> Path:
+def capture_file(machine: VirtualMachine) -> Path:
     """Return where the wire's packets go until the tests of this module have read them."""
     machine.run(
         f"tcpdump -Z root -i wire_a -U --immediate-mode -s {SNAP_BYTES} -w /share/wire.pcap udp port 4791"
@@ -34,7 +34,7 @@ def capture_file(machine: Machine) -> Path:
 
 
 @pytest.fixture(scope="module")
-def connections(machine: Machine, places: tuple[str, str], capture_file: Path) -> list[tuple[int, int, int]]:
+def connections(machine: VirtualMachine, places: tuple[str, str], capture_file: Path) -> list[tuple[int, int, int]]:
     """Return the flow label and both queue-pair numbers of a few connections that wrote, the last on a dead path."""
     with soft_roce_pair(machine, *places) as pair:
         alive = [(label, *_write(pair, ConnectionSpec(flow_label=label, timeout_exponent=PATIENT))) for label in LABELS]
@@ -47,7 +47,7 @@ def _within(seconds: float) -> str:
     return f"timeout {patience(seconds):.0f} sh -c"
 
 
-def _write(pair: Pair, spec: ConnectionSpec, *, is_dead: bool = False) -> tuple[int, int]:
+def _write(pair: WorkerPair, spec: ConnectionSpec, *, is_dead: bool = False) -> tuple[int, int]:
     with pair.connected(spec) as ends:
         if is_dead:
             pair.receiver.ask("cut")

@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
-from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.machine import VirtualMachine
 from fabrictune.rdma_bench.soft_roce.workers import TOKEN
 from fabrictune.rdma_bench.timers.trials import read_trials
 from tests.rdma_bench.soft_roce.tries import first_good
@@ -18,7 +18,7 @@ OFF = 0.15  # of the model
 
 
 def test_trials_become_a_profile_and_the_profile_predicts(
-    machine: Machine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: VirtualMachine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Fitted to T 14 and 15, it says of T 16 and 3 retries, which were not tried, 4 * 268 ms within 15 %."""
     near, far = places
@@ -43,7 +43,7 @@ def test_trials_become_a_profile_and_the_profile_predicts(
 
 
 def test_a_flap_is_measured_by_the_receivers_own_commands(
-    machine: Machine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: VirtualMachine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """T 16 and a cut of 300 ms: it resumes with the n-th retransmission, 2 or later, so not before n * 268 ms."""
     near, far = places

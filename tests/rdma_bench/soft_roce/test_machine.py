@@ -10,7 +10,7 @@ import pytest
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.rdma_bench.soft_roce.image import Image, get_image
-from fabrictune.rdma_bench.soft_roce.machine import Machine, boot
+from fabrictune.rdma_bench.soft_roce.machine import VirtualMachine, boot
 from fabrictune.rdma_bench.soft_roce.programs import PACKAGES, require_programs, run_program
 from tests.patience import patience
 
@@ -44,7 +44,7 @@ def test_a_program_that_fails_is_quoted() -> None:
 
 @pytest.mark.real
 def test_an_image_that_was_built_serves_without_an_archive(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine: VirtualMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No apt on the path: the image is taken from the cache; from an empty cache there is none."""
     built = get_image()
@@ -55,7 +55,7 @@ def test_an_image_that_was_built_serves_without_an_archive(
 
 
 @pytest.mark.real
-def test_output_arrives_byte_for_byte(machine: Machine) -> None:
+def test_output_arrives_byte_for_byte(machine: VirtualMachine) -> None:
     """What a terminal would change, and more than a serial port's buffer."""
     assert machine.run(r"printf 'a\r\n\tb\nno end'") == "a\r\n\tb\nno end"
     assert machine.run("seq 20000") == "".join(f"{number}\n" for number in range(1, 20_001))
@@ -63,7 +63,7 @@ def test_output_arrives_byte_for_byte(machine: Machine) -> None:
 
 
 @pytest.mark.real
-def test_a_command_that_fails_is_an_error_with_its_words(machine: Machine) -> None:
+def test_a_command_that_fails_is_an_error_with_its_words(machine: VirtualMachine) -> None:
     """And the next one is answered."""
     with pytest.raises(UnavailableError, match="'echo oops; exit 3' ended with 3: oops"):
         machine.run("echo oops; exit 3")
@@ -71,14 +71,14 @@ def test_a_command_that_fails_is_an_error_with_its_words(machine: Machine) -> No
 
 
 @pytest.mark.real
-def test_the_guest_reaches_nothing_outside(machine: Machine) -> None:
+def test_the_guest_reaches_nothing_outside(machine: VirtualMachine) -> None:
     """Not even the host, but for what it serves on its forwarded ports."""
     status, _ = machine.attempt("timeout 3 python3 -c 'import socket; socket.create_connection((\"10.0.2.2\", 22), 2)'")
     assert status != 0
 
 
 @pytest.mark.real
-def test_a_kernel_that_is_none_is_an_error_at_once(machine: Machine, tmp_path: Path) -> None:
+def test_a_kernel_that_is_none_is_an_error_at_once(machine: VirtualMachine, tmp_path: Path) -> None:
     """QEMU refuses it, and says so; nothing keeps running."""
     broken = Image(folder=tmp_path)
     broken.kernel.write_bytes(b"no kernel")
@@ -99,7 +99,7 @@ with boot(get_image()) as machine:
 
 
 @pytest.mark.real
-def test_a_machine_ends_with_a_killed_owner(machine: Machine) -> None:
+def test_a_machine_ends_with_a_killed_owner(machine: VirtualMachine) -> None:
     """A killed process cannot end what it started: the kernel does."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

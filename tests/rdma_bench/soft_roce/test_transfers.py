@@ -6,9 +6,9 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.records import RunRecord
-from fabrictune.rdma_bench.measurement.pair import Pair
+from fabrictune.rdma_bench.measurement.pair import WorkerPair
 from fabrictune.rdma_bench.measurement.transfers import BACKENDS, Backend, TransferPlan, What, measure_transfers
-from fabrictune.rdma_bench.soft_roce.machine import Machine
+from fabrictune.rdma_bench.soft_roce.machine import VirtualMachine
 from fabrictune.rdma_bench.soft_roce.workers import TOKEN
 from tests.patience import patience
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("what", ["bandwidth", "latency"])
-def test_every_case_has_its_figure(pair: Pair, what: What, backend: Backend) -> None:
+def test_every_case_has_its_figure(pair: WorkerPair, what: What, backend: Backend) -> None:
     """Two numbers of queue pairs, two directions for bandwidth; what they are in emulation means nothing."""
     plan = TransferPlan(
         what=what,
@@ -38,7 +38,7 @@ def test_every_case_has_its_figure(pair: Pair, what: What, backend: Backend) -> 
 
 
 def test_a_matrix_has_every_ordered_pair_and_becomes_a_heat_map(
-    machine: Machine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: VirtualMachine, places: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two workers make two pairs; `report build` draws them, from the record alone."""
     near, far = places

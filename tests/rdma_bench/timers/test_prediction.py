@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict
+from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 
 SECOND_NS = 10**9
@@ -14,7 +14,9 @@ WAIT_14_NS = 67_108_864  # 4,096 ns * 2**14
 
 def predicted(profile: str, exponent: int, retries: int = 7) -> Prediction:
     """Return what a known adapter does."""
-    return predict(RetransmissionSpec(timeout_exponent=exponent, retries=retries), KNOWN_PROFILES[profile])
+    return predict_retransmission(
+        RetransmissionSpec(timeout_exponent=exponent, retries=retries), KNOWN_PROFILES[profile]
+    )
 
 
 @pytest.mark.parametrize("profile", list(KNOWN_PROFILES))

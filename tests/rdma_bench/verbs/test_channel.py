@@ -25,8 +25,8 @@ def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
 def test_a_message_arrives_as_it_was_sent(ends: tuple[socket.socket, socket.socket]) -> None:
     """Text of any alphabet, numbers, lists."""
     message = {"do": "open", "device": "mlx5_0 é", "sizes": [1, 2.5, None]}
-    channel.send(ends[0], message)
-    assert channel.receive(ends[1]) == message
+    channel.send_message(ends[0], message)
+    assert channel.receive_message(ends[1]) == message
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_is_no_message_is_refused(ends: tuple[socket.socket, socket.socket]
     ends[0].sendall(content)
     ends[0].close()
     with pytest.raises(ChannelError) as caught:
-        channel.receive(ends[1])
+        channel.receive_message(ends[1])
     assert caught.value.mistakes[0].found == found
 
 
@@ -54,8 +54,8 @@ def test_both_ends_prove_that_they_know_the_token(ends: tuple[socket.socket, soc
     worker.start()
     channel.greet_as_controller(ends[1], TOKEN)
     worker.join()
-    channel.send(ends[0], {"ready": True})
-    assert channel.receive(ends[1]) == {"ready": True}
+    channel.send_message(ends[0], {"ready": True})
+    assert channel.receive_message(ends[1]) == {"ready": True}
 
 
 def test_another_token_is_refused(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -79,8 +79,8 @@ def test_a_worker_that_only_repeats_is_not_believed(ends: tuple[socket.socket, s
     """What the controller proves is no proof of a worker's, so sending it back helps nobody."""
 
     def impostor() -> None:
-        channel.send(ends[0], {"challenge": "00"})
-        channel.send(ends[0], {"proof": channel.receive(ends[0])["proof"]})
+        channel.send_message(ends[0], {"challenge": "00"})
+        channel.send_message(ends[0], {"proof": channel.receive_message(ends[0])["proof"]})
 
     thread = threading.Thread(target=impostor)
     thread.start()
@@ -91,18 +91,18 @@ def test_a_worker_that_only_repeats_is_not_believed(ends: tuple[socket.socket, s
 
 def test_the_token_is_not_in_what_is_sent(ends: tuple[socket.socket, socket.socket]) -> None:
     """All that a controller says while it greets, read as a stranger would."""
-    channel.send(ends[0], {"challenge": "00"})
-    channel.send(ends[0], {"proof": ""})
+    channel.send_message(ends[0], {"challenge": "00"})
+    channel.send_message(ends[0], {"proof": ""})
     with pytest.raises(ChannelError):
         channel.greet_as_controller(ends[1], TOKEN)
-    assert TOKEN not in json.dumps(channel.receive(ends[0]))
+    assert TOKEN not in json.dumps(channel.receive_message(ends[0]))
 
 
 def test_an_end_that_closed_is_noticed(ends: tuple[socket.socket, socket.socket]) -> None:
     """Without taking what it sent before."""
     assert not channel.has_ended(ends[1])
-    channel.send(ends[0], {"last": "words"})
+    channel.send_message(ends[0], {"last": "words"})
     assert not channel.has_ended(ends[1])
-    assert channel.receive(ends[1]) == {"last": "words"}
+    assert channel.receive_message(ends[1]) == {"last": "words"}
     ends[0].close()
     assert channel.has_ended(ends[1])

@@ -7,12 +7,12 @@ import pytest
 
 from fabrictune.foundation.errors import UnavailableError
 from fabrictune.rdma_bench.measurement.workers import find_python
-from fabrictune.rdma_bench.verbs.diagnosis import Diagnosis, diagnose, require_devices
+from fabrictune.rdma_bench.verbs.diagnosis import DeviceDiagnosis, diagnose, require_devices
 
 WORKING_MODULE = "json"  # stands for a pyverbs that loads
 
 
-def look(folder: Path, module: str = WORKING_MODULE) -> Diagnosis:
+def look(folder: Path, module: str = WORKING_MODULE) -> DeviceDiagnosis:
     """Diagnose a machine whose system files stand in a folder."""
     return diagnose(module, subsystem=folder / "verbs", devices=folder / "devices", nodes=folder / "nodes")
 

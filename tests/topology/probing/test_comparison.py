@@ -10,7 +10,7 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
-from fabrictune.topology.probing.comparison import Comparison, Model, Way, compare
+from fabrictune.topology.probing.comparison import Model, PathComparison, Way, compare_paths
 from fabrictune.topology.probing.findings import find_differences
 from fabrictune.topology.probing.observations import Ending
 from fabrictune.topology.probing.paths import ObservedPath, TargetPaths
@@ -55,7 +55,7 @@ def ways_of(fabric: Fabric, spec: HashSpec) -> list[Way]:
     return Model(fabric, spec, ANY_QPN).ways(source, target, list(SOURCE_PORTS), has_ports=True)
 
 
-def ids(comparison: Comparison) -> list[str]:
+def ids(comparison: PathComparison) -> list[str]:
     """Return the rules that a comparison breaks."""
     return [finding.id for finding in find_differences(comparison)]
 
@@ -64,7 +64,7 @@ def ids(comparison: Comparison) -> list[str]:
 def test_a_network_that_hashes_as_the_model_agrees_in_full(ending: Ending, leaf_spine: Fabric) -> None:
     """Same function, same seed, whether or not the target answers: 64 of 64, and nothing to say."""
     target = seen_as(leaf_spine, ways_of(leaf_spine, HashSpec(seed=5)), ending)
-    comparison = compare(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(seed=5), ANY_QPN))
+    comparison = compare_paths(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(seed=5), ANY_QPN))
     assert (comparison.num_agreeing, comparison.num_source_ports) == (NUM_PORTS, NUM_PORTS)
     assert comparison.seen == comparison.predicted
     assert ids(comparison) == []
@@ -73,7 +73,7 @@ def test_a_network_that_hashes_as_the_model_agrees_in_full(ending: Ending, leaf_
 def test_another_seed_keeps_the_paths_and_agrees_by_chance(leaf_spine: Fabric) -> None:
     """Four equal paths: about one port in four, as two hashes without a seed in common do."""
     target = seen_as(leaf_spine, ways_of(leaf_spine, HashSpec(seed=5)))
-    comparison = compare(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(seed=6), ANY_QPN))
+    comparison = compare_paths(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(seed=6), ANY_QPN))
     assert comparison.seen == comparison.predicted
     assert comparison.chance_fraction == pytest.approx(1 / 4, abs=0.01)
     assert 0 < comparison.num_agreeing < NUM_PORTS // 2
@@ -85,7 +85,7 @@ def test_a_path_that_no_port_took_is_missing(leaf_spine: Fabric) -> None:
     ways = ways_of(leaf_spine, HashSpec())
     lost, kept = sorted(set(ways))[:2]
     target = seen_as(leaf_spine, [kept if way == lost else way for way in ways])
-    comparison = compare(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN))
+    comparison = compare_paths(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN))
     assert (comparison.missing, comparison.unpredicted) == ((lost,), ())
     assert ids(comparison) == ["probe.missing", "probe.choice-differs"]
 
@@ -93,14 +93,14 @@ def test_a_path_that_no_port_took_is_missing(leaf_spine: Fabric) -> None:
 def test_few_source_ports_prove_no_path_missing(leaf_spine: Fabric) -> None:
     """Eight ports on one path: the other three are each missed with probability 0.75 ** 8 = 10 %."""
     target = seen_as(leaf_spine, ways_of(leaf_spine, HashSpec())[:1] * 8)
-    assert compare(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN)).missing == ()
+    assert compare_paths(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN)).missing == ()
 
 
 def test_a_path_that_the_cabling_does_not_have_is_an_error(leaf_spine: Fabric) -> None:
     """Up to spine 0 and down from spine 1."""
     crossed = ("tor0:down0", "agg0-0:down0", "tor1:up1")
     target = seen_as(leaf_spine, [crossed, *ways_of(leaf_spine, HashSpec())[1:]])
-    comparison = compare(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN))
+    comparison = compare_paths(target, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN))
     assert comparison.unpredicted == (crossed,)
     (first, *_) = find_differences(comparison)
     assert (first.id, first.evidence) == ("probe.unpredicted", ("tor0:down0 > agg0-0:down0 > tor1:up1",))
@@ -110,7 +110,7 @@ def test_names_without_ports_are_compared_by_switch(leaf_spine: Fabric) -> None:
     """A hosts file that knows only switches still tells the spines apart."""
     names = {address: name.partition(":")[0] for address, name in names_of(leaf_spine).items()}
     target = seen_as(leaf_spine, ways_of(leaf_spine, HashSpec()))
-    comparison = compare(target, names, Model(leaf_spine, HashSpec(), ANY_QPN))
+    comparison = compare_paths(target, names, Model(leaf_spine, HashSpec(), ANY_QPN))
     assert comparison.predicted == tuple(("tor0", f"agg0-{spine}", "tor1") for spine in range(4))
     assert comparison.num_agreeing == NUM_PORTS
 
@@ -121,7 +121,7 @@ def test_addresses_without_a_name_are_told(leaf_spine: Fabric) -> None:
     (unnamed,) = [address for address, name in names.items() if name == "agg0-1:down0"]
     del names[unnamed]
     target = seen_as(leaf_spine, ways_of(leaf_spine, HashSpec()))
-    comparison = compare(target, names, Model(leaf_spine, HashSpec(), ANY_QPN))
+    comparison = compare_paths(target, names, Model(leaf_spine, HashSpec(), ANY_QPN))
     assert comparison.unnamed_ipv4 == (unnamed,)
     assert comparison.num_source_ports < NUM_PORTS
     assert comparison.num_agreeing == comparison.num_source_ports
@@ -142,7 +142,7 @@ def test_what_was_seen_in_part_is_not_compared(leaf_spine: Fabric) -> None:
         ]
     )
     seen = TargetPaths(source_ipv4=source, target_ipv4=target, paths=paths)
-    comparison = compare(seen, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN))
+    comparison = compare_paths(seen, names_of(leaf_spine), Model(leaf_spine, HashSpec(), ANY_QPN))
     assert (comparison.num_source_ports, comparison.missing, comparison.seen) == (0, (), ())
 
 

@@ -16,7 +16,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from fabrictune.conformance.netsim.laws.long_flows import with_settings
+from fabrictune.conformance.netsim.laws.long_flows import law_with_settings
 from fabrictune.foundation.cases import Case
 from fabrictune.foundation.seeds import stream
 from fabrictune.foundation.units import PS_PER_NS
@@ -67,7 +67,7 @@ class Load:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Slowdowns:
     """Figures of one run; slowdowns are times alone, of the flows beside the incast."""
 
     short_p50: float
@@ -83,7 +83,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _orderings(load: Load) -> Iterator[Case]:
-    figures: dict[str, Callable[[Outcome], float]] = {
+    figures: dict[str, Callable[[Slowdowns], float]] = {
         "slowdown-below-200KB": lambda one: one.short_p99,
         "queue": lambda one: one.queue_p99_bytes,
     }
@@ -101,12 +101,12 @@ def _orderings(load: Load) -> Iterator[Case]:
             )
 
 
-def _ratio(pick: Callable[[Outcome], float], better: str, worse: str, load: Load) -> float:
+def _ratio(pick: Callable[[Slowdowns], float], better: str, worse: str, load: Load) -> float:
     return pick(measure(better, load, 1)) / pick(measure(worse, load, 1))
 
 
 @cache
-def measure(label: str, load: Load, seed: int) -> Outcome:
+def measure(label: str, load: Load, seed: int) -> Slowdowns:
     """Return the figures of one run under one of LAWS."""
     from fabrictune.netsim.packet import run
     from fabrictune.topology.hashing import HashSpec
@@ -117,14 +117,16 @@ def measure(label: str, load: Load, seed: int) -> Outcome:
     pairs, flows = traffic(fabric, load, seed)
     probe = ProbeConfig(interval_ns=10_000, ports="all")
     network = build_network(fabric, pairs, HashSpec())
-    tables = run(network, flows, with_settings(name, tuple(settings.items())), CONFIG, seed=seed, probe=probe).tables
+    tables = run(
+        network, flows, law_with_settings(name, tuple(settings.items())), CONFIG, seed=seed, probe=probe
+    ).tables
     transfers, samples = tables["transfers"], tables["samples"]
     bytes_N, slowdown_N = transfers["bytes"], transfers["slowdown"]
     is_background_N = (bytes_N != INCAST_BYTES) | (not load.has_incast)
     short_N = slowdown_N[is_background_N & (bytes_N < SHORT_BYTES)]
     long_N = slowdown_N[is_background_N & (bytes_N >= LONG_BYTES)]
     queue_bytes_S = samples["queue_bytes"][samples["time_ps"] < load.duration_ns * PS_PER_NS]
-    return Outcome(
+    return Slowdowns(
         short_p50=float(np.percentile(short_N, 50)),
         short_p99=float(np.percentile(short_N, 99)),
         long_p50=float(np.percentile(long_N, 50)),

@@ -4,7 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from fabrictune.conformance.netsim.laws.long_flows import Settled, watch, with_settings
+from fabrictune.conformance.netsim.laws.long_flows import Settled, law_with_settings, watch
 from fabrictune.conformance.netsim.one_switch import GBPS
 from fabrictune.foundation.cases import Case, exactly
 from fabrictune.netsim.config.packet import PacketConfig
@@ -69,7 +69,7 @@ def _rtt_over_target(num_flows: int) -> float:
 
     seen = _settled(_SILENT, num_flows, ())
     window_packets = seen.goodput_gbps * 1e3 * seen.mean_rtt_us / num_flows / (8 * _SILENT.full_frame_bytes)
-    params = with_settings("hybrid", ()).params.view(np.recarray)[0]
+    params = law_with_settings("hybrid", ()).params.view(np.recarray)[0]
     target_ps = _unloaded_rtt_ps() + int(params.queue_target_ps) + flow_scaling_ps(params, window_packets)
     return seen.mean_rtt_us * 1e6 / target_ps
 

@@ -81,7 +81,7 @@ def compiled(law: str) -> CompiledLaw:
     return compile_law(load_law(law))
 
 
-def with_settings(law: str, settings: Sequence[tuple[str, float]]) -> CompiledLaw:
+def law_with_settings(law: str, settings: Sequence[tuple[str, float]]) -> CompiledLaw:
     """Return a law of the project with other parameters."""
     from fabrictune.cc.flow_state import params_record
     from fabrictune.cc.laws import load_law
@@ -112,7 +112,7 @@ def _run(
 
     pairs, traffic = one_message_each(source_N, np.zeros_like(source_N), _ENOUGH_BYTES, start_ps_N=start_ps_N)
     network = build_network(one_switch(int(source_N.max()) + 1, rate_bps, cable_mm), pairs, HashSpec())
-    return run(network, traffic, with_settings(law, settings), config, probe=probe)
+    return run(network, traffic, law_with_settings(law, settings), config, probe=probe)
 
 
 def goodputs_bps(record: RunRecord, settle_ps: int, packet_bytes: int) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from fabrictune.conformance.netsim.laws.long_flows import Settled, watch, with_settings
+from fabrictune.conformance.netsim.laws.long_flows import Settled, law_with_settings, watch
 from fabrictune.conformance.netsim.one_switch import GBPS
 from fabrictune.foundation.cases import Case, exactly
 from fabrictune.netsim.config.packet import PacketConfig
@@ -70,7 +70,7 @@ def _rtt_over_target(senders: int, flows_each: int, base_us: int) -> float:
     seen = _towards_target(senders, flows_each, base_us)
     window_bits = seen.goodput_gbps * 1e3 * seen.mean_rtt_us / (senders * flows_each)
     window_packets = window_bits / (8 * _LOSSLESS.full_frame_bytes)
-    params = with_settings("swift", _base_target(base_us)).params.view(np.recarray)[0]
+    params = law_with_settings("swift", _base_target(base_us)).params.view(np.recarray)[0]
     return seen.mean_rtt_us * 1e6 / target_delay_ps(params, window_packets, 2)
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.servers import Server
-from fabrictune.collectives.startup.store_operations import Add, Check, CompareSet, Get, Set, Steps, Wait
+from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Set, Steps, Wait
 from fabrictune.collectives.startup.storm.clients import connected, storm
 from fabrictune.collectives.startup.storm.redis_wire import RedisWire, parse_resp
 from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
-from fabrictune.collectives.startup.storm.wires import Wire
+from fabrictune.collectives.startup.storm.wires import StoreProtocol
 from tests.patience import patience
 
 dist = pytest.importorskip("torch.distributed")
@@ -32,8 +32,8 @@ OPERATIONS = (
     Add("counter", -4),
     Get("key"),
     Wait(("key", "claim")),
-    Check("key"),
-    Check("absent"),
+    CheckKey("key"),
+    CheckKey("absent"),
 )
 REPLIES = [None, "mine", "mine", 3, -1, "value", None, True, False]
 
@@ -73,7 +73,7 @@ def recorded(address: StoreAddress) -> Iterator[tuple[StoreAddress, bytearray]]:
         thread.join()
 
 
-def emulate(address: StoreAddress, wire: Wire) -> tuple[list[object], int]:
+def emulate(address: StoreAddress, wire: StoreProtocol) -> tuple[list[object], int]:
     """Let one emulated rank ask everything; returns the replies and the number of requests."""
     replies: list[object] = []
 
