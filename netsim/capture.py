@@ -1,4 +1,4 @@
-"""A run's captured packets as the file that a sniffer would have written: RoCEv2 frames in a pcap of nanoseconds.
+"""Packet captures of a run: RoCEv2 frames in a pcap file with nanosecond timestamps.
 
 Transfers are RDMA writes of zeros, with immediate data where receives are counted. Addresses, queue-pair numbers and
 source ports are the network's; the time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26
@@ -46,7 +46,7 @@ DSCP_OF_PRIORITY = {3: 26, 6: 48}
 
 
 class PacketType(IntEnum):
-    """As netsim/engine/state/packet.hpp has them."""
+    """Types of packets, numbered as in netsim/engine/state/packet.hpp."""
 
     DATA = 0
     ACK = 1
@@ -63,7 +63,7 @@ def with_capture(
     config: PacketConfig,
     capture: CaptureConfig,
 ) -> RunRecord:
-    """Return the record with the capture beside its tables, and a finding if not all packets found room in it."""
+    """Return the record with the capture, and a finding if the capture is incomplete."""
     num_kept = len(simulation.capture_columns()["qp"])
     num_left_out = simulation.num_captured - num_kept
     truncated = Finding(
@@ -90,7 +90,7 @@ def capture_file(
     config: PacketConfig,
     capture: CaptureConfig,
 ) -> bytearray:
-    """Return the pcap of what a simulation has captured so far."""
+    """Return the pcap file of the packets captured so far."""
     rows = simulation.capture_columns()
     messages = simulation.message_columns()
     flows = {qp: _flow(network, traffic, messages, qp) for qp in np.unique(rows["qp"]).tolist()}

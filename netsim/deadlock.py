@@ -1,4 +1,4 @@
-"""PFC deadlock: ports that are paused for ever, because the buffers that pause them wait for one another in a ring.
+"""PFC deadlock: ports paused for ever by buffers that wait for one another in a cycle.
 
 A port is paused until the buffer behind its wire has drained to its resume threshold. What that buffer holds for a port
 that is itself never resumed does not drain. So start with all held ports and strike out every one whose buffer would
@@ -28,7 +28,7 @@ class Deadlock:
 
 
 def find_deadlock(simulation: _engine.Simulation, num_priorities: int = 1) -> Deadlock | None:
-    """Return the deadlock that a simulation is in at this instant, if it is in one.
+    """Return the deadlock of a simulation at this instant, if there is one.
 
     Where ports have several priorities, each of a port's queues waits for itself.
     """

@@ -1,4 +1,4 @@
-"""What a transfer would take alone: its packets one behind the other over its path, on idle links.
+"""Ideal completion times: a transfer alone on the fabric, its packets back to back.
 
 Every link receives a packet whole before it sends it on. Equal packets follow one another at the pace of the slowest
 link so far; only the last may be shorter and then waits less. The slowdown of a run's transfer is its completion time

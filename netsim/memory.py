@@ -1,4 +1,4 @@
-"""Memory a run will need, estimated before it starts; a run that cannot fit is refused rather than killed.
+"""Memory estimate of a run; a run that cannot fit is refused before it starts.
 
 Packets dominate. At one instant there are no more than the buffers and wires hold, and no more than the traffic has.
 """
@@ -44,7 +44,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
 
 
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
-    """Raise InputError if the run needs more than it may have."""
+    """Raise InputError if the run needs more memory than is available."""
     if available_bytes is None:
         available_bytes = least_limit_bytes()
     needed_bytes = estimated_bytes(inputs, uses_telemetry=uses_telemetry)

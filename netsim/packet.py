@@ -1,4 +1,4 @@
-"""The packet engine's face: `run` one traffic trace over one network under one law, and get its record.
+"""Interface of the packet engine: `run` simulates one traffic trace on one network under one law.
 
 The compiled engine advances in slices of events without the interpreter's lock. Between slices Python looks at the
 keyboard and reports progress; neither changes a result. An interrupted run gives the record of what there is.

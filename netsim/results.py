@@ -1,4 +1,4 @@
-"""What a run leaves: the tables of its record, and the findings a person should look at."""
+"""Results of a run: the tables of its record, and findings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,7 +66,7 @@ def findings(
     config: PacketConfig,
     deadlock: Deadlock | None,
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with a run: transfers that never finished, a deadlock, storms, packets lost or reordered.
+    """Return findings: incomplete transfers, deadlock, pause storms, lost and reordered packets.
 
     `run` is the record's, with `outcome` and `packets`.
     """
@@ -157,7 +157,7 @@ def _stormed(network: Network, queues: Columns | None) -> Finding | None:
 
 
 def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketConfig) -> Finding | None:
-    """Tell of packets sent again because they were overtaken, not lost."""
+    """Return a finding about spurious retransmissions caused by reordering."""
     num_resent, num_early = int(transfers["packets_retransmitted"].sum()), packets["data_out_of_order"]
     if config.path_choice.mode not in REORDERING_MODES or not num_early:
         return None

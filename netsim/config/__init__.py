@@ -1,1 +1,1 @@
-"""What the packet engine can be told, a subject a file: the wire, switches, hosts, probes."""
+"""Configuration of the packet engine, one subject a file: wire, switches, hosts, probes, faults."""

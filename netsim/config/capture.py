@@ -1,4 +1,4 @@
-"""What is captured packet by packet."""
+"""Configuration of packet captures."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ SENDER, RECEIVER = "sender", "receiver"
 
 @dataclass(frozen=True, kw_only=True)
 class CaptureConfig:
-    """A capture of the packets of some queue pairs where they pass one place; taking it changes no result."""
+    """A capture of the packets of some queue pairs at one place; it changes no result."""
 
     flows: tuple[int, ...] = setting((), "queue pairs, by row; all, where neither these nor hosts are given")
     hosts: tuple[str, ...] = setting((), "names of hosts: every queue pair from or to one of them")

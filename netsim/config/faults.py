@@ -1,4 +1,4 @@
-"""What goes wrong in a fabric, and when: each fault is an interval of time on a link, a port or a switch.
+"""Configuration of faults: each is an interval of time on a link, a port or a switch.
 
 Names are those of `ecmp whatif`: a node, or a link by a port of it (`tor0-5:up0`, or `tor0-5:up0 -> agg0-0:down5`).
 A link has a fault in both directions, a port in the one that leaves through it. Times count from the start of the run;
@@ -36,7 +36,7 @@ class _Interval:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkDown(_Interval):
-    """A link carries nothing: what is on it, what waits for it and what comes to it is lost, and PFC begins anew."""
+    """A link fails: packets on it, queued for it and routed to it are lost, and its PFC state is reset."""
 
     link: str = _named("a link by a port of it: tor0:up1")
 
@@ -50,7 +50,7 @@ class SwitchDown(_Interval):
 
 @dataclass(frozen=True, kw_only=True)
 class Flap:
-    """A link goes down and comes up again, time after time."""
+    """A link goes down and comes up again, repeatedly."""
 
     link: str = _named("a link by a port of it: tor0:up1")
     at_ns: int = _named("when it goes down first")
@@ -89,7 +89,7 @@ class BitErrors(_Interval):
 
 @dataclass(frozen=True, kw_only=True)
 class SlowPort(_Interval):
-    """A port sends at a lower rate; what it is sending when that changes goes out as it began."""
+    """A port sends at a lower rate; a packet in transmission keeps the rate it began with."""
 
     port: str = _named("the port that packets leave through: tor0:up1")
     rate_bps: int = _named("the rate it is left with")

@@ -1,4 +1,4 @@
-"""How NICs hand on what they receive, and how long hosts take to answer.
+"""Configuration of NICs: receive buffers, drain rates and endpoint delays.
 
 Source: Swift (SIGCOMM'20), 3.2, for endpoint delay; "RDMA over Commodity Ethernet at Scale" (SIGCOMM'16), 4.4, for
 receivers so slow that they pause their switch.
@@ -13,7 +13,7 @@ MAX_JITTER_NS = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class NicConfig:
-    """The receiving side of NICs. With a drain rate, what waits in a NIC pauses its switch as PFC has it."""
+    """The receiving side of NICs. With a drain rate, the level of the receive buffer pauses the switch by PFC."""
 
     drain_rate_bps: int | None = setting(
         None, "rate at which a host takes frames from each port of its NICs; by default as fast as they come"

@@ -1,4 +1,4 @@
-"""Configuration of the packet engine: what is on the wire, how switches queue, mark and pause, how hosts answer.
+"""Configuration of the packet engine: the wire, switches, transport and NICs.
 
 Defaults are RoCEv2 over Ethernet with lossless data: 4,096 B of payload under 82 B of headers, preamble and gap.
 
@@ -21,7 +21,7 @@ TELEMETRY_BYTES = 42  # 2 B, and 8 B for each of up to five hops: HPCC (SIGCOMM 
 
 @dataclass(frozen=True, kw_only=True)
 class PacketConfig:
-    """Everything a packet-level run can be told besides network, traffic and law."""
+    """All settings of a packet-level run besides network, traffic and law."""
 
     mtu_bytes: int = setting(4096, "payload of a full packet")
     wire_overhead_bytes: int = setting(WIRE_OVERHEAD_BYTES, "headers, checksums, preamble and gap of a data packet")
@@ -72,7 +72,7 @@ class PacketConfig:
             require(is_right, name, "no list of priorities", "with `queues.priorities` only")
 
     def with_telemetry(self) -> "PacketConfig":
-        """Return the configuration of a run whose packets carry telemetry: they are that much longer."""
+        """Return the configuration with headers longer by in-band telemetry."""
         return replace(
             self,
             wire_overhead_bytes=self.wire_overhead_bytes + self.telemetry_bytes,

@@ -1,4 +1,4 @@
-"""How packets choose among ports of equal cost.
+"""Configuration of path choice among ports of equal cost.
 
 `hash` follows the paths that topology has computed, one for each queue pair and direction. The others choose at every
 switch, as packets come:

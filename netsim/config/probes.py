@@ -1,4 +1,4 @@
-"""What is sampled over time. A run's results are the same with and without."""
+"""Configuration of probes: samples over time, which change no result."""
 
 from dataclasses import dataclass
 from typing import Literal

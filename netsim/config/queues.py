@@ -1,4 +1,4 @@
-"""How a port keeps priorities apart, and how a switch shares its buffer among them.
+"""Configuration of queues: priorities of a port, and the shared buffer of a switch.
 
 Without a list of priorities a port has two queues: acknowledgements and notifications go first, are never paused and
 take no buffer; data follow, and each ingress port has a buffer of its own (`pfc.buffer`). A list gives each priority a
@@ -25,7 +25,7 @@ MAX_ALPHA = 128.0
 
 @dataclass(frozen=True, kw_only=True)
 class PriorityConfig:
-    """One priority of all ports: when it is sent, what becomes of it when buffers fill, how it is marked."""
+    """One priority of all ports: its scheduling, its buffer and its marking."""
 
     priority: int = setting(3, "0 to 7, as queue pairs have it; 3 unless they were told otherwise")
     weight: int = setting(0, "share of what strict priorities leave; 0: strict, before all weights and lower numbers")

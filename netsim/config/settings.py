@@ -1,4 +1,4 @@
-"""How a setting is declared and checked."""
+"""Declaration and validation of settings."""
 
 from dataclasses import field
 from typing import Any
@@ -16,5 +16,5 @@ def require(is_right: bool, where: str, found: str, allowed: str) -> None:
 
 
 def setting(default: Any, meaning: str) -> Any:
-    """Return a dataclass field with its default and its meaning for people."""
+    """Return a dataclass field with a default and a description."""
     return field(default=default, metadata={"help": meaning})

@@ -1,4 +1,4 @@
-"""How switches mark and pause.
+"""Configuration of switches: ECN marking, PFC and its watchdog.
 
 Source: IEEE 802.1Qbb; HPCC (SIGCOMM'19) public simulator for the marking curve at 100 Gb/s.
 """
@@ -27,7 +27,7 @@ class EcnConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchdogConfig:
-    """What a switch does about a queue that is paused for too long: it drops what waits, or sends in spite of pauses.
+    """PFC watchdog: a switch drops or forwards the packets of a queue that is paused for too long.
 
     It does so until no pause has come for the time of restoration. Defaults are those of SONiC.
     """

@@ -1,4 +1,4 @@
-"""How hosts make a lossy network reliable, and how they tell of congestion.
+"""Configuration of the transport: reliability, RNR NAKs and congestion notifications.
 
 Defaults are the standard's timer 14 with seven retries, and the notification interval of NVIDIA's adapters. What an
 application asks for is here; what the adapter makes of it is a timer model (`adapter` in a scenario).
@@ -26,7 +26,7 @@ MAX_WINDOW = MAX_RECEIVES = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class RnrConfig:
-    """Receivers that may not be ready: a message that finds no receive posted is refused, and comes again later."""
+    """Receiver not ready: a message without a posted receive gets an RNR NAK, and is sent again later."""
 
     receives: int | None = setting(
         None, "messages of a queue pair for which receives are posted; by default any number"
@@ -47,7 +47,7 @@ class RnrConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TransportConfig:
-    """What a queue pair sends again, and when, and when it fails.
+    """Reliability of a queue pair: retransmission, timeouts and retry limits.
 
     Go-back-N sends everything again from the first packet that did not arrive in its turn. Selective repeat sends again
     only what is lost: a packet that another one, sent later, has overtaken by more than the reorder window.
@@ -85,14 +85,14 @@ class TransportConfig:
 
     @property
     def waits_ps(self) -> tuple[int, ...]:
-        """The waits one after another, the last ending in failure; NEVER_PS where none ends."""
+        """Successive retransmission timeouts; the queue pair fails after the last. NEVER_PS: no limit."""
         if self.timeout_ns is not None:
             return (self.timeout_ns * PS_PER_NS,) * (self.retries + 1)
         return self.timers.waits_ps(self.timeout_exponent, self.retries)
 
     @property
     def budget_ps(self) -> int:
-        """How long a queue pair goes on without an answer; NEVER_PS where it does not end."""
+        """Time without an acknowledgement after which a queue pair fails; NEVER_PS: never."""
         return min(NEVER_PS, sum(self.waits_ps))
 
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.netsim.faults.timeline import Spell, changes
+from fabrictune.netsim.faults.timeline import FaultInterval, changes
 from fabrictune.topology.fabric import Fabric
 
 
-def fault_columns(fabric: Fabric, faults: tuple[Spell, ...]) -> dict[str, NDArray[Any]]:
+def fault_columns(fabric: Fabric, faults: tuple[FaultInterval, ...]) -> dict[str, NDArray[Any]]:
     """Return the arrays of faults."""
     found = changes(fabric, faults)
     return {

@@ -26,7 +26,7 @@ from fabrictune.netsim.engine_inputs.priorities import pause_patience_ps, priori
 from fabrictune.netsim.engine_inputs.probes import probed_flows, probed_ports
 from fabrictune.netsim.engine_inputs.settings import reorder_windows, retransmission_waits, settings
 from fabrictune.netsim.engine_inputs.transfers import check_traffic, dependents, nvlink_ends
-from fabrictune.netsim.faults.timeline import Spell
+from fabrictune.netsim.faults.timeline import FaultInterval
 from fabrictune.topology.fabric import NO_NIC
 from fabrictune.topology.network import Network
 
@@ -54,7 +54,7 @@ def lower(
     seed: int,
     probe: ProbeConfig | None,
     capture: CaptureConfig | None = None,
-    faults: tuple[Spell, ...] = (),
+    faults: tuple[FaultInterval, ...] = (),
 ) -> EngineInputs:
     """Return the arrays of a run; raises InputError, RouteError or TraceError for what an engine cannot run."""
     fabric = network.fabric

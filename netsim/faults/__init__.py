@@ -1,1 +1,1 @@
-"""Faults in time: which port is held by what from when to when, and what that came to."""
+"""Faults: their intervals on ports, and their results."""

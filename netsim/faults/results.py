@@ -1,4 +1,4 @@
-"""What faults came to: their table, the packets they cost, the queue pairs that gave up, and findings about these."""
+"""Results of faults: their table, dropped packets, aborted queue pairs, and findings about these."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
 from fabrictune.netsim.config.packet import PacketConfig
-from fabrictune.netsim.faults.timeline import END_OF_TIME_PS, Spell
+from fabrictune.netsim.faults.timeline import END_OF_TIME_PS, FaultInterval
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.lookup import find_port
 from fabrictune.topology.network import Network
@@ -24,27 +24,27 @@ _KINDS: Mapping[type, str] = {spec: name for name, spec in FAULTS.items()}
 
 
 def fault_tables(
-    fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], simulation: _engine.Simulation
+    fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], simulation: _engine.Simulation
 ) -> dict[str, Columns]:
     """Return the tables `faults` and `drops` documented in foundation/records.py, none in a run without faults."""
     if not faults:
         return {}
-    return {"faults": _fault_table(fabric, faults, held, simulation), "drops": _drop_table(simulation)}
+    return {"faults": _fault_table(fabric, faults, intervals, simulation), "drops": _drop_table(simulation)}
 
 
 def fault_findings(
     network: Network,
     all_tables: Mapping[str, Columns],
     faults: Sequence[Fault],
-    held: Sequence[Spell],
+    intervals: Sequence[FaultInterval],
     config: PacketConfig,
     *,
     end_ps: int,
 ) -> tuple[Finding, ...]:
-    """Return queue pairs that gave up with the faults behind that, and faults that the run did not live to see."""
+    """Return findings: queue pairs aborted by faults, and faults scheduled after the end of the run."""
     found = [
-        _aborted(network, all_tables["aborts"], faults, held, config),
-        _never_began(network.fabric, faults, held, end_ps),
+        _aborted(network, all_tables["aborts"], faults, intervals, config),
+        _never_began(network.fabric, faults, intervals, end_ps),
     ]
     return tuple(finding for finding in found if finding)
 
@@ -58,9 +58,9 @@ def describe_fault(fabric: Fabric, fault: Fault) -> str:
 
 
 def _fault_table(
-    fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], simulation: _engine.Simulation
+    fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], simulation: _engine.Simulation
 ) -> Columns:
-    of_fault = [[spell for spell in held if spell.fault == row] for row in range(len(faults))]
+    of_fault = [[interval for interval in intervals if interval.fault == row] for row in range(len(faults))]
     begin_ps = np.array([own[0].begin_ps for own in of_fault], np.int64)
     end_ps = np.array([own[-1].end_ps for own in of_fault], np.int64)
     goodput = _Goodput(simulation)
@@ -77,7 +77,7 @@ def _fault_table(
 
 
 class _Goodput:
-    """Bytes acknowledged over time, exact where a fault began or ended."""
+    """Acknowledged bytes over time, exact where a fault begins or ends."""
 
     def __init__(self, simulation: _engine.Simulation) -> None:
         milestones = simulation.milestone_columns()
@@ -86,7 +86,7 @@ class _Goodput:
         self.bytes = np.array([0, *milestones["acknowledged_bytes"], simulation.acknowledged_bytes], np.float64)
 
     def between(self, begin_ps: IntArray, end_ps: IntArray) -> IntArray:
-        """Return bits a second of all queue pairs together, -1 where the interval has no part in the run."""
+        """Return the goodput of all queue pairs in bits a second; -1 where the interval lies outside the run."""
         begin, end = np.minimum(begin_ps, self.end_ps), np.minimum(end_ps, self.end_ps)
         gained = np.interp(end, self.time_ps, self.bytes) - np.interp(begin, self.time_ps, self.bytes)
         rate = np.divide(gained * BIT_PS, end - begin, out=np.full(len(begin), -1.0), where=end > begin)
@@ -109,7 +109,7 @@ def _drop_table(simulation: _engine.Simulation) -> Columns:
 
 
 def _aborted(
-    network: Network, aborts: Columns, faults: Sequence[Fault], held: Sequence[Spell], config: PacketConfig
+    network: Network, aborts: Columns, faults: Sequence[Fault], intervals: Sequence[FaultInterval], config: PacketConfig
 ) -> Finding | None:
     if not len(aborts["qp"]):
         return None
@@ -118,7 +118,7 @@ def _aborted(
     blamed = {
         row
         for qp, time_ps in times_of_qp[:MAX_NAMED]
-        for row in _faults_behind(network, qp, held, since_ps=time_ps - budget_ps, until_ps=time_ps)
+        for row in _faults_behind(network, qp, intervals, since_ps=time_ps - budget_ps, until_ps=time_ps)
     }
     causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in sorted(blamed)[:MAX_NAMED]]
     qp, time_ps = times_of_qp[0]
@@ -138,7 +138,9 @@ def _aborted(
     )
 
 
-def _faults_behind(network: Network, qp: int, held: Sequence[Spell], *, since_ps: int, until_ps: int) -> set[int]:
+def _faults_behind(
+    network: Network, qp: int, intervals: Sequence[FaultInterval], *, since_ps: int, until_ps: int
+) -> set[int]:
     """Return the faults that held a port of the queue pair's paths at a time in which it waited."""
     starts_ps = [epoch.start_ps for epoch in network.epochs]
     ends_ps = [*starts_ps[1:], END_OF_TIME_PS]
@@ -147,21 +149,23 @@ def _faults_behind(network: Network, qp: int, held: Sequence[Spell], *, since_ps
         if start_ps <= until_ps and end_ps >= since_ps:
             crossed.update(epoch.port_QDH[qp].ravel().tolist())
     return {
-        spell.fault
-        for spell in held
-        if spell.begin_ps <= until_ps and spell.end_ps >= since_ps and crossed & spell.ports
+        interval.fault
+        for interval in intervals
+        if interval.begin_ps <= until_ps and interval.end_ps >= since_ps and crossed & interval.ports
     }
 
 
-def _never_began(fabric: Fabric, faults: Sequence[Fault], held: Sequence[Spell], end_ps: int) -> Finding | None:
-    first: dict[int, Spell] = {}
-    for spell in held:
-        first.setdefault(spell.fault, spell)
-    late = [spell for spell in first.values() if spell.begin_ps >= end_ps]
+def _never_began(
+    fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], end_ps: int
+) -> Finding | None:
+    first: dict[int, FaultInterval] = {}
+    for interval in intervals:
+        first.setdefault(interval.fault, interval)
+    late = [interval for interval in first.values() if interval.begin_ps >= end_ps]
     if not late:
         return None
-    shown = [f"faults[{spell.fault}] {describe_fault(fabric, faults[spell.fault])}" for spell in late]
-    begins = [format_duration(spell.begin_ps) for spell in late]
+    shown = [f"faults[{interval.fault}] {describe_fault(fabric, faults[interval.fault])}" for interval in late]
+    begins = [format_duration(interval.begin_ps) for interval in late]
     return Finding(
         id="netsim.fault-never-began",
         severity=Severity.WARNING,

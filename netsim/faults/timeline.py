@@ -1,8 +1,8 @@
-"""From faults by name to what changes at which port and when.
+"""Timeline of faults: intervals in which faults hold ports, and the changes of ports that follow.
 
-A fault becomes spells, each an interval in which it holds some ports; a flap is one spell for every time down. A port
-is down while any spell of that effect holds it, so a link's own failure and that of its switch may overlap. Two faults
-of one kind that hold the same port at once contradict one another, and are a mistake.
+A fault has one interval; a flap has one for each time down. A port is down while any interval of that effect holds it,
+so a link's own failure and that of its switch may overlap. Two faults of one kind that hold the same port at once
+contradict one another, and are a mistake.
 """
 
 from collections import defaultdict
@@ -37,8 +37,8 @@ class Effect(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spell:
-    """An interval in which a fault holds ports; it ends at END_OF_TIME_PS where it lasts."""
+class FaultInterval:
+    """An interval in which a fault holds ports; a permanent fault ends at END_OF_TIME_PS."""
 
     fault: int  # row in the list of faults
     effect: Effect
@@ -50,15 +50,15 @@ class Spell:
 
 @dataclass(frozen=True, kw_only=True)
 class FaultTimeline:
-    """The faults of a run, and the intervals in which they hold ports of its fabric."""
+    """The faults of a run and their intervals."""
 
     faults: tuple[Fault, ...] = ()
-    intervals: tuple[Spell, ...] = ()
+    intervals: tuple[FaultInterval, ...] = ()
 
     @classmethod
     def of(cls, fabric: Fabric, faults: Sequence[Fault], config: PacketConfig) -> Self:
-        """Return the timeline of faults on a fabric; raises InputError as `spells` does."""
-        return cls(faults=tuple(faults), intervals=spells(fabric, faults, config))
+        """Return the timeline of faults on a fabric; raises InputError as `fault_intervals` does."""
+        return cls(faults=tuple(faults), intervals=fault_intervals(fabric, faults, config))
 
 
 NO_FAULTS = FaultTimeline()
@@ -74,18 +74,18 @@ class Change:
     value: float
 
 
-def spells(fabric: Fabric, faults: Sequence[Fault], config: PacketConfig) -> tuple[Spell, ...]:
-    """Return the spells of all faults in their order.
+def fault_intervals(fabric: Fabric, faults: Sequence[Fault], config: PacketConfig) -> tuple[FaultInterval, ...]:
+    """Return the intervals of all faults in their order.
 
     Raises InputError, `faults.2.link` the place of each mistake, for names that are none, for faults that contradict
     one another, and for those that begin when the run has reached its time limit.
     """
-    found: list[Spell] = []
+    found: list[FaultInterval] = []
     mistakes: list[Mistake] = []
     for row, fault in enumerate(faults):
         try:
             _check(fabric, fault, row, config)
-            found.extend(_spells_of(fabric, fault, row))
+            found.extend(_intervals_of(fabric, fault, row))
         except InputError as error:
             mistakes.extend(error.mistakes)
     if not mistakes:
@@ -95,17 +95,17 @@ def spells(fabric: Fabric, faults: Sequence[Fault], config: PacketConfig) -> tup
     return tuple(found)
 
 
-def changes(fabric: Fabric, faults: Sequence[Spell]) -> list[Change]:
+def changes(fabric: Fabric, faults: Sequence[FaultInterval]) -> list[Change]:
     """Return every change of a port's value in the order of time, effect and port."""
     values: dict[tuple[int, Effect, int], float] = {}
-    holders: dict[int, int] = defaultdict(int)  # spells that hold a port down
-    for time_ps, is_begin, spell in _turns(faults):
-        for port in sorted(spell.ports):
-            value = spell.value if is_begin else _healthy(fabric, spell.effect, port)
-            if spell.effect == Effect.DOWN:
+    holders: dict[int, int] = defaultdict(int)  # intervals that hold a port down
+    for time_ps, is_begin, interval in _turns(faults):
+        for port in sorted(interval.ports):
+            value = interval.value if is_begin else _healthy(fabric, interval.effect, port)
+            if interval.effect == Effect.DOWN:
                 holders[port] += 1 if is_begin else -1
                 value = float(holders[port] > 0)
-            values[time_ps, spell.effect, port] = value
+            values[time_ps, interval.effect, port] = value
     last: dict[tuple[Effect, int], float] = {}
     found = []
     for (time_ps, effect, port), value in sorted(values.items()):
@@ -128,10 +128,10 @@ def down_ports(found: Sequence[Change]) -> Iterator[tuple[int, Ports]]:
         yield time_ps, frozenset(down)
 
 
-def _turns(faults: Sequence[Spell]) -> list[tuple[int, bool, Spell]]:
-    """Return the begins and ends of spells by time, of one instant the ends first."""
-    ends = [(spell.end_ps, False, spell) for spell in faults if spell.end_ps < END_OF_TIME_PS]
-    begins = [(spell.begin_ps, True, spell) for spell in faults]
+def _turns(faults: Sequence[FaultInterval]) -> list[tuple[int, bool, FaultInterval]]:
+    """Return the begins and ends of intervals in the order of time; at one instant, ends come first."""
+    ends = [(interval.end_ps, False, interval) for interval in faults if interval.end_ps < END_OF_TIME_PS]
+    begins = [(interval.begin_ps, True, interval) for interval in faults]
     return sorted(ends + begins, key=lambda turn: turn[:2])
 
 
@@ -159,18 +159,20 @@ def _check(fabric: Fabric, fault: Fault, row: int, config: PacketConfig) -> None
             raise InputError(Mistake(where=where, found=f"the host {quote(fault.switch)}", allowed="a switch"))
 
 
-def _spells_of(fabric: Fabric, fault: Fault, row: int) -> Iterator[Spell]:
+def _intervals_of(fabric: Fabric, fault: Fault, row: int) -> Iterator[FaultInterval]:
     ports = _ports_of(fabric, fault, row)
     if isinstance(fault, Flap):
         period_ns = fault.period_ns or 0
         for turn in range(fault.count):
             begin_ps = (fault.at_ns + turn * period_ns) * PS_PER_NS
             end_ps = begin_ps + fault.down_ns * PS_PER_NS
-            yield Spell(fault=row, effect=Effect.DOWN, begin_ps=begin_ps, end_ps=end_ps, ports=ports)
+            yield FaultInterval(fault=row, effect=Effect.DOWN, begin_ps=begin_ps, end_ps=end_ps, ports=ports)
         return
     effect, value = _effect_of(fabric, fault, row, ports)
     end_ps = END_OF_TIME_PS if fault.until_ns is None else fault.until_ns * PS_PER_NS
-    yield Spell(fault=row, effect=effect, begin_ps=fault.at_ns * PS_PER_NS, end_ps=end_ps, ports=ports, value=value)
+    yield FaultInterval(
+        fault=row, effect=effect, begin_ps=fault.at_ns * PS_PER_NS, end_ps=end_ps, ports=ports, value=value
+    )
 
 
 def _effect_of(
@@ -208,15 +210,15 @@ def _ports_of(fabric: Fabric, fault: Fault, row: int) -> Ports:
     return frozenset([port, int(fabric.port_peer_P[port])])
 
 
-def _contradictions(fabric: Fabric, faults: Sequence[Fault], found: Sequence[Spell]) -> Iterator[Mistake]:
-    """Yield a mistake for each fault that holds a port which another of its kind still holds."""
-    of_port: dict[tuple[str, int], list[Spell]] = defaultdict(list)
-    for spell in found:
-        for port in spell.ports:
-            of_port[_kind(faults[spell.fault]), port].append(spell)
+def _contradictions(fabric: Fabric, faults: Sequence[Fault], found: Sequence[FaultInterval]) -> Iterator[Mistake]:
+    """Yield a mistake for each fault that holds a port already held by another of its kind."""
+    of_port: dict[tuple[str, int], list[FaultInterval]] = defaultdict(list)
+    for interval in found:
+        for port in interval.ports:
+            of_port[_kind(faults[interval.fault]), port].append(interval)
     seen = set()
     for (_, port), held in of_port.items():
-        held.sort(key=lambda spell: (spell.begin_ps, spell.fault))
+        held.sort(key=lambda interval: (interval.begin_ps, interval.fault))
         for before, after in pairwise(held):
             pair = before.fault, after.fault
             if after.begin_ps >= before.end_ps or before.fault == after.fault or pair in seen:

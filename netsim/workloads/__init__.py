@@ -1,4 +1,4 @@
-"""Workloads: traffic that asks one question of a fabric. One kind a file, listed here.
+"""Synthetic workloads, one kind a file, listed here.
 
 Every transfer has a queue pair of its own. Traffic of a job's collectives and of traces is composed at the roof.
 """

@@ -1,4 +1,4 @@
-"""Published distributions of flow sizes, as the share of flows up to each size, straight between the points.
+"""Published distributions of flow sizes, as piecewise linear cumulative distributions.
 
 Source: web search: DCTCP (SIGCOMM'10), Hadoop: Roy et al. (SIGCOMM'15), both in the points that HPCC's public simulator
 uses (traffic_gen), so that results can be compared.

@@ -1,4 +1,4 @@
-"""Several workloads as one: their transfers side by side, on queue pairs of their own."""
+"""Merge of several workloads, each on queue pairs of its own."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from fabrictune.topology.queue_pairs import join_queue_pairs
 
 
 def join(parts: Sequence[Made], start_ps: Sequence[int]) -> Made:
-    """Return the queue pairs and transfers of all parts, one part after another in the tables.
+    """Return the queue pairs and transfers of all workloads, one workload after another.
 
     Each part is what it was alone, later by its `start_ps`. Transfers of different parts never wait for one another.
     Raises InputError where a NIC runs out of queue-pair numbers.

@@ -1,4 +1,4 @@
-"""Storage bursts: at intervals all NICs write to a few, as a job does that saves a checkpoint."""
+"""Storage bursts: periodic writes from all NICs to a few, as in checkpointing."""
 
 from dataclasses import dataclass, field
 

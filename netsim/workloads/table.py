@@ -1,4 +1,4 @@
-"""What a workload is, and how its rows become queue pairs and a TrafficTrace."""
+"""Workload specifications, and the conversion of messages to queue pairs and a TrafficTrace."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ Made = tuple[QueuePairs, TrafficTrace]
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadSpec:
-    """What every workload can be told."""
+    """Settings of every workload."""
 
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """How to make one kind of workload from its spec."""
+    """One kind of workload: its specification and its generator."""
 
     spec: type
     make: Callable[[Any, Fabric, int], Made]  # spec, fabric, seed

@@ -20,7 +20,7 @@ from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, Queues
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
-from fabrictune.netsim.faults.timeline import Spell, changes, down_ports, spells
+from fabrictune.netsim.faults.timeline import FaultInterval, changes, down_ports, fault_intervals
 from fabrictune.netsim.workloads.table import one_message_each
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
@@ -56,7 +56,7 @@ class Scenario:
     config: PacketConfig
     law: str
     seed: int
-    faults: tuple[Spell, ...] = ()
+    faults: tuple[FaultInterval, ...] = ()
 
 
 def random_scenario(seed: int) -> Scenario:
@@ -204,7 +204,7 @@ def random_transport(dice: np.random.Generator) -> TransportConfig:
 
 def random_faults(
     network: Network, config: PacketConfig, dice: np.random.Generator
-) -> tuple[tuple[Spell, ...], Network]:
+) -> tuple[tuple[FaultInterval, ...], Network]:
     """Return no faults in half of the cases, else one of each kind; in half of these routing converges on new paths."""
     if dice.integers(2):
         return (), network
@@ -223,7 +223,7 @@ def random_faults(
         SlowPort(port=names[3], at_ns=at_ns[3], rate_bps=7 * 10**9, until_ns=until_ns[3]),
         SwitchDown(switch=str(dice.choice(switches)), at_ns=at_ns[4], until_ns=until_ns[4]),
     ]
-    faults = spells(
+    faults = fault_intervals(
         fabric, _without_contradiction([choices[row] for row in sorted(set(dice.integers(0, 5, 3)))]), config
     )
     if dice.integers(2):

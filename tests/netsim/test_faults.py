@@ -15,7 +15,7 @@ from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import lower
-from fabrictune.netsim.faults.timeline import FaultTimeline, changes, down_ports, spells
+from fabrictune.netsim.faults.timeline import FaultTimeline, changes, down_ports, fault_intervals
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import run
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
@@ -52,7 +52,7 @@ def simulate(
 ) -> RunRecord:
     """Return the record of a run, with new paths `delay_ps` after every failure and repair if that is given."""
     if delay_ps is not None:
-        states = down_ports(changes(network.fabric, spells(network.fabric, faults, config)))
+        states = down_ports(changes(network.fabric, fault_intervals(network.fabric, faults, config)))
         network = follow_failures(network, HashSpec(), states, delay_ps=delay_ps)
     return run(
         network, traffic_of(rows), compiled("none"), config, faults=FaultTimeline.of(network.fabric, faults, config)
@@ -203,7 +203,7 @@ def test_a_thousand_flaps_store_their_paths_once() -> None:
     """2,000 epochs, two sets of paths: the table of paths grows by what one failure changes."""
     network = network_of(FAT_TREE, [(source, 15 - source) for source in range(8)])
     flap = Flap(link=uplink(network), at_ns=1_000, down_ns=500, period_ns=1_000, count=1000)
-    held = spells(FAT_TREE, [flap], CONFIG)
+    held = fault_intervals(FAT_TREE, [flap], CONFIG)
     states = down_ports(changes(FAT_TREE, held))
     later = follow_failures(network, HashSpec(), states, delay_ps=1)
     plain, flapping = (
@@ -265,14 +265,14 @@ FLAWED: list[tuple[list[Fault], str]] = [
 def test_a_fault_that_cannot_be_is_refused(faults: list[Fault], message: str) -> None:
     """With its place in the list, what was found and the nearest name there is."""
     with pytest.raises(InputError) as refused:
-        spells(ONE_SWITCH, faults, replace(CONFIG, time_limit_ns=1_000_000))
+        fault_intervals(ONE_SWITCH, faults, replace(CONFIG, time_limit_ns=1_000_000))
     assert str(refused.value).startswith(message)
 
 
 def test_all_mistakes_of_a_list_are_reported_at_once() -> None:
     """The second would otherwise wait for the next attempt."""
     with pytest.raises(InputError) as refused:
-        spells(ONE_SWITCH, [LinkDown(link="x:y", at_ns=0), SwitchDown(switch="z", at_ns=0)], CONFIG)
+        fault_intervals(ONE_SWITCH, [LinkDown(link="x:y", at_ns=0), SwitchDown(switch="z", at_ns=0)], CONFIG)
     assert len(refused.value.mistakes) == 2
 
 
@@ -282,7 +282,7 @@ def test_a_link_may_fail_with_its_switch() -> None:
         LinkDown(link="host0:nic0", at_ns=10, until_ns=30),
         SwitchDown(switch="tor0", at_ns=20, until_ns=40),
     ]
-    found = list(down_ports(changes(ONE_SWITCH, spells(ONE_SWITCH, faults, CONFIG))))
+    found = list(down_ports(changes(ONE_SWITCH, fault_intervals(ONE_SWITCH, faults, CONFIG))))
     assert [(time_ps, len(down)) for time_ps, down in found] == [(10_000, 2), (20_000, 8), (40_000, 0)]
 
 

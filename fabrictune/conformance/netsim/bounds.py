@@ -1,4 +1,4 @@
-"""Lower bounds: never beaten, and nearly reached, where htsim publishes what it reaches.
+"""Lower bounds of completion times, and the ratios that htsim publishes.
 
 htsim's transports receive sprayed packets in any order and hear of losses from the switches. So they are held against
 selective repeat with a reorder window that no run outlasts.

@@ -1,4 +1,4 @@
-"""Closed forms: what an incast, a single flow and equal flows must take."""
+"""Closed forms: completion times of an incast, a single flow and equal flows."""
 
 from collections.abc import Callable
 from functools import partial

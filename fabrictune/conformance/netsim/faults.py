@@ -1,4 +1,4 @@
-"""Faults: what a flap, errors, a slow port and a failed switch cost, and what routing gives back.
+"""Faults: cost of a flap, bit errors, a slow port and a failed switch, and recovery by rerouting.
 
 On two hosts under one switch by closed forms; a failed switch on four ToRs, by topology's max-min shares of the paths
 that are left.
@@ -178,14 +178,14 @@ def _measured_share(ber: float) -> float:
 @cache
 def _rate_shares() -> dict[str, FloatArray]:
     """Return what each flow got of its max-min fair rate before the failure and after it, once things have settled."""
-    from fabrictune.netsim.faults.timeline import changes, down_ports, spells
+    from fabrictune.netsim.faults.timeline import changes, down_ports, fault_intervals
     from fabrictune.topology.failures import follow_failures
     from fabrictune.topology.fairness import max_min_rates
     from fabrictune.topology.hashing import HashSpec
 
     network, fault = ring_of_tors(0), SwitchDown(switch="agg0-0", at_ns=_FAIL_NS)
     config = replace(LOSSLESS, time_limit_ns=_RUN_NS, transport=TransportConfig(timeout_exponent=6))
-    states = down_ports(changes(network.fabric, spells(network.fabric, [fault], config)))
+    states = down_ports(changes(network.fabric, fault_intervals(network.fabric, [fault], config)))
     network = follow_failures(network, HashSpec(seed=0), states, delay_ps=_CONVERGENCE_NS * 1000)
     probe = ProbeConfig(interval_ns=_PROBE_NS, all_flows=True)
     samples = run_messages(network, 10**9, config, faults=[fault], probe=probe).tables["flow_samples"]

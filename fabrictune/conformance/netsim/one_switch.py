@@ -1,4 +1,4 @@
-"""Hosts under one switch, so that every figure can be worked out by hand.
+"""Runs of hosts under one switch, whose results can be worked out by hand.
 
 The law compiler is imported only when a case runs, so that listing the cases is quick.
 """
@@ -92,7 +92,7 @@ def run_flows(
 
 @cache
 def without_law() -> CompiledLaw:
-    """Return the law that does nothing, ready to run."""
+    """Return the compiled law that does nothing."""
     from fabrictune.cc.compiler import compile_law
     from fabrictune.cc.laws import load_law
 

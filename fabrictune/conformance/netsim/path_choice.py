@@ -1,4 +1,4 @@
-"""Path choice: what hashes, weights, spraying and adaptive routing make of the links they share.
+"""Path choice: link loads under hashing, weights, spraying and adaptive routing.
 
 The hosts under four ToRs send round, each to the host of its number under the next ToR. One packet of the thirty that a
 buffer holds is the band.
@@ -93,7 +93,7 @@ def _ecmp_throughput(name: str) -> float:
 
 @cache
 def _rates(hash_seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the rate at which each flow was sent in the engine, and its max-min fair rate."""
+    """Return each flow's simulated rate and its max-min fair rate."""
     from fabrictune.topology.fairness import max_min_rates
 
     network = ring_of_tors(hash_seed)

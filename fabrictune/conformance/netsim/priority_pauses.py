@@ -1,4 +1,4 @@
-"""Pauses by priority: the headroom they need and no less, how long they last, and whom they hurt.
+"""Pauses by priority: required headroom, duration, and head-of-line blocking.
 
 Headroom: host 0 sends to host 1 in a low priority, while host 2 keeps that port busy in a high one, so nothing of host
 0's frames leaves the switch. Host 3 keeps the port back to host 0 busy, so that a pause waits for the frame on it; how

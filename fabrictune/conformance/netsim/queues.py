@@ -1,4 +1,4 @@
-"""Queues: how long packets wait, how priorities share a port, how queues share a buffer."""
+"""Queues: waiting times, scheduling of priorities, and sharing of buffers."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Reliability: what a lost packet costs, and how long a queue pair goes on.
+"""Reliability: cost of a lost packet, and retry limits of a queue pair.
 
 On two hosts under one switch, with losses drawn for every wire or the receiver's answers lost altogether.
 """
@@ -178,7 +178,7 @@ def _measured_share(reliability: Reliability, loss: float) -> float:
 
 
 def _cost_of_one_loss_ns(reliability: Reliability, num_packets: int) -> float:
-    """Return by how much the loss of one data packet delays a message, in the first run where it is all that is lost.
+    """Return the delay of a message by the loss of one data packet, in the first run with exactly that loss.
 
     In a message of many packets the timeout tells a lost tail from a gap.
     """
@@ -194,7 +194,7 @@ def _cost_of_one_loss_ns(reliability: Reliability, num_packets: int) -> float:
 
 
 def _cost_of_a_refusal_ns(timer_code: int) -> float:
-    """Return by how much a refusal delays a second message that comes too soon."""
+    """Return the delay of a second message by an RNR NAK."""
 
     def finish_ps(receives: int | None) -> int:
         rnr = RnrConfig(receives=receives, replenish_ns=1_000, timer_code=timer_code)
