@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, BinaryIO, NoReturn, Self
 
 import numpy as np
 
@@ -94,9 +94,9 @@ class JobTrace:
         added = CommTrace(groups=rows.groups, dependencies=Dependencies.none(len(chosen)), **columns)
         return replace(self, templates=added)
 
-    def write(self, path: Path) -> None:
+    def write(self, target: Path | BinaryIO) -> None:
         """Write as Parquet."""
-        self.templates.write(path, kind=KIND, layout=json.dumps(asdict(self.layout)))
+        self.templates.write(target, kind=KIND, layout=json.dumps(asdict(self.layout)))
 
     @staticmethod
     def is_in(path: Path) -> bool:

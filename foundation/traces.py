@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, BinaryIO, Literal, Self
 
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
-from fabrictune.foundation.tables import read_metadata, read_table, write_table
+from fabrictune.foundation.tables import read_metadata, read_table, table_from_bytes, table_to_bytes, write_table
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1
@@ -111,9 +111,20 @@ class CommTrace:
     def __len__(self) -> int:
         return len(self.rank_N)
 
-    def write(self, path: Path, *, kind: str = "CommTrace", **metadata: str) -> None:
+    def write(self, target: Path | BinaryIO, *, kind: str = "CommTrace", **metadata: str) -> None:
         """Write as Parquet; `kind` says what the rows are, where they are not all that ranks ask for."""
-        _write(self, path, {**metadata, "groups": json.dumps(self.groups), KIND: kind})
+        write_table(target, _arrow_columns(self), {**metadata, "groups": json.dumps(self.groups), KIND: kind})
+
+    def to_bytes(self) -> bytes:
+        """Return the trace as bytes for another process of the same run."""
+        return table_to_bytes(_arrow_columns(self), {"groups": json.dumps(self.groups), KIND: "CommTrace"})
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Return the trace that `to_bytes` wrote; raises TraceError."""
+        where = "communication trace of another process"
+        table, metadata = table_from_bytes(content)
+        return cls(groups=_groups(metadata, where), **_columns(cls, table, metadata, "CommTrace", where))
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -124,10 +135,7 @@ class CommTrace:
     def read_as(cls, kind: str, path: Path) -> tuple[Self, Mapping[str, str]]:
         """Read what `write` wrote as this kind, and the metadata beside it; raises TraceError."""
         columns, metadata = _read(cls, path, kind)
-        try:
-            groups = tuple(tuple(int(rank) for rank in group) for group in json.loads(metadata["groups"]))
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise TraceError(Mistake(where=str(path), found="no list of groups in the file's metadata")) from error
+        groups = _groups(metadata, str(path))
         with naming(path):
             return cls(groups=groups, **columns), metadata
 
@@ -165,7 +173,7 @@ class TrafficTrace:
 
     def write(self, path: Path) -> None:
         """Write as Parquet."""
-        _write(self, path, {KIND: "TrafficTrace"})
+        write_table(path, _arrow_columns(self), {KIND: "TrafficTrace"})
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -275,7 +283,8 @@ def _check_acyclic(dependencies: Dependencies, where: str) -> None:
         )
 
 
-def _write(table: Any, path: Path, metadata: Mapping[str, str]) -> None:
+def _arrow_columns(table: Any) -> dict[str, Any]:
+    """Return the columns of a trace as Arrow arrays, by their names on disk."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
@@ -283,31 +292,43 @@ def _write(table: Any, path: Path, metadata: Mapping[str, str]) -> None:
         columns[name.removesuffix("_N")] = pa.array(getattr(table, name), pa.string() if is_text else pa.int64())
     dependencies: Dependencies = table.dependencies
     columns["dependencies"] = pa.LargeListArray.from_arrays(dependencies.offset_N1, dependencies.row_D)
-    write_table(path, columns, metadata)
+    return columns
 
 
 def _read(columns_of: Any, path: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, str]]:
     table, metadata = read_table(path, error=TraceError), read_metadata(path, error=TraceError)
+    return _columns(columns_of, table, metadata, kind, str(path)), metadata
+
+
+def _groups(metadata: Mapping[str, str], where: str) -> tuple[tuple[int, ...], ...]:
+    try:
+        return tuple(tuple(int(rank) for rank in group) for group in json.loads(metadata["groups"]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise TraceError(Mistake(where=where, found="no list of groups in the file's metadata")) from error
+
+
+def _columns(columns_of: Any, table: Any, metadata: Mapping[str, str], kind: str, where: str) -> dict[str, Any]:
+    """Return the fields of a trace from an Arrow table of its kind; raises TraceError."""
     written = metadata.get(KIND)
-    _check(written == kind, str(path), f"a {written or 'foreign table'}, where a {kind} is needed")
+    _check(written == kind, where, f"a {written or 'foreign table'}, where a {kind} is needed")
     columns: dict[str, Any] = {}
     for name, is_text in _row_columns(columns_of).items():
-        column = _read_column(table, name.removesuffix("_N"), "text" if is_text else "whole numbers", path)
+        column = _read_column(table, name.removesuffix("_N"), "text" if is_text else "whole numbers", where)
         columns[name] = tuple(column.to_pylist()) if is_text else np.asarray(column, dtype=np.int64)
-    lists = _read_column(table, "dependencies", "lists of rows", path)
+    lists = _read_column(table, "dependencies", "lists of rows", where)
     columns["dependencies"] = Dependencies(
         offset_N1=np.asarray(lists.offsets, dtype=np.int64), row_D=np.asarray(lists.values, dtype=np.int64)
     )
-    return columns, metadata
+    return columns
 
 
-def _read_column(table: Any, name: str, holds: Literal["text", "whole numbers", "lists of rows"], path: Path) -> Any:
+def _read_column(table: Any, name: str, holds: Literal["text", "whole numbers", "lists of rows"], where: str) -> Any:
     import pyarrow as pa
 
     arrow_type = {"text": pa.string(), "whole numbers": pa.int64(), "lists of rows": pa.large_list(pa.int64())}[holds]
-    _check(name in table.column_names, str(path), f"no column {name!r}")
+    _check(name in table.column_names, where, f"no column {name!r}")
     column = table.column(name).combine_chunks()
-    _check(column.type == arrow_type, str(path), f"column {name!r} holds {column.type}, not {holds}")
+    _check(column.type == arrow_type, where, f"column {name!r} holds {column.type}, not {holds}")
     values = column.values if holds == "lists of rows" else column
-    _check(column.null_count == 0 and values.null_count == 0, str(path), f"column {name!r} has empty cells")
+    _check(column.null_count == 0 and values.null_count == 0, where, f"column {name!r} has empty cells")
     return column

@@ -1,19 +1,24 @@
-"""Causal attention: over all earlier tokens, or over a sliding window of the latest.
+"""Causal attention with rotary positions: over all earlier tokens, or over a sliding window of the latest.
 
 The window is a band of the score matrix. It is cut into blocks of as many queries as the window is long; a block of
 queries meets its own keys and those of the block before, so that time and memory grow with s * w and not with s * s,
-on any device. A GPU has a fused kernel for it in half precision (`flex`), as for full attention.
+on any device. A GPU has a fused kernel for it in half precision, which torch generates for the mask it is given; on a
+CPU torch computes the same by definition, with all scores in memory.
 
 Shapes: B batch, H heads of this rank, S sequence, E features of a head, N blocks, W window.
 
-Source: Beltagy et al., "Longformer: the long-document transformer", 2020; MegaScale (NSDI'24), both in section 3.1.
-Left out: of the 2 w keys that a block meets, half lie outside the band and are computed for nothing.
+Source: Beltagy et al., "Longformer: the long-document transformer", 2020; MegaScale (NSDI'24), both in section 3.1;
+Dong et al., "FlexAttention: a programming model for generating optimized attention kernels", 2024; Su et al.,
+"RoFormer: enhanced transformer with rotary position embedding", 2021, equation 15.
+Left out: of the 2 w keys that a block meets, half lie outside the band and are computed in vain.
 """
 
 import torch
 from torch.nn import functional
-
-from fabrictune.trainer_probe.model.flex import attend_in_window
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 HALF_BYTES = 2  # of a number in half precision
 
@@ -66,3 +71,43 @@ def _band(num_blocks: int, window: int, device: torch.device) -> torch.Tensor:
     band_NWK = ((key_2W <= query_W) & (key_2W > query_W - window)).repeat(num_blocks, 1, 1)
     band_NWK[0, :, :window] = False
     return band_NWK
+
+
+_NUM_MASKS = 8  # of a model one, of a test some
+
+
+def attend_in_window(
+    query_BHSE: torch.Tensor, key_BHSE: torch.Tensor, value_BHSE: torch.Tensor, window: int
+) -> torch.Tensor:
+    """Return B H S E: each token's average of the values of the latest `window` tokens."""
+    mask = _band(query_BHSE.shape[2], window, query_BHSE.device)
+    kernel: Callable[..., Any] = _compiled() if query_BHSE.is_cuda else flex_attention  # type: ignore[assignment]
+    found_BHSE: torch.Tensor = kernel(query_BHSE, key_BHSE, value_BHSE, block_mask=mask)
+    return found_BHSE
+
+
+@lru_cache(_NUM_MASKS)
+def _band(num_tokens: int, window: int, device: torch.device) -> BlockMask:
+    def is_seen(sample: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return (key <= query) & (query - key < window)
+
+    return create_block_mask(is_seen, None, None, num_tokens, num_tokens, device=device)
+
+
+@lru_cache(1)
+def _compiled() -> Callable[..., Any]:
+    return torch.compile(flex_attention, dynamic=False)
+
+
+BASE = 10_000.0  # of the wavelengths, as in the source
+
+
+def rotate(x_SBHE: torch.Tensor) -> torch.Tensor:
+    """Return the features, each pair i turned by place * BASE ** (-2 i / E)."""
+    num_places, half = x_SBHE.shape[0], x_SBHE.shape[-1] // 2
+    exact = {"device": x_SBHE.device, "dtype": torch.float64}
+    rate_E = BASE ** (-torch.arange(half, **exact) / half)  # type: ignore[call-overload]  # as keyword arguments
+    angle_S11E = (torch.arange(num_places, **exact)[:, None] * rate_E)[:, None, None]  # type: ignore[call-overload]
+    cosine, sine = angle_S11E.cos().to(x_SBHE.dtype), angle_S11E.sin().to(x_SBHE.dtype)
+    first, second = x_SBHE[..., :half], x_SBHE[..., half:]
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)

@@ -1,10 +1,10 @@
-"""The weights of a GPT: names, shapes, how they begin, and how tensor parallelism splits them.
+"""The weights of a GPT and of its chunks: names, shapes, initial distribution, and the tensor-parallel split.
 
-Weights that belong to heads have a dimension for them, and feed-forward features are dealt to heads too, so that a
-rank's share is always whole heads.
+Weights that belong to heads have a dimension for them, and feed-forward features are divided among heads too, so that
+a rank's share is always whole heads.
 
-Source: Radford et al., "Language models are unsupervised multitask learners" (GPT-2), 2019, section 2.3, for how they
-begin.
+Source: Radford et al., "Language models are unsupervised multitask learners" (GPT-2), 2019, section 2.3, for the
+initial weights.
 
 Shapes: D width, H heads, E features of a head, V vocabulary, S sequence.
 """
@@ -12,8 +12,8 @@ Shapes: D width, H heads, E features of a head, V vocabulary, S sequence.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
 from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
 
 if TYPE_CHECKING:
     import torch
@@ -94,3 +94,36 @@ def _norm(name: str, width: int) -> Iterator[WeightSpec]:
 
 def _normal(name: str, shape: tuple[int, ...], *, split: int, scale: float) -> WeightSpec:
     return WeightSpec(name=name, shape=shape, split=split, start="normal", scale=scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkSpec:
+    """Part `number` of `num_chunks` equal parts of a model's layers."""
+
+    model: ModelSpec
+    number: int = 0
+    num_chunks: int = 1
+
+    @property
+    def layers(self) -> range:
+        """The numbers of its layers."""
+        depth = self.model.depth // self.num_chunks
+        return range(self.number * depth, (self.number + 1) * depth)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it takes tokens."""
+        return self.number == 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it gives the loss."""
+        return self.number == self.num_chunks - 1
+
+    def weights(self) -> list[WeightSpec]:
+        """Return its weights in the order in which they are used."""
+        return [
+            *(embedding_weights(self.model) if self.is_first else ()),
+            *(weight for layer in self.layers for weight in layer_weights(self.model, layer)),
+            *(head_weights(self.model) if self.is_last else ()),
+        ]

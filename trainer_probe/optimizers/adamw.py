@@ -1,19 +1,56 @@
-"""AdamW: Adam with weight decay apart from the gradient.
+"""AdamW: Adam with weight decay apart from the gradient; and the moments, which LAMB uses too.
 
-Element by element, so that shards need not know of one another. The operations and their order are those of
+Element by element, so that no shard depends on another. The operations and their order are those of
 `torch.optim.AdamW`, so that both give the same bits.
 
-Source: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2.
+Source: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1; Loshchilov and Hutter,
+"Decoupled weight decay regularization", ICLR 2019, algorithm 2.
 
 Shapes: E elements of a shard.
 """
 
+from collections.abc import Mapping, Sequence
+import torch
+from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 import math
 from collections.abc import Sequence
 
-from fabrictune.trainer_probe.optimizers.moments import Moments
-from fabrictune.trainer_probe.optimizers.segments import Shard
-from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
+class Moments:
+    """First and second moments of the gradients of a rank's shards."""
+
+    def __init__(self, shards: Sequence[Shard], spec: OptimizerSpec) -> None:
+        self._shards = tuple(shards)
+        self._spec = spec
+        self._num_steps = 0
+        self.first = [torch.zeros_like(shard.values_E) for shard in self._shards]  # each E, like those of `second`
+        self.second = [torch.zeros_like(shard.values_E) for shard in self._shards]
+
+    @property
+    def corrections(self) -> tuple[float, float]:
+        """What the moments lack of a mean's full weight, since they began at nought."""
+        return 1 - self._spec.beta1**self._num_steps, 1 - self._spec.beta2**self._num_steps
+
+    def update(self) -> None:
+        """Take one step's gradients in."""
+        self._num_steps += 1
+        for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
+            first_E.lerp_(shard.gradients_E, 1 - self._spec.beta1)
+            second_E.mul_(self._spec.beta2).addcmul_(shard.gradients_E, shard.gradients_E, value=1 - self._spec.beta2)
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Return what a checkpoint must hold to go on: the tensors themselves, not copies."""
+        found = {"num_steps": torch.tensor(self._num_steps)}
+        for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
+            found |= {f"{shard.name}.first_moment": first_E, f"{shard.name}.second_moment": second_E}
+        return found
+
+    def load(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Go on from what `state` gave, on shards of the same names and sizes."""
+        self._num_steps = int(state["num_steps"])
+        for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
+            first_E.copy_(state[f"{shard.name}.first_moment"])
+            second_E.copy_(state[f"{shard.name}.second_moment"])
 
 
 class AdamW:

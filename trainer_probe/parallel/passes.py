@@ -1,20 +1,25 @@
-"""What a pipeline stage computes on a micro-batch: a pass forward, and later one backward.
+"""Forward and backward pass of a pipeline stage on a micro-batch, as written or compiled into one graph.
 
-The executor takes them as two functions, so that what stands between it and the arithmetic can be another.
+The executor takes them as two functions, so that a compiler or a plan can replace the arithmetic behind them. A
+compiled graph joins small operations that would each read and write memory. It takes tensors and makes no requests, so
+only stages of a rank that is alone in its tensor-parallel group can be compiled.
+
+Source: Ansel et al., "PyTorch 2: faster machine learning through dynamic Python bytecode transformation and graph
+compilation", ASPLOS 2024.
 
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
-
 import torch
-
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
-from fabrictune.trainer_probe.model.layers import Weights
+from fabrictune.trainer_probe.model.forward import Weights
 from fabrictune.trainer_probe.model.operators import Operators
-
+from collections.abc import Callable
+from typing import Any
+from fabrictune.trainer_probe.model.forward import MicroBatch
 
 class Passes(Protocol):
     """A stage's two passes. `tag` names the micro-batch at this stage, and begins the names of its requests."""
@@ -46,3 +51,22 @@ class ChunkPasses:
         """Have autograd go back through the chunk."""
         torch.autograd.backward(found, gradient_PBD)
         return None if x_PBD is None else x_PBD.grad
+
+
+class CompiledPasses:
+    """A stage's passes, compiled by one of torch's backends; the first micro-batch waits for the compiler."""
+
+    def __init__(self, passes: Passes, backend: str | Callable[..., Any] = "inductor") -> None:
+        self._passes = passes
+        self._forward = torch.compile(passes.forward, backend=backend, fullgraph=True, dynamic=False)
+
+    def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
+        """Run the stage by one graph for all micro-batches: it is given no name, there being no requests to name."""
+        found: torch.Tensor = self._forward(batch, x_PBD, "")
+        return found
+
+    def backward(
+        self, x_PBD: torch.Tensor | None, found: torch.Tensor, gradient_PBD: torch.Tensor | None
+    ) -> torch.Tensor | None:
+        """Go back through the graph."""
+        return self._passes.backward(x_PBD, found, gradient_PBD)

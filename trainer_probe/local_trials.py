@@ -1,23 +1,51 @@
-"""Trying a start-up for real: processes of this machine make the groups of a layout and use each of them once."""
+"""Trials between processes of this machine: a bench of collectives, and the start-up of a layout's groups."""
 
+from dataclasses import asdict
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+from fabrictune.collectives.measurement.spec import BenchSpec
+from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.progress import Progress
+from fabrictune.trainer_probe.launcher.processes import Arrays, launch
+from fabrictune.trainer_probe.launcher.relay import relaying
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
-
 import numpy as np
-
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.stores import connect_store
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import Mistake, StartupError
-from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.units import NS_PER_S
 from fabrictune.trainer_probe.launcher.processes import launch
 
 if TYPE_CHECKING:
+    from fabrictune.collectives.startup.process_groups import Member
     from fabrictune.collectives.startup.process_groups import Member, Method
+
+def bench_here(spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress: Progress | None = None) -> Notes:
+    """Run a bench with that many processes over gloo on the loopback; `progress` is told the share done.
+
+    Raises UnavailableError where torch is missing, a rank fails, or not all have ended after `timeout_s`.
+    """
+    report = progress or (lambda fraction, note="", /: None)
+    with relaying(report) as sender:
+        found = launch(ParallelLayout(dp=num_ranks), partial(_bench, spec, sender), timeout_s=timeout_s)
+    return Notes(**found[0])
+
+
+def _bench(spec: BenchSpec, sender: "Connection[float, float]", member: "Member") -> Arrays:
+    """Run in the rank's own process; rank 0 speaks for all."""
+    from fabrictune.collectives.measurement.ranks import run_bench
+
+    def report(fraction: float, _note: str = "", /) -> None:
+        sender.send(fraction)
+
+    notes = run_bench(spec, report if member.rank == 0 else None)
+    return asdict(notes) if member.rank == 0 else {}
 
 
 SEED = 0  # nothing here is drawn at random

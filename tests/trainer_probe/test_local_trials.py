@@ -1,4 +1,4 @@
-"""Benches between real processes: every operation right, on any number of ranks, and wrong results found."""
+"""Trials between real processes: benches whose every result is checked, and start-ups over every store."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,23 +13,28 @@ from numpy.typing import NDArray
 from fabrictune.collectives.measurement.record import make_record
 from fabrictune.collectives.measurement.spec import BENCHED, BenchSpec
 from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.collectives.startup.servers import start_redis, start_tcp_store
+from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.local_bench import bench_here
+from fabrictune.trainer_probe.local_trials import bench_locally, try_startup
 from tests.patience import patience
 
 if TYPE_CHECKING:
-    from fabrictune.collectives.startup.process_groups import Member
+    from fabrictune.collectives.startup.process_groups import Member, Method
+
 
 pytest.importorskip("torch")
 
 SPEC = BenchSpec(names=tuple(BENCHED), min_bytes=4, max_bytes=70_000, step_factor=70, num_warmups=1, num_iterations=3)
+LAYOUT = ParallelLayout(tp=2, dp=4, pp=2)
 
 
 def bench(num_ranks: int) -> RunRecord:
-    notes = bench_here(SPEC, num_ranks=num_ranks, timeout_s=patience(120))
+    notes = bench_locally(SPEC, num_ranks=num_ranks, timeout_s=patience(120))
     return make_record(SPEC, notes, backend="gloo", started=0.0)
 
 
@@ -114,3 +119,39 @@ def test_tables_agree_with_one_another() -> None:
 def test_only_what_has_a_bus_bandwidth_is_benched() -> None:
     """A barrier moves nothing."""
     assert Operation.BARRIER not in BENCHED.values()
+
+
+@pytest.mark.parametrize("method", ["ordered", "global-barriers"])
+@pytest.mark.parametrize("server", ["redis", "tcp", "tcp-poll"])
+def test_sixteen_processes_make_the_groups_of_a_layout(
+    server: str, method: "Method", request: pytest.FixtureRequest
+) -> None:
+    """8 + 4 + 8 groups; every group adds up the numbers of its own ranks, so each has the members it should."""
+    if server == "redis":
+        request.getfixturevalue("has_redis")
+    with start_redis() if server == "redis" else start_tcp_store(use_libuv=server == "tcp") as running:
+        trial = try_startup(LAYOUT, store=running.address, method=method)
+    assert (trial.num_ranks, trial.num_groups) == (16, 8 + 4 + 8)
+    assert (trial.elapsed_s_R > 0).all()
+
+
+def test_without_a_store_one_is_served_here() -> None:
+    """The default needs no server: the launcher serves a TCPStore while its ranks run."""
+    assert try_startup(ParallelLayout(dp=2)).num_groups == 1
+
+
+def add_up_alone(member: "Member") -> dict[str, FloatArray]:
+    return {"sum_G": np.array([0.0]), "elapsed_s": np.array(0.1)}
+
+
+def test_a_group_with_other_members_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank that added itself up alone: the sum it should have had is said."""
+    monkeypatch.setattr("fabrictune.trainer_probe.local_trials._sum_ranks", add_up_alone)
+    with pytest.raises(UnavailableError) as error:
+        try_startup(ParallelLayout(dp=2))
+    assert str(error.value).splitlines() == [
+        "rank 0, group dp0: rank numbers add up to 0",
+        "  allowed: 1, of ranks 0, 1",
+        "rank 1, group dp0: rank numbers add up to 0",
+        "  allowed: 1, of ranks 0, 1",
+    ]
