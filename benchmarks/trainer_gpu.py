@@ -21,13 +21,12 @@ from torch.profiler import ProfilerActivity, profile
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.driver.device_peaks import find_peak
-from fabrictune.trainer_probe.model.counts import model_flops_utilisation
+from fabrictune.trainer_probe.driver.hardware import find_peak
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.model.spec import model_flops_utilisation
+from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
-from fabrictune.trainer_probe.parallel.compilation import CompiledPasses
-from fabrictune.trainer_probe.parallel.passes import Passes
+from fabrictune.trainer_probe.parallel.passes import CompiledPasses, Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe

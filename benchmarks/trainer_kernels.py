@@ -17,13 +17,12 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from fabrictune.trainer_probe.model.attention import attend, attend_in_band
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
-from fabrictune.trainer_probe.model.flex import attend_in_window
+from fabrictune.trainer_probe.model.attention import attend, attend_in_band, attend_in_window
+from fabrictune.trainer_probe.model.forward import EPSILON, run_layer
 from fabrictune.trainer_probe.model.initialization import make_weights
-from fabrictune.trainer_probe.model.layers import EPSILON, run_layer
 from fabrictune.trainer_probe.model.operators import SingleProcess
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 NUM_ROUNDS, NUM_WARM_UPS = 15, 2
 

@@ -131,8 +131,8 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "mfu_fraction": "number",
         **EXPOSED,
     },
-    "rungs": {
-        "rung": "text",
+    "ablation_steps": {
+        "technique": "text",
         "base": "text",
         "tokens_per_s": "number",
         "mfu_fraction": "number",
@@ -215,7 +215,7 @@ class Run:
     model: Columns | None
     attribution: Columns | None
     training: Columns | None
-    rungs: Columns | None
+    ablation_steps: Columns | None
     volumes: Columns | None
     memory: Columns | None
     step_parts: Columns | None

@@ -1,6 +1,6 @@
-"""Training runs: the loss over steps, how fast they were, what stayed exposed; and what each technique gained.
+"""Training runs: loss over steps, speed and exposed communication; and the gain of each technique.
 
-Shapes: S steps, R rungs of a ladder.
+Shapes: S steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,14 @@ MAX_STEPS = 200  # points of a curve
 
 
 def training_section(runs: Sequence[Run]) -> Section | None:
-    """Return the runs' losses in one figure with a table of their speeds, and a table for each ladder, or None."""
+    """Return the runs' losses in one figure with a table of their speeds, and a table for each ablation, or None."""
     trained = {run.label: run.training for run in runs if run.training is not None and len(run.training["step"])}
     blocks: list[Figure | Table] = [draw_losses(trained), speeds_table(trained)] if trained else []
-    blocks += [rungs_table(run.label, run.rungs) for run in runs if run.rungs is not None and len(run.rungs["rung"])]
+    ablated = {run.label: run.ablation_steps for run in runs if run.ablation_steps is not None}
+    blocks += [ablation_table(label, steps) for label, steps in ablated.items() if len(steps["technique"])]
     if not blocks:
         return None
-    lead = "Real processes on a real clock; exposed is what an average rank waited for in a step."
+    lead = "Real processes on a real clock; exposed is communication that an average rank waits for in a step."
     return Section(anchor="training", title="Training", lead=lead, blocks=tuple(blocks))
 
 
@@ -57,12 +58,12 @@ def speeds_table(trained: dict[str, Columns]) -> Table:
     )
 
 
-def rungs_table(label: str, rungs: Columns) -> Table:
-    """Return a row for each rung: its speed, what it gains over the rung it adds to, and what stayed exposed."""
+def ablation_table(label: str, steps: Columns) -> Table:
+    """Return a row for each technique: its speed, its gain over the step it adds to, and exposed communication."""
     return Table(
         caption=f"{label}: what each technique gains, medians with quartiles over rounds",
-        headings=("Rung", "Over", "Tokens/s", "MFU", "Gain", "from", "to", *(f"Exposed {axis}" for axis in AXES)),
-        rows=tuple(_rung_row(rungs, row) for row in range(len(rungs["rung"]))),
+        headings=("Technique", "Over", "Tokens/s", "MFU", "Gain", "from", "to", *(f"Exposed {axis}" for axis in AXES)),
+        rows=tuple(_ablation_row(steps, row) for row in range(len(steps["technique"]))),
     )
 
 
@@ -87,16 +88,16 @@ def _speed_row(label: str, table: Columns) -> tuple[Cell, ...]:
     )
 
 
-def _rung_row(rungs: Columns, row: int) -> tuple[Cell, ...]:
-    speed, base = float(rungs["tokens_per_s"][row]), str(rungs["base"][row])
-    gains = [float(rungs[f"gain_fraction{end}"][row]) for end in ("", "_low", "_high")]
+def _ablation_row(steps: Columns, row: int) -> tuple[Cell, ...]:
+    speed, base = float(steps["tokens_per_s"][row]), str(steps["base"][row])
+    gains = [float(steps[f"gain_fraction{end}"][row]) for end in ("", "_low", "_high")]
     return (
-        words(str(rungs["rung"][row])),
+        words(str(steps["technique"][row])),
         words(base),
         number(speed, f"{speed:,.0f}"),
-        _share(float(rungs["mfu_fraction"][row])),
+        _share(float(steps["mfu_fraction"][row])),
         *(number(gain, f"{gain:+.1%}") if base else missing() for gain in gains),
-        *(_exposed(float(rungs[f"exposed_{axis}_ns"][row])) for axis in AXES),
+        *(_exposed(float(steps[f"exposed_{axis}_ns"][row])) for axis in AXES),
     )
 
 

@@ -1,13 +1,13 @@
-"""Comm: the one door through which a rank talks to others.
+"""Comm: the only way a rank communicates with others.
 
-Every communication is named (operation, axis, tag, policy) and entered in the ledger with its bytes and times, so that
-it can be traced, replaced, and run in a simulator. Requests return at once with a handle; waiting on it is what a
-ledger calls exposed. Groups are those of the layout's axes, made when the rank started (`collectives/startup`).
+Every communication of a step is named (operation, axis, tag, policy) and recorded in a ledger with its bytes and times,
+so that it can be traced, replaced, and simulated. Requests return at once with a handle; the wait on it is exposed
+communication. Groups are those of the layout's axes, made when the rank started (`collectives/startup`). What the run
+itself needs around its steps (a common origin of time, the collection of traces) goes through Comm too, unrecorded.
 
-Left out: other reductions than sums; the true end of a request that is waited for late (its wait's end stands instead).
+Left out: other reductions than sums; the true end of a request that is waited for late (the wait's end is recorded).
 """
 
-import time
 from collections.abc import Callable, Mapping
 
 import torch
@@ -18,11 +18,11 @@ from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.clocks import Moment
-from fabrictune.trainer_probe.ledger import Ledger, Request
+from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
 
 
 class Handle:
-    """A request under way."""
+    """A request in flight."""
 
     def __init__(self, wait: Callable[[], None]) -> None:
         self._wait: Callable[[], None] | None = wait
@@ -35,61 +35,74 @@ class Handle:
 
 
 class Comm:
-    """The communication of one rank of a layout over its process groups.
+    """The communication of one rank of a layout over its process groups, recorded in `ledger`.
 
-    `step` is the number entered for requests; whoever drives the steps sets it. Sizes entered are nccl-tests': the full
-    buffer of the operation on one rank.
+    Without a ledger, one that measures. `step` is recorded with each request and set by the trainer. Recorded sizes are
+    nccl-tests': the full buffer of the operation on one rank.
     """
 
-    def __init__(
-        self, layout: ParallelLayout, member: Member, clock_ns: Callable[[], int] = time.perf_counter_ns
-    ) -> None:
+    def __init__(self, layout: ParallelLayout, member: Member, ledger: Ledger | None = None) -> None:
         self.layout = layout
         self.rank = rank = member.rank
         self.step = 0
-        self._clock_ns = clock_ns
-        groups: list[tuple[int, ...]] = []
+        self._groups = axis_groups(layout)
         self._group: dict[Axis, int] = {}
         self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
+        first = 0
         for axis in AXES:
-            for number, members in enumerate(layout.groups(axis).tolist()):
-                if rank in members:
-                    self._group[axis] = len(groups)
-                    self._process_group[axis] = member.process_groups.get(axis_group_name(axis, number))
-                groups.append(tuple(members))
-        self._groups = tuple(groups)
-        self._ledger = Ledger(rank, self._groups, clock_ns)
+            groups = layout.groups(axis).tolist()
+            number = next(number for number, ranks in enumerate(groups) if rank in ranks)
+            self._group[axis] = first + number
+            self._process_group[axis] = member.process_groups.get(axis_group_name(axis, number))
+            first += len(groups)
+        self._ledger = Ledger(rank, self._groups) if ledger is None else ledger
 
     def members(self, axis: Axis) -> tuple[int, ...]:
         """Return the ranks of this rank's group along an axis, in ring order."""
         return self._groups[self._group[axis]]
 
-    def ledger(self) -> CommTrace:
+    def trace(self) -> CommTrace:
         """Return this rank's requests so far."""
         return self._ledger.trace()
 
     def exposed_wait_ns(self) -> Mapping[str, int]:
-        """Return by axis how long this rank has waited for requests so far, forgotten ones among them."""
+        """Return by axis how long this rank has waited for requests so far, dropped ones included."""
         return dict(self._ledger.exposed_wait_ns)
 
     def forget_requests(self) -> None:
-        """Forget earlier requests, none of which may be under way, so that the ledger of a long run stays short."""
+        """Drop earlier requests, none of which may be in flight, so that the ledger of a long run stays short."""
         self._ledger.forget()
 
     def restart_ledger(self) -> None:
-        """Meet all ranks of the layout, then forget earlier requests and let time begin, at rank 0's moment for all."""
+        """Synchronize all ranks, drop earlier requests, and set the origin of time to one moment of rank 0 for all."""
         if self.layout.world_size > 1:
             dist.barrier()
-        own = Moment.now(self._clock_ns)
+        own = Moment.now(self._ledger.clock_ns)
         first = torch.tensor(own.numbers(), dtype=torch.int64)
         if self.layout.world_size > 1:
             dist.broadcast(first, 0)
         clock_ns, time_of_day_ns, boot_high, boot_low = first.tolist()
-        begin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
-        self._ledger.restart(min(begin_ns, self._clock_ns()))  # a time of day that is ahead begins now
+        origin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
+        self._ledger.restart(min(origin_ns, self._ledger.clock_ns()))  # not in the future, if a time of day is ahead
+
+    def gather_bytes(self, content: bytes) -> list[bytes] | None:
+        """Return every rank's content, in order of ranks, on rank 0, and None on the others; every rank calls this."""
+        num_ranks = self.layout.world_size
+        if num_ranks == 1:
+            return [content]
+        own = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(num_ranks)]
+        dist.all_gather(sizes, torch.tensor([len(own)]))
+        padded = torch.zeros(max(int(size) for size in sizes), dtype=torch.uint8)
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in range(num_ranks)] if self.rank == 0 else None
+        dist.gather(padded, parts)
+        if parts is None:
+            return None
+        return [part[: int(size)].numpy().tobytes() for part, size in zip(parts, sizes, strict=True)]
 
     def all_reduce(self, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
-        """Add the tensors of the group up, in place."""
+        """Sum the tensors of the group, in place."""
         return self._request(
             Operation.ALL_REDUCE,
             tensor,
@@ -102,7 +115,7 @@ class Comm:
     def reduce_scatter(
         self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
     ) -> Handle:
-        """Add up the group's tensors, leaving each member its part, by place in the group, in `output`.
+        """Sum the group's tensors and write this member's part, by its place in the group, to `output`.
 
         On a CPU an all-to-all and a local sum: gloo's own reduce-scatter is an all-reduce, which moves twice the bytes.
         """
@@ -112,7 +125,7 @@ class Comm:
     def all_gather(
         self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
     ) -> Handle:
-        """Put the group's tensors one after another into `output`."""
+        """Concatenate the group's tensors in `output`."""
         parts = list(output.view(-1, *tensor.shape).unbind(0))
         if len(parts) == 1:
             parts[0].copy_(tensor)
@@ -138,7 +151,7 @@ class Comm:
         )
 
     def send(self, tensor: torch.Tensor, *, peer: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
-        """Send to a rank of the group, which must receive; sends to one peer arrive in order."""
+        """Send to a rank of the group, which must receive; messages to one peer arrive in order."""
         return self._request(
             Operation.SEND,
             tensor,
@@ -150,7 +163,7 @@ class Comm:
         )
 
     def receive(self, tensor: torch.Tensor, *, peer: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
-        """Receive into a tensor what a rank of the group sends."""
+        """Receive a tensor from a rank of the group, in place."""
         return self._request(
             Operation.RECEIVE,
             tensor,
@@ -162,7 +175,7 @@ class Comm:
         )
 
     def barrier(self, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
-        """Complete when every member has asked."""
+        """Complete when every member has made the request."""
         return self._request(
             Operation.BARRIER,
             torch.empty(0),
@@ -184,7 +197,7 @@ class Comm:
         peer: int = UNKNOWN,
         finish: Callable[[], object] | None = None,
     ) -> Handle:
-        """Enter a request, start it, and return the handle whose wait ends it."""
+        """Record a request, start it, and return its handle."""
         request = self._ledger.issue(
             Request(
                 operation=operation,
@@ -212,7 +225,7 @@ class Comm:
 def _scattered_sum(
     output: torch.Tensor, tensor: torch.Tensor, *, size: int
 ) -> tuple[Callable[[dist.ProcessGroup], dist.Work | None], Callable[[], object] | None]:
-    """Return how a reduce-scatter over `size` ranks is started, and what is left to do once it has ended."""
+    """Return the functions that start a reduce-scatter over `size` ranks, and that finish it locally, if any."""
     if tensor.is_cuda and size > 1:
         return lambda group: dist.reduce_scatter_tensor(output, tensor, group=group, async_op=True), None
     parts = torch.empty_like(tensor)

@@ -1,13 +1,14 @@
-"""The ledger: what one rank asked of the network and when, as a CommTrace; and all ranks' ledgers as one.
+"""The ledger: the requests of one rank with their times, as a CommTrace; and all ranks' ledgers merged into one.
 
 A request depends on the requests that its rank waited for before it; the work before it counts from the end of the last
-such wait. A request issued without waiting for anything new depends on what the one before it depended on.
+such wait. A request issued without a new wait has the dependencies of the request before it.
 
-Left out: work that runs beside a request and ends before its wait does not delay what follows in the trace.
+Left out: work that runs beside a request and ends before its wait does not delay later requests in the trace.
 
 Shapes: N requests.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,15 +16,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.layout import AXES, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate
 from fabrictune.foundation.units import PS_PER_NS
 
 Groups = tuple[tuple[int, ...], ...]
 
 
+def axis_groups(layout: ParallelLayout) -> Groups:
+    """Return the ranks of every group of a layout, each in ring order, axis after axis."""
+    return tuple(tuple(ranks) for axis in AXES for ranks in layout.groups(axis).tolist())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a rank asks of one of its groups."""
+    """A communication request of a rank to one of its groups."""
 
     operation: Operation
     group: int  # number in the ledger's groups
@@ -37,7 +44,7 @@ class Request:
 
 @dataclass(kw_only=True)
 class _Entry:
-    """One request, its times filled in as they come."""
+    """A recorded request; its times are filled in later."""
 
     request: Request
     dependencies: tuple[int, ...]
@@ -48,29 +55,29 @@ class _Entry:
 
 
 class Ledger:
-    """The requests of one rank, in program order. `clock_ns` must be one clock for all ranks that are to be merged."""
+    """The requests of one rank, in program order. `clock_ns` must be the same clock on all ranks that are merged."""
 
-    def __init__(self, rank: int, groups: Groups, clock_ns: Callable[[], int]) -> None:
+    def __init__(self, rank: int, groups: Groups, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.clock_ns = clock_ns
         self._rank = rank
         self._groups = groups
-        self._clock_ns = clock_ns
         self.exposed_wait_ns = Counter[str]()  # by axis, since the ledger was made
         self.restart(clock_ns())
 
     def restart(self, origin_ns: int) -> None:
-        """Forget every request and let time begin at `origin_ns` of the clock, for all ranks the same."""
+        """Drop every request and set the origin of time to `origin_ns` of the clock, the same for all ranks."""
         self._origin_ns = origin_ns
         self._work_since_ns = origin_ns
         self.forget()
 
     def forget(self) -> None:
-        """Forget every request, none of which may be under way; time goes on."""
+        """Drop every request, none of which may be in flight; the origin of time stays."""
         self._entries: list[_Entry] = []
         self._waited_for: list[int] = []
 
     def issue(self, request: Request) -> int:
-        """Enter a request made now; returns its number."""
-        now_ns = self._clock_ns()
+        """Record a request made now; returns its number."""
+        now_ns = self.clock_ns()
         inherited = self._entries[-1].dependencies if self._entries else ()
         self._entries.append(
             _Entry(
@@ -84,10 +91,10 @@ class Ledger:
         return len(self._entries) - 1
 
     def wait(self, request: int, block: Callable[[], None]) -> None:
-        """Call `block`, which returns when the request is complete, and enter how long it took."""
-        began_ns = self._clock_ns()
+        """Call `block`, which returns when the request is complete, and record how long it took."""
+        began_ns = self.clock_ns()
         block()
-        ended_ns = self._clock_ns()
+        ended_ns = self.clock_ns()
         entry = self._entries[request]
         entry.complete_ns = ended_ns
         entry.exposed_wait_ns = ended_ns - began_ns
@@ -96,7 +103,7 @@ class Ledger:
         self._work_since_ns = ended_ns
 
     def trace(self) -> CommTrace:
-        """Return the requests so far, times counted from the ledger's beginning; UNKNOWN for those not waited for."""
+        """Return the requests so far, times from the origin; UNKNOWN for requests not waited for."""
 
         def column(read: Callable[[_Entry], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
             return np.fromiter((read(entry) for entry in self._entries), np.int64, len(self._entries))
@@ -127,7 +134,7 @@ class Ledger:
 
 
 def merge(traces: Sequence[CommTrace]) -> CommTrace:
-    """Return the ledgers of all ranks as one trace, rank after rank; raises TraceError where their groups differ."""
+    """Return the traces of all ranks as one, rank after rank; raises TraceError where their groups differ."""
     groups = traces[0].groups
     for place, trace in enumerate(traces):
         if trace.groups != groups:

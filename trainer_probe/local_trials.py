@@ -1,67 +1,56 @@
 """Trials between processes of this machine: a bench of collectives, and the start-up of a layout's groups."""
 
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
+
+import numpy as np
+
 from fabrictune.collectives.measurement.spec import BenchSpec
 from fabrictune.collectives.measurement.timing import Notes
-from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.foundation.progress import Progress
-from fabrictune.trainer_probe.launcher.processes import Arrays, launch
-from fabrictune.trainer_probe.launcher.relay import relaying
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-import numpy as np
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.stores import connect_store
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import Mistake, StartupError
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.units import NS_PER_S
-from fabrictune.trainer_probe.launcher.processes import launch
+from fabrictune.trainer_probe.launcher.processes import Arrays, launch
+from fabrictune.trainer_probe.launcher.relay import relay
 
 if TYPE_CHECKING:
-    from fabrictune.collectives.startup.process_groups import Member
     from fabrictune.collectives.startup.process_groups import Member, Method
 
-def bench_here(spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress: Progress | None = None) -> Notes:
-    """Run a bench with that many processes over gloo on the loopback; `progress` is told the share done.
 
-    Raises UnavailableError where torch is missing, a rank fails, or not all have ended after `timeout_s`.
+SEED = 0  # nothing here is random
+LAUNCH_S = 30.0  # for forking the ranks and for the sums
+
+
+def bench_locally(spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress: Progress | None = None) -> Notes:
+    """Return the timings of a bench between `num_ranks` processes over gloo on the loopback device.
+
+    Raises UnavailableError where torch is missing, a rank fails, or not all ranks end within `timeout_s`.
     """
-    report = progress or (lambda fraction, note="", /: None)
-    with relaying(report) as sender:
-        found = launch(ParallelLayout(dp=num_ranks), partial(_bench, spec, sender), timeout_s=timeout_s)
-    return Notes(**found[0])
-
-
-def _bench(spec: BenchSpec, sender: "Connection[float, float]", member: "Member") -> Arrays:
-    """Run in the rank's own process; rank 0 speaks for all."""
-    from fabrictune.collectives.measurement.ranks import run_bench
-
-    def report(fraction: float, _note: str = "", /) -> None:
-        sender.send(fraction)
-
-    notes = run_bench(spec, report if member.rank == 0 else None)
-    return asdict(notes) if member.rank == 0 else {}
-
-
-SEED = 0  # nothing here is drawn at random
-LAUNCH_S = 30.0  # to fork the ranks and to add up
+    report: Progress = progress or (lambda fraction, note="", /: None)
+    with relay(report) as sender:
+        results = launch(ParallelLayout(dp=num_ranks), partial(_bench, spec, sender), timeout_s=timeout_s)
+    return Notes(**results[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartupTrial:
-    """A start-up that worked."""
+    """A start-up in which every group worked."""
 
     num_ranks: int
     num_groups: int
-    elapsed_s_R: FloatArray  # R ranks; from a rank's first word to the store to its last group
+    elapsed_s_R: FloatArray  # R ranks; from a rank's first message to the store to its last group
 
     def record(self, layout: ParallelLayout, *, store: str, method: "Method", started: float) -> RunRecord:
-        """Return a record of kind `coll init check`; `started` is what `time.perf_counter` said at the start.
+        """Return a record of kind `coll init check`; `started` is `time.perf_counter` at the start.
 
         Its table `ranks` has rank and elapsed_ns.
         """
@@ -81,36 +70,45 @@ def try_startup(
     method: "Method" = "ordered",
     timeout_s: float = 120.0,
 ) -> StartupTrial:
-    """Start a gloo process for each rank of a layout, and add up the rank numbers of every group.
+    """Start a gloo process for each rank of a layout, and sum the rank numbers of every group.
 
     The ranks meet in `store`, or in a TCPStore served here. Raises UnavailableError where a rank fails, and
     StartupError where a group has other members than it should.
     """
-    if store is not None:
-        connect_store(
-            store, attempt="trial", timeout_s=timeout_s
-        )  # what is wrong with it is said once, not by each rank
+    if store is not None:  # a store that does not answer is reported once, not by each rank
+        connect_store(store, attempt="trial", timeout_s=timeout_s)
     plan = GroupPlan.of_layout(layout)
-    found = launch(
+    results = launch(
         layout,
-        _add_up_ranks,
+        _sum_ranks,
         store=store,
         method=method,
         startup_timeout_s=timeout_s,
-        timeout_s=2 * timeout_s + LAUNCH_S,  # the ranks' own words come first
+        timeout_s=2 * timeout_s + LAUNCH_S,  # longer than the ranks' own timeouts, whose messages say more
     )
-    mistakes = [mistake for rank, arrays in enumerate(found) for mistake in _wrong_sums(plan, rank, arrays["sum_G"])]
+    mistakes = [mistake for rank, arrays in enumerate(results) for mistake in _wrong_sums(plan, rank, arrays["sum_G"])]
     if mistakes:
         raise StartupError(*mistakes)
     return StartupTrial(
         num_ranks=layout.world_size,
         num_groups=len(plan.groups),
-        elapsed_s_R=np.array([arrays["elapsed_s"].item() for arrays in found]),
+        elapsed_s_R=np.array([arrays["elapsed_s"].item() for arrays in results]),
     )
 
 
-def _add_up_ranks(member: "Member") -> dict[str, FloatArray]:
-    """Run in the rank's own process; returns the sum of each of its groups, in the plan's order."""
+def _bench(spec: BenchSpec, sender: "Connection[float, float]", member: "Member") -> Arrays:
+    """Run the bench in a rank's own process; rank 0 reports progress and returns the timings."""
+    from fabrictune.collectives.measurement.ranks import run_bench
+
+    def report(fraction: float, _note: str = "", /) -> None:
+        sender.send(fraction)
+
+    notes = run_bench(spec, report if member.rank == 0 else None)
+    return asdict(notes) if member.rank == 0 else {}
+
+
+def _sum_ranks(member: "Member") -> dict[str, FloatArray]:
+    """Return the sum of rank numbers over each group of this rank, in the plan's order."""
     import torch
     import torch.distributed as dist
 
@@ -127,6 +125,6 @@ def _wrong_sums(plan: GroupPlan, rank: int, sum_G: FloatArray) -> Iterable[Mista
         if total != sum(group.members):
             yield Mistake(
                 where=f"rank {rank}, group {group.name}",
-                found=f"its members' numbers add up to {total:g}",
+                found=f"rank numbers add up to {total:g}",
                 allowed=f"{sum(group.members)}, of ranks {', '.join(map(str, group.members))}",
             )

@@ -32,7 +32,7 @@ from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.operators import SingleProcess
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec
-from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.optimizers.schedule import Schedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec

@@ -10,8 +10,8 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.nn import functional
 
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 Tensors = Mapping[str, torch.Tensor]
 

@@ -21,9 +21,9 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional
 
 from benchmarks.torch_native.model import TorchChunk, arrange
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 
 _LAYER_PLAN: dict[str, ParallelStyle] = {

@@ -8,11 +8,9 @@ gathers its weights and scatters its gradients.
 Shapes: E sizes of exchanges, K repetitions.
 """
 
-import tempfile
 import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,21 +80,18 @@ class LocalMeasurement:
 
 def measure_local(spec: LocalSpec) -> LocalMeasurement:
     """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
-    with tempfile.TemporaryDirectory(prefix="fabrictune-ledgers-") as name:
-        folder = Path(name)
-        found = launch(LAYOUT, partial(_run_rank, spec, folder), timeout_s=spec.timeout_s)
-        trace = merge([CommTrace.read(folder / f"{rank}.parquet") for rank in range(NUM_RANKS)])
+    found = launch(LAYOUT, partial(_run_rank, spec), timeout_s=spec.timeout_s)
     last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in found], axis=0)
     last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in found], axis=0)
     return LocalMeasurement(
         exchange_bytes_E=_rounded(spec.exchange_bytes),
         exchange_ps_EK=(last_to_end_ns_KE - last_to_begin_ns_KE).T * PS_PER_NS,
-        trace=trace,
+        trace=merge([CommTrace.from_bytes(rank["trace"].tobytes()) for rank in found]),
     )
 
 
-def _run_rank(spec: LocalSpec, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
-    """Run in the rank's own process; leaves its ledger in `folder`."""
+def _run_rank(spec: LocalSpec, member: "Member") -> dict[str, NDArray[Any]]:
+    """Return a rank's exchanges and requests, from its own process."""
     from fabrictune.trainer_probe.comm import Comm
 
     comm, exchanges = Comm(LAYOUT, member), _Exchanges(Comm(LAYOUT, member), _rounded(spec.exchange_bytes).tolist())
@@ -111,8 +106,11 @@ def _run_rank(spec: LocalSpec, folder: Path, member: "Member") -> dict[str, NDAr
             trainer.run_step(number * spec.num_steps + step)
             for _ in range(spec.exchanges_per_step):
                 exchanges.run()
-    comm.ledger().write(folder / f"{member.rank}.parquet")
-    return {"began_ns_KE": np.array(exchanges.began_ns_KE), "ended_ns_KE": np.array(exchanges.ended_ns_KE)}
+    return {
+        "began_ns_KE": np.array(exchanges.began_ns_KE),
+        "ended_ns_KE": np.array(exchanges.ended_ns_KE),
+        "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8),
+    }
 
 
 class _Training:

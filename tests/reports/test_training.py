@@ -28,10 +28,10 @@ def training(**changes: Any) -> dict[str, Any]:
     return table | changes
 
 
-def rungs() -> dict[str, Any]:
-    """Return a rung and another that gains a quarter over it."""
+def ablation_steps() -> dict[str, Any]:
+    """Return a step and another that gains a quarter over it."""
     return {
-        "rung": np.array(["serial block", "parallel block"], object),
+        "technique": np.array(["serial block", "parallel block"], object),
         "base": np.array(["", "serial block"], object),
         "tokens_per_s": np.array([1000.0, 1250.0]),
         "mfu_fraction": np.array([0.4, 0.5]),
@@ -58,9 +58,9 @@ def test_speeds_are_medians_without_the_first_step() -> None:
     assert row[2].tone == "bad"
 
 
-def test_a_rung_stands_beside_what_it_adds_to() -> None:
+def test_a_technique_is_shown_with_the_step_it_adds_to() -> None:
     """The first adds to nothing."""
-    section = training_section([open_run(record(rungs=rungs()), "ladder")])
+    section = training_section([open_run(record(ablation_steps=ablation_steps()), "ablation")])
     assert section is not None
     (table,) = section.blocks
     assert isinstance(table, Table)

@@ -44,7 +44,7 @@ def use_every_operation(folder: Path, member: "Member") -> dict[str, NDArray[Any
     comm.send(start, peer=(rank + 1) % NUM_RANKS, axis="dp", tag="right").wait()
     incoming.wait()
     comm.barrier(axis="dp", tag="end").wait()
-    comm.ledger().write(folder / f"{rank}.parquet")
+    comm.trace().write(folder / f"{rank}.parquet")
     return {name: tensor.numpy() for name, tensor in found.items()}
 
 

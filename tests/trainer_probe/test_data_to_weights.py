@@ -29,9 +29,9 @@ pytest.importorskip("torch")
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.optimizers.clipping import clip
+from fabrictune.trainer_probe.model.weights import ChunkSpec
+from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import OPTIMIZERS, make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from tests.trainer_probe.optimizers.flat_models import comm_of_one

@@ -1,1 +1,1 @@
-"""What each technique of a recipe gains: rungs of a ladder, trained in turn and compared round by round."""
+"""What each technique of a recipe gains: ablation steps, trained in rounds and compared within each round."""

@@ -1,8 +1,8 @@
-"""What the rounds came to: a row for each rung, with what it gains over the rung it adds to.
+"""The record of an ablation: a row for each technique, with its gain over the ablation step it adds to.
 
-Gains are compared within a round and then over rounds, so that a machine that is slow for a while makes no gain.
+Gains are compared within a round and then over rounds, so that a machine that is slow for a while adds no gain.
 
-Shapes: R rounds that were finished for both rungs.
+Shapes: R rounds that were finished for both steps.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,25 +13,27 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
-from fabrictune.trainer_probe.ablation.rounds import Turn
-from fabrictune.trainer_probe.ablation.steps import ladder
-from fabrictune.trainer_probe.driver.reports import training_table
+from fabrictune.trainer_probe.ablation.steps import ablation_steps
+from fabrictune.trainer_probe.ablation.trials import TrialStep
+from fabrictune.trainer_probe.driver.outcome import training_table
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 QUARTILES = (25, 50, 75)
 
 
-def make_record(recipe: Recipe, turns: Sequence[Turn], *, num_rounds: int, started: float) -> RunRecord:
-    """Return a record of kind "train ablate"; `started` is what `time.perf_counter` said at the start.
+def make_record(recipe: Recipe, trial_steps: Sequence[TrialStep], *, num_rounds: int, started: float) -> RunRecord:
+    """Return a record of kind "train ablate"; `started` is `time.perf_counter` at the start.
 
-    Its table `rungs` has rung, base ("" for the first), rounds, tokens_per_s with its quartiles tokens_per_s_low and
-    _high, mfu_fraction (-1 where no peak is known), gain_fraction with gain_fraction_low and _high (over the base, 0
-    for the first), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns of a step. `turns` has every counted step: round,
-    rung, and the columns of a training's table. Where no turn was finished there are no tables.
+    Its table `ablation_steps` has technique, base ("" for the first), rounds, tokens_per_s with its quartiles
+    tokens_per_s_low and _high, mfu_fraction (-1 where no peak is known), gain_fraction with gain_fraction_low and _high
+    (over the base, 0 for the first), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns of a training step. `trials` has
+    every counted training step: round, technique, and the columns of a training's table. Without a finished trial there
+    are no tables.
     """
-    rows = [_row(recipe, turns, rung.name, rung.base) for rung in ladder(recipe)]
+    steps = ablation_steps(recipe)
+    rows = [_row(trial_steps, step.name, step.base) for step in steps]
     rows = [row for row in rows if row["rounds"]]
-    is_whole = all(row["rounds"] == num_rounds for row in rows) and len(rows) == len(ladder(recipe))
+    is_whole = all(row["rounds"] == num_rounds for row in rows) and len(rows) == len(steps)
     return RunRecord(
         kind="train ablate",
         run={
@@ -41,7 +43,7 @@ def make_record(recipe: Recipe, turns: Sequence[Turn], *, num_rounds: int, start
             "outcome": "finished" if is_whole else "interrupted",
             **describe_run(seed=recipe.seed, started=started),
         },
-        tables={"rungs": _columns(rows), "turns": _turns_table(turns)} if rows else {},
+        tables={"ablation_steps": _columns(rows), "trials": _trials_table(trial_steps)} if rows else {},
     )
 
 
@@ -49,23 +51,23 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _turns_table(turns: Sequence[Turn]) -> Columns:
+def _trials_table(trial_steps: Sequence[TrialStep]) -> Columns:
     return {
-        "round": np.array([turn.round for turn in turns]),
-        "rung": np.array([turn.rung for turn in turns]),
-        **training_table([turn.report for turn in turns]),
+        "round": np.array([step.round for step in trial_steps]),
+        "technique": np.array([step.technique for step in trial_steps]),
+        **training_table([step.report for step in trial_steps]),
     }
 
 
-def _row(recipe: Recipe, turns: Sequence[Turn], name: str, base: str | None) -> dict[str, Any]:
-    own = [turn for turn in turns if turn.rung == name]
-    speeds = _speeds(turns, name)
+def _row(trial_steps: Sequence[TrialStep], technique: str, base: str | None) -> dict[str, Any]:
+    own = [step for step in trial_steps if step.technique == technique]
+    speeds = _speeds(trial_steps, technique)
     low, median, high = _spread(list(speeds.values()))
-    bases = _speeds(turns, base) if base else speeds
+    bases = _speeds(trial_steps, base) if base else speeds
     gains = _spread([speed / bases[number] - 1 for number, speed in speeds.items() if number in bases])
-    mfu = np.array([turn.report.mfu_fraction for turn in own])
+    mfu = np.array([step.report.mfu_fraction for step in own])
     return {
-        "rung": name,
+        "technique": technique,
         "base": base or "",
         "rounds": len(speeds),
         "tokens_per_s": median,
@@ -75,19 +77,19 @@ def _row(recipe: Recipe, turns: Sequence[Turn], name: str, base: str | None) -> 
         "gain_fraction": gains[1],
         "gain_fraction_low": gains[0],
         "gain_fraction_high": gains[2],
-        **{f"exposed_{axis}_ns": _median([turn.report.exposed_ns[axis] for turn in own]) for axis in AXES},
+        **{f"exposed_{axis}_ns": _median([step.report.exposed_ns[axis] for step in own]) for axis in AXES},
     }
 
 
-def _speeds(turns: Sequence[Turn], name: str) -> Mapping[int, float]:
-    """Return by round the tokens a second of a rung's counted steps."""
+def _speeds(trial_steps: Sequence[TrialStep], technique: str) -> Mapping[int, float]:
+    """Return by round the tokens per second of a technique's counted training steps."""
     tokens: dict[int, float] = {}
     elapsed_s: dict[int, float] = {}
-    for turn in turns:
-        if turn.rung == name:
-            seconds = turn.report.elapsed_ns / 1e9
-            tokens[turn.round] = tokens.get(turn.round, 0.0) + turn.report.tokens_per_s * seconds
-            elapsed_s[turn.round] = elapsed_s.get(turn.round, 0.0) + seconds
+    for step in trial_steps:
+        if step.technique == technique:
+            seconds = step.report.elapsed_ns / 1e9
+            tokens[step.round] = tokens.get(step.round, 0.0) + step.report.tokens_per_s * seconds
+            elapsed_s[step.round] = elapsed_s.get(step.round, 0.0) + seconds
     return {number: tokens[number] / elapsed_s[number] for number in tokens}
 
 

@@ -1,6 +1,6 @@
-"""The rungs: a recipe without its techniques, then with one more each, in the order in which they are usually told.
+"""Ablation steps: a recipe without its techniques, then with one more each, in the order of the source's table.
 
-Source: MegaScale (NSDI'24), Table 3. It adds the axes' overlaps to one another; here each is also tried alone, since
+Source: MegaScale (NSDI'24), Table 3. It adds the axes' overlaps to one another; here each is also measured alone, since
 on a shared machine one hides behind the other.
 """
 
@@ -10,41 +10,41 @@ from typing import Any
 
 from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
 
-BATCH_FACTOR = 4  # of the last rung: LAMB's larger batch
+BATCH_FACTOR = 4  # of the last step: LAMB's larger batch
 WINDOW_SHARE = 4  # of a sequence, where the recipe has no window
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rung:
-    """One more technique than another rung has, and what it is compared with."""
+class AblationStep:
+    """One technique added to another step, and compared with it."""
 
     name: str
-    base: str | None  # the rung it adds to; None for the first
+    base: str | None  # the step it adds to; None for the first
     add: Callable[[Recipe], Recipe]
 
 
-def ladder(recipe: Recipe) -> tuple[Rung, ...]:
-    """Return the rungs for a recipe, whose own window, if it has one, is the one that is tried."""
+def ablation_steps(recipe: Recipe) -> tuple[AblationStep, ...]:
+    """Return the steps for a recipe, with its own window if it has one."""
     return (
-        Rung(name="serial block", base=None, add=_strip),
-        Rung(
+        AblationStep(name="serial block", base=None, add=_strip),
+        AblationStep(
             name="parallel block", base="serial block", add=lambda recipe: _change(recipe, model={"block": "parallel"})
         ),
-        Rung(name="sliding window", base="parallel block", add=_narrow(recipe.model.window)),
-        Rung(name="overlap tp", base="sliding window", add=_overlap("tp")),
-        Rung(name="overlap pp", base="sliding window", add=_overlap("pp")),
-        Rung(name="overlap dp", base="sliding window", add=_overlap("dp")),
-        Rung(name="overlap all", base="sliding window", add=_overlap("all")),
-        Rung(name="one loader", base="overlap all", add=lambda recipe: replace(recipe, loader="machine")),
-        Rung(name=f"LAMB, {BATCH_FACTOR}x batch", base="one loader", add=_enlarge),
+        AblationStep(name="sliding window", base="parallel block", add=_narrow(recipe.model.window)),
+        AblationStep(name="overlap tp", base="sliding window", add=_overlap("tp")),
+        AblationStep(name="overlap pp", base="sliding window", add=_overlap("pp")),
+        AblationStep(name="overlap dp", base="sliding window", add=_overlap("dp")),
+        AblationStep(name="overlap all", base="sliding window", add=_overlap("all")),
+        AblationStep(name="one loader", base="overlap all", add=lambda recipe: replace(recipe, loader="machine")),
+        AblationStep(name=f"LAMB, {BATCH_FACTOR}x batch", base="one loader", add=_enlarge),
     )
 
 
-def climb(recipe: Recipe) -> Mapping[str, Recipe]:
-    """Return the recipe of each rung, by name."""
+def ablate(recipe: Recipe) -> Mapping[str, Recipe]:
+    """Return the recipe of each ablation step, by name."""
     recipes: dict[str, Recipe] = {}
-    for rung in ladder(recipe):
-        recipes[rung.name] = rung.add(recipe if rung.base is None else recipes[rung.base])
+    for step in ablation_steps(recipe):
+        recipes[step.name] = step.add(recipe if step.base is None else recipes[step.base])
     return recipes
 
 

@@ -1,1 +1,1 @@
-"""A training run from its recipe to its record: ranks that agree, are fed, train, and report."""
+"""A training run from its recipe to its record: checks of all ranks, input, training loop, reports."""

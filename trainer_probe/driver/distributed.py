@@ -1,6 +1,6 @@
-"""A training run of which this process is one rank, started by somebody else on any machines: torchrun, Slurm.
+"""A training run of which this process is one rank, under a launcher such as torchrun or Slurm, on any machines.
 
-All ranks call this; before the first step they agree that they run the same thing, or all refuse with one message.
+All ranks call this; before the first step they check that they run the same, or all refuse with one message.
 """
 
 import os
@@ -24,73 +24,71 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, S
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import installed_version
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.dataset import make_tokens
-from fabrictune.trainer_probe.driver.devices import check_device
-from fabrictune.trainer_probe.driver.outcome import Outcome
-from fabrictune.trainer_probe.driver.preflight import Statement, judge, machine_of
-from fabrictune.trainer_probe.driver.reports import StepReport
-from fabrictune.trainer_probe.driver.signals import telling_signals
+from fabrictune.trainer_probe.driver.hardware import check_device
+from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
+from fabrictune.trainer_probe.driver.outcome import Outcome, gather_trace
+from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
+from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, stop_signals
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
     import torch.distributed as dist
 
     from fabrictune.collectives.startup.process_groups import Member
-    from fabrictune.trainer_probe.driver.input_pipeline import Machine
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)  # of a terminal, and of launchers that end a job
 
 
-def train_launched(
+def train_distributed(
     launched: Launched,
-    read: Callable[[], Recipe],
+    read_recipe: Callable[[], Recipe],
     *,
-    tell: Callable[[Recipe, StepReport], None],
+    on_step: Callable[[Recipe, StepReport], None],
     startup_timeout_s: float,
     peak_flops_per_s: float | None = None,
 ) -> tuple[Recipe, Outcome] | None:
-    """Train as one rank of many; returns what rank 0 is to record, and None on all others.
+    """Train as one rank of many; returns the recipe and its outcome on rank 0, None on all others.
 
-    `read` returns the recipe, and raises what is wrong with it. Raises RefusedError on every rank, with one text, where
-    a rank has another version or recipe or unusable data; StartupError where ranks don't come.
+    Raises RefusedError on every rank, with the same message, where a rank has another version or recipe or unusable
+    data, among them the errors of `read_recipe`; StartupError where ranks are missing.
     """
     require_extra("torch", extra="train", where="trainer")
     os.environ.update({**QUICK_RESOLVER, **os.environ})
-    asked: list[bool] = []
+    stop_requests: list[bool] = []
     with (
-        telling_signals(lambda: asked.append(True), STOP_SIGNALS),
+        stop_signals(lambda: stop_requests.append(True), STOP_SIGNALS),
         tempfile.TemporaryDirectory(prefix="fabrictune-training-") as name,
         _store(launched, startup_timeout_s) as store,
     ):
-        recipe, statement = _look(launched, read, Path(name))
-        machine = machine_of(launched.rank, _agree(launched, store, statement, startup_timeout_s))
-        assert recipe is not None, "a rank that could not read it has been refused"
+        recipe, report = _inspect(launched, read_recipe, Path(name))
+        machine = machine_of(launched.rank, _exchange(launched, store, report, startup_timeout_s))
+        assert recipe is not None, "a rank that could not read it is refused"
         member = _start(launched, recipe, store, startup_timeout_s)
-        return _train(recipe, machine, member, tell, lambda: bool(asked), peak_flops_per_s)
+        return _train(recipe, machine, member, on_step, lambda: bool(stop_requests), peak_flops_per_s)
 
 
-def _look(launched: Launched, read: Callable[[], Recipe], folder: Path) -> tuple[Recipe | None, Statement]:
-    """Return the recipe, and what this rank states; the first rank of a machine prepares its data."""
+def _inspect(launched: Launched, read_recipe: Callable[[], Recipe], folder: Path) -> tuple[Recipe | None, RankReport]:
+    """Return the recipe and this rank's report; the first rank of a machine prepares its data."""
     is_first_there = launched.local_rank == 0
     versions = {name: installed_version(name) for name in ("fabrictune", "torch")}
-    statement = Statement(host=socket.gethostname(), is_first_there=is_first_there, versions=versions, settings=None)
+    report = RankReport(host=socket.gethostname(), is_first_there=is_first_there, versions=versions, settings=None)
     try:
-        recipe = read()
+        recipe = read_recipe()
     except FabrictuneError as error:
-        return None, replace(statement, mistakes=error.mistakes)
-    statement = replace(statement, settings=recipe.settings())
+        return None, replace(report, mistakes=error.mistakes)
+    report = replace(report, settings=recipe.settings())
     try:
-        _check_ranks(recipe, launched)
+        _check_world_size(recipe, launched)
         check_device(recipe, launched.local_rank)
         if is_first_there:
-            batches = make_tokens(recipe, folder)
-            statement = replace(statement, tokens=batches.spec.path, checksum=batches.file.checksum)
+            batches = make_batches(recipe, folder)
+            report = replace(report, tokens=batches.spec.path, checksum=batches.file.checksum)
     except FabrictuneError as error:
-        statement = replace(statement, mistakes=error.mistakes)
-    return recipe, statement
+        report = replace(report, mistakes=error.mistakes)
+    return recipe, report
 
 
-def _check_ranks(recipe: Recipe, launched: Launched) -> None:
+def _check_world_size(recipe: Recipe, launched: Launched) -> None:
     layout = recipe.degrees.layout
     if layout.world_size != launched.num_ranks:
         raise InputError(
@@ -105,7 +103,7 @@ def _check_ranks(recipe: Recipe, launched: Launched) -> None:
 
 @contextmanager
 def _store(launched: Launched, timeout_s: float) -> Iterator["dist.Store"]:
-    """Give the store of this start of the job: the launcher's, or one that rank 0 serves while the block runs."""
+    """Yield the store of this start of the job: the launcher's, or one that rank 0 serves while the block runs."""
     address = StoreAddress(scheme="tcp", host=launched.host, port=launched.port)
     served = None
     if launched.rank == 0 and not launched.has_store:
@@ -120,10 +118,11 @@ def _store(launched: Launched, timeout_s: float) -> Iterator["dist.Store"]:
     del served
 
 
-def _agree(launched: Launched, store: "dist.Store", statement: Statement, timeout_s: float) -> str:
+def _exchange(launched: Launched, store: "dist.Store", report: RankReport, timeout_s: float) -> str:
+    """Return the result of the check of all ranks' reports."""
     from fabrictune.collectives.startup.store_runner import perform
 
-    steps = agree(launched.num_ranks, launched.rank, statement.to_json(), judge)
+    steps = agree(launched.num_ranks, launched.rank, report.to_json(), check_ranks)
     return perform(store, steps, deadline_s=time.monotonic() + timeout_s)
 
 
@@ -145,29 +144,27 @@ def _start(launched: Launched, recipe: Recipe, store: "dist.Store", timeout_s: f
 
 def _train(
     recipe: Recipe,
-    machine: "Machine",
+    machine: Machine,
     member: "Member",
-    tell: Callable[[Recipe, StepReport], None],
+    on_step: Callable[[Recipe, StepReport], None],
     is_stopped: Callable[[], bool],
     peak_flops_per_s: float | None,
 ) -> tuple[Recipe, Outcome] | None:
     import torch.distributed as dist
 
     from fabrictune.trainer_probe.comm import Comm
-    from fabrictune.trainer_probe.driver.loop import Watch, train
-    from fabrictune.trainer_probe.driver.trace_collection import gather_trace
+    from fabrictune.trainer_probe.driver.loop import train
 
     reports: list[StepReport] = []
 
-    def take(report: StepReport) -> None:
+    def on_report(report: StepReport) -> None:
         reports.append(report)
         if member.rank == 0:
-            tell(recipe, report)
+            on_step(recipe, report)
 
     comm = Comm(recipe.degrees.layout, member)
-    was_stopped = train(
-        recipe, comm, machine, Watch(tell=take, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
-    )
+    monitor = Monitor(on_step=on_report, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
+    was_stopped = train(recipe, comm, machine, monitor)
     trace = gather_trace(comm)
     dist.destroy_process_group()
     if trace is None:

@@ -1,6 +1,10 @@
-"""Batches for a rank: from its machine's loader, or one of its own, made ready while the step before computes.
+"""The input pipeline: from a recipe's data to a token file, and from there to each rank's micro-batches.
 
-Shapes: R rows of a replica; C columns, the sequence length and one; B samples of a micro-batch; S sequence.
+A rank's batches come from its machine's loader, or one of its own; the next ones are prepared in the background while
+a step computes.
+
+Shapes: T tokens; V vocabulary; R rows of a replica; C columns, the sequence length and one; B samples of a micro-batch;
+S sequence.
 """
 
 from collections.abc import Iterator
@@ -8,44 +12,76 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+import numpy as np
 
-from fabrictune.trainer_probe.comm import Comm
+from fabrictune.foundation.seeds import stream
+from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
 from fabrictune.trainer_probe.data.service import Service
-from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.recipes.schema import Recipe
+from fabrictune.trainer_probe.data.token_file import TokenWriter
+from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, SubwordTokenizer, tokenize
+from fabrictune.trainer_probe.recipes.schema import Recipe, SyntheticSource, TextSource, TokenSource
+
+if TYPE_CHECKING:
+    import torch
+
+    from fabrictune.trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.model.forward import MicroBatch
+
+_BLOCK_TOKENS = 2**20
+_ZIPF_EXPONENT = 1.0  # the n-th most frequent id is as frequent as the first over n
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What the ranks of one machine share."""
+    """Data that the ranks of one machine share."""
 
     ranks: tuple[int, ...]
     tokens: Path
-    job: str  # a name that no other training on the machine has
+    job: str  # unique among the trainings on the machine
+
+
+def make_batches(recipe: Recipe, folder: Path) -> Batches:
+    """Return the batches of the recipe's data; data that is no token file becomes one in `folder`.
+
+    Raises TokenFileError where texts or token files can't be read, are cut short, or don't fit the model.
+    """
+    path = folder / "tokens"
+    match recipe.data.spec:
+        case TokenSource(path=given):
+            path = given
+        case TextSource(paths=texts, tokenizer=vocabulary):
+            tokenize(texts, path, SubwordTokenizer(vocabulary) if vocabulary else ByteTokenizer())
+        case SyntheticSource(num_tokens=num_tokens):
+            _draw_tokens(path, num_tokens, recipe.model.vocabulary, recipe.seed)
+    return Batches(recipe.batches(path))
 
 
 class Feed:
     """The micro-batches of one step after another, the next ones cut and copied in the background."""
 
-    def __init__(self, loader: Loader, batch_size: int, device: torch.device) -> None:
+    def __init__(self, loader: Loader, batch_size: int, device: "torch.device") -> None:
         self._loader, self._batch_size, self._device = loader, batch_size, device
         self._background = ThreadPoolExecutor(1, thread_name_prefix="batches")
         self._next = self._background.submit(self._prepare)
 
-    def take(self) -> list[MicroBatch]:
-        """Return the next step's micro-batches; raises FabrictuneError where none will come."""
-        found = self._next.result()
+    def take(self) -> "list[MicroBatch]":
+        """Return the next step's micro-batches; raises FabrictuneError where there are none."""
+        batches = self._next.result()
         self._next = self._background.submit(self._prepare)
-        return found
+        return batches
 
     def close(self) -> None:
         """End the work in the background."""
         self._background.shutdown()
 
-    def _prepare(self) -> list[MicroBatch]:
+    def _prepare(self) -> "list[MicroBatch]":
+        import torch
+
+        from fabrictune.trainer_probe.model.forward import MicroBatch
+
         ids_RC = torch.from_numpy(self._loader.take()).to(self._device)
         return [
             MicroBatch(tokens_BS=part[:, :-1], targets_BS=part[:, 1:]) for part in torch.split(ids_RC, self._batch_size)
@@ -53,21 +89,21 @@ class Feed:
 
 
 @contextmanager
-def feeding(recipe: Recipe, comm: Comm, machine: Machine, device: torch.device) -> Iterator[Feed]:
-    """Give this rank its feed for as long as the block runs; the machine's first rank keeps the loader of all."""
+def open_feed(recipe: Recipe, comm: "Comm", machine: Machine, device: "torch.device") -> Iterator[Feed]:
+    """Yield this rank's feed while the block runs; the machine's first rank owns the loader that all share."""
     replica = comm.members("dp").index(comm.rank)
-    with ExitStack() as open_things:
+    with ExitStack() as stack:
         address = f"fabrictune-{machine.job}-{machine.ranks[0]}"  # containers of one host may share its names
         if recipe.loader == "worker":
             service = _service(recipe, machine, replicas=(replica,), num_workers=1)
-            address = open_things.enter_context(LoaderProcess(service)).address
+            address = stack.enter_context(LoaderProcess(service)).address
         elif comm.rank == machine.ranks[0]:
             replicas = sorted({int(comm.layout.coordinates(rank)["dp"]) for rank in machine.ranks})
             service = _service(recipe, machine, replicas=tuple(replicas), num_workers=len(machine.ranks))
-            open_things.enter_context(LoaderProcess(service, address))
-        loader = open_things.enter_context(Loader(address, replica))
+            stack.enter_context(LoaderProcess(service, address))
+        loader = stack.enter_context(Loader(address, replica))
         feed = Feed(loader, recipe.degrees.batch_size, device)
-        open_things.callback(feed.close)
+        stack.callback(feed.close)
         yield feed
 
 
@@ -78,3 +114,14 @@ def _service(recipe: Recipe, machine: Machine, *, replicas: tuple[int, ...], num
         num_workers=num_workers,
         first_place=recipe.first_sample,
     )
+
+
+def _draw_tokens(path: Path, num_tokens: int, vocabulary: int, seed: int) -> None:
+    """Write a token file of ids in Zipf's proportions."""
+    weight_V = np.arange(1, vocabulary + 1, dtype=np.float64) ** -_ZIPF_EXPONENT
+    bound_V = np.cumsum(weight_V / weight_V.sum())
+    random = stream(seed, "synthetic tokens")
+    with TokenWriter(path, vocabulary) as writer:
+        for first in range(0, num_tokens, _BLOCK_TOKENS):
+            drawn_T = random.random(min(_BLOCK_TOKENS, num_tokens - first))
+            writer.append(np.minimum(np.searchsorted(bound_V, drawn_T), vocabulary - 1))

@@ -1,34 +1,54 @@
-"""What a training run leaves, as a record."""
+"""The outcome of a training run: reports, traces of all ranks as one, and the record of both.
 
-import tempfile
+Left out: jobs whose ledgers together don't fit in rank 0's memory; a recipe with fewer traced steps has smaller ones.
+"""
+
+import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fabrictune.foundation.job_traces import JobTrace
-from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+import numpy as np
+
+from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from fabrictune.foundation.traces import CommTrace
-from fabrictune.trainer_probe.driver.reports import StepReport, training_table
+from fabrictune.trainer_probe.driver.progress import StepReport
+from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.recipes.schema import Recipe
+
+if TYPE_CHECKING:
+    from fabrictune.trainer_probe.comm import Comm
+
+TRACE_FILE = "comm_trace.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A run that has ended, or was stopped between two of its steps."""
+    """A run that has finished, or was stopped between two of its steps."""
 
     reports: tuple[StepReport, ...]
     trace: CommTrace  # of the last steps, all ranks
     was_stopped: bool
-    data_state: dict[str, int]  # what it takes to go on with the next sample
+    data_state: dict[str, int]  # for another run that begins at the next sample
+
+
+def gather_trace(comm: "Comm") -> CommTrace | None:
+    """Return the requests of all ranks on rank 0, None on the others; every rank calls this."""
+    contents = comm.gather_bytes(comm.trace().to_bytes())
+    return None if contents is None else merge([CommTrace.from_bytes(content) for content in contents])
 
 
 def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecord:
-    """Return a record of kind "train run"; `started` is what `time.perf_counter` said at the start.
+    """Return a record of kind "train run"; `started` is `time.perf_counter` at the start.
 
     Its table `training` has step, loss and gradient_norm (-1 where not finite), learning_rate, is_skipped, elapsed_ns,
     tokens_per_s, mfu_fraction (-1 where no peak is known), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns averaged
-    over ranks. The file `comm_trace.parquet` is what the ranks asked for in the last steps, a CommTrace.
+    over ranks. The file `comm_trace.parquet` contains the ranks' requests of the last steps, a CommTrace.
     """
+    content = io.BytesIO()
+    outcome.trace.write(content)
     return RunRecord(
         kind="train run",
         run={
@@ -41,8 +61,28 @@ def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecor
         },
         tables={"training": training_table(outcome.reports)},
         findings=tuple(_skipped_steps(outcome.reports)),
-        files={"comm_trace.parquet": as_parquet(outcome.trace)},
+        files={TRACE_FILE: content.getvalue()},
     )
+
+
+def training_table(reports: Sequence[StepReport]) -> Columns:
+    """Return the columns of the record's table `training`; a figure that is not known or not finite is -1."""
+    columns = {
+        "step": [report.step for report in reports],
+        "loss": [_finite(report.loss) for report in reports],
+        "gradient_norm": [_finite(report.gradient_norm) for report in reports],
+        "learning_rate": [report.learning_rate for report in reports],
+        "is_skipped": [int(report.is_skipped) for report in reports],
+        "elapsed_ns": [report.elapsed_ns for report in reports],
+        "tokens_per_s": [report.tokens_per_s for report in reports],
+        "mfu_fraction": [_finite(report.mfu_fraction) for report in reports],
+        **{f"exposed_{axis}_ns": [report.exposed_ns[axis] for report in reports] for axis in AXES},
+    }
+    return {name: np.array(values) for name, values in columns.items()}
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else -1.0
 
 
 def _skipped_steps(reports: Sequence[StepReport]) -> list[Finding]:
@@ -54,26 +94,10 @@ def _skipped_steps(reports: Sequence[StepReport]) -> list[Finding]:
             id="train.steps-skipped",
             severity=Severity.WARNING,
             entity="training",
-            expected="gradients that are finite",
-            actual=f"{len(skipped)} of {len(reports)} steps left out, the first step {skipped[0]}",
+            expected="finite gradients",
+            actual=f"{len(skipped)} of {len(reports)} steps skipped, the first of them step {skipped[0]}",
             next_step="lower the learning rate, or use bfloat16 where float16 overflows",
             confidence=Confidence.MEASURED,
             evidence=("table training, column is_skipped",),
         )
     ]
-
-
-def as_parquet(trace: CommTrace | JobTrace) -> bytes:
-    """Return the bytes of the file that a trace is written as."""
-    with tempfile.TemporaryDirectory(prefix="fabrictune-trace-") as name:
-        path = Path(name, "trace.parquet")
-        trace.write(path)
-        return path.read_bytes()
-
-
-def from_parquet(content: bytes) -> CommTrace:
-    """Return the trace whose file has that content."""
-    with tempfile.TemporaryDirectory(prefix="fabrictune-trace-") as name:
-        path = Path(name, "trace.parquet")
-        path.write_bytes(content)
-        return CommTrace.read(path)

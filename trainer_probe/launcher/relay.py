@@ -1,4 +1,4 @@
-"""What a rank says while it runs, passed on in the process that started it."""
+"""Messages from a rank to the process that started it, while it runs."""
 
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -11,18 +11,18 @@ Message = TypeVar("Message")
 
 
 @contextmanager
-def relaying(take: Callable[[Message], None]) -> Iterator["Connection[Message, Message]"]:
-    """Give a connection on which another process sends messages to `take`, for as long as the block runs."""
+def relay(on_message: Callable[[Message], None]) -> Iterator["Connection[Message, Message]"]:
+    """Yield a connection through which other processes send messages to `on_message` while the block runs."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
 
-    def relay() -> None:
+    def receive() -> None:
         try:
             while True:
-                take(receiver.recv())
+                on_message(receiver.recv())
         except EOFError:
             receiver.close()
 
-    thread = Thread(target=relay, name="relay", daemon=True)
+    thread = Thread(target=receive, name="relay", daemon=True)
     thread.start()
     try:
         yield sender

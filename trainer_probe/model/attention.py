@@ -13,20 +13,25 @@ Dong et al., "FlexAttention: a programming model for generating optimized attent
 Left out: of the 2 w keys that a block meets, half lie outside the band and are computed in vain.
 """
 
-import torch
-from torch.nn import functional
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional
+
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask
 
 HALF_BYTES = 2  # of a number in half precision
+BASE = 10_000.0  # of the wavelengths of rotary positions, as in the source
+_NUM_MASKS = 8  # cached; a model has one, a test several
 
 
 def attend(
     query_BHSE: torch.Tensor, key_BHSE: torch.Tensor, value_BHSE: torch.Tensor, window: int | None
 ) -> torch.Tensor:
-    """Return B H S E: each token's average of the values of itself and what it may see before it."""
+    """Return each token's weighted average of the values of itself and the earlier tokens it attends to, B H S E."""
     if window is None or window >= query_BHSE.shape[2]:
         return functional.scaled_dot_product_attention(query_BHSE, key_BHSE, value_BHSE, is_causal=True)
     if query_BHSE.is_cuda and query_BHSE.dtype.itemsize == HALF_BYTES:
@@ -37,19 +42,42 @@ def attend(
 def attend_in_band(
     query_BHSE: torch.Tensor, key_BHSE: torch.Tensor, value_BHSE: torch.Tensor, window: int
 ) -> torch.Tensor:
-    """Return the same by blocks of the window's length."""
+    """Return attention in a sliding window, B H S E, by blocks of the window's length."""
     num_tokens = query_BHSE.shape[2]
     padding = -num_tokens % window
     query_BHNWE, key_BHNWE, value_BHNWE = (
         _blocks(functional.pad(tensor, (0, 0, 0, padding)), window) for tensor in (query_BHSE, key_BHSE, value_BHSE)
     )
-    found_BHNWE = functional.scaled_dot_product_attention(
+    result_BHNWE = functional.scaled_dot_product_attention(
         query_BHNWE,
         _with_block_before(key_BHNWE),
         _with_block_before(value_BHNWE),
         attn_mask=_band(query_BHNWE.shape[2], window, query_BHSE.device),
     )
-    return found_BHNWE.flatten(2, 3)[:, :, :num_tokens]
+    return result_BHNWE.flatten(2, 3)[:, :, :num_tokens]
+
+
+def attend_in_window(
+    query_BHSE: torch.Tensor, key_BHSE: torch.Tensor, value_BHSE: torch.Tensor, window: int
+) -> torch.Tensor:
+    """Return attention in a sliding window, B H S E, by a GPU's fused kernel, which skips blocks outside the band."""
+    from torch.nn.attention.flex_attention import flex_attention  # not needed on a CPU
+
+    mask = _block_mask(query_BHSE.shape[2], window, query_BHSE.device)
+    kernel: Callable[..., Any] = _compiled_kernel() if query_BHSE.is_cuda else flex_attention  # type: ignore[assignment]
+    result_BHSE: torch.Tensor = kernel(query_BHSE, key_BHSE, value_BHSE, block_mask=mask)
+    return result_BHSE
+
+
+def rotate(x_SBHE: torch.Tensor) -> torch.Tensor:
+    """Return the features (S B H E), each pair (i, i + E/2) rotated by place * BASE ** (-2 i / E)."""
+    num_places, half = x_SBHE.shape[0], x_SBHE.shape[-1] // 2
+    exact = {"device": x_SBHE.device, "dtype": torch.float64}
+    rate_E = BASE ** (-torch.arange(half, **exact) / half)  # type: ignore[call-overload]  # as keyword arguments
+    angle_S11E = (torch.arange(num_places, **exact)[:, None] * rate_E)[:, None, None]  # type: ignore[call-overload]
+    cosine, sine = angle_S11E.cos().to(x_SBHE.dtype), angle_S11E.sin().to(x_SBHE.dtype)
+    first, second = x_SBHE[..., :half], x_SBHE[..., half:]
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
 
 
 def _blocks(tensor_BHSE: torch.Tensor, window: int) -> torch.Tensor:
@@ -59,13 +87,13 @@ def _blocks(tensor_BHSE: torch.Tensor, window: int) -> torch.Tensor:
 
 
 def _with_block_before(tensor_BHNWE: torch.Tensor) -> torch.Tensor:
-    """Return each block behind the one before it, zeros before the first: B H N 2W E."""
+    """Return each block with the one before it in front, zeros before the first: B H N 2W E."""
     before_BHNWE = functional.pad(tensor_BHNWE[:, :, :-1], (0, 0, 0, 0, 1, 0))
     return torch.cat([before_BHNWE, tensor_BHNWE], dim=3)
 
 
 def _band(num_blocks: int, window: int, device: torch.device) -> torch.Tensor:
-    """Return which of its 2 W keys each query of a block may see, N W 2W; the first block has none before it."""
+    """Return which of its 2 W keys each query of a block attends to, N W 2W; the first block has no block before it."""
     query_W = torch.arange(window, device=device)[:, None] + window  # places counted from the block before
     key_2W = torch.arange(2 * window, device=device)[None]
     band_NWK = ((key_2W <= query_W) & (key_2W > query_W - window)).repeat(num_blocks, 1, 1)
@@ -73,21 +101,10 @@ def _band(num_blocks: int, window: int, device: torch.device) -> torch.Tensor:
     return band_NWK
 
 
-_NUM_MASKS = 8  # of a model one, of a test some
-
-
-def attend_in_window(
-    query_BHSE: torch.Tensor, key_BHSE: torch.Tensor, value_BHSE: torch.Tensor, window: int
-) -> torch.Tensor:
-    """Return B H S E: each token's average of the values of the latest `window` tokens."""
-    mask = _band(query_BHSE.shape[2], window, query_BHSE.device)
-    kernel: Callable[..., Any] = _compiled() if query_BHSE.is_cuda else flex_attention  # type: ignore[assignment]
-    found_BHSE: torch.Tensor = kernel(query_BHSE, key_BHSE, value_BHSE, block_mask=mask)
-    return found_BHSE
-
-
 @lru_cache(_NUM_MASKS)
-def _band(num_tokens: int, window: int, device: torch.device) -> BlockMask:
+def _block_mask(num_tokens: int, window: int, device: torch.device) -> "BlockMask":
+    from torch.nn.attention.flex_attention import create_block_mask
+
     def is_seen(sample: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         return (key <= query) & (query - key < window)
 
@@ -95,19 +112,7 @@ def _band(num_tokens: int, window: int, device: torch.device) -> BlockMask:
 
 
 @lru_cache(1)
-def _compiled() -> Callable[..., Any]:
+def _compiled_kernel() -> Callable[..., Any]:
+    from torch.nn.attention.flex_attention import flex_attention
+
     return torch.compile(flex_attention, dynamic=False)
-
-
-BASE = 10_000.0  # of the wavelengths, as in the source
-
-
-def rotate(x_SBHE: torch.Tensor) -> torch.Tensor:
-    """Return the features, each pair i turned by place * BASE ** (-2 i / E)."""
-    num_places, half = x_SBHE.shape[0], x_SBHE.shape[-1] // 2
-    exact = {"device": x_SBHE.device, "dtype": torch.float64}
-    rate_E = BASE ** (-torch.arange(half, **exact) / half)  # type: ignore[call-overload]  # as keyword arguments
-    angle_S11E = (torch.arange(num_places, **exact)[:, None] * rate_E)[:, None, None]  # type: ignore[call-overload]
-    cosine, sine = angle_S11E.cos().to(x_SBHE.dtype), angle_S11E.sin().to(x_SBHE.dtype)
-    first, second = x_SBHE[..., :half], x_SBHE[..., half:]
-    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)

@@ -11,15 +11,21 @@ this rank, E features of a head, I parts of E features that a column matrix give
 Source: Wang and Komatsuzaki, GPT-J-6B, 2021; MegaScale (NSDI'24), section 3.1.
 """
 
-from dataclasses import dataclass
-import torch
-from fabrictune.trainer_probe.model.weights import ChunkSpec
-from fabrictune.trainer_probe.model.operators import Operators
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
 from torch.nn import functional
-from fabrictune.trainer_probe.model.attention import attend
-from fabrictune.trainer_probe.model.attention import rotate
+
+from fabrictune.trainer_probe.model.attention import attend, rotate
+from fabrictune.trainer_probe.model.operators import Operators
 from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
+
+Weights = Mapping[str, torch.Tensor]
+
+EPSILON = 1e-5  # of the norms
+
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
@@ -60,11 +66,6 @@ def _loss(
     normal_PBD = normalise(weights, "last_norm", x_PBD)
     logits_SBV = operators.column_linear(normal_PBD, weights["head.weight"], None, f"{tag}.head")
     return operators.cross_entropy(logits_SBV, targets_BS, f"{tag}.loss")
-
-
-Weights = Mapping[str, torch.Tensor]
-
-EPSILON = 1e-5  # of the norms
 
 
 def run_layer(

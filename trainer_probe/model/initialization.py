@@ -3,8 +3,7 @@
 import torch
 
 from fabrictune.foundation.seeds import stream
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
-from fabrictune.trainer_probe.model.weights import WeightSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
 
 
 def make_weights(chunk: ChunkSpec, *, tp: int = 1, place: int = 0) -> dict[str, torch.Tensor]:

@@ -13,6 +13,7 @@ Left out: dropout; grouped-query attention; a head that shares the embedding's w
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
+
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name
 
 Block = Literal["serial", "parallel"]

@@ -12,8 +12,8 @@ Shapes: D width, H heads, E features of a head, V vocabulary, S sequence.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
 from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
-from fabrictune.trainer_probe.model.spec import ModelSpec
 
 if TYPE_CHECKING:
     import torch

@@ -9,12 +9,14 @@ Source: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, 
 Shapes: E elements of a shard.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+
 import torch
+
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
-import math
-from collections.abc import Sequence
+
 
 class Moments:
     """First and second moments of the gradients of a rank's shards."""

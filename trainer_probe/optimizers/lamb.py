@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.optimizers.moments import Moments
+from fabrictune.trainer_probe.optimizers.adamw import Moments
 from fabrictune.trainer_probe.optimizers.norms import parameter_norms
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec

@@ -11,9 +11,12 @@ Shapes: S segments of all the shards of a rank, shard after shard.
 """
 
 from collections.abc import Sequence
+
 import torch
+
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.optimizers.segments import Shard
+
 
 def own_square_sums(shards: Sequence[Shard], tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return the sums of squares (S) of this rank's pieces; `tensors` has one for each shard, of its size."""

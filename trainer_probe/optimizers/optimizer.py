@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.optimizers.adamw import AdamW
+from fabrictune.trainer_probe.optimizers.adamw import AdamW, Moments
 from fabrictune.trainer_probe.optimizers.lamb import Lamb
-from fabrictune.trainer_probe.optimizers.moments import Moments
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 

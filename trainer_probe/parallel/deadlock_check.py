@@ -1,11 +1,11 @@
-"""A proof that a pipeline's programs end: they are played by rules under which no timing can matter.
+"""A proof that a pipeline's programs end: they are executed by rules under which no timing matters.
 
-A message is carried when its sender has sent it and its receiver has posted it; neither may pass its wait before that,
-and the n-th message sent to a rank must be the n-th that it posts from the sender. What a step waits for, once there,
-stays there. So if the ranks come to an end in one order of play, they do in all, and if none can move, they never can.
+A message is transferred when its sender has sent it and its receiver has posted it; neither may pass its wait before
+that, and the n-th message sent to a rank must be the n-th that it posts from the sender. A condition that a step waits
+for stays true. So if the ranks end in one order of execution, they end in all, and if none can advance, they never can.
 
-A carrier that buffers messages lets a sender go on earlier, which cannot hinder anyone.
-Left out: carriers that run the sends and receives of two ranks one after another in a single queue.
+A transport that buffers messages lets a sender go on earlier, which cannot block another rank.
+Left out: transports that run the sends and receives of two ranks one after another in a single queue.
 """
 
 from collections import defaultdict
@@ -14,21 +14,21 @@ from collections.abc import Sequence
 from fabrictune.trainer_probe.parallel.program import Message, Program, Step
 
 
-def find_standstill(programs: Sequence[Program]) -> list[str]:
-    """Return where each rank that cannot end stands; nothing where all end.
+def find_deadlock(programs: Sequence[Program]) -> list[str]:
+    """Return the step at which each rank of a deadlock is blocked; empty where all end.
 
     Raises ValueError where a rank posts other messages than it is sent.
     """
-    play = _Play()
+    messages = _Messages()
     places = [0] * len(programs)
-    has_moved = True
-    while has_moved:
-        has_moved = False
+    has_advanced = True
+    while has_advanced:
+        has_advanced = False
         for rank, program in enumerate(programs):
-            while places[rank] < len(program) and play.advance(program[places[rank]]):
+            while places[rank] < len(program) and messages.advance(program[places[rank]]):
                 places[rank] += 1
-                has_moved = True
-    play.check_order()
+                has_advanced = True
+    messages.check_order()
     return [
         f"rank {rank}, step {place} of {len(program)}: {program[place].kind} {program[place].subject}"
         for rank, (place, program) in enumerate(zip(places, programs, strict=True))
@@ -36,15 +36,15 @@ def find_standstill(programs: Sequence[Program]) -> list[str]:
     ]
 
 
-class _Play:
-    """What has been sent and posted so far, by sender and receiver."""
+class _Messages:
+    """Messages sent and posted so far, by sender and receiver."""
 
     def __init__(self) -> None:
         self._sent: defaultdict[tuple[int, int], list[Message]] = defaultdict(list)
         self._posted: defaultdict[tuple[int, int], list[Message]] = defaultdict(list)
 
     def advance(self, step: Step) -> bool:
-        """Take a step if nothing is missing for it."""
+        """Execute a step if nothing blocks it; returns whether it was executed."""
         message = step.subject
         if not isinstance(message, Message):
             return True

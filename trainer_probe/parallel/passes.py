@@ -10,16 +10,16 @@ compilation", ASPLOS 2024.
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
-import torch
-from fabrictune.trainer_probe.model.weights import ChunkSpec
-from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
-from fabrictune.trainer_probe.model.forward import Weights
-from fabrictune.trainer_probe.model.operators import Operators
 from collections.abc import Callable
-from typing import Any
-from fabrictune.trainer_probe.model.forward import MicroBatch
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from fabrictune.trainer_probe.model.forward import MicroBatch, Weights, run_chunk
+from fabrictune.trainer_probe.model.operators import Operators
+from fabrictune.trainer_probe.model.weights import ChunkSpec
+
 
 class Passes(Protocol):
     """A stage's two passes. `tag` names the micro-batch at this stage, and begins the names of its requests."""

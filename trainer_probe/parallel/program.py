@@ -1,10 +1,10 @@
 """A rank's program of one step: its passes, with the sends and receives between them.
 
 Decoupled, a receive is posted before the passes that run while its bytes come, and a send is waited for when a later
-one needs its place. Coupled, a rank stands still after each pass until its send is done; it posts receives together
-with the send, those of two passes, since with the next one's only two ranks of two chunks come to a standstill.
+one needs its place. Coupled, a rank is blocked after each pass until its send is done; it posts receives together
+with the send, those of two passes, since with those of one pass two ranks of two chunks deadlock.
 Messages from one rank to another arrive in the order in which they are sent, whatever their kind, so receives are
-posted in the sender's order, which every rank can tell from the schedule.
+posted in the sender's order, which every rank knows from the schedule.
 
 Source: MegaScale (NSDI'24), section 3.2, "overlapping in pipeline parallelism".
 """
@@ -15,15 +15,15 @@ from typing import Literal
 
 from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape, passes_of_rank
 
-POSTED_AHEAD = 2  # passes whose inputs are asked for ahead: one forward, one backward
-SENDS_UNDER_WAY = 2  # likewise
+POSTED_AHEAD = 2  # passes whose inputs are posted ahead: one forward, one backward
+SENDS_IN_FLIGHT = 2  # one forward, one backward
 
 Kind = Literal["run", "post", "await_receive", "send", "await_send"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """What a pass takes from another rank: activations where it is a forward pass, their gradient where backward."""
+    """Input of a pass from another rank: activations of a forward pass, their gradient of a backward pass."""
 
     sender: int
     receiver: int
@@ -32,7 +32,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One thing that a rank does: it runs a pass, or begins or ends its part in a message."""
+    """One step of a rank: it runs a pass, or begins or ends its part in a message."""
 
     kind: Kind
     subject: Pass | Message
@@ -49,7 +49,7 @@ def make_program(shape: PipelineShape, rank: int, *, is_decoupled: bool) -> Prog
 
 
 def input_of(shape: PipelineShape, taken_by: Pass) -> Message | None:
-    """Return what a pass takes from another rank, None where it takes the batch or begins at the loss."""
+    """Return the input of a pass from another rank, None where it is the batch or the loss."""
     source = taken_by.stage + (-1 if taken_by.direction == "forward" else 1)
     if not 0 <= source < shape.num_stages or shape.pp == 1:
         return None
@@ -57,7 +57,7 @@ def input_of(shape: PipelineShape, taken_by: Pass) -> Message | None:
 
 
 def output_of(shape: PipelineShape, given_by: Pass) -> Message | None:
-    """Return what a pass gives to another rank, None where it gives the loss or ends at the batch."""
+    """Return the output of a pass to another rank, None where it is the loss or the pass ends at the batch."""
     target = given_by.stage + (1 if given_by.direction == "forward" else -1)
     if not 0 <= target < shape.num_stages:
         return None
@@ -74,18 +74,18 @@ class _Writer:
         self._to_post = {sender: list(_messages_between(shape, sender, rank)) for sender in sorted(senders)}
 
     def decoupled(self) -> Iterator[Step]:
-        under_way: list[Message] = []
+        in_flight: list[Message] = []
         for number, now in enumerate(self._passes):
             for ahead in self._passes[number : number + 1 + POSTED_AHEAD]:
                 yield from self._post(self._input(ahead))
             yield from _steps("await_receive", self._input(now))
             yield Step(kind="run", subject=now)
             if output := output_of(self._shape, now):
-                if len(under_way) == SENDS_UNDER_WAY:
-                    yield Step(kind="await_send", subject=under_way.pop(0))
+                if len(in_flight) == SENDS_IN_FLIGHT:
+                    yield Step(kind="await_send", subject=in_flight.pop(0))
                 yield Step(kind="send", subject=output)
-                under_way.append(output)
-        for message in under_way:
+                in_flight.append(output)
+        for message in in_flight:
             yield Step(kind="await_send", subject=message)
 
     def coupled(self) -> Iterator[Step]:
@@ -103,14 +103,14 @@ class _Writer:
         return input_of(self._shape, taken_by)
 
     def _post(self, wanted: Message | None) -> Iterator[Step]:
-        """Post what the sender sends up to `wanted`, unless that is posted."""
+        """Post the sender's messages up to `wanted`, unless that is posted."""
         waiting = self._to_post[wanted.sender] if wanted else []
         while wanted in waiting:
             yield Step(kind="post", subject=waiting.pop(0))
 
 
 def _messages_between(shape: PipelineShape, sender: int, receiver: int) -> Iterator[Message]:
-    """Return what one rank sends to another, in its order."""
+    """Return the messages of one rank to another, in order."""
     for given_by in passes_of_rank(shape, sender):
         message = output_of(shape, given_by)
         if message and message.receiver == receiver:

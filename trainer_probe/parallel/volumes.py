@@ -13,8 +13,8 @@ from collections import Counter
 
 from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import Operation
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 
 Volumes = Counter[tuple[Axis, Operation]]  # bytes of a rank in a step

@@ -17,8 +17,8 @@ the allocator's gaps.
 
 from dataclasses import dataclass
 
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.spec import FEED_FORWARD, ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedule import passes_of_rank
 from fabrictune.trainer_probe.parallel.volumes import held_elements, stages_of

@@ -14,7 +14,7 @@ from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import AXES, Axis
 from fabrictune.foundation.units import PS_PER_S
-from fabrictune.trainer_probe.model.counts import flops_per_token
+from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.memory import MemoryPlan, plan_memory
 from fabrictune.trainer_probe.planning.timeline import Play, Player, durations
@@ -101,7 +101,7 @@ def place_of_rank(recipe: Recipe, rank: int) -> int:
 def make_plan(recipe: Recipe, hardware: HardwareSpec) -> Plan:
     """Return the plan of a recipe on a cluster; raises UnavailableError where torch is missing."""
     require_extra("torch", extra="train", where="trainer")
-    from fabrictune.trainer_probe.planning.rank import plan_rank
+    from fabrictune.trainer_probe.planning.dry_run import plan_rank
 
     layout = recipe.degrees.layout
     firsts = [layout.rank(tp=0, dp=0, pp=place) for place in range(layout.pp)]

@@ -1,5 +1,6 @@
 """A plan as a record."""
 
+import io
 from collections.abc import Iterable
 from dataclasses import asdict
 
@@ -8,7 +9,6 @@ import numpy as np
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from fabrictune.foundation.units import format_bytes
-from fabrictune.trainer_probe.driver.outcome import as_parquet
 from fabrictune.trainer_probe.planning.plan import Plan
 
 TRACE_FILE = "job_trace.parquet"
@@ -21,7 +21,8 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
     flops, weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes) and `step_parts` (part, duration_ps). The
     file `job_trace.parquet` is the whole job's requests, a JobTrace.
     """
-    recipe = plan.recipe
+    recipe, content = plan.recipe, io.BytesIO()
+    plan.trace.write(content)
     return RunRecord(
         kind="train plan",
         run={
@@ -29,14 +30,14 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
             "question": recipe.question,
             "configuration": {
                 **recipe.settings(),
-                **{f"hardware.{key}": one for key, one in vars(plan.hardware).items()},
+                **{f"hardware.{key}": value for key, value in vars(plan.hardware).items()},
             },
             "outcome": summary(plan),
             **describe_run(seed=recipe.seed, started=started),
         },
         tables={"volumes": _volumes(plan), "memory": _memory(plan), "step_parts": _step_parts(plan)},
         findings=tuple(_exceeded_memory(plan)),
-        files={TRACE_FILE: as_parquet(plan.trace)},
+        files={TRACE_FILE: content.getvalue()},
     )
 
 

@@ -14,7 +14,7 @@ from fabrictune.foundation.errors import InputError, Mistake, nearest_name
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.changes import Changes, change
 from fabrictune.foundation.settings.mistakes import explain
-from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import MODELS
 from fabrictune.trainer_probe.recipes.schema import Recipe, RecipeKeys
 
 MAX_RECIPE_BYTES = 2**20

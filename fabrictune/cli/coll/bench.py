@@ -67,7 +67,7 @@ def bench(
     from fabrictune.collectives.measurement.torchrun import bench_as_rank
     from fabrictune.collectives.startup.launchers import launched_by
     from fabrictune.foundation.extras import require_extra
-    from fabrictune.trainer_probe.local_bench import bench_here
+    from fabrictune.trainer_probe.local_trials import bench_locally
 
     require_extra("torch", extra="train", where=context.command_path)
     started, spec, launched = time.perf_counter(), bench_spec(context, operations, settings), launched_by(os.environ)
@@ -75,7 +75,7 @@ def bench(
     with progress_bar("measuring", is_quiet=quiet or as_json or is_silent) as progress:
         if launched is None:
             _refuse_nccl(backend)
-            notes = bench_here(spec, num_ranks=ranks, timeout_s=timeout_s, progress=progress)
+            notes = bench_locally(spec, num_ranks=ranks, timeout_s=timeout_s, progress=progress)
         else:
             notes = bench_as_rank(launched, spec, backend=backend, timeout_s=timeout_s, progress=progress)
     if is_silent:

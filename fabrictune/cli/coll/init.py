@@ -166,7 +166,7 @@ def check(
       FABRICTUNE_STORE_PASSWORD=... fabrictune coll init check --store redis://node1:6379
     """
     from fabrictune.foundation.layout import ParallelLayout
-    from fabrictune.trainer_probe.startup import try_startup
+    from fabrictune.trainer_probe.local_trials import try_startup
 
     started, layout = time.perf_counter(), ParallelLayout(tp=tp, dp=dp, pp=pp)
     store = _store(store_text, ca_file) if store_text else None

@@ -25,15 +25,15 @@ from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
-    from fabrictune.trainer_probe.ablation.rounds import Turn
+    from fabrictune.trainer_probe.ablation.trials import TrialStep
 
 
 @click.command()
 @click.pass_context
 @recipe_argument
 @set_option
-@click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Turns of each rung.")
-@click.option("--steps", type=click.IntRange(1, 1000), default=3, show_default=True, help="Counted steps of a turn.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Trials of each technique.")
+@click.option("--steps", type=click.IntRange(1, 1000), default=3, show_default=True, help="Counted steps of a trial.")
 @peak_option
 @timeout_option
 @click.option(
@@ -57,46 +57,46 @@ def ablate(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Train RECIPE without its techniques, then with one more each, and say what each gains and leaves exposed.
+    """Train RECIPE without its techniques, then with one more each, and compare speed and exposed communication.
 
-    The rungs take turns, round after round, on processes of this machine; gains are compared within a round. Needs
-    torch.
+    Each round is a short trial of every technique, on processes of this machine; gains are compared within a round.
+    Needs torch.
 
     \b
     Example:
       fabrictune train ablate tiny --rounds 5
     """
+    from fabrictune.trainer_probe.ablation import steps as ablation
     from fabrictune.trainer_probe.ablation.record import make_record
-    from fabrictune.trainer_probe.ablation.rounds import run_rounds
-    from fabrictune.trainer_probe.ablation.steps import climb
+    from fabrictune.trainer_probe.ablation.trials import run_trials
 
     _refuse_launchers(context.command_path)
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
-    recipes = climb(recipe)
+    recipes = ablation.ablate(recipe)
     num_expected = rounds * steps * len(recipes)
-    with progress_bar(f"{recipe.name}, {len(recipes)} rungs", is_quiet=quiet or as_json) as bar:
+    with progress_bar(f"{recipe.name}, {len(recipes)} techniques", is_quiet=quiet or as_json) as bar:
         num_done = 0
 
-        def tell(turn: "Turn") -> None:
+        def on_step(step: "TrialStep") -> None:
             nonlocal num_done
             num_done += 1
             if bar is not None:
-                bar(num_done / num_expected, f"round {turn.round}, {turn.rung}")
+                bar(num_done / num_expected, f"round {step.round}, {step.technique}")
 
-        turns = run_rounds(
+        trial_steps = run_trials(
             recipes,
             num_rounds=rounds,
             num_steps=steps,
-            tell=tell,
+            on_step=on_step,
             timeout_s=timeout_s,
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
         )
-    record = with_command(make_record(recipe, turns, num_rounds=rounds, started=started))
+    record = with_command(make_record(recipe, trial_steps, num_rounds=rounds, started=started))
     directory = record.write(out or Path("runs") / record.run["name"])
     is_partial = record.run["outcome"] == "interrupted"
     if as_json:
         head = {"record": str(directory), "outcome": record.run["outcome"]}
-        print_json({**head, "rungs": rows_of(record.tables.get("rungs", {}))})
+        print_json({**head, "ablation_steps": rows_of(record.tables.get("ablation_steps", {}))})
         return INTERRUPTED if is_partial else 0
     if record.tables and not quiet:
         _print(record, rounds, steps)
@@ -114,12 +114,12 @@ def _refuse_launchers(where: str) -> None:
 
 
 def _print(record: "RunRecord", rounds: int, steps: int) -> None:
-    print_lines([f"rounds: {rounds}, counted steps of a turn: {steps}; medians, and quartiles over rounds"])
+    print_lines([f"rounds: {rounds}, counted steps of a trial: {steps}; medians, and quartiles over rounds"])
     print_table(
-        ("rung", "tokens/s", "quartiles", "MFU", "gain", "quartiles", "over", "exposed tp", "dp", "pp"),
-        [_cells(row) for row in rows_of(record.tables["rungs"])],
+        ("technique", "tokens/s", "quartiles", "MFU", "gain", "quartiles", "over", "exposed tp", "dp", "pp"),
+        [_cells(row) for row in rows_of(record.tables["ablation_steps"])],
     )
-    print_lines(["exposed: what an average rank waited for in a step"])
+    print_lines(["exposed: communication that an average rank waits for in a step"])
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
     is_first, is_known = not row["base"], row["mfu_fraction"] >= 0
     return (
-        row["rung"],
+        row["technique"],
         f"{row['tokens_per_s']:,.0f}",
         f"{row['tokens_per_s_low']:,.0f} to {row['tokens_per_s_high']:,.0f}",
         f"{row['mfu_fraction']:.1%}" if is_known else "n/a",

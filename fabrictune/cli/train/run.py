@@ -1,4 +1,4 @@
-"""`fabrictune train run`: train as a recipe says."""
+"""`fabrictune train run`: train a recipe."""
 
 import os
 import time
@@ -23,7 +23,7 @@ from fabrictune.cli.train.recipes import (
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
-    from fabrictune.trainer_probe.driver.reports import StepReport
+    from fabrictune.trainer_probe.driver.progress import StepReport
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
 COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU", "exposed tp", "dp", "pp")
@@ -41,7 +41,7 @@ WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
     type=click.FloatRange(min=1),
     default=300.0,
     show_default=True,
-    help="Seconds for the ranks of a launcher to come.",
+    help="Seconds to wait for all ranks of a launcher.",
 )
 @out_option
 @fail_on_option
@@ -57,10 +57,10 @@ def run(
     as_json: bool,
     **timeouts: float,
 ) -> int:
-    """Train as RECIPE says, a file or the name of one that comes with the library, and record what was communicated.
+    """Train RECIPE, a file or the name of a bundled one, and record its communication.
 
     Starts a process for each rank on this machine. Under torchrun or srun it is one rank of many, on any machines, and
-    rank 0 reports. Ctrl-C ends it after the step under way. Needs torch.
+    rank 0 reports. Ctrl-C ends the run after the current step. Needs torch.
 
     \b
     Example:
@@ -75,20 +75,20 @@ def run(
 
     started, launched = time.perf_counter(), launched_by(os.environ)
     try:
-        found = run_recipe(
+        result = run_recipe(
             lambda: read_recipe(recipe_name, settings),
             launched,
-            tell=_say_nothing if quiet or as_json else _print_step,
+            on_step=_ignore_step if quiet or as_json else _print_step,
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
             **timeouts,
         )
     except RefusedError as error:
         if launched is not None and launched.rank > 0:
-            return error.exit_code  # rank 0 says it for all
+            return error.exit_code  # rank 0 prints it for all
         raise
-    if found is None:
+    if result is None:
         return 0
-    recipe, outcome = found
+    recipe, outcome = result
     record = with_command(make_record(recipe, outcome, started=started))
     directory = record.write(out or Path("runs") / recipe.name)
     code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
@@ -102,12 +102,12 @@ def run(
     return code
 
 
-def _say_nothing(recipe: "Recipe", report: "StepReport") -> None:
-    """For those who do not want to see steps."""
+def _ignore_step(recipe: "Recipe", report: "StepReport") -> None:
+    """Print nothing."""
 
 
 def _print_step(recipe: "Recipe", report: "StepReport") -> None:
-    """Print a line for a step, and before the first what is trained, and the headings."""
+    """Print a line for a step; before the first, the recipe and the headings."""
     layout = recipe.degrees.layout
     if report.step == 0:
         print_lines(

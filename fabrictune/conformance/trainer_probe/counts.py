@@ -7,8 +7,7 @@ is not published.
 from functools import partial
 
 from fabrictune.foundation.cases import Case, around
-from fabrictune.trainer_probe.model.counts import model_flops_utilisation, published_parameters
-from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import MODELS, model_flops_utilisation, published_parameters
 
 _PEAK_FLOPS_PER_S = 312e12  # of the GPU, bf16
 _ROUNDING_POINTS = 0.1  # rates are printed with three digits or more, utilisations with one decimal

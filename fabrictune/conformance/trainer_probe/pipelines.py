@@ -1,10 +1,10 @@
-"""Pipelines that would stand still, of all those of up to eight ranks, chunks and micro-batches that are allowed."""
+"""Pipelines that deadlock, among all allowed ones of up to eight ranks, chunks and micro-batches."""
 
 from functools import partial
 from itertools import product
 
 from fabrictune.foundation.cases import Case, exactly
-from fabrictune.trainer_probe.parallel.deadlock_check import find_standstill
+from fabrictune.trainer_probe.parallel.deadlock_check import find_deadlock
 from fabrictune.trainer_probe.parallel.program import make_program
 from fabrictune.trainer_probe.parallel.schedule import PipelineShape
 
@@ -15,8 +15,8 @@ def cases() -> tuple[Case, ...]:
     """Return the cases."""
     return tuple(
         Case(
-            name=f"trainer_probe.pipelines-that-stand-still-{name}",
-            source="closed form: a schedule that is free of deadlock leaves none of 204 shapes standing",
+            name=f"trainer_probe.pipelines-that-deadlock-{name}",
+            source="closed form: a schedule that is free of deadlock lets all of 204 shapes finish",
             unit="shapes",
             **exactly(0),
             run=partial(_count, is_decoupled=is_decoupled),
@@ -31,8 +31,8 @@ def _count(*, is_decoupled: bool) -> float:
         for pp, virtual, num_batches in product(_UP_TO_EIGHT, repeat=3)
         if virtual == 1 or num_batches % pp == 0
     ]
-    return float(sum(map(bool, (_standstill(shape, is_decoupled) for shape in shapes))))
+    return float(sum(map(bool, (_deadlock(shape, is_decoupled) for shape in shapes))))
 
 
-def _standstill(shape: PipelineShape, is_decoupled: bool) -> list[str]:
-    return find_standstill([make_program(shape, rank, is_decoupled=is_decoupled) for rank in range(shape.pp)])
+def _deadlock(shape: PipelineShape, is_decoupled: bool) -> list[str]:
+    return find_deadlock([make_program(shape, rank, is_decoupled=is_decoupled) for rank in range(shape.pp)])

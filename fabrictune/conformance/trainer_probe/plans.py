@@ -8,9 +8,7 @@ from functools import cache
 from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.units import PS_PER_S
-from fabrictune.trainer_probe.model.counts import flops_per_token
-from fabrictune.trainer_probe.model.presets import MODELS
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.spec import MODELS, ModelSpec, flops_per_token
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec

@@ -5,7 +5,7 @@ import math
 from fabrictune.foundation.cases import Case, exactly
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.trainer_probe.driver.local import train_here
+from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.schedule import Schedule
@@ -43,7 +43,7 @@ def _recipe(layout: ParallelLayout, overlap: Overlap) -> Recipe:
 
 
 def _train(layout: ParallelLayout, overlap: Overlap) -> Outcome:
-    return train_here(_recipe(layout, overlap), tell=lambda report: None, timeout_s=_TIMEOUT_S)
+    return train_locally(_recipe(layout, overlap), on_step=lambda report: None, timeout_s=_TIMEOUT_S)
 
 
 def _equality(overlap: Overlap) -> Case:

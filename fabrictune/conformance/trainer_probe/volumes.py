@@ -7,7 +7,7 @@ from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import Operation
-from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import MODELS
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import Volumes, step_volumes
 from fabrictune.trainer_probe.recipes.schema import Recipe
@@ -63,7 +63,7 @@ def _volumes(degrees: Degrees) -> Volumes:
 def _ledger_bytes() -> float:
     """Return the bytes that the trainer asks for in a step of the large layout, on tensors without values."""
     require_extra("torch", extra="train", where="trainer")
-    from fabrictune.trainer_probe.planning.rank import plan_rank
+    from fabrictune.trainer_probe.planning.dry_run import plan_rank
 
     rank = _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)
     recipe = Recipe(name="large", model=_MODEL, degrees=_LARGE, precision="bfloat16")

@@ -17,7 +17,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
 from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
-from fabrictune.trainer_probe.driver.local import train_here
+from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from tests.patience import patience
 
@@ -101,7 +101,7 @@ def torchrun_on_two(rank: int, port: int) -> dict[str, str]:
 def losses() -> list[float]:
     """Return the losses of two ranks started here."""
     recipe = load_recipe(find_recipe("tiny"), {"degrees": {"layout": {"dp": 2}}, "num_steps": 2})
-    outcome = train_here(recipe, tell=lambda report: None, timeout_s=patience(120))
+    outcome = train_locally(recipe, on_step=lambda report: None, timeout_s=patience(120))
     return [report.loss for report in outcome.reports]
 
 
@@ -132,9 +132,9 @@ def test_a_rank_of_another_version_and_recipe_stops_all(tmp_path: Path) -> None:
     codes, outs, errors = run_two(words, tmp_path, second=["--set", "seed=4"], second_code=FOREIGN + MAIN)
     assert (codes, outs, errors[1]) == ([2, 2], ["", ""], "")
     assert re.fullmatch(
-        r'rank 1: fabrictune: "another"\n  allowed: ".*", as rank 0 has it\n  next: install the same version.*\n'
+        r'rank 1: fabrictune: "another"\n  allowed: ".*", as on rank 0\n  next: install the same version.*\n'
         r'rank 1: torch: "another"\n.*\n.*\n'
-        r"rank 1: seed: 4\n  allowed: 0, as rank 0 has it\n  next: start every rank with the same recipe .*\n",
+        r"rank 1: seed: 4\n  allowed: 0, as on rank 0\n  next: start every rank with the same recipe .*\n",
         errors[0],
     )
     assert not (tmp_path / "runs").exists()
@@ -213,12 +213,12 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
 
 
 def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Two ranks, one round of one step: a row for each rung, and what each is compared with."""
+    """Two ranks, one round of one step: a row for each technique, and the step it is compared with."""
     words = ["train", "ablate", "tiny", *TWO_RANKS, "--rounds", "1", "--steps", "1", "--out", str(tmp_path / "run")]
     assert run(words) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[0].startswith("rounds: 1, counted steps of a turn: 1;")
-    assert lines[1].split()[:2] == ["rung", "tokens/s"]
+    assert lines[0].startswith("rounds: 1, counted steps of a trial: 1;")
+    assert lines[1].split()[:2] == ["technique", "tokens/s"]
     assert [line.split("  ")[0] for line in lines[2:-2]] == [
         "serial block",
         "parallel block",
@@ -233,8 +233,8 @@ def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert lines[-1] == f"record: {tmp_path / 'run'}"
     record = RunRecord.read(tmp_path / "run")
     assert (record.kind, record.run["outcome"]) == ("train ablate", "finished")
-    assert (record.tables["rungs"]["tokens_per_s"] > 0).all()
-    assert set(record.tables["turns"]["step"].tolist()) == {1}
+    assert (record.tables["ablation_steps"]["tokens_per_s"] > 0).all()
+    assert set(record.tables["trials"]["step"].tolist()) == {1}
 
 
 def test_an_ablation_starts_its_own_ranks(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
-from fabrictune.trainer_probe.model.counts import num_parameters
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec, num_parameters
 from fabrictune.validate.local import LOOPBACK_CONFIG, predict_local
 from fabrictune.validate.local_measurement import LocalMeasurement, LocalSpec, measure_local
 from fabrictune.validate.summary import summarize_validation

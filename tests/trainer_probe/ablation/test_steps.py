@@ -1,6 +1,6 @@
-"""The rungs of a ladder, as recipes."""
+"""Ablation steps, as recipes."""
 
-from fabrictune.trainer_probe.ablation.steps import climb, ladder
+from fabrictune.trainer_probe.ablation.steps import ablate, ablation_steps
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -12,11 +12,12 @@ def settings_that_differ(one: Recipe, other: Recipe) -> dict[str, object]:
     return {name: value for name, value in after.items() if value != before[name]}
 
 
-def test_each_rung_adds_one_technique_to_another() -> None:
-    """What differs between a rung and its base, in the order of the paper's table."""
-    recipes = climb(TINY)
+def test_each_step_adds_one_technique_to_another() -> None:
+    """What differs between a step and its base, in the order of the paper's table."""
+    recipes = ablate(TINY)
     added = {
-        rung.name: settings_that_differ(recipes[rung.base or rung.name], recipes[rung.name]) for rung in ladder(TINY)
+        step.name: settings_that_differ(recipes[step.base or step.name], recipes[step.name])
+        for step in ablation_steps(TINY)
     }
     assert added == {
         "serial block": {},
@@ -31,13 +32,13 @@ def test_each_rung_adds_one_technique_to_another() -> None:
     }
 
 
-def test_the_first_rung_has_none_of_them() -> None:
+def test_the_first_step_has_none_of_them() -> None:
     """Whatever the recipe has."""
-    first = climb(TINY)["serial block"]
+    first = ablate(TINY)["serial block"]
     assert (first.model.block, first.model.window, first.overlap, first.loader) == ("serial", None, "none", "worker")
 
 
 def test_a_recipe_without_a_window_tries_a_quarter_of_its_sequence() -> None:
     """64 tokens: the latest 16."""
     recipe = load_recipe(find_recipe("tiny"), {"model.window": None})
-    assert climb(recipe)["sliding window"].model.window == 16
+    assert ablate(recipe)["sliding window"].model.window == 16

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import torch
 
-from fabrictune.trainer_probe.driver.dataset import make_tokens
-from fabrictune.trainer_probe.driver.input_pipeline import Machine, feeding
-from fabrictune.trainer_probe.driver.loop import Watch, train
-from fabrictune.trainer_probe.driver.reports import StepReport
+from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches, open_feed
+from fabrictune.trainer_probe.driver.loop import train
+from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
@@ -26,14 +25,14 @@ def small(changes: dict[str, object] | None = None) -> Recipe:
 
 def machine_of_one(recipe: Recipe, folder: Path) -> Machine:
     """Return a machine with one rank on it, and the recipe's data in a folder."""
-    batches = make_tokens(recipe, folder)
+    batches = make_batches(recipe, folder)
     return Machine(ranks=(0,), tokens=Path(batches.spec.path), job=folder.name + recipe.name)
 
 
 def train_alone(recipe: Recipe, folder: Path, *, stop_after: int | None = None) -> tuple[list[StepReport], bool]:
     """Return the reports of a training, and whether it was stopped."""
     reports: list[StepReport] = []
-    watch = Watch(tell=reports.append, is_stopped=lambda: len(reports) == stop_after)
+    watch = Monitor(on_step=reports.append, is_stopped=lambda: len(reports) == stop_after)
     was_stopped = train(recipe, comm_of_one(), machine_of_one(recipe, folder), watch)
     return reports, was_stopped
 
@@ -41,5 +40,5 @@ def train_alone(recipe: Recipe, folder: Path, *, stop_after: int | None = None) 
 def take_samples(recipe: Recipe, folder: Path, num_steps: int) -> torch.Tensor:
     """Return the samples of the first steps, sample after sample."""
     comm, device = comm_of_one(), torch.device("cpu")
-    with feeding(recipe, comm, machine_of_one(recipe, folder), device) as feed:
+    with open_feed(recipe, comm, machine_of_one(recipe, folder), device) as feed:
         return torch.cat([batch.tokens_BS for _ in range(num_steps) for batch in feed.take()])

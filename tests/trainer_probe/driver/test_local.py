@@ -8,9 +8,9 @@ import pytest
 from fabrictune.foundation.errors import FabrictuneError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import CommTrace
-from fabrictune.trainer_probe.driver.local import train_here
+from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.driver.outcome import Outcome, make_record
-from fabrictune.trainer_probe.driver.reports import StepReport
+from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from tests.patience import patience
@@ -26,8 +26,8 @@ SHORT = {
 
 
 def run(recipe: Recipe) -> tuple[Outcome, list[StepReport]]:
-    told: list[StepReport] = []
-    return train_here(recipe, tell=told.append, timeout_s=patience(120)), told
+    reports: list[StepReport] = []
+    return train_locally(recipe, on_step=reports.append, timeout_s=patience(120)), reports
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +37,12 @@ def recipe() -> Recipe:
 
 @pytest.fixture(scope="module")
 def outcome(recipe: Recipe) -> Outcome:
-    outcome, told = run(recipe)
-    assert tuple(told) == outcome.reports
+    outcome, reports = run(recipe)
+    assert tuple(reports) == outcome.reports
     return outcome
 
 
-def test_every_step_is_told_with_its_communication(outcome: Outcome) -> None:
+def test_every_step_is_reported_with_its_communication(outcome: Outcome) -> None:
     """Four ranks wait for one another on both axes; on the third each is alone, and asks all the same."""
     assert [report.step for report in outcome.reports] == [0, 1, 2]
     assert all(set(report.exposed_ns) == {"tp", "dp", "pp"} for report in outcome.reports)
@@ -91,13 +91,13 @@ def test_the_record_tells_how_to_go_on(recipe: Recipe, outcome: Outcome, tmp_pat
         ),
         (
             {"device": "cuda"},
-            "tiny: device: processes started here talk over gloo, and GPUs want NCCL\n"
+            "tiny: device: processes started here communicate over gloo, and GPUs need NCCL\n"
             "  next: torchrun --nproc-per-node GPUS -m fabrictune train run ...",
         ),
         (
             {"device": "cuda", "degrees": {}},
             "tiny: device: torch sees 0 GPUs here, and this is local rank 0\n"
-            "  next: start one rank a GPU, with a torch that was built for CUDA; or --set device=cpu",
+            "  next: start one rank per GPU, with a CUDA build of torch; or --set device=cpu",
         ),
         ({"data": {"source": "tokens", "path": "/no/such.tokens"}}, "/no/such.tokens: No such file or directory"),
     ],

@@ -9,9 +9,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.driver.loop import Watch, train
-from fabrictune.trainer_probe.driver.reports import StepReport, training_table
-from fabrictune.trainer_probe.model.counts import flops_per_token
+from fabrictune.trainer_probe.driver.loop import train
+from fabrictune.trainer_probe.driver.outcome import training_table
+from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
+from fabrictune.trainer_probe.model.spec import flops_per_token
 from tests.trainer_probe.driver.alone import machine_of_one, small, take_samples, train_alone
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
 
@@ -66,7 +67,7 @@ def test_a_known_peak_gives_a_utilisation(tmp_path: Path) -> None:
     """Operations of the step over those the device could have done in its time; -1 in the table where not known."""
     recipe = small({"num_steps": 1})
     reports: list[StepReport] = []
-    watch = Watch(tell=reports.append, is_stopped=lambda: False, peak_flops_per_s=1e12)
+    watch = Monitor(on_step=reports.append, is_stopped=lambda: False, peak_flops_per_s=1e12)
     train(recipe, comm_of_one(), machine_of_one(recipe, tmp_path), watch)
     (report,) = reports
     assert report.mfu_fraction == pytest.approx(report.tokens_per_s * flops_per_token(recipe.model) / 1e12)

@@ -1,4 +1,4 @@
-"""What rank 0 makes of what all ranks have found."""
+"""Checks of all ranks' reports on rank 0."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,29 +6,27 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import Mistake, RefusedError
-from fabrictune.trainer_probe.driver.preflight import Statement, judge, machine_of
+from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
 
-pytest.importorskip("torch")
-
-GOOD = Statement(
+GOOD = RankReport(
     host="a", is_first_there=False, versions={"fabrictune": "1.0", "torch": "2"}, settings={"name": "x", "seed": 1}
 )
 FIRST = replace(GOOD, is_first_there=True, tokens="/tmp/a.tokens", checksum=7)  # a name, never opened
 BROKEN = Mistake(where="some.tokens", found="cut short")
 
 
-def refusal(*statements: Statement) -> str:
-    verdict = judge([statement.to_json() for statement in statements])
+def refusal(*reports: RankReport) -> str:
+    result = check_ranks([report.to_json() for report in reports])
     with pytest.raises(RefusedError) as raised:
-        machine_of(0, verdict)
+        machine_of(0, result)
     return str(raised.value)
 
 
 def test_ranks_that_agree_learn_their_machine() -> None:
     """Two hosts: each rank's loader is that of its host, and both serve one job."""
     second = replace(FIRST, host="b", tokens="/tmp/b.tokens")
-    verdict = judge([one.to_json() for one in (FIRST, second, GOOD, replace(GOOD, host="b"))])
-    here, there = machine_of(2, verdict), machine_of(3, verdict)
+    result = check_ranks([report.to_json() for report in (FIRST, second, GOOD, replace(GOOD, host="b"))])
+    here, there = machine_of(2, result), machine_of(3, result)
     assert (here.ranks, here.tokens) == ((0, 2), Path("/tmp/a.tokens"))
     assert (there.ranks, there.tokens) == ((1, 3), Path("/tmp/b.tokens"))
     assert here.job == there.job
@@ -39,9 +37,9 @@ def test_another_version_or_recipe_names_its_ranks() -> None:
     other = replace(GOOD, versions={"fabrictune": "0.9", "torch": "2"})
     recipe = replace(GOOD, settings={"name": "x", "seed": 2})
     assert refusal(FIRST, other, recipe, other) == (
-        'ranks 1, 3: fabrictune: "0.9"\n  allowed: "1.0", as rank 0 has it\n'
+        'ranks 1, 3: fabrictune: "0.9"\n  allowed: "1.0", as on rank 0\n'
         "  next: install the same version on every machine\n"
-        "rank 2: seed: 2\n  allowed: 1, as rank 0 has it\n"
+        "rank 2: seed: 2\n  allowed: 1, as on rank 0\n"
         "  next: start every rank with the same recipe and the same --set"
     )
 
@@ -62,7 +60,7 @@ def test_what_one_machine_finds_names_it() -> None:
 def test_machines_with_other_tokens_are_refused() -> None:
     """Same name, same length, other content."""
     second = replace(FIRST, host="b", checksum=8)
-    assert refusal(FIRST, second).startswith("rank 1: checksum of the token file: 8\n  allowed: 7, as rank 0 has it")
+    assert refusal(FIRST, second).startswith("rank 1: checksum of the token file: 8\n  allowed: 7, as on rank 0")
 
 
 def test_many_ranks_are_counted() -> None:

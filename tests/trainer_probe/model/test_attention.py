@@ -8,8 +8,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from fabrictune.trainer_probe.model.attention import attend, attend_in_band
-from fabrictune.trainer_probe.model.flex import attend_in_window
+from fabrictune.trainer_probe.model.attention import attend, attend_in_band, attend_in_window
 
 
 def random_inputs(num_tokens: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

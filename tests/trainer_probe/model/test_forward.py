@@ -8,12 +8,12 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
+from fabrictune.trainer_probe.model.attention import rotate
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.rotary import rotate
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 EVERY_KIND = list(itertools.product(["serial", "parallel"], ["learned", "rotary"], [None, 2]))
 

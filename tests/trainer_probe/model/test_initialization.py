@@ -6,9 +6,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 SPEC = ModelSpec(width=16, depth=4, num_heads=4, vocabulary=32, sequence=8)
 

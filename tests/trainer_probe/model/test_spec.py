@@ -1,10 +1,11 @@
 """Shapes of models, presets, and counts against closed forms; published figures are among the conformance cases."""
 
-import pytest
-from fabrictune.foundation.errors import InputError
-from fabrictune.trainer_probe.model.spec import MODELS, ModelSpec
 import math
 from dataclasses import replace
+
+import pytest
+
+from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.model.spec import (
     MODELS,
     Block,
@@ -16,6 +17,7 @@ from fabrictune.trainer_probe.model.spec import (
     published_parameters,
 )
 from fabrictune.trainer_probe.model.weights import ChunkSpec
+
 
 def test_the_presets_have_the_published_shapes() -> None:
     """MegaScale, Table 1: heads, hidden size and layers; section 6.1: sequence 2,048 and vocabulary 64,000."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 torch = pytest.importorskip("torch")
 
 from fabrictune.trainer_probe.comm import Comm  # noqa: E402
-from fabrictune.trainer_probe.optimizers.clipping import clip  # noqa: E402
+from fabrictune.trainer_probe.optimizers.norms import clip  # noqa: E402
 from tests.trainer_probe.optimizers.flat_models import SHAPES, FlatModel, assert_equals_whole, comm_of_one, whole  # noqa: E402
 
 

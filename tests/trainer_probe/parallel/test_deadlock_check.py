@@ -1,11 +1,11 @@
-"""No pipeline of up to eight ranks, chunks and micro-batches can come to a standstill."""
+"""No pipeline of up to eight ranks, chunks and micro-batches can deadlock."""
 
 import itertools
 from dataclasses import replace
 
 import pytest
 
-from fabrictune.trainer_probe.parallel.deadlock_check import find_standstill
+from fabrictune.trainer_probe.parallel.deadlock_check import find_deadlock
 from fabrictune.trainer_probe.parallel.program import Message, Program, Step, make_program
 from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape
 
@@ -26,7 +26,7 @@ def test_every_pipeline_comes_to_its_end(is_decoupled: bool) -> None:
     ]
     assert len(shapes) == 8 * 8 + 7 * (8 + 4 + 2 + 2 + 1 + 1 + 1 + 1)
     for shape in shapes:
-        assert find_standstill(make_programs(shape, is_decoupled=is_decoupled)) == [], shape
+        assert find_deadlock(make_programs(shape, is_decoupled=is_decoupled)) == [], shape
 
 
 @pytest.mark.parametrize("is_decoupled", [True, False])
@@ -39,13 +39,13 @@ def test_every_message_is_sent_once_and_every_wait_begun(is_decoupled: bool) -> 
         assert len(set(messages)) == len(messages) == 2 * (4 * 3 - 1) * 8
 
 
-def test_a_smaller_last_group_can_stand_still() -> None:
+def test_a_smaller_last_group_can_deadlock() -> None:
     """Why p must divide m: in the last group of one, rank 0 waits for a chunk that rank 3 reaches only after it."""
     shape = PipelineShape(pp=4, virtual=3, num_batches=5)
-    assert len(find_standstill(make_programs(shape, is_decoupled=True))) == 4
+    assert len(find_deadlock(make_programs(shape, is_decoupled=True))) == 4
 
 
-def test_a_standstill_is_found() -> None:
+def test_a_deadlock_is_found() -> None:
     """Two ranks that wait for each other's message before they send their own."""
     there, back = (
         Message(sender=sender, receiver=1 - sender, taken_by=Pass(direction="forward", stage=1 - sender, batch=0))
@@ -59,15 +59,15 @@ def test_a_standstill_is_found() -> None:
         )
         for ours, theirs in ((there, back), (back, there))
     ]
-    standstill = find_standstill(programs)
-    assert [line.partition(":")[0] for line in standstill] == ["rank 0, step 1 of 3", "rank 1, step 1 of 3"]
+    blocked = find_deadlock(programs)
+    assert [line.partition(":")[0] for line in blocked] == ["rank 0, step 1 of 3", "rank 1, step 1 of 3"]
 
 
-def test_a_send_that_is_waited_for_before_the_receive_is_posted_is_a_standstill() -> None:
+def test_a_send_that_is_waited_for_before_the_receive_is_posted_is_a_deadlock() -> None:
     """In the steady state both neighbours send, and each would post only when its own send is done."""
     shape = PipelineShape(pp=2, virtual=1, num_batches=4)
     programs = [_waiting_at_once(program) for program in make_programs(shape, is_decoupled=False)]
-    assert len(find_standstill(programs)) == 2
+    assert len(find_deadlock(programs)) == 2
 
 
 def test_receives_in_another_order_than_the_sends_are_found() -> None:
@@ -79,7 +79,7 @@ def test_receives_in_another_order_than_the_sends_are_found() -> None:
     first, second = steps[posts[0]], steps[posts[1]]
     steps[posts[0]], steps[posts[1]] = second, replace(first, kind="post")
     with pytest.raises(ValueError, match="rank 0 sends"):
-        find_standstill([programs[0], tuple(steps)])
+        find_deadlock([programs[0], tuple(steps)])
 
 
 def _waiting_at_once(program: Program) -> Program:

@@ -4,8 +4,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.presets import MODELS
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.spec import MODELS, ModelSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 

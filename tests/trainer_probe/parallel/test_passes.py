@@ -19,8 +19,7 @@ from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.parallel.compilation import CompiledPasses
-from fabrictune.trainer_probe.parallel.passes import Passes
+from fabrictune.trainer_probe.parallel.passes import CompiledPasses, Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
 ALONE = ParallelLayout()

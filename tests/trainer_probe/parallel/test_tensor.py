@@ -20,10 +20,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import Operators, SingleProcess
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
@@ -73,7 +73,7 @@ def compute_in_group(layout: ParallelLayout, folder: Path, member: "Member") -> 
         comm, spec = Comm(layout, member), make_spec(block, positions)
         operators = make_operators(comm, POLICIES[policy], num_chunks)
         results = compute(spec, operators, tp=layout.tp, place=member.rank)
-        comm.ledger().write(folder / f"{member.rank}.{CASES.index(case)}.parquet")
+        comm.trace().write(folder / f"{member.rank}.{CASES.index(case)}.parquet")
         for weight in ChunkSpec(model=spec).weights():
             if weight.split is None:
                 comm.all_reduce(results[weight.name], axis="tp", tag="sum").wait()

@@ -30,10 +30,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 
@@ -115,7 +115,7 @@ def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member
         place = comm.members("dp").index(comm.rank)
         batches = [make_batches(model, degrees, step, place) for step in range(NUM_STEPS)]
         losses = [float(trainer.run_step(step, batches[step], descend)) for step in range(NUM_STEPS)]
-        comm.ledger().write(folder / f"{name}.{comm.rank}.parquet")
+        comm.trace().write(folder / f"{name}.{comm.rank}.parquet")
         trainer.complete()
         found[f"{name}/loss"] = np.array(losses)
         for stage in trainer.stages.values():

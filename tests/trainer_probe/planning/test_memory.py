@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.chunk import ChunkSpec
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.memory import plan_memory, stage_activation_bytes
@@ -21,12 +21,12 @@ pytest.importorskip("torch")
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.fake_groups import join_alone
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
+from fabrictune.trainer_probe.planning.dry_run import join_alone
 
 BATCH = 3
 

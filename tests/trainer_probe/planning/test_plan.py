@@ -12,7 +12,7 @@ from fabrictune.trainer_probe.recipes.schema import Recipe
 
 pytest.importorskip("torch")
 
-from fabrictune.trainer_probe.planning.rank import plan_rank
+from fabrictune.trainer_probe.planning.dry_run import plan_rank
 
 RECIPE = Recipe(
     name="twelve",

@@ -7,8 +7,7 @@ from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 pytest.importorskip("torch")
 
 from fabrictune.trainer_probe.ledger import Request
-from fabrictune.trainer_probe.planning.flop_clock import ProductClock
-from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger
+from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger, ProductClock
 
 
 def make_ledger() -> tuple[PlanLedger, ProductClock]:
@@ -88,7 +87,7 @@ def test_what_is_entered_again_has_other_names_and_the_same_work() -> None:
         with ledger.recording() as recording:
             gather(ledger, clock, "batch0")
         if is_repeated:
-            ledger.repeat(recording, old="batch0", new="batch1")
+            ledger.replay(recording, old="batch0", new="batch1")
         else:
             gather(ledger, clock, "batch1")
         traces.append(ledger.trace())

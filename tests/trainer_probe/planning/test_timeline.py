@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.counts import flops_per_token
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec, flops_per_token
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import Plan, make_plan

@@ -8,7 +8,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.data.batches import BatchSpec
-from fabrictune.trainer_probe.model.presets import MODELS
+from fabrictune.trainer_probe.model.spec import MODELS
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe, recipe_names
 from fabrictune.trainer_probe.recipes.schema import Overlap, PresetName, TextSource

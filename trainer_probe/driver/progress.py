@@ -1,0 +1,88 @@
+"""Progress of a training run: the report of each step on the way out, requests to stop on the way in."""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from fabrictune.foundation.layout import AXES
+
+if TYPE_CHECKING:
+    from fabrictune.trainer_probe.comm import Comm
+
+Message = TypeVar("Message")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepReport:
+    """One training step. Exposed communication is the time a rank waits for requests, averaged over ranks."""
+
+    step: int
+    loss: float  # mean over the step's tokens
+    gradient_norm: float  # over all parameters, before clipping
+    learning_rate: float
+    is_skipped: bool  # without an update, since its gradients were not finite
+    elapsed_ns: int
+    tokens_per_s: float
+    mfu_fraction: float  # NaN where no peak is known
+    exposed_ns: Mapping[str, int]  # by axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitor:
+    """Callbacks of a run on one rank."""
+
+    on_step: Callable[[StepReport], None]  # on every rank, with the same numbers
+    is_stopped: Callable[[], bool]  # polled on every rank; True on any of them ends the run of all after the step
+    peak_flops_per_s: float | None = None  # of one device; looked up by its name where not given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel(Generic[Message]):
+    """A rank's connection to the process that started it; without effect on ranks other than the first."""
+
+    send: Callable[[Message], None] = lambda message: None
+    is_stopped: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepSums:
+    """Figures of a step of which each rank knows a part, summed over ranks."""
+
+    loss: float
+    num_stop_requests: int
+    exposed_ns: Mapping[str, float]
+
+
+def sum_over_ranks(comm: "Comm", *, loss_share: float, is_stopped: bool, exposed_ns: Mapping[str, int]) -> StepSums:
+    """Return the sums over all ranks, on each of them; tensor-parallel ranks have the same share of the loss."""
+    import torch
+
+    own = [loss_share / comm.layout.tp, float(is_stopped), *(float(exposed_ns.get(axis, 0)) for axis in AXES)]
+    sums = torch.tensor(own, dtype=torch.float64)
+    for axis in AXES:
+        comm.all_reduce(sums, axis=axis, tag="driver.report").wait()
+    loss, num_stop_requests, *exposed = sums.tolist()
+    return StepSums(
+        loss=loss, num_stop_requests=round(num_stop_requests), exposed_ns=dict(zip(AXES, exposed, strict=True))
+    )
+
+
+@contextmanager
+def stop_signals(on_stop: Callable[[], None], signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """Call `on_stop` at the first of each of these signals while the block runs; a second has its usual effect."""
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def on_first(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, before[signal.Signals(number)])
+        on_stop()
+
+    for number in signals:
+        signal.signal(number, on_first)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
