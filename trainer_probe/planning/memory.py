@@ -10,7 +10,7 @@ of s b h / t numbers. A parallel layer keeps its input, that normalised, queries
 logarithm a query instead of the scores; the banded window keeps its blocks and scores.
 
 Source: Korthikanti et al., "Reducing activation recomputation in large transformer models", section 4, for the method;
-the sums are those of `model.layers` as written, which a test holds against what autograd keeps.
+the sums are those of `model.forward` as written, which a test holds against what autograd keeps.
 Left out: what lives within one pass; single precision where no kernel for half precision attends; buffers of libraries;
 the allocator's gaps.
 """
