@@ -21,6 +21,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.local_trials import bench_locally, try_startup
+from tests.patience import patience
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member, Method
