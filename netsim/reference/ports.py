@@ -92,7 +92,7 @@ class OutputQueue:
         self.marking = marking
         self.is_counted = is_counted  # whether its bytes are part of the port's queue
         self.packets: deque[Packet] = deque()
-        self.ring: deque[Callable[[], bool]] = deque()  # queue pairs that wait; each sends if it may: Sender.take_turn
+        self.ring: deque[Callable[[], None]] = deque()  # Sender.take_turn of the queue pairs that wait
         self.queued_bytes = 0
         self.balance_bytes = 0  # what it may still send in its turn
         self.counts = dict.fromkeys(QUEUE_COLUMNS, 0)

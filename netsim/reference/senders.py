@@ -116,17 +116,16 @@ class Sender:
             self.pace_event_ps = NEVER
             self._resume()
 
-    def take_turn(self) -> bool:
-        """Send a packet if window and pace still allow it; return whether they did."""
+    def take_turn(self) -> None:
+        """Send a packet if window and pace still allow it."""
         self.in_ring = False
         if self.has_failed or not self._may_send():
-            return False
+            return
         earliest_ps = self._earliest_send_ps()
         if earliest_ps > self.run.now_ps:
             self._schedule_pace(earliest_ps)
-            return False
-        self._send()
-        return True
+        else:
+            self._send()
 
     def _send(self) -> None:
         sequence = self.recovery.next_sequence()
