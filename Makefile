@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint stubs sanitize check bench wheel clean
+.PHONY: help demo test lint stubs reference sanitize check bench wheel clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -43,6 +43,9 @@ bench: $(VENV)/installed-for-tests  ## Time the benchmarks into benchmarks/resul
 
 wheel: $(VENV)/installed  ## Build dist/*.whl, which installs without a compiler
 	setup/wheel.sh
+
+reference: $(VENV)/installed  ## Write docs/reference from the schemas in the code
+	$(BIN)/python -m fabrictune.foundation.run_tables.reference_page
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) build dist

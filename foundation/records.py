@@ -4,25 +4,7 @@
 Parquet file with columns of numbers or text; `findings.jsonl` is what a person should look at. Everything downstream
 reads this and nothing else. A record is written beside its place and renamed into it: no reader sees half of one.
 
-Columns of the tables every simulator run writes (times in ps; -1 where it did not happen):
-
-- `fabric`: port, node, node_name, node_kind, tier, group, port_name, peer_port, rate_bps, delay_ps, nic, rail
-- `transfers`: transfer, qp, source, destination, bytes, ready_ps, start_ps, finish_ps, operation, packets_sent,
-  packets_retransmitted, cnps
-- `ports`: port, tx_bytes, tx_packets, data_packets, dropped_packets, ecn_marked_packets, pauses, paused_ps,
-  max_queue_bytes
-- `aborts`: qp, time_ps (a row per queue pair that ran out of retries)
-- `queues`: port, priority, tx_bytes, tx_packets, dropped_packets, ecn_marked_packets, max_queue_bytes, pauses,
-  paused_ps, pause_frames_sent, pause_frames_received, pause_storms, and of what came through the port
-  input_dropped_packets and max_headroom_bytes (where ports have priorities)
-- `samples`: time_ps, port, queue_bytes, tx_bytes, paused, paused_ps so far (a row per sampled port and instant)
-- `flow_samples`: time_ps, qp, rate_bps, cwnd_bytes, rtt_ps (the last), in_flight_bytes, acknowledged_packets (a row per
-  sampled queue pair and instant)
-
-and in a run with faults (goodput is that of all queue pairs together; -1 where there was no such time):
-
-- `faults`: fault, description, begin_ps, end_ps, times, goodput_before_bps, goodput_during_bps, goodput_after_bps
-- `drops`: port, cause, packets (what faults have cost, of the port's dropped_packets)
+`foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page.
 """
 
 import json
@@ -36,18 +18,23 @@ from enum import StrEnum
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fabrictune.foundation.errors import Mistake, RecordError
-from fabrictune.foundation.tables import read_table, write_table
+from fabrictune.foundation.arrays import Columns as Columns
+from fabrictune.foundation.errors import Mistake, RecordError, choose
+from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
+from fabrictune.foundation.run_tables.catalog import TABLES, check_tables
+from fabrictune.foundation.tables import read_table, write_arrow_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 FORMAT_VERSION = 1
 MAX_JSON_BYTES = 64 * 2**20
-
-Columns = Mapping[str, NDArray[Any]]
 
 
 class Severity(StrEnum):
@@ -102,8 +89,10 @@ class RunRecord:
         """Write the record as `directory`, which must not exist or be an earlier record; returns it.
 
         With `durably` it is on disk, not only on its way there, before it appears and before this returns.
-        Raises RecordError where something else stands there, or nothing can be written.
+        Raises RecordError where something else stands there, or nothing can be written. Every table and column must be
+        in the schema of the record's kind.
         """
+        check_tables(self.kind, self.tables)
         if directory.exists() and not _may_be_replaced(directory):
             raise RecordError(
                 Mistake(where=str(directory), found="not an empty folder, and no run record", next_step="name another")
@@ -130,9 +119,28 @@ class RunRecord:
         with (directory / "findings.jsonl").open("w") as file:
             file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
         for name, columns in self.tables.items():
-            write_table(directory / f"{name}.parquet", columns)
+            write_arrow_table(directory / f"{name}.parquet", to_arrow(TABLES[name], columns))
         for name, content in self.files.items():
             (directory / name).write_bytes(content)
+
+    def table(self, name: str) -> "pa.Table":
+        """Return a table with names beside its numbers, and units and meanings in its schema; raises RecordError.
+
+        A column `x` of ports or NICs is followed by `x_label`; flags are truth values, codes are names.
+        """
+        choose(name, list(self.tables), where=f"record of {self.kind!r}", what="table", error=RecordError)
+        return to_labelled_arrow(TABLES[name], self.tables[name], self.tables.get("fabric"))
+
+    def frame(self, name: str) -> "pd.DataFrame":
+        """Return `table(name)` as a DataFrame with its units in `attrs["units"]`; raises RecordError, UnavailableError.
+
+        Labels and other text are categories.
+        """
+        require_extra("pandas", extra="pandas", where=f"table {name}")
+        table = self.table(name)
+        frame = table.to_pandas()
+        frame.attrs["units"] = units_of(table)
+        return frame
 
     @classmethod
     def read(cls, directory: Path) -> Self:
@@ -140,6 +148,8 @@ class RunRecord:
         head = _read_head(directory)
         tables: dict[str, Columns] = {}
         for path in sorted(directory.glob("*.parquet")):
+            if path.stem not in TABLES:
+                continue  # one of `files`, for other tools
             table = read_table(path, error=RecordError)
             tables[path.stem] = {
                 name: np.asarray(table.column(name).combine_chunks().to_numpy(zero_copy_only=False))

@@ -14,9 +14,14 @@ MAX_ROWS = 200_000_000  # a larger file is refused rather than read into memory
 
 def write_table(target: Path | BinaryIO, columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
     """Write columns (arrays of NumPy or Arrow, of one length) as one Parquet file."""
+    write_arrow_table(target, _arrow_table(columns, metadata))
+
+
+def write_arrow_table(target: Path | BinaryIO, table: Any) -> None:
+    """Write a `pyarrow.Table`, with the metadata of its fields, as one Parquet file."""
     import pyarrow.parquet as pq
 
-    pq.write_table(_arrow_table(columns, metadata), target)
+    pq.write_table(table, target)
 
 
 def table_to_bytes(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:

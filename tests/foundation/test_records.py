@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +28,31 @@ FINDING = Finding(
 
 def record(**run: Any) -> RunRecord:
     """Return a small record."""
-    table = {"port": np.array([0, 1]), "name": np.array(["a", "\u00fc"], object), "paused": np.array([True, False])}
-    empty = {"port": np.zeros(0, np.int64)}
+    table = {"port": np.array([0, 1]), "cause": np.array(["a", "\u00fc"], object), "packets": np.array([3, 2**40])}
+    rates = {
+        "qp": np.array([0, 1]),
+        "throughput_fraction": np.array([0.1, np.nan]),
+        "fair_rate_bps": np.array([10**11, 0]),
+    }
+    empty = {"qp": np.zeros(0, np.int64), "time_ps": np.zeros(0, np.int64)}
     return RunRecord(
-        kind="sim run", run={"seed": 1, **run}, tables={"ports": table, "samples": empty}, findings=(FINDING,)
+        kind="sim run",
+        run={"seed": 1, **run},
+        tables={"drops": table, "throughput": rates, "aborts": empty},
+        findings=(FINDING,),
     )
 
 
 def test_a_record_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    """Head, tables of numbers, text and truth values, an empty table, findings."""
+    """Head, tables of whole numbers, numbers and text, an empty table, findings."""
     written = record(scenario="seed: 1\n")
     read = RunRecord.read(written.write(tmp_path / "runs" / "first"))
     assert (read.kind, read.run, read.findings) == (written.kind, written.run, written.findings)
-    assert set(read.tables) == {"ports", "samples"}
+    assert set(read.tables) == {"drops", "throughput", "aborts"}
     for name, columns in written.tables.items():
         for column, values in columns.items():
-            assert read.tables[name][column].tolist() == values.tolist()
+            np.testing.assert_array_equal(read.tables[name][column], values)
+            assert read.tables[name][column].dtype == values.dtype
 
 
 def test_the_same_record_makes_the_same_bytes(tmp_path: Path) -> None:
@@ -51,6 +61,14 @@ def test_the_same_record_makes_the_same_bytes(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in first.iterdir()} == {
         path.name: path.read_bytes() for path in second.iterdir()
     }
+
+
+def test_files_for_other_tools_are_not_read_as_tables(tmp_path: Path) -> None:
+    """A trace is Parquet too, and lies beside the tables; a record that was read can be written again."""
+    written = replace(record(), files={"comm_trace.parquet": b"noise"}).write(tmp_path / "run")
+    read = RunRecord.read(written)
+    assert set(read.tables) == set(record().tables)
+    assert read.write(tmp_path / "again").exists()
 
 
 def test_an_earlier_record_is_replaced_whole(tmp_path: Path) -> None:
@@ -88,7 +106,7 @@ def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
 def test_a_failing_writer_keeps_the_earlier_record(tmp_path: Path) -> None:
     """The second write fails on its last table (columns of unequal length); the first record still reads."""
     record().write(tmp_path / "run")
-    broken = RunRecord(kind="sim run", run={}, tables={"x": {"a": np.zeros(1), "b": np.zeros(2)}})
+    broken = RunRecord(kind="sim run", run={}, tables={"aborts": {"qp": np.ones(1, int), "time_ps": np.ones(2, int)}})
     with pytest.raises(ValueError, match="expected length"):
         broken.write(tmp_path / "run")
     assert RunRecord.read(tmp_path / "run").run["seed"] == 1
@@ -103,7 +121,11 @@ def write_until_killed(directory: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
             raise AssertionError("unreachable")
 
-    tables: Any = {"a": {"x": np.zeros(10)}, "b": {"x": Deadly()}}
+    port = np.arange(10)
+    tables: Any = {
+        "aborts": {"qp": port, "time_ps": port},
+        "drops": {"port": port, "packets": port, "cause": Deadly()},
+    }
     RunRecord(kind="sim run", run={}, tables=tables).write(directory)
 
 
@@ -113,7 +135,7 @@ def test_a_killed_writer_leaves_no_half_record(tmp_path: Path) -> None:
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert list(tmp_path.glob(".run-*/new/a.parquet")), "it died in the middle of writing"
+    assert list(tmp_path.glob(".run-*/new/aborts.parquet")), "it died in the middle of writing"
     with pytest.raises(RecordError, match=r"no run\.json, so no run record"):
         RunRecord.read(tmp_path / "run")
 
@@ -176,8 +198,8 @@ def test_a_finding_without_a_field_is_named_by_its_line(tmp_path: Path, field: s
 def test_a_table_that_is_no_parquet_is_named(tmp_path: Path) -> None:
     """A record that was damaged on its way."""
     directory = record().write(tmp_path / "run")
-    (directory / "ports.parquet").write_bytes(b"noise")
-    with pytest.raises(RecordError, match=r"ports\.parquet: not a readable Parquet file"):
+    (directory / "drops.parquet").write_bytes(b"noise")
+    with pytest.raises(RecordError, match=r"drops\.parquet: not a readable Parquet file"):
         RunRecord.read(directory)
 
 
