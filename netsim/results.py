@@ -24,14 +24,7 @@ MAX_NAMED = 10  # transfers or ports named in one finding
 def tables(
     network: Network, traffic: TrafficTrace, simulation: _engine.Simulation, config: PacketConfig
 ) -> dict[str, Columns]:
-    """Return the tables documented in foundation/records.py.
-
-    `transfers` also has acknowledged_ps, when the source knew that the transfer had finished; ideal_ps, what it takes
-    alone on the fabric (netsim/ideal.py); slowdown, its time from ready to finish over that, or nan. Where packets take
-    time in their host (`nic`), it has mean_rtt_ps and mean_endpoint_ps: the mean round trip its acknowledgements tell
-    of, and how much of it passed in the receiving host.
-    `queues` is there only where ports have priorities.
-    """
+    """Return the tables of foundation/run_tables/simulation.py; `queues` only where ports have priorities."""
     got = simulation.transfer_columns()
     ideal_ps_N = ideal_times_ps(network, traffic, config)
     slowdown_N = slowdowns({**got, "ideal_ps": ideal_ps_N})

@@ -40,7 +40,7 @@ _SECTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def fabric_table(fabric: Fabric) -> Columns:
-    """Return one row per port: the `fabric` table of a run record (columns in foundation/records.py)."""
+    """Return one row per port: the `fabric` table of a run record."""
     node_P = fabric.port_node_P
     nic_P = fabric.port_nic_P
     rail_P = np.full(fabric.num_ports, -1, np.int64)

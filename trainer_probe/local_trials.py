@@ -50,16 +50,13 @@ class StartupTrial:
     elapsed_s_R: FloatArray  # R ranks; from a rank's first message to the store to its last group
 
     def record(self, layout: ParallelLayout, *, store: str, method: "Method", started: float) -> RunRecord:
-        """Return a record of kind `coll init check`; `started` is `time.perf_counter` at the start.
-
-        Its table `ranks` has rank and elapsed_ns.
-        """
+        """Return a record of kind `coll init check`; `started` is `time.perf_counter` at the start."""
         configuration = {**asdict(layout), "store": store, "method": method, "num_groups": self.num_groups}
         elapsed_ns_R = np.rint(self.elapsed_s_R * NS_PER_S).astype(np.int64)
         return RunRecord(
             kind="coll init check",
             run=describe_run(seed=SEED, started=started, configuration=configuration),
-            tables={"ranks": {"rank": np.arange(self.num_ranks), "elapsed_ns": elapsed_ns_R}},
+            tables={"startup": {"rank": np.arange(self.num_ranks), "elapsed_ns": elapsed_ns_R}},
         )
 
 

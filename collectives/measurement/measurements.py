@@ -1,8 +1,6 @@
 """Measured collectives, whoever measured them: one row for each operation, size and place.
 
-Table `measurements` of a run record: operation, is_in_place, size_bytes, num_ranks, mean_ns, algorithm_bandwidth_bps,
-bus_bandwidth_bps, num_wrong (-1 where results were not checked). Our own bench adds columns of its own, of which
-skew_ns is read here.
+They are table `measurements` of a run record. Our own bench adds columns, of which skew_ns is read here.
 """
 
 from collections.abc import Iterable
@@ -14,6 +12,8 @@ from fabrictune.collectives.bounds import bus_factor
 from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.errors import Mistake, RecordError
 from fabrictune.foundation.records import Columns, RunRecord
+from fabrictune.foundation.run_tables.catalog import TABLES
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
 
 UNCHECKED = -1
@@ -48,17 +48,8 @@ class Measurement:
 
 def to_table(rows: Iterable[Measurement]) -> Columns:
     """Return the table of a run record."""
-    rows = list(rows)
-    return {
-        "operation": np.array([row.name for row in rows]),
-        "is_in_place": np.array([int(row.is_in_place) for row in rows]),
-        "size_bytes": np.array([row.size_bytes for row in rows]),
-        "num_ranks": np.array([row.num_ranks for row in rows]),
-        "mean_ns": np.array([row.mean_ns for row in rows]),
-        "algorithm_bandwidth_bps": np.array([row.algorithm_bandwidth_bps for row in rows]),
-        "bus_bandwidth_bps": np.array([row.bus_bandwidth_bps for row in rows]),
-        "num_wrong": np.array([row.num_wrong for row in rows]),
-    }
+    names = [name for name in TABLES[TABLE].required if name != "operation"]
+    return to_columns(TABLE, [{"operation": row.name, **{name: getattr(row, name) for name in names}} for row in rows])
 
 
 def from_record(record: RunRecord, *, where: str) -> tuple[Measurement, ...]:

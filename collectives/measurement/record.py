@@ -1,13 +1,4 @@
-"""A bench as a run record.
-
-Tables of a record of kind `coll bench`:
-
-- `measurements`, a row for each case (see `measurements.py`), and of its iterations p10_ns, median_ns, p99_ns and
-  skew_ns (mean)
-- `iterations`: case (row of `measurements`), iteration, duration_ns, skew_ns, last_rank
-- `ranks`: case, rank, host, late_ns and own_ns (means of how long after the first it came, and of how long it stayed),
-  times_last
-"""
+"""A bench as a run record: tables `measurements`, `iterations` and `ranks`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

@@ -13,8 +13,6 @@ from fabrictune.cli.framework.estimates import (
     print_effects,
     print_outcomes,
     print_steps,
-    rows_of,
-    tables_of,
 )
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
@@ -30,6 +28,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import with_command
+from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 if TYPE_CHECKING:
     from fabrictune.topology.ecmp.link_report import LinkExplanation
@@ -68,7 +67,7 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     summary = summarize_collisions(record)
     over_seeds = record.tables.get("seeds")
     if as_json:
-        distribution = {"over_seeds": rows_of(over_seeds)[0]} if over_seeds is not None else {}
+        distribution = {"over_seeds": to_rows(over_seeds)[0]} if over_seeds is not None else {}
         shown = {"record": str(directory), **summary.as_json(), **distribution}
         print_json({**shown, "findings": findings_json(record.findings)})
         return exit_code(record.findings, fail_on)
@@ -144,7 +143,7 @@ def whatif(
     directory = with_command(record).write(out or Path("runs") / f"{checked.name}-whatif")
     variants = record.tables["variants"]
     if as_json:
-        print_json({"record": str(directory), "variants": rows_of(variants)})
+        print_json({"record": str(directory), "variants": to_rows(variants)})
         return
     print_lines([checked.headline])
     print_outcomes("variant", variants, has_legend=not quiet)
@@ -172,7 +171,7 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
     directory = with_command(record).write(out or Path("runs") / f"{checked.name}-factorial")
     if as_json:
-        print_json({"record": str(directory), "seeds": seeds, **tables_of(record)})
+        print_json({"record": str(directory), "seeds": seeds, **tables_to_rows(record.tables)})
         return
     print_lines([checked.headline])
     print_outcomes("design", record.tables["designs"], has_legend=not quiet)
@@ -213,7 +212,7 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
     files = write_plan(with_command(record), out or Path("runs") / f"{checked.name}-plan")
     steps = record.tables["steps"]
     if as_json:
-        print_json({"files": [str(file) for file in files], "changes": record.run["changes"], "steps": rows_of(steps)})
+        print_json({"files": [str(file) for file in files], "changes": record.run["changes"], "steps": to_rows(steps)})
         return
     print_lines([checked.headline])
     print_steps(steps, has_legend=not quiet)

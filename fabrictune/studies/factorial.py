@@ -12,6 +12,7 @@ import numpy as np
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Changes, Scenario
@@ -64,12 +65,9 @@ def _effects_table(sampled: Mapping[str, SeedOutcomes], names: Sequence[str]) ->
     for metric in responses[0]:
         for factors, effect in effects(np.stack([response[metric] for response in responses])):
             name = TIMES.join(names[factor] for factor in factors)
-            rows.append((name, metric, effect.value, effect.low, effect.high))
-    columns = ("effect", "metric", "value", "low", "high")
-    return {
-        name: np.array(column, object if isinstance(column[0], str) else np.float64)
-        for name, column in zip(columns, zip(*rows, strict=True), strict=True)
-    }
+            row = {"effect": name, "metric": metric, "value": effect.value, "low": effect.low, "high": effect.high}
+            rows.append(row)
+    return to_columns("effects", rows)
 
 
 def _check(scenario: Scenario) -> None:

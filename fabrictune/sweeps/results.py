@@ -1,10 +1,5 @@
 """What a sweep came to, as tables of its record.
 
-- `points`: point, settings, a column `vary.KEY` for each key, num_seeds, is_on_front, is_surely_dominated
-- `objectives`: point, metric, unit, is_maximised, value (the mean over seeds), low, high (its 95 % interval by
-  Student's t; equal to the value where one seed tells nothing of the spread)
-- `sensitivity`: key, metric, measure (variance_share, rank_correlation), value; no row where it cannot be told
-
 Points are in the order in which the search proposed them, so the tables are the same whoever ran it. A point has
 objectives only if every one of its runs gave every one of them.
 
@@ -13,14 +8,14 @@ Shapes: P points, O objectives.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.sweeps.pareto import is_on_front, is_surely_dominated
 from fabrictune.sweeps.points import Point
 from fabrictune.sweeps.schema import Sweep
@@ -138,20 +133,19 @@ def _points_table(
 
 def _objectives_table(sweep: Sweep, whole: Sequence[tuple[int, Sequence[Estimate]]]) -> Columns:
     rows = [
-        (row, objective.name, METRICS[objective.metric].unit, int(objective.is_maximised), one.value, one.low, one.high)
+        {
+            "point": row,
+            "metric": objective.name,
+            "unit": METRICS[objective.metric].unit,
+            "is_maximised": objective.is_maximised,
+            "value": one.value,
+            "low": one.low,
+            "high": one.high,
+        }
         for row, found in whole
         for objective, one in zip(sweep.objectives, found, strict=True)
     ]
-    kinds = {
-        "point": np.int64,
-        "metric": object,
-        "unit": object,
-        "is_maximised": np.int64,
-        "value": np.float64,
-        "low": np.float64,
-        "high": np.float64,
-    }
-    return _columns(kinds, rows)
+    return to_columns("objectives", rows)
 
 
 def _sensitivity_table(
@@ -165,17 +159,11 @@ def _sensitivity_table(
             share = variance_share(grouped(position_P) if axis.is_range else position_P, value_P)
             rank = rank_correlation(position_P, value_P) if axis.has_order else math.nan
             rows += [
-                (axis.key, metric, measure, value)
+                {"key": axis.key, "metric": metric, "measure": measure, "value": value}
                 for measure, value in (("variance_share", share), ("rank_correlation", rank))
                 if not math.isnan(value)
             ]
-    return _columns({"key": object, "metric": object, "measure": object, "value": np.float64}, rows)
-
-
-def _columns(kinds: Mapping[str, type], rows: Sequence[tuple[Any, ...]]) -> Columns:
-    """Return rows as columns of these types."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
-    return {name: np.array(column, kind) for (name, kind), column in zip(kinds.items(), columns, strict=True)}
+    return to_columns("sensitivity", rows)
 
 
 def _text(value: object) -> str:

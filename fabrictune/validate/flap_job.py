@@ -5,17 +5,17 @@ the switch to one of them is taken down; the iteration that was on its way tells
 timers would make of the same flap stands beside it, as a prediction.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import NS_PER_S, PS_PER_NS, format_duration
 from fabrictune.rdma_bench.flaps.network import FlappingNetwork, flapping_network
 from fabrictune.rdma_bench.flaps.tcp import tcp_resumes_ns
@@ -26,6 +26,7 @@ STARTUP_S = 60.0
 PATIENCE_S = 10.0  # beyond what is predicted
 PAUSE_S = 0.5  # of running, before each flap
 SHORTEST_NS, LONGEST_NS = 100_000_000, 60_000_000_000
+NEVER_NS = -1.0  # in the record
 AGREEMENT = 0.25  # within which a stall agrees with the prediction
 
 
@@ -76,29 +77,32 @@ def flap_record(
     results: Sequence[FlapResult], ended: Mapping[str, Any], predictions: Sequence[Prediction], *, started: float
 ) -> RunRecord:
     """Return the flaps as a record, each beside what adapters would make of it."""
-    flap_columns = {
-        "flap_ns": [result.flap_ns for result in results],
-        "down_ns": [result.down_ns for result in results],
-        "tcp_timeout_ns": [result.timeout_ns for result in results],
-        "tcp_resumes_ns": [result.tcp_resumes_ns for result in results],
-        "stall_ns": [result.stall_ns for result in results],
-    }
-    rdma = [
-        (one.profile.name, result.flap_ns, one.resumes_ns(result.down_ns)) for one in predictions for result in results
+    flaps = [
+        {
+            "flap_ns": result.flap_ns,
+            "down_ns": result.down_ns,
+            "tcp_timeout_ns": result.timeout_ns,
+            "tcp_resumes_ns": result.tcp_resumes_ns,
+            "stall_ns": result.stall_ns,
+        }
+        for result in results
     ]
+    rdma = [_rdma_row(prediction, result) for prediction in predictions for result in results]
     return RunRecord(
         kind="rdma flap-job",
         run=describe_run(seed=0, started=started, job={name: ended[name] for name in ("iterations", "median_ns")}),
-        tables={
-            "flaps": {name: np.array(values) for name, values in flap_columns.items()},
-            "rdma": {
-                "profile": np.array([name for name, _, _ in rdma], object),
-                "flap_ns": np.array([flap_ns for _, flap_ns, _ in rdma], np.int64),
-                "resumes_ns": np.array([time_ns if np.isfinite(time_ns) else -1.0 for _, _, time_ns in rdma]),
-            },
-        },
+        tables={"flaps": to_columns("flaps", flaps), "rdma": to_columns("rdma", rdma)},
         findings=tuple(_findings(results, int(ended["num_wrong"]))),
     )
+
+
+def _rdma_row(prediction: Prediction, result: FlapResult) -> dict[str, Any]:
+    resumes_ns = prediction.resumes_ns(result.down_ns)
+    return {
+        "profile": prediction.profile.name,
+        "flap_ns": result.flap_ns,
+        "resumes_ns": resumes_ns if math.isfinite(resumes_ns) else NEVER_NS,
+    }
 
 
 def _flap(network: FlappingNetwork, job: LastingJob, flap_ns: int) -> FlapResult:

@@ -1,20 +1,13 @@
 """Measured collectives beside a model of them, and the gap between the two attributed.
 
-Tables of a record of kind `coll compare` (rows of one operation, place and number of ranks together are a *series*):
-
-- `fits`, a row for each series of two sizes or more: operation, is_in_place, num_ranks, num_sizes, alpha_ns, busbw_bps
-  (what the time of each further byte comes to), worst_error_fraction
-- `attribution`, where there is a scenario, a row for each measurement: operation, is_in_place, num_ranks, size_bytes,
-  measured_ps, bound_ps, fair_ps (see `modelling.py`), ratio (measured over fair), and the parts of the measured time as
-  <cause>_ps (see `attribution.py`)
+Tables: `fits`, a row for each *series* (rows of one operation, place and number of ranks) of two sizes or more; with a
+scenario `attribution`, a row for each measurement, its parts named as in `attribution.py`.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from fabrictune.collectives.bounds import bus_factor
 from fabrictune.collectives.measurement.alpha_beta_fit import AlphaBetaLine, fit_line
@@ -24,6 +17,7 @@ from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import num_rows, to_columns
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S, PS_PER_NS, format_bytes, format_duration
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
@@ -69,7 +63,7 @@ def compare_measured(
             **description,
             "configuration": {"source": imported.source, "num_hosts": imported.num_hosts},
         },
-        tables={name: table for name, table in tables.items() if table},
+        tables={name: table for name, table in tables.items() if num_rows(table)},
         findings=(*_wrong(imported.rows), *_too_fast(compared), *_gaps(compared)),
     )
 
@@ -143,11 +137,12 @@ def _fits_table(rows: Sequence[Measurement], lines: Mapping[Series, AlphaBetaLin
                 "worst_error_fraction": max(errors),
             }
         )
-    return _columns(table)
+    return to_columns("fits", table)
 
 
 def _attribution_table(compared: Sequence[Compared]) -> Columns:
-    return _columns(
+    return to_columns(
+        "attribution",
         [
             {
                 "operation": one.measurement.name,
@@ -161,12 +156,8 @@ def _attribution_table(compared: Sequence[Compared]) -> Columns:
                 **{f"{name}_ps": one.attribution.parts_ps[name] for name in CAUSES},
             }
             for one in compared
-        ]
+        ],
     )
-
-
-def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}
 
 
 def _entity(row: Measurement) -> str:

@@ -1,20 +1,17 @@
 """Modelled collectives as a run record.
 
-Table `model` of a record of kind `coll model`, one row an operation and size: operation, num_ranks, size_bytes, and for
-each of alpha_beta, line, bound, fair and engine (see `modelling.py`) the time `<name>_ps` and nccl-tests' busbw
-`<name>_busbw_bps`, both -1 where there is none.
+Table `model` has for each of TIMES the time `<name>_ps` and nccl-tests' busbw `<name>_busbw_bps`, -1 for none.
 """
 
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fabrictune.collectives.bounds import bus_bandwidth_bps
 from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import UNKNOWN
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
@@ -47,8 +44,7 @@ def model_scenario(
             if progress:
                 progress(len(rows) / (len(names) * len(sizes)))
     run = {**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario)}
-    table = {column: np.array([row[column] for row in rows]) for column in rows[0]}
-    return RunRecord(kind="coll model", run=run, tables={"model": table})
+    return RunRecord(kind="coll model", run=run, tables={"model": to_columns("model", rows)})
 
 
 def _row(name: str, num_ranks: int, modelled: Modelled) -> dict[str, Any]:

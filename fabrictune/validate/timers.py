@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
@@ -93,7 +92,7 @@ def timer_record(scenario: Scenario, rows: Sequence[TimerRow], *, started: float
         run=describe_run(
             seed=scenario.seed, started=started, configuration=configuration, **describe_scenario(scenario)
         ),
-        tables={"timers": _columns(rows)},
+        tables={"timers": to_columns("timers", [_columns(row) for row in rows])},
         findings=tuple(_findings(rows)),
     )
 
@@ -169,25 +168,22 @@ def _flap_of(scenario: Scenario) -> tuple[str, int, int]:
     raise InputError(Mistake(where=scenario.where("faults"), found=found, allowed=allowed))
 
 
-def _columns(rows: Sequence[TimerRow]) -> Columns:
-    times = {
-        "gives_up_ns": [row.prediction.gives_up_ns for row in rows],
-        "simulated_gives_up_ns": [row.simulated_gives_up_ns for row in rows],
-        "measured_gives_up_ns": [row.measured_gives_up_ns for row in rows],
-        "flap_ns": [row.flap_ns for row in rows],
-        "stall_ns": [row.model_stall_ns for row in rows],
-        "simulated_stall_ns": [row.simulated_stall_ns for row in rows],
-        "measured_stall_ns": [row.measured_stall_ns for row in rows],
+def _columns(row: TimerRow) -> dict[str, Any]:
+    times_ns = {
+        "gives_up_ns": row.prediction.gives_up_ns,
+        "simulated_gives_up_ns": row.simulated_gives_up_ns,
+        "measured_gives_up_ns": row.measured_gives_up_ns,
+        "flap_ns": row.flap_ns,
+        "stall_ns": row.model_stall_ns,
+        "simulated_stall_ns": row.simulated_stall_ns,
+        "measured_stall_ns": row.measured_stall_ns,
     }
     return {
-        "profile": np.array([row.prediction.profile.name for row in rows], object),
-        "confidence": np.array([row.prediction.confidence for row in rows], object),
-        "timeout": np.array([row.prediction.spec.timeout_exponent for row in rows], np.int64),
-        "retries": np.array([row.prediction.spec.retries for row in rows], np.int64),
-        **{
-            name: np.array([value if math.isfinite(value) else NEVER_NS for value in values])
-            for name, values in times.items()
-        },
+        "profile": row.prediction.profile.name,
+        "confidence": row.prediction.confidence,
+        "timeout": row.prediction.spec.timeout_exponent,
+        "retries": row.prediction.spec.retries,
+        **{name: time_ns if math.isfinite(time_ns) else NEVER_NS for name, time_ns in times_ns.items()},
     }
 
 

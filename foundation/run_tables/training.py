@@ -19,12 +19,12 @@ _PLACE = whole("place", "place in the pipeline")
 TABLES = (
     Table(name="training", row="a step", kinds=("train run",), columns=_STEP),
     Table(
-        name="rungs",
-        row="a rung of the ablation: the recipe with one more technique",
+        name="ablation_steps",
+        row="a step of the ablation: the recipe with one more technique",
         kinds=("train ablate",),
         columns=(
-            text("rung", "name of the rung"),
-            text("base", "rung that it adds to; empty for the first"),
+            text("technique", "name of the step, by its technique"),
+            text("base", "step that it adds to; empty for the first"),
             whole("rounds", "rounds finished", unit="rounds"),
             number("tokens_per_s", "median throughput over rounds", unit="tokens/s"),
             number("tokens_per_s_low", "first quartile of the throughput", unit="tokens/s"),
@@ -37,10 +37,10 @@ TABLES = (
         ),
     ),
     Table(
-        name="turns",
-        row="a counted step of a rung in a round",
+        name="ablation_trials",
+        row="a counted training step of a trial: one ablation step in one round",
         kinds=("train ablate",),
-        columns=(whole("round", "number of the round"), text("rung", "name of the rung"), *_STEP),
+        columns=(whole("round", "number of the round"), text("technique", "name of the ablation step"), *_STEP),
     ),
     Table(
         name="volumes",

@@ -6,6 +6,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
@@ -26,7 +27,7 @@ _KINDS: Mapping[type, str] = {spec: name for name, spec in FAULTS.items()}
 def fault_tables(
     fabric: Fabric, faults: Sequence[Fault], intervals: Sequence[FaultInterval], simulation: _engine.Simulation
 ) -> dict[str, Columns]:
-    """Return the tables `faults` and `drops` documented in foundation/records.py, none in a run without faults."""
+    """Return the tables `faults` and `drops`, none in a run without faults."""
     if not faults:
         return {}
     return {"faults": _fault_table(fabric, faults, intervals, simulation), "drops": _drop_table(simulation)}
@@ -97,15 +98,11 @@ class _Goodput:
 def _drop_table(simulation: _engine.Simulation) -> Columns:
     columns = simulation.fault_drop_columns()
     rows = [
-        (port, text, int(columns[name][port]))
+        {"port": port, "cause": text, "packets": columns[name][port]}
         for name, text in CAUSES.items()
         for port in np.nonzero(columns[name])[0].tolist()
     ]
-    return {
-        "port": np.array([port for port, _, _ in rows], np.int64),
-        "cause": np.array([cause for _, cause, _ in rows], object),
-        "packets": np.array([packets for _, _, packets in rows], np.int64),
-    }
+    return to_columns("drops", rows)
 
 
 def _aborted(

@@ -1,8 +1,4 @@
-"""Trials of retransmission timers as a run record.
-
-Table `trials` has the columns of rdma_bench/timers/trials.py, and beside them `model_ns`, by the profile that they were
-compared with (-1: never), and `retransmissions`, from the sender's hardware counters (-1: its driver counts none).
-"""
+"""Trials of retransmission timers as a run record: table `trials`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -11,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.rdma_bench.measurement.timers import MeasuredTimers, TimerPlan
 from fabrictune.rdma_bench.timers.prediction import predict_retransmission
@@ -39,15 +36,19 @@ def make_record(
 
 
 def _table(trials: tuple[TimerTrial, ...], profile: TimerProfile) -> Columns:
-    return {
-        "timeout": np.array([trial.spec.timeout_exponent for trial in trials]),
-        "retries": np.array([trial.spec.retries for trial in trials]),
-        "cut_ns": np.array([trial.cut_ns for trial in trials]),
-        "status": np.array([trial.status for trial in trials]),
-        "after_ns": np.array([trial.after_ns for trial in trials]),
-        "model_ns": np.array([_model_ns(trial, profile) for trial in trials]),
-        "retransmissions": np.array([trial.num_retransmissions for trial in trials]),
-    }
+    rows = [
+        {
+            "timeout": trial.spec.timeout_exponent,
+            "retries": trial.spec.retries,
+            "cut_ns": trial.cut_ns,
+            "status": trial.status,
+            "after_ns": trial.after_ns,
+            "model_ns": _model_ns(trial, profile),
+            "retransmissions": trial.num_retransmissions,
+        }
+        for trial in trials
+    ]
+    return to_columns("trials", rows)
 
 
 def _model_ns(trial: TimerTrial, profile: TimerProfile) -> int:

@@ -1,8 +1,6 @@
 """Trials of a real adapter whose path was cut, as a record keeps them, and what they came to for given settings.
 
-A record of `rdma timers measure` has them in its table `trials`, a row each: `timeout` and `retries` as they were set,
-`cut_ns` for how long the path was cut (-1: for good), `status` of the completion that ended the trial (0 for success,
-12 for IBV_WC_RETRY_EXC_ERR, -1 where none came), and `after_ns`, from the cut until then.
+A record of `rdma timers measure` has them in its table `trials`.
 """
 
 import math

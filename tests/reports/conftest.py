@@ -134,6 +134,20 @@ def record(make_record: RecordMaker) -> RunRecord:
 
 
 @pytest.fixture
+def whole_record(make_record: RecordMaker) -> RunRecord:
+    """Return the record of the two flows with the columns that a written record has and the page can do without."""
+    tables = two_flow_tables()
+    transfers = {
+        **tables["transfers"],
+        "acknowledged_ps": np.array([101_000_000, 201_000_000]),
+        "ideal_ps": np.full(2, 80_000_000),
+        "slowdown": np.array([1.25, 2.5]),
+    }
+    samples = {**tables["samples"], "paused_ps": np.array([0, 0, 5_000_000, 0])}
+    return make_record(tables={"transfers": transfers, "samples": samples})
+
+
+@pytest.fixture
 def make_finding() -> Callable[..., Finding]:
     """Return a maker of findings like the record's own."""
     return two_flow_finding

@@ -200,9 +200,9 @@ def test_measured_stands_beside_simulated() -> None:
     assert re.search("".join(rf"<td[^>]*>{re.escape(cell)}</td>" for cell in wanted), html)
 
 
-def test_write_page_puts_the_page_into_the_first_record(record: RunRecord, tmp_path: Path) -> None:
+def test_write_page_puts_the_page_into_the_first_record(whole_record: RunRecord, tmp_path: Path) -> None:
     """Its default place is report.html beside run.json, and the folders' names are the runs' names."""
-    folders = [record.write(tmp_path / name) for name in ("badly", "well")]
+    folders = [whole_record.write(tmp_path / name) for name in ("badly", "well")]
     path = write_page(folders)
     assert path == tmp_path / "badly" / "report.html"
     html = path.read_text(encoding="utf-8")
@@ -220,9 +220,9 @@ def test_write_page_refuses_a_folder_without_a_record(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_write_page_says_where_it_cannot_write(record: RunRecord, tmp_path: Path) -> None:
+def test_write_page_says_where_it_cannot_write(whole_record: RunRecord, tmp_path: Path) -> None:
     """A folder stands where the file should go."""
-    folder = record.write(tmp_path / "run")
+    folder = whole_record.write(tmp_path / "run")
     with pytest.raises(
         InputError, match=rf"^{re.escape(str(tmp_path))}: the page cannot be written \(Is a directory\)$"
     ):

@@ -1,8 +1,6 @@
 """What a probing found, whole: paths, comparison with a model, findings; as JSON, and as a run record.
 
-The record is of kind `topo probe`. Its tables: `probed_flows` (target_ipv4, source_port, path, ending) has a row for
-each source port, `probed_hops` (target_ipv4, path, distance, ipv4, name) one for each address that answered at each
-distance of a path, ipv4 -1 where none did.
+The record is of kind `topo probe`; its tables are `probed_flows` and `probed_hops`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +8,8 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from typing import Any
 
-import numpy as np
-
 from fabrictune.foundation.records import Columns, Finding, RunRecord, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.topology.probing.comparison import Model, PathComparison, compare_paths
 from fabrictune.topology.probing.discovery import Discovery
 from fabrictune.topology.probing.findings import find_differences, find_gaps
@@ -109,25 +106,26 @@ def _comparison_json(comparison: PathComparison) -> dict[str, Any]:
 
 def _flow_table(targets: Sequence[TargetPaths]) -> Columns:
     rows = [
-        (target.target_ipv4, port, number, path.ending.value)
+        {"target_ipv4": target.target_ipv4, "source_port": port, "path": number, "ending": path.ending.value}
         for target in targets
         for number, path in enumerate(target.paths)
         for port in path.source_ports
     ]
-    return _columns(rows, {"target_ipv4": np.int64, "source_port": np.int64, "path": np.int64, "ending": np.str_})
+    return to_columns("probed_flows", rows)
 
 
 def _hop_table(targets: Sequence[TargetPaths], names: Names) -> Columns:
     rows = [
-        (target.target_ipv4, number, distance, address, hop_text((address,) if hop else (), names))
+        {
+            "target_ipv4": target.target_ipv4,
+            "path": number,
+            "distance": distance,
+            "ipv4": address,
+            "name": hop_text((address,) if hop else (), names),
+        }
         for target in targets
         for number, path in enumerate(target.paths)
         for distance, hop in enumerate(path.hops, 1)
         for address in hop or (UNKNOWN,)
     ]
-    kinds = {"target_ipv4": np.int64, "path": np.int64, "distance": np.int64, "ipv4": np.int64, "name": np.str_}
-    return _columns(rows, kinds)
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], kinds: Mapping[str, type]) -> Columns:
-    return {name: np.array([row[place] for row in rows], kind) for place, (name, kind) in enumerate(kinds.items())}
+    return to_columns("probed_hops", rows)

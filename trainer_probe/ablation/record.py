@@ -13,6 +13,7 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.trainer_probe.ablation.steps import ablation_steps
 from fabrictune.trainer_probe.ablation.trials import TrialStep
 from fabrictune.trainer_probe.driver.outcome import training_table
@@ -24,11 +25,7 @@ QUARTILES = (25, 50, 75)
 def make_record(recipe: Recipe, trial_steps: Sequence[TrialStep], *, num_rounds: int, started: float) -> RunRecord:
     """Return a record of kind "train ablate"; `started` is `time.perf_counter` at the start.
 
-    Its table `ablation_steps` has technique, base ("" for the first), rounds, tokens_per_s with its quartiles
-    tokens_per_s_low and _high, mfu_fraction (-1 where no peak is known), gain_fraction with gain_fraction_low and _high
-    (over the base, 0 for the first), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns of a training step. `trials` has
-    every counted training step: round, technique, and the columns of a training's table. Without a finished trial there
-    are no tables.
+    Its tables are `ablation_steps` and `ablation_trials`; there are none without a finished trial.
     """
     steps = ablation_steps(recipe)
     rows = [_row(trial_steps, step.name, step.base) for step in steps]
@@ -43,12 +40,14 @@ def make_record(recipe: Recipe, trial_steps: Sequence[TrialStep], *, num_rounds:
             "outcome": "finished" if is_whole else "interrupted",
             **describe_run(seed=recipe.seed, started=started),
         },
-        tables={"ablation_steps": _columns(rows), "trials": _trials_table(trial_steps)} if rows else {},
+        tables={"ablation_steps": to_columns("ablation_steps", rows), "ablation_trials": _trials_table(trial_steps)}
+        if rows
+        else {},
     )
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> Columns:
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+def _tables(rows: Sequence[Mapping[str, Any]], trial_steps: Sequence[TrialStep]) -> dict[str, Columns]:
+    return {"ablation_steps": to_columns("ablation_steps", rows), "ablation_trials": _trials_table(trial_steps)}
 
 
 def _trials_table(trial_steps: Sequence[TrialStep]) -> Columns:

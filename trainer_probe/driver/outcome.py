@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.ledger import merge
@@ -43,9 +42,7 @@ def gather_trace(comm: "Comm") -> CommTrace | None:
 def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecord:
     """Return a record of kind "train run"; `started` is `time.perf_counter` at the start.
 
-    Its table `training` has step, loss and gradient_norm (-1 where not finite), learning_rate, is_skipped, elapsed_ns,
-    tokens_per_s, mfu_fraction (-1 where no peak is known), and exposed_tp_ns, exposed_dp_ns, exposed_pp_ns averaged
-    over ranks. The file `comm_trace.parquet` contains the ranks' requests of the last steps, a CommTrace.
+    The file `comm_trace.parquet` contains the ranks' requests of the last steps, a CommTrace.
     """
     content = io.BytesIO()
     outcome.trace.write(content)
@@ -67,18 +64,21 @@ def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecor
 
 def training_table(reports: Sequence[StepReport]) -> Columns:
     """Return the columns of the record's table `training`; a figure that is not known or not finite is -1."""
-    columns = {
-        "step": [report.step for report in reports],
-        "loss": [_finite(report.loss) for report in reports],
-        "gradient_norm": [_finite(report.gradient_norm) for report in reports],
-        "learning_rate": [report.learning_rate for report in reports],
-        "is_skipped": [int(report.is_skipped) for report in reports],
-        "elapsed_ns": [report.elapsed_ns for report in reports],
-        "tokens_per_s": [report.tokens_per_s for report in reports],
-        "mfu_fraction": [_finite(report.mfu_fraction) for report in reports],
-        **{f"exposed_{axis}_ns": [report.exposed_ns[axis] for report in reports] for axis in AXES},
-    }
-    return {name: np.array(values) for name, values in columns.items()}
+    rows = [
+        {
+            "step": report.step,
+            "loss": _finite(report.loss),
+            "gradient_norm": _finite(report.gradient_norm),
+            "learning_rate": report.learning_rate,
+            "is_skipped": report.is_skipped,
+            "elapsed_ns": report.elapsed_ns,
+            "tokens_per_s": report.tokens_per_s,
+            "mfu_fraction": _finite(report.mfu_fraction),
+            **{f"exposed_{axis}_ns": report.exposed_ns[axis] for axis in AXES},
+        }
+        for report in reports
+    ]
+    return to_columns("training", rows)
 
 
 def _finite(value: float) -> float:

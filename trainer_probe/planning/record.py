@@ -4,10 +4,9 @@ import io
 from collections.abc import Iterable
 from dataclasses import asdict
 
-import numpy as np
-
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.trainer_probe.planning.plan import Plan
 
@@ -17,9 +16,7 @@ TRACE_FILE = "job_trace.parquet"
 def make_record(plan: Plan, *, started: float) -> RunRecord:
     """Return a record of kind "train plan"; `started` is what `time.perf_counter` said at the start.
 
-    Tables: `volumes` (place, axis, operation, num_requests, buffer_bytes, sent_bytes, duration_ps), `memory` (place,
-    flops, weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes) and `step_parts` (part, duration_ps). The
-    file `job_trace.parquet` is the whole job's requests, a JobTrace.
+    The file `job_trace.parquet` is the whole job's requests, a JobTrace.
     """
     recipe, content = plan.recipe, io.BytesIO()
     plan.trace.write(content)
@@ -74,20 +71,20 @@ def _exceeded_memory(plan: Plan) -> Iterable[Finding]:
 
 
 def _volumes(plan: Plan) -> Columns:
-    rows = [(place, volume) for place in range(plan.recipe.degrees.layout.pp) for volume in plan.volumes(place)]
-    counts = ("num_requests", "buffer_bytes", "sent_bytes", "duration_ps")
-    return {
-        "place": np.array([place for place, _ in rows], np.int64),
-        "axis": np.array([volume.axis for _, volume in rows], object),
-        "operation": np.array([volume.operation.name.lower() for _, volume in rows], object),
-        **{name: np.array([getattr(volume, name) for _, volume in rows], np.int64) for name in counts},
-    }
+    rows = [
+        {"place": place, **asdict(volume), "operation": volume.operation.name.lower()}
+        for place in range(plan.recipe.degrees.layout.pp)
+        for volume in plan.volumes(place)
+    ]
+    return to_columns("volumes", rows)
 
 
 def _memory(plan: Plan) -> Columns:
-    rows = [asdict(memory) for memory in plan.memory]
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return {"place": np.arange(len(rows)), "flops": plan.flops_P, **columns}
+    rows = [
+        {"place": place, "flops": flops, **asdict(memory)}
+        for place, (flops, memory) in enumerate(zip(plan.flops_P.tolist(), plan.memory, strict=True))
+    ]
+    return to_columns("memory", rows)
 
 
 def _step_parts(plan: Plan) -> Columns:
@@ -95,4 +92,4 @@ def _step_parts(plan: Plan) -> Columns:
     waiting_ps = plan.without_network.step_ps - plan.work_ps
     parts = {"work": plan.work_ps, "bubble": waiting_ps, **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES}}
     parts["step"] = plan.at_best.step_ps
-    return {"part": np.array(list(parts), object), "duration_ps": np.array(list(parts.values()))}
+    return to_columns("step_parts", [{"part": part, "duration_ps": time_ps} for part, time_ps in parts.items()])

@@ -1,14 +1,6 @@
 """Storms as a run record: what was measured, how it grows, and what a larger job would see.
 
-Tables of a record of kind `coll init storm`:
-
-- `storms`: pattern, ranks, groups, operations and requests_expected (closed forms; the least where `is_exact` is 0),
-  requests (counted), is_exact, connect_ns, wall_ns, server_cpu_ns, clients_cpu_ns
-- `growth`, where there are four sizes or more: pattern, cost (requests, server_cpu_ns, wall_ns), constant, linear,
-  quadratic, exponent, worst_error_fraction (see `growth.py`), extrapolated_ranks, extrapolated, quadratic_fraction
-  (of it)
-- `gains`, where `legacy` was measured: ranks, pattern, requests_times, server_cpu_ns_times, wall_ns_times: how many
-  times less a pattern costs
+Tables: `storms`; `growth` with four sizes or more of a pattern; `gains` where `legacy` is among the patterns.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +11,9 @@ import numpy as np
 
 from fabrictune.collectives.startup.storm.experiment import StormResult, StormSpec
 from fabrictune.collectives.startup.storm.growth import MIN_SIZES, fit_growth
-from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.run_tables.rows import num_rows, to_columns
+from fabrictune.foundation.units import NS_PER_S
 
 COSTS = ("requests", "server_cpu_ns", "wall_ns")
 BASELINE = "legacy"
@@ -50,25 +43,29 @@ def make_record(
     return RunRecord(
         kind="coll init storm",
         run=describe_run(seed=SEED, started=started, configuration=configuration),
-        tables={name: columns for name, columns in tables.items() if columns},
+        tables={name: columns for name, columns in tables.items() if num_rows(columns)},
         findings=tuple(_miscounts(results)),
     )
 
 
 def _storms(results: Sequence[StormResult]) -> Columns:
-    return {
-        "pattern": np.array([result.pattern.name for result in results]),
-        "ranks": np.array([result.num_ranks for result in results]),
-        "groups": np.array([result.num_groups for result in results]),
-        "operations": np.array([result.num_operations for result in results]),
-        "requests": np.array([result.num_requests for result in results]),
-        "requests_expected": np.array([result.num_requests_expected for result in results]),
-        "is_exact": np.array([int(result.pattern.is_exact) for result in results]),
-        "connect_ns": _ns(result.connect_s for result in results),
-        "wall_ns": _ns(result.wall_s for result in results),
-        "server_cpu_ns": _ns(result.server_cpu_s for result in results),
-        "clients_cpu_ns": _ns(result.clients_cpu_s for result in results),
-    }
+    rows = [
+        {
+            "pattern": result.pattern.name,
+            "ranks": result.num_ranks,
+            "groups": result.num_groups,
+            "operations": result.num_operations,
+            "requests": result.num_requests,
+            "requests_expected": result.num_requests_expected,
+            "is_exact": result.pattern.is_exact,
+            "connect_ns": round(result.connect_s * NS_PER_S),
+            "wall_ns": round(result.wall_s * NS_PER_S),
+            "server_cpu_ns": round(result.server_cpu_s * NS_PER_S),
+            "clients_cpu_ns": round(result.clients_cpu_s * NS_PER_S),
+        }
+        for result in results
+    ]
+    return to_columns("storms", rows)
 
 
 def _growth(storms: Columns, extrapolated_ranks: int) -> Columns:
@@ -91,7 +88,7 @@ def _growth(storms: Columns, extrapolated_ranks: int) -> Columns:
                     "quadratic_fraction": growth.quadratic_fraction(extrapolated_ranks),
                 }
             )
-    return _columns(rows)
+    return to_columns("growth", rows)
 
 
 def _gains(storms: Columns) -> Columns:
@@ -105,7 +102,7 @@ def _gains(storms: Columns) -> Columns:
         if baseline is not None and name != BASELINE:
             times = {f"{cost}_times": float(storms[cost][baseline] / storms[cost][row]) for cost in COSTS}
             rows.append({"ranks": int(ranks), "pattern": str(name), **times})
-    return _columns(rows)
+    return to_columns("gains", rows)
 
 
 def _miscounts(results: Sequence[StormResult]) -> Iterable[Finding]:
@@ -122,11 +119,3 @@ def _miscounts(results: Sequence[StormResult]) -> Iterable[Finding]:
                 confidence=Confidence.MEASURED,
                 evidence=("table storms",),
             )
-
-
-def _ns(times_s: Iterable[float]) -> IntArray:
-    return np.array([round(time_s * 1e9) for time_s in times_s], dtype=np.int64)
-
-
-def _columns(rows: Sequence[dict[str, Any]]) -> Columns:
-    return {name: np.array([row[name] for row in rows]) for name in rows[0]} if rows else {}

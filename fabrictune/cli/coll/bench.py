@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.coll.options import bandwidth_cells, bench_spec, operations_argument, size_options
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def bench(
     directory = with_command(record).write(out)
 
     def values() -> dict[str, Any]:
-        rows = {name: rows_of(record.tables[name]) for name in ("measurements", "ranks")}
+        rows = {name: to_rows(record.tables[name]) for name in ("measurements", "ranks")}
         return {"configuration": record.run["configuration"], **rows}
 
     return print_record(
@@ -110,7 +110,7 @@ def _print(record: "RunRecord") -> None:
     print_lines([f"{num_ranks} ranks on {hosts} over {configuration['backend']}", *configuration["conventions"], ""])
     print_table(
         ("operation", "in place", "size (B)", "time", "algbw GB/s", "busbw GB/s", "#wrong", *SPREAD),
-        [_cells(row) for row in rows_of(record.tables["measurements"])],
+        [_cells(row) for row in to_rows(record.tables["measurements"])],
     )
     print_lines(
         ["", "time: nccl-tests', of a rank's whole loop. p10 to p99: of iterations, from the last rank's begin."]

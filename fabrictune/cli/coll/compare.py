@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from fabrictune.cli.coll.options import gigabytes_per_s, operation_option, ranks_option
-from fabrictune.cli.framework.estimates import rows_of, tables_of
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 
@@ -57,13 +57,13 @@ def compare(
     directory = with_command(record).write(out)
 
     def show() -> None:
-        _print_fits(rows_of(record.tables.get("fits", {})))
-        _print_comparison(rows_of(record.tables.get("attribution", {})))
+        _print_fits(to_rows(record.tables.get("fits", {})))
+        _print_comparison(to_rows(record.tables.get("attribution", {})))
 
     return print_record(
         record,
         directory,
-        lambda: tables_of(record),
+        lambda: tables_to_rows(record.tables),
         show,
         as_json=as_json,
         quiet=quiet,

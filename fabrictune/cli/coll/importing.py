@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from fabrictune.cli.coll.options import bandwidth_cells, operation_option, ranks_option
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.records import with_command
+from fabrictune.foundation.run_tables.rows import to_rows
 
 
 @click.command("import")
@@ -47,7 +47,7 @@ def import_measurements(
     imported = read_measurements(file, Told(name=operation, num_ranks=num_ranks, keeps_hosts=keep_hosts))
     record = imported.record(started=started)
     directory = with_command(record).write(out)
-    rows = rows_of(record.tables["measurements"])
+    rows = to_rows(record.tables["measurements"])
     if as_json:
         print_json({"record": str(directory), "configuration": record.run["configuration"], "measurements": rows})
         return 0

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of, tables_of
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 from fabrictune.foundation.units import NS_PER_S, PS_PER_NS
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def storm(
     directory = with_command(record).write(out)
 
     def values() -> dict[str, Any]:
-        return {"configuration": record.run["configuration"], **tables_of(record)}
+        return {"configuration": record.run["configuration"], **tables_to_rows(record.tables)}
 
     return print_record(
         record, directory, values, lambda: _print_storms(record), as_json=as_json, quiet=quiet, fail_on=fail_on
@@ -225,13 +225,13 @@ def _print_storms(record: "RunRecord") -> None:
                 _duration(row["wall_ns"]),
                 _duration(row["server_cpu_ns"]),
             )
-            for row in rows_of(record.tables["storms"])
+            for row in to_rows(record.tables["storms"])
         ],
     )
     if "gains" in record.tables:
-        _print_gains(rows_of(record.tables["gains"]))
+        _print_gains(to_rows(record.tables["gains"]))
     if "growth" in record.tables:
-        _print_growth(rows_of(record.tables["growth"]), configuration["extrapolated_ranks"])
+        _print_growth(to_rows(record.tables["growth"]), configuration["extrapolated_ranks"])
         print_lines(["assuming that:", *(f"  {line}" for line in configuration["assumptions"])])
 
 

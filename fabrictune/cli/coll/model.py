@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from fabrictune.cli.coll.options import bench_spec, gigabytes_per_s, operations_argument, size_options
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import json_option, quiet_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import with_command
+from fabrictune.foundation.run_tables.rows import to_rows
 
 
 @click.command()
@@ -51,7 +51,7 @@ def model(
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)
     directory = with_command(record).write(out)
-    rows = rows_of(record.tables["model"])
+    rows = to_rows(record.tables["model"])
     if as_json:
         print_json({"record": str(directory), "model": rows})
         return 0

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fabrictune.cli.framework.output import print_lines, print_table
-from fabrictune.foundation.records import Columns, RunRecord
+from fabrictune.foundation.records import Columns
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_rate
 
 HEADINGS = ("P(overload)", "worst load", "p99", "throughput", "slowest flow", "a NIC sends", "slowest connection")
@@ -49,7 +50,7 @@ def print_distribution(seeds: Columns) -> None:
 def print_effects(effects: Columns) -> None:
     """Print the effects on some figures: rows are sets of factors."""
     names = list(dict.fromkeys(effects["effect"].tolist()))
-    cell = {(row["effect"], row["metric"]): _effect_cell(row) for row in rows_of(effects)}
+    cell = {(row["effect"], row["metric"]): _effect_cell(row) for row in to_rows(effects)}
     rows = [(name, *(cell[name, metric] for metric in EFFECT_HEADINGS)) for name in names]
     print_table(("effect on", *EFFECT_HEADINGS.values()), rows)
 
@@ -65,17 +66,6 @@ def print_steps(steps: Columns, *, has_legend: bool) -> None:
     print_table(("step", "taken", "seeds", *HEADINGS), rows)
     if has_legend:
         print_lines(["", f"{int(steps['num_seeds'][0])} seeds where they are any", *LEGEND, ""])
-
-
-def rows_of(columns: Columns) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON values."""
-    values = {name: column.tolist() for name, column in columns.items()}
-    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
-
-
-def tables_of(record: RunRecord) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of all tables of a record as JSON values."""
-    return {name: rows_of(columns) for name, columns in record.tables.items()}
 
 
 def _effect_cell(row: Mapping[str, Any]) -> str:

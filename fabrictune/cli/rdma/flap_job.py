@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of, tables_of
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.predict import retransmission_of, shown
+from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 from fabrictune.foundation.units import PS_PER_NS, parse_duration_ps
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def flap_job(
     return print_record(
         record,
         directory,
-        lambda: tables_of(record),
+        lambda: tables_to_rows(record.tables),
         lambda: _print(record),
         as_json=as_json,
         quiet=quiet,
@@ -86,11 +86,11 @@ def flap_job(
 def _print(record: "RunRecord") -> None:
     job = record.run["job"]
     print_lines([f"{job['iterations']} all-reduces over TCP, {shown(job['median_ns'])} in the median"])
-    rdma = rows_of(record.tables["rdma"])
+    rdma = to_rows(record.tables["rdma"])
     profiles = list(dict.fromkeys(row["profile"] for row in rdma))
     print_table(
         ("link down", "TCP's timeout", "sends again at", "the job stalled", *(f"RDMA by {name}" for name in profiles)),
-        [_cells(row, rdma) for row in rows_of(record.tables["flaps"])],
+        [_cells(row, rdma) for row in to_rows(record.tables["flaps"])],
     )
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -14,6 +13,7 @@ from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.pair import opened_pair, pair_options
 from fabrictune.cli.rdma.predict import shown
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def measure(
     fitted = _fit(measured, record, profile)
 
     def values() -> dict[str, Any]:
-        trials = rows_of(record.tables["trials"])
+        trials = to_rows(record.tables["trials"])
         return {"is_partial": record.run["is_partial"], "profile": fitted, "trials": trials}
 
     code = print_record(
@@ -172,6 +172,6 @@ def _print(record: "RunRecord", model: str) -> None:
             shown(row["after_ns"]),
             "never" if row["model_ns"] < 0 else shown(row["model_ns"]),
         )
-        for row in rows_of(record.tables["trials"])
+        for row in to_rows(record.tables["trials"])
     ]
     print_table(headings, rows)

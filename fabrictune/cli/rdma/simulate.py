@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import (
     fail_on_option,
     json_option,
@@ -19,6 +18,7 @@ from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.predict import shown
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def simulate(
         )
     record = timer_record(checked, rows, started=started)
     directory = with_command(record).write(out or Path("runs") / f"{checked.name}-timers")
-    timers = rows_of(record.tables["timers"])
+    timers = to_rows(record.tables["timers"])
     return print_record(
         record,
         directory,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.rdma.pair import opened_pair, pair_options, token_option
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS, format_duration, format_rate, parse_bytes
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class _Output:
         record = with_command(
             make_record(measured, plan, kind=kind, num_planned=num_planned, place=place, started=started)
         )
-        directory, rows = record.write(self.out), rows_of(record.tables[TABLE])
+        directory, rows = record.write(self.out), to_rows(record.tables[TABLE])
         code = print_record(
             record,
             directory,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of, tables_of
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, trust_code_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
@@ -108,7 +108,7 @@ def sweep(
     return print_record(
         record,
         directory,
-        lambda: tables_of(record),
+        lambda: tables_to_rows(record.tables),
         lambda: _print(record),
         as_json=as_json,
         quiet=quiet,
@@ -147,8 +147,8 @@ def _executor(on: str, num_workers: int, ray_address: str | None) -> Iterator["E
 def _print(record: "RunRecord") -> None:
     from fabrictune.sweeps.results import best_first
 
-    points, num_seeds = rows_of(record.tables["points"]), record.run["num_seeds"]
-    objectives = rows_of(record.tables["objectives"])
+    points, num_seeds = to_rows(record.tables["points"]), record.run["num_seeds"]
+    objectives = to_rows(record.tables["objectives"])
     metrics = list(record.run["objectives"])
     by_point: dict[int, dict[str, str]] = {}
     for row in objectives:
@@ -169,7 +169,7 @@ def _print(record: "RunRecord") -> None:
     print_table(headings, rows, indent=2)
     if len(shown) < len(whole):
         print_lines([f"  and {len(whole) - len(shown)} more in the record"])
-    _print_sensitivity(rows_of(record.tables["sensitivity"]), metrics)
+    _print_sensitivity(to_rows(record.tables["sensitivity"]), metrics)
     if lines := record.run["nic_settings"]:
         print_lines(["", f"for a NIC, the best in {metrics[0]} (printed, nothing is set):", *lines[0]["lines"]])
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import INTERRUPTED, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
@@ -21,6 +20,7 @@ from fabrictune.cli.train.recipes import (
     timeout_option,
 )
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def ablate(
     is_partial = record.run["outcome"] == "interrupted"
     if as_json:
         head = {"record": str(directory), "outcome": record.run["outcome"]}
-        print_json({**head, "ablation_steps": rows_of(record.tables.get("ablation_steps", {}))})
+        print_json({**head, "ablation_steps": to_rows(record.tables.get("ablation_steps", {}))})
         return INTERRUPTED if is_partial else 0
     if record.tables and not quiet:
         _print(record, rounds, steps)
@@ -117,7 +117,7 @@ def _print(record: "RunRecord", rounds: int, steps: int) -> None:
     print_lines([f"rounds: {rounds}, counted steps of a trial: {steps}; medians, and quartiles over rounds"])
     print_table(
         ("technique", "tokens/s", "quartiles", "MFU", "gain", "quartiles", "over", "exposed tp", "dp", "pp"),
-        [_cells(row) for row in rows_of(record.tables["ablation_steps"])],
+        [_cells(row) for row in to_rows(record.tables["ablation_steps"])],
     )
     print_lines(["exposed: communication that an average rank waits for in a step"])
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.records import print_record, with_command
 from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_bytes, format_duration, parse_rate_bps
 
 if TYPE_CHECKING:
@@ -93,13 +93,13 @@ def plan(
 
 def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
     """Return the step's figures, and the rows of one rank."""
-    volumes, memory = rows_of(record.tables["volumes"]), rows_of(record.tables["memory"])
+    volumes, memory = to_rows(record.tables["volumes"]), to_rows(record.tables["memory"])
     return {
         **record.run["outcome"],
         "rank": rank,
         "volumes": [row for row in volumes if row["place"] == place],
         "memory": memory[place],
-        "step": rows_of(record.tables["step_parts"]),
+        "step": to_rows(record.tables["step_parts"]),
     }
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.estimates import rows_of
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
@@ -20,6 +19,7 @@ from fabrictune.cli.train.recipes import (
     set_option,
     timeout_option,
 )
+from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def run(
     directory = record.write(out or Path("runs") / recipe.name)
     code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
     if as_json:
-        steps, findings = rows_of(record.tables["training"]), findings_json(record.findings)
+        steps, findings = to_rows(record.tables["training"]), findings_json(record.findings)
         head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
         print_json({"record": str(directory), **head, "steps": steps, "findings": findings})
         return code

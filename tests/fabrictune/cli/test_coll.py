@@ -68,8 +68,8 @@ def test_a_layout_starts_over_a_redis_with_a_password(
         assert f"4 ranks made 4 groups over {server.address} (ordered), the slowest rank in" in capfd.readouterr().out
         record = RunRecord.read(tmp_path / "check")
         assert record.run["configuration"]["store"] == str(server.address)
-        assert record.tables["ranks"]["rank"].tolist() == [0, 1, 2, 3]
-        assert (record.tables["ranks"]["elapsed_ns"] > 0).all()
+        assert record.tables["startup"]["rank"].tolist() == [0, 1, 2, 3]
+        assert (record.tables["startup"]["elapsed_ns"] > 0).all()
         monkeypatch.delenv("FABRICTUNE_STORE_PASSWORD")
         assert run(words) == 3
         assert capfd.readouterr().err.startswith(f"{server.address}: refuses a client without password (")

@@ -234,7 +234,7 @@ def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixtu
     record = RunRecord.read(tmp_path / "run")
     assert (record.kind, record.run["outcome"]) == ("train ablate", "finished")
     assert (record.tables["ablation_steps"]["tokens_per_s"] > 0).all()
-    assert set(record.tables["trials"]["step"].tolist()) == {1}
+    assert set(record.tables["ablation_trials"]["step"].tolist()) == {1}
 
 
 def test_an_ablation_starts_its_own_ranks(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

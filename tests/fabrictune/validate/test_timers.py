@@ -114,6 +114,7 @@ def test_a_scenario_without_a_flap_is_refused(flap: Path) -> None:
 def test_the_command_prints_and_records_them(flap: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With trials from a record, and as JSON; the settings are the scenario's unless given."""
     columns = {"timeout": [14], "retries": [3], "cut_ns": [-1], "status": [12], "after_ns": [277 * MS]}
+    columns |= {"model_ns": [-1], "retransmissions": [-1]}
     trials = {name: np.array(values) for name, values in columns.items()}
     measured = RunRecord(kind="rdma timers measure", run={}, tables={"trials": trials}).write(tmp_path / "measured")
     arguments = ["rdma", "timers", "simulate", str(flap), "--retries", "3", "--out", str(tmp_path / "record")]
