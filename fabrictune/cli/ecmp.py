@@ -41,7 +41,7 @@ ecmp = CommandGroup(name="ecmp", help="Find the links on which flows collide, an
 @click.option(
     "--seeds",
     type=click.IntRange(2, MAX_SEEDS),
-    help="Also say what to expect where the hash seeds are not known: exactly, or from so many of them.",
+    help="Distribution over unknown hash seeds: exact, or from a sample of this size.",
 )
 @out_option
 @fail_on_option
@@ -109,8 +109,14 @@ def explain(scenario: Path, link: str | None, quiet: bool, as_json: bool) -> Non
 
 @ecmp.command()
 @scenario_argument
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="One more variant; `;` between settings.")
-@click.option("--fail", "failures", multiple=True, metavar="NAME", help="One more variant: without a switch or link.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Variant with other settings, separated by `;`; repeatable.",
+)
+@click.option("--fail", "failures", multiple=True, metavar="NAME", help="Variant without a switch or link; repeatable.")
 @seeds_option
 @out_option
 @quiet_option
@@ -186,9 +192,9 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     type=click.IntRange(2, MAX_SEEDS),
     default=20,
     show_default=True,
-    help="Hash seeds over which each step is measured.",
+    help="Number of hash seeds to evaluate each step on.",
 )
-@click.option("--keep-placement", is_flag=True, help="Leave the ranks where they are.")
+@click.option("--keep-placement", is_flag=True, help="Keep the rank placement.")
 @out_option
 @quiet_option
 @json_option

@@ -1,4 +1,4 @@
-"""`fabrictune law`: the congestion-control laws there are, what can be set on them, and what a NIC has set."""
+"""`fabrictune law`: congestion-control algorithms (laws), their parameters, and exchange with a NIC."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ from fabrictune.cli.framework.options import json_option, scenario_argument, tru
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.foundation.errors import FabrictuneWarning, LawError, Mistake
 
-law = CommandGroup(name="law", help="List congestion-control laws, show their parameters, exchange them with a NIC.")
+law = CommandGroup(name="law", help="List congestion-control algorithms (laws), and exchange parameters with a NIC.")
 
 
 @law.command("list")
 @json_option
 def list_laws(as_json: bool) -> None:
-    """List the laws that a scenario can name.
+    """List the congestion-control algorithms (laws) that a scenario can name.
 
     \b
     Example:
@@ -31,7 +31,7 @@ def list_laws(as_json: bool) -> None:
     if as_json:
         print_json([{"name": name, "summary": summary} for name, summary in summaries.items()])
     else:
-        print_table(("law", "what it is"), list(summaries.items()))
+        print_table(("law", "description"), list(summaries.items()))
 
 
 @law.command()
@@ -39,7 +39,7 @@ def list_laws(as_json: bool) -> None:
 @trust_code_option
 @json_option
 def show(name: str, trust_code: bool, as_json: bool) -> None:
-    """Show what a law does, its source, and the keys of its parameters; NAME may be a file with --trust-code.
+    """Show the description, source and parameter keys of a law; NAME may be a file with --trust-code.
 
     \b
     Example:
@@ -95,7 +95,7 @@ def import_nic(nic: Path, as_json: bool) -> None:
     type=click.Choice([one.value for one in NicFiles]),
     default=NicFiles.MLXCONFIG.value,
     show_default=True,
-    help="Where the NIC keeps its parameters.",
+    help="NIC parameter interface.",
 )
 def export_nic(scenario: Path, files: str) -> None:
     """Print the lines that would give a NIC the parameters of a scenario's law; nothing is changed.

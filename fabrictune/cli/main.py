@@ -19,25 +19,31 @@ from fabrictune.cli.framework.warnings import printed_warnings
 BROKEN_PIPE = 141
 
 COMMANDS = {
-    "scenario": LazyCommand("Check a scenario file, and list its keys.", "fabrictune.cli.scenario:scenario"),
+    "scenario": LazyCommand(
+        "Check a scenario file, and list the keys it can have.", "fabrictune.cli.scenario:scenario"
+    ),
     "topo": LazyCommand("Import, build, show, check, compare and probe fabrics.", "fabrictune.cli.topo.group:topo"),
-    "ecmp": LazyCommand("Find the links on which flows collide.", "fabrictune.cli.ecmp:ecmp"),
+    "ecmp": LazyCommand("Find the links on which flows collide, and what would help.", "fabrictune.cli.ecmp:ecmp"),
     "sim": LazyCommand(
         "Run a scenario in the packet engine, once or under many settings.", "fabrictune.cli.sim.group:sim"
     ),
     "trace": LazyCommand("Import, show and export communication traces.", "fabrictune.cli.trace:trace"),
     "coll": LazyCommand(
-        "Start the ranks of a job, and measure what collectives take.", "fabrictune.cli.coll.group:coll"
+        "Start the ranks of a job, and measure and model collectives.", "fabrictune.cli.coll.group:coll"
     ),
     "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train.group:train"),
     "rdma": LazyCommand(
-        "Say what retransmission timers do, and which link flap a job survives.", "fabrictune.cli.rdma.group:rdma"
+        "Predict and measure RDMA retransmission timers and link-flap tolerance.", "fabrictune.cli.rdma.group:rdma"
     ),
     "report": LazyCommand("Make one HTML page from run records.", "fabrictune.cli.report:report"),
-    "law": LazyCommand("List congestion-control laws and show their parameters.", "fabrictune.cli.law:law"),
-    "validate": LazyCommand("Put predictions beside measurements.", "fabrictune.cli.validate:validate"),
-    "conformance": LazyCommand("Rerun the published cases: expected beside got.", "fabrictune.cli.conformance:run_all"),
-    "doctor": LazyCommand("Say what this machine can do, and what to install.", "fabrictune.cli.doctor:doctor"),
+    "law": LazyCommand(
+        "List congestion-control algorithms (laws), and exchange parameters with a NIC.", "fabrictune.cli.law:law"
+    ),
+    "validate": LazyCommand("Compare predictions with measurements.", "fabrictune.cli.validate:validate"),
+    "conformance": LazyCommand(
+        "Run the published cases: expected and actual values.", "fabrictune.cli.conformance:run_all"
+    ),
+    "doctor": LazyCommand("Check what this machine supports, and what to install.", "fabrictune.cli.doctor:doctor"),
     "demo": LazyCommand("Compare a bad and a good placement on a 128-GPU fabric.", "fabrictune.cli.demo:demo"),
 }
 

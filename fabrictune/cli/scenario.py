@@ -9,7 +9,7 @@ from fabrictune.cli.framework.keys import print_keys
 from fabrictune.cli.framework.options import json_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines
 
-scenario = CommandGroup(name="scenario", help="Check a scenario file, and list the keys that one may have.")
+scenario = CommandGroup(name="scenario", help="Check a scenario file, and list the keys it can have.")
 
 
 @scenario.command()

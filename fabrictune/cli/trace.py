@@ -16,7 +16,10 @@ trace = CommandGroup(name="trace", help="Import, show and export communication t
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 ranks_option = click.option(
-    "--ranks", type=click.IntRange(1, 2**20), metavar="N", help="How many ranks, of a file that writes one for all."
+    "--ranks",
+    type=click.IntRange(1, 2**20),
+    metavar="N",
+    help="Number of ranks, for a file that holds one rank for all.",
 )
 
 
@@ -43,7 +46,7 @@ def show(files: tuple[Path, ...], ranks: int | None, as_json: bool) -> None:
 @trace.command("import")
 @files_argument
 @ranks_option
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A .parquet file.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="Output file, .parquet.")
 @json_option
 def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json: bool) -> None:
     """Read a trace in any known format and save it as this project's Parquet, which scenarios and engines take.
@@ -63,8 +66,8 @@ def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json:
 @trace.command()
 @files_argument
 @ranks_option
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Where the files go.")
-@click.option("--name", default="trace", metavar="NAME", show_default=True, help="What they are called.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Output directory.")
+@click.option("--name", default="trace", metavar="NAME", show_default=True, help="Base name of the files.")
 @json_option
 def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_json: bool) -> None:
     """Write a trace as Chakra execution traces, one file a rank, with their groups.

@@ -15,11 +15,11 @@ from fabrictune.cli.framework.records import print_record, with_command
 if TYPE_CHECKING:
     from fabrictune.validate.summary import Row, ValidationSummary
 
-validate = CommandGroup(name="validate", help="Put predictions beside measurements.")
+validate = CommandGroup(name="validate", help="Compare predictions with measurements.")
 
 
 @validate.command()
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Training steps with each model.")
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Number of training steps per model.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/validate-local"), show_default=True
 )

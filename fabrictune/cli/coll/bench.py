@@ -24,15 +24,34 @@ SPREAD = ("p10", "median", "p99", "skew")
 
 @click.command()
 @operations_argument
-@click.option("--ranks", type=click.IntRange(2, 256), default=4, show_default=True, help="Processes to start here.")
+@click.option("--ranks", type=click.IntRange(2, 256), default=4, show_default=True, help="Number of local processes.")
 @size_options
-@click.option("-w", "--warmups", "num_warmups", type=int, default=5, show_default=True, help="Not counted.")
-@click.option("-n", "--iterations", "num_iterations", type=int, default=20, show_default=True, help="Of each size.")
 @click.option(
-    "--backend", type=click.Choice(["gloo", "nccl"]), default="gloo", show_default=True, help="nccl needs torchrun."
+    "-w", "--warmups", "num_warmups", type=int, default=5, show_default=True, help="Warm-up iterations per size."
 )
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds for all."
+    "-n",
+    "--iterations",
+    "num_iterations",
+    type=int,
+    default=20,
+    show_default=True,
+    help="Measured iterations per size.",
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["gloo", "nccl"]),
+    default="gloo",
+    show_default=True,
+    help="Communication backend; nccl needs torchrun.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=1),
+    default=1800.0,
+    show_default=True,
+    help="Time limit of the benchmark in seconds.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/bench"), show_default=True)
 @fail_on_option

@@ -18,7 +18,11 @@ LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
 @click.command()
 @click.argument("measured", metavar="MEASURED", type=click.Path(path_type=Path))
 @click.option(
-    "--scenario", "scenario_file", type=click.Path(path_type=Path), metavar="FILE", help="The job and fabric measured."
+    "--scenario",
+    "scenario_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Scenario of the measured job and fabric.",
 )
 @operation_option
 @ranks_option

@@ -7,6 +7,6 @@ from fabrictune.cli.coll.init import init
 from fabrictune.cli.coll.model import model
 from fabrictune.cli.framework.groups import CommandGroup
 
-coll = CommandGroup(name="coll", help="Start the ranks of a job, and measure what collectives take.")
+coll = CommandGroup(name="coll", help="Start the ranks of a job, and measure and model collectives.")
 for command in (init, bench, import_measurements, model, compare):
     coll.add_command(command)

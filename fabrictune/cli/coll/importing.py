@@ -16,7 +16,7 @@ from fabrictune.foundation.run_tables.rows import to_rows
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @operation_option
 @ranks_option
-@click.option("--keep-hosts", is_flag=True, help="Keep the names of hosts in the record.")
+@click.option("--keep-hosts", is_flag=True, help="Keep host names in the record.")
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/nccl-tests"), show_default=True
 )

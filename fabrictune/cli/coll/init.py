@@ -52,11 +52,11 @@ def _read_sizes(context: click.Context, option: click.Parameter, text: str) -> t
     metavar="N,N,...",
     default="128,256,512,1024",
     show_default=True,
-    help="Sizes of the job.",
+    help="Job sizes in ranks.",
 )
 @click.option("--tp", type=click.IntRange(min=1), default=8, show_default=True, help="Tensor-parallel degree.")
 @click.option("--pp", type=click.IntRange(min=1), default=8, show_default=True, help="Pipeline-parallel degree.")
-@click.option("--pattern", "names", metavar="NAME", multiple=True, help="Only this one; may be given several times.")
+@click.option("--pattern", "names", metavar="NAME", multiple=True, help="Start-up pattern to measure; repeatable.")
 @click.option(
     "--extrapolate", "extrapolated_ranks", type=click.IntRange(min=2), default=12288, show_default=True, metavar="N"
 )
@@ -66,7 +66,7 @@ def _read_sizes(context: click.Context, option: click.Parameter, text: str) -> t
     type=click.FloatRange(min=1),
     default=1800.0,
     show_default=True,
-    help="Seconds for one storm.",
+    help="Time limit of one storm in seconds.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/storm"), show_default=True)
 @fail_on_option
@@ -126,11 +126,15 @@ def storm(
     "--store",
     "store_text",
     metavar="ADDRESS",
-    help="tcp://, redis:// or rediss://host:port.  [default: one served here]",
+    help="tcp://, redis:// or rediss://host:port.  [default: a local store]",
 )
-@click.option("--ca-file", metavar="FILE", help="Authorities that a rediss:// store's certificate may come from.")
+@click.option("--ca-file", metavar="FILE", help="CA certificates for a rediss:// store.")
 @click.option(
-    "--method", type=click.Choice(["ordered", "global-barriers"]), default="ordered", show_default=True, help="How."
+    "--method",
+    type=click.Choice(["ordered", "global-barriers"]),
+    default="ordered",
+    show_default=True,
+    help="Start-up method.",
 )
 @click.option(
     "--timeout",
@@ -138,7 +142,7 @@ def storm(
     type=click.FloatRange(min=1),
     default=60.0,
     show_default=True,
-    help="Seconds for all of it.",
+    help="Time limit in seconds.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/check"), show_default=True)
 @quiet_option

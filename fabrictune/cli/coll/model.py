@@ -17,7 +17,7 @@ from fabrictune.foundation.run_tables.rows import to_rows
 @scenario_argument
 @operations_argument
 @size_options
-@click.option("--engine", "with_engine", is_flag=True, help="Run each size in the packet engine too.")
+@click.option("--engine", "with_engine", is_flag=True, help="Simulate each size in the packet engine as well.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/model"), show_default=True)
 @quiet_option
 @json_option

@@ -18,23 +18,45 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 operations_argument = click.argument("operations", metavar="OPERATION...", nargs=-1, required=True)
 operation_option = click.option(
-    "--operation", type=click.Choice(list(BENCHED)), help="Which one it is, where an older nccl-tests does not say it."
+    "--operation",
+    type=click.Choice(list(BENCHED)),
+    help="Operation, for output of an nccl-tests that does not name it.",
 )
 ranks_option = click.option(
     "--num-ranks",
     type=click.IntRange(2, 10_000_000),
     metavar="N",
-    help="Of how many ranks, where the file does not list them.",
+    help="Number of ranks, for a file that does not list them.",
 )
 _SIZE_OPTIONS = (
     click.option(
-        "-b", "--min-bytes", callback=read_bytes, metavar="SIZE", default="8 B", show_default=True, help="Least size."
+        "-b",
+        "--min-bytes",
+        callback=read_bytes,
+        metavar="SIZE",
+        default="8 B",
+        show_default=True,
+        help="Smallest size.",
     ),
     click.option(
-        "-e", "--max-bytes", callback=read_bytes, metavar="SIZE", default="32 MiB", show_default=True, help="Largest."
+        "-e",
+        "--max-bytes",
+        callback=read_bytes,
+        metavar="SIZE",
+        default="32 MiB",
+        show_default=True,
+        help="Largest size.",
     ),
-    click.option("-f", "--step-factor", type=int, default=2, show_default=True, help="From one size to the next."),
-    click.option("-i", "--step-bytes", callback=read_bytes, metavar="SIZE", help="Steps of so many bytes instead."),
+    click.option(
+        "-f", "--step-factor", type=int, default=2, show_default=True, help="Factor from one size to the next."
+    ),
+    click.option(
+        "-i",
+        "--step-bytes",
+        callback=read_bytes,
+        metavar="SIZE",
+        help="Fixed increment between sizes, in place of the factor.",
+    ),
 )
 
 

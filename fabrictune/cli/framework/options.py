@@ -11,30 +11,30 @@ MAX_SEEDS = 100_000
 FAIL_ON = ("info", "warning", "error", "critical", "never")
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON value on stdout, and nothing else there.")
-quiet_option = click.option("--quiet", is_flag=True, help="No progress bar; print findings and where results are.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value to stdout and nothing else.")
+quiet_option = click.option("--quiet", is_flag=True, help="Print only findings and paths of results, no progress bar.")
 out_option = click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the record goes.  [default: runs/NAME]",
+    help="Output directory of the record.  [default: runs/NAME]",
 )
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
     default="error",
     show_default=True,
-    help="Least severity of a finding that makes the exit code 1.",
+    help="Lowest severity of a finding that sets exit code 1.",
 )
 trust_code_option = click.option(
-    "--trust-code", is_flag=True, help="Run a law from a file outside the project: it may do anything you may."
+    "--trust-code", is_flag=True, help="Run a law from a file outside the project; its code runs with your permissions."
 )
 seeds_option = click.option(
     "--seeds",
     type=click.IntRange(2, MAX_SEEDS),
     default=100,
     show_default=True,
-    help="Hash seeds of the fabric to try.",
+    help="Number of hash seeds to evaluate.",
 )
 
 

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @profile_option
-@click.option("--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="A flap the job should survive.")
+@click.option(
+    "--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="Duration of a link flap to survive."
+)
 @click.option(
     "--watchdog",
     "watchdog_ps",
     callback=read_duration,
     metavar="DURATION",
-    help="The framework gives a collective up after this: torch's process groups after 10 min.",
+    help="Collective timeout of the framework (torch process groups: 10 min).",
 )
 @fail_on_option
 @json_option

@@ -33,7 +33,7 @@ def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[st
     default=("400 ms", "1 s", "2 s"),
     show_default=True,
     metavar="DURATION",
-    help="How long the link is down; may be given several times.",
+    help="Duration of the link flap; repeatable.",
 )
 @click.option(
     "--profile",
@@ -42,7 +42,7 @@ def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[st
     default=("ibta", "connectx-6"),
     show_default=True,
     metavar="NAME|FILE",
-    help="Whose timers stand beside it.",
+    help="Adapter profile to compare with.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/flap-job"), show_default=True)
 @fail_on_option

@@ -9,10 +9,10 @@ from fabrictune.cli.rdma.serve import serve
 from fabrictune.cli.rdma.simulate import simulate
 from fabrictune.cli.rdma.transfers import bw, lat, matrix
 
-rdma = CommandGroup(name="rdma", help="Say what retransmission timers do, and which link flap a job survives.")
+rdma = CommandGroup(name="rdma", help="Predict and measure RDMA retransmission timers and link-flap tolerance.")
 timers = CommandGroup(
     name="timers",
-    help="""Predict, choose, simulate and measure when a queue pair gives up.
+    help="""Predict, choose, simulate and measure the time to a retry-exceeded error.
 
     \b
     Example:

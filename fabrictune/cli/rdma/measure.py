@@ -37,7 +37,7 @@ def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[st
     default=(14, 16, 18),
     show_default=True,
     metavar="T",
-    help="NCCL_IB_TIMEOUT; may be given several times.",
+    help="Timeout exponent (NCCL_IB_TIMEOUT); repeatable.",
 )
 @click.option(
     "--retries",
@@ -46,7 +46,7 @@ def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[st
     default=(2, 5),
     show_default=True,
     metavar="R",
-    help="NCCL_IB_RETRY_CNT; may be given several times.",
+    help="Retry count (NCCL_IB_RETRY_CNT); repeatable.",
 )
 @click.option("--repeat", "num_repetitions", type=click.IntRange(1, 1000), default=1, show_default=True)
 @click.option(
@@ -55,21 +55,23 @@ def _read_flaps(context: click.Context, option: click.Parameter, texts: tuple[st
     callback=_read_flaps,
     multiple=True,
     metavar="DURATION",
-    help="Bring the path back after so long; may be given several times.  [default: it stays dead]",
+    help="Duration of the outage; repeatable.  [default: permanent]",
 )
 @click.option(
     "--traffic",
     type=click.Choice(["idle", "continuous"]),
     default="idle",
     show_default=True,
-    help="One request on the dead path, or some on their way when it dies.",
+    help="One request on the dead path, or several in flight at link down.",
 )
-@click.option("--by-command", is_flag=True, help="Let the receiver's worker cut the path, which flaps need.")
-@click.option("--cut-command", default="", metavar="WORDS", help="What cuts the path, where workers run on this host.")
-@click.option("--heal-command", default="", metavar="WORDS", help="What brings it back.")
-@click.option("--limit", "limit_ps", callback=read_duration, metavar="DURATION", help="The longest a trial may take.")
-@click.option("--against", default="ibta", show_default=True, metavar="NAME|FILE", help="A profile to compare with.")
-@click.option("--profile", type=click.Path(path_type=Path), metavar="FILE", help="Write the fitted profile here.")
+@click.option("--by-command", is_flag=True, help="Cut the path by the receiver worker's command (needed for flaps).")
+@click.option("--cut-command", default="", metavar="WORDS", help="Command that cuts the path, for local workers.")
+@click.option("--heal-command", default="", metavar="WORDS", help="Command that restores the path.")
+@click.option("--limit", "limit_ps", callback=read_duration, metavar="DURATION", help="Time limit of one trial.")
+@click.option(
+    "--against", default="ibta", show_default=True, metavar="NAME|FILE", help="Adapter profile to compare with."
+)
+@click.option("--profile", type=click.Path(path_type=Path), metavar="FILE", help="Output file of the fitted profile.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/timers"), show_default=True)
 @pair_options
 @fail_on_option

@@ -15,19 +15,31 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 token_option = click.option(
-    "--token-file", type=click.Path(path_type=Path), metavar="FILE", help="The secret that remote workers know."
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File with the shared secret of remote workers.",
 )
 _OPTIONS = (
     click.option(
-        "--device", default="", metavar="NAME", help="The sender's.  [default: the first with an active port]"
+        "--device", default="", metavar="NAME", help="Sender device.  [default: the first with an active port]"
     ),
-    click.option("--peer-device", default=None, metavar="NAME", help="The receiver's.  [default: the same]"),
-    click.option("--port", type=click.IntRange(1, 255), default=1, show_default=True, help="Of both devices."),
-    click.option("--gid-index", type=click.IntRange(0, 1023), metavar="N", help="Of both.  [default: RoCE v2 on IPv4]"),
-    click.option("--sender", metavar="HOST:PORT", help="A worker on another host: see `rdma serve`."),
-    click.option("--receiver", metavar="HOST:PORT", help="The worker at the other end."),
+    click.option("--peer-device", default=None, metavar="NAME", help="Receiver device.  [default: the sender's]"),
+    click.option(
+        "--port", type=click.IntRange(1, 255), default=1, show_default=True, help="Port number on both devices."
+    ),
+    click.option(
+        "--gid-index",
+        type=click.IntRange(0, 1023),
+        metavar="N",
+        help="GID index on both devices.  [default: RoCE v2 on IPv4]",
+    ),
+    click.option("--sender", metavar="HOST:PORT", help="Address of the sending worker (see `rdma serve`)."),
+    click.option("--receiver", metavar="HOST:PORT", help="Address of the receiving worker."),
     token_option,
-    click.option("--soft-roce", is_flag=True, help="Measure in a virtual machine, which needs no device: see doctor."),
+    click.option(
+        "--soft-roce", is_flag=True, help="Measure in a virtual machine with Soft-RoCE; no device needed (see doctor)."
+    ),
 )
 
 

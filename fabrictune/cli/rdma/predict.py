@@ -19,18 +19,20 @@ MAX_SHOWN = 10
 TABLE_EXPONENTS = range(14, 23)
 
 timeout_option = click.option(
-    "--timeout", type=click.IntRange(0, 31), metavar="T", help="NCCL_IB_TIMEOUT: a wait of 4.096 us * 2**T."
+    "--timeout", type=click.IntRange(0, 31), metavar="T", help="Timeout exponent (NCCL_IB_TIMEOUT): 4.096 us * 2**T."
 )
-retries_option = click.option("--retries", type=click.IntRange(0, 7), metavar="R", help="NCCL_IB_RETRY_CNT.")
+retries_option = click.option(
+    "--retries", type=click.IntRange(0, 7), metavar="R", help="Retry count (NCCL_IB_RETRY_CNT)."
+)
 nccl_option = click.option(
-    "--nccl", metavar="VERSION", help="Take the defaults of this version of NCCL.  [default: the newest]"
+    "--nccl", metavar="VERSION", help="NCCL version whose defaults apply.  [default: the newest]"
 )
 profile_option = click.option(
     "--profile",
     default="connectx-6",
     show_default=True,
     metavar="NAME|FILE",
-    help="Whose timers; `rdma timers predict` lists the names.",
+    help="Adapter profile; `rdma timers predict` lists the names.",
 )
 
 
@@ -50,10 +52,10 @@ def retransmission_of(timeout: int | None, retries: int | None, nccl: str | None
 @timeout_option
 @retries_option
 @nccl_option
+@click.option("--profile", "names", multiple=True, metavar="NAME|FILE", help="Adapter profile to show; repeatable.")
 @click.option(
-    "--profile", "names", multiple=True, metavar="NAME|FILE", help="Only this account; may be given several times."
+    "--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="Duration of a link flap to evaluate."
 )
-@click.option("--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="What a link down that long does.")
 @json_option
 def predict(
     timeout: int | None,
@@ -132,7 +134,12 @@ def table(profile: str, as_json: bool) -> None:
 
 @click.command()
 @click.option(
-    "--survive", "survive_ps", callback=read_duration, required=True, metavar="DURATION", help="A flap to survive."
+    "--survive",
+    "survive_ps",
+    callback=read_duration,
+    required=True,
+    metavar="DURATION",
+    help="Duration of a link flap to survive.",
 )
 @click.option(
     "--notice", "notice_ps", callback=read_duration, metavar="DURATION", help="A dead peer ends the job by then."

@@ -13,13 +13,17 @@ import click
     default="127.0.0.1:18700",
     show_default=True,
     metavar="IPV4:PORT",
-    help="The one address of this host that others reach.",
+    help="Listening address of this host.",
 )
 @click.option(
-    "--token-file", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A secret of 16 characters."
+    "--token-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    required=True,
+    help="File with a shared secret of at least 16 characters.",
 )
-@click.option("--cut-command", default="", metavar="WORDS", help="What makes the path to this host dead.")
-@click.option("--heal-command", default="", metavar="WORDS", help="What brings it back.")
+@click.option("--cut-command", default="", metavar="WORDS", help="Command that cuts the path to this host.")
+@click.option("--heal-command", default="", metavar="WORDS", help="Command that restores the path.")
 def serve(listen: str, token_file: Path, cut_command: str, heal_command: str) -> NoReturn:
     """Wait for measurements that know the token, one at a time, until Ctrl-C.
 

@@ -29,17 +29,34 @@ if TYPE_CHECKING:
 @click.command()
 @scenario_argument
 @click.option(
-    "--profile", "names", multiple=True, metavar="NAME|FILE", help="Instead of its adapter; may be given several times."
+    "--profile",
+    "names",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Adapter profile in place of the scenario's; repeatable.",
 )
 @click.option(
-    "--timeout", "timeouts", type=click.IntRange(0, 31), multiple=True, metavar="T", help="Instead of its timeout."
+    "--timeout",
+    "timeouts",
+    type=click.IntRange(0, 31),
+    multiple=True,
+    metavar="T",
+    help="Timeout exponent in place of the scenario's; repeatable.",
 )
 @click.option(
-    "--retries", "counts", type=click.IntRange(0, 7), multiple=True, metavar="R", help="Instead of its retries."
+    "--retries",
+    "counts",
+    type=click.IntRange(0, 7),
+    multiple=True,
+    metavar="R",
+    help="Retry count in place of the scenario's; repeatable.",
 )
-@click.option("--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="How long the link is down.")
+@click.option("--flap", "flap_ps", callback=read_duration, metavar="DURATION", help="Duration of the link flap.")
 @click.option(
-    "--measured", type=click.Path(path_type=Path), metavar="DIR", help="A record of `rdma timers measure` beside it."
+    "--measured",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Record of `rdma timers measure` to compare with.",
 )
 @out_option
 @fail_on_option

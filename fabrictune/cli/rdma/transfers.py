@@ -39,7 +39,7 @@ _PLAN_OPTIONS = (
         default=("64 KiB",),
         show_default=True,
         metavar="SIZE",
-        help="Of a write; may be given several times.",
+        help="Message size of a write; repeatable.",
     ),
     click.option(
         "--qps",
@@ -48,17 +48,22 @@ _PLAN_OPTIONS = (
         multiple=True,
         default=(1,),
         show_default=True,
-        help="Queue pairs at once; may be given several times.",
+        help="Number of concurrent queue pairs; repeatable.",
     ),
     click.option(
         "--backend",
         type=click.Choice(["pyverbs", "perftest"]),
         default="pyverbs",
         show_default=True,
-        help="Who writes: a loop in Python, or ib_write_bw and ib_write_lat.",
+        help="Execution backend: a Python loop, or ib_write_bw and ib_write_lat.",
     ),
     click.option(
-        "--seconds", "duration_s", type=click.FloatRange(0.01, 600), default=1.0, show_default=True, help="Of a case."
+        "--seconds",
+        "duration_s",
+        type=click.FloatRange(0.01, 600),
+        default=1.0,
+        show_default=True,
+        help="Duration of one case in seconds.",
     ),
     click.option("--iterations", "num_iterations", type=click.IntRange(5, 50_000), default=1000, show_default=True),
 )
@@ -86,7 +91,7 @@ def out_option(name: str) -> Callable[[Command], Command]:
     multiple=True,
     default=(1,),
     show_default=True,
-    help="2: both ends write at once, and their bandwidths are added.",
+    help="Number of directions; 2 adds the bandwidths of both ends.",
 )
 @out_option("rdma-bw")
 @pair_options
@@ -130,7 +135,9 @@ def lat(context: click.Context, /, **settings: Any) -> int:
 @click.argument("workers", metavar="HOST:PORT...", nargs=-1, required=True)
 @click.option("--what", type=click.Choice(["bandwidth", "latency"]), default="bandwidth", show_default=True)
 @plan_options
-@click.option("--device", default="", metavar="NAME", help="On every host.  [default: the first with an active port]")
+@click.option(
+    "--device", default="", metavar="NAME", help="Device on every host.  [default: the first with an active port]"
+)
 @token_option
 @out_option("rdma-matrix")
 @fail_on_option

@@ -26,34 +26,38 @@ MAX_WORKERS = 4096
 
 @click.command()
 @click.argument("sweep", metavar="SWEEP", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the runs go.  [default: runs/NAME]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Output directory of the runs.  [default: runs/NAME]"
+)
 @click.option(
     "--vary",
     "axes",
     multiple=True,
     metavar="KEY=VALUE;VALUE",
-    help="SWEEP is a scenario; vary this key. May be repeated.",
+    help="Key to vary, where SWEEP is a scenario; repeatable.",
 )
 @click.option(
-    "--objective", "metrics", multiple=True, metavar="METRIC", help="With --vary: what is good. May be repeated."
+    "--objective", "metrics", multiple=True, metavar="METRIC", help="Metric to optimize, with --vary; repeatable."
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), help="With --vary: runs a point.  [default: 3]")
+@click.option("--seeds", type=click.IntRange(1, 1000), help="Number of runs per point, with --vary.  [default: 3]")
 @click.option(
     "--workers",
     type=click.IntRange(1, MAX_WORKERS),
     default=os.cpu_count(),
     show_default="cores",
-    help="Runs at once, on this machine.",
+    help="Number of concurrent runs on this machine.",
 )
-@click.option("--on", type=click.Choice(["threads", "ray"]), default="threads", show_default=True, help="Who runs.")
-@click.option("--ray-address", metavar="ADDRESS", help="A Ray cluster to join; without it one is started here.")
+@click.option(
+    "--on", type=click.Choice(["threads", "ray"]), default="threads", show_default=True, help="Execution backend."
+)
+@click.option("--ray-address", metavar="ADDRESS", help="Address of a Ray cluster.  [default: a local one]")
 @click.option(
     "--for",
     "files",
     type=click.Choice(["mlxconfig", "cc_params", "sysfs"]),
     default="mlxconfig",
     show_default=True,
-    help="How the settings for a NIC are printed.",
+    help="Output format of the NIC settings.",
 )
 @click.option(
     "--plot",

@@ -17,9 +17,9 @@ topo = CommandGroup(name="topo", help="Import, build, show, check, compare and p
 
 files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 format_option = click.option(
-    "--format", "file_format", metavar="NAME", help="Told from the files where it is not given."
+    "--format", "file_format", metavar="NAME", help="File format.  [default: detected from the files]"
 )
-out_option = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Save the fabric here.")
+out_option = click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Output file of the fabric.")
 links_option = click.option("--links", is_flag=True, help="List every link as well.")
 
 
@@ -92,7 +92,9 @@ def show(files: tuple[Path, ...], file_format: str | None, links: bool, as_json:
 @topo.command()
 @files_argument
 @format_option
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="A .graphml or .json file.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="Output file, .graphml or .json."
+)
 @json_option
 def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json: bool) -> None:
     """Write a fabric as GraphML for other tools, or as this project's JSON, by the ending of the file.

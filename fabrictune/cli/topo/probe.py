@@ -38,17 +38,24 @@ def _read_addresses(context: click.Context, option: click.Parameter, texts: tupl
     metavar="IPV4",
     multiple=True,
     required=True,
-    help="Whom to probe; may be given several times.",
-)
-@click.option("--rate", "rate_per_s", type=int, metavar="N", required=True, help="Probes a second, at most, in all.")
-@click.option(
-    "--source-ports", "num_source_ports", type=int, default=64, show_default=True, help="How many to try, each a flow."
+    help="Address to probe; repeatable.",
 )
 @click.option(
-    "--first-source-port", type=int, default=49152, show_default=True, help="The lowest; the others follow it."
+    "--rate", "rate_per_s", type=int, metavar="N", required=True, help="Maximum number of probes per second, in total."
 )
-@click.option("--max-hops", type=int, default=8, show_default=True, help="The furthest distance asked for.")
-@click.option("--attempts", type=int, default=3, show_default=True, help="Probes to a hop that does not answer.")
+@click.option(
+    "--source-ports",
+    "num_source_ports",
+    type=int,
+    default=64,
+    show_default=True,
+    help="Number of UDP source ports, one flow each.",
+)
+@click.option("--first-source-port", type=int, default=49152, show_default=True, help="Lowest UDP source port.")
+@click.option("--max-hops", type=int, default=8, show_default=True, help="Maximum TTL.")
+@click.option(
+    "--attempts", type=int, default=3, show_default=True, help="Number of probes to a hop that does not answer."
+)
 @click.option(
     "--timeout",
     "timeout_ps",
@@ -56,18 +63,31 @@ def _read_addresses(context: click.Context, option: click.Parameter, texts: tupl
     metavar="DURATION",
     default="500 ms",
     show_default=True,
-    help="The wait for late answers.",
+    help="Waiting time for late answers.",
 )
-@click.option("--dscp", type=int, default=0, show_default=True, help="Traffic class of the probes.")
+@click.option("--dscp", type=int, default=0, show_default=True, help="DSCP of the probes.")
 @click.option(
-    "--qpn", "destination_qpn", type=int, default=0xFFFFFE, show_default=True, help="Queue pair named in the probes."
+    "--qpn",
+    "destination_qpn",
+    type=int,
+    default=0xFFFFFE,
+    show_default=True,
+    help="Destination queue pair number of the probes.",
 )
-@click.option("--names", type=click.Path(path_type=Path), metavar="FILE", help="Names of addresses, as in /etc/hosts.")
 @click.option(
-    "--against", type=click.Path(path_type=Path), metavar="SCENARIO", help="Compare with its fabric and hash."
+    "--names",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Host names of addresses, in the format of /etc/hosts.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Write a record here.")
-@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    metavar="SCENARIO",
+    help="Scenario with the fabric and hash to compare with.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Output directory of the record.")
+@click.option("--dry-run", is_flag=True, help="Print the probes without sending any.")
 @fail_on_option
 @quiet_option
 @json_option
@@ -86,8 +106,8 @@ def probe(
 ) -> int:
     """Find the equal-cost paths to live targets, by probes from many UDP source ports.
 
-    Sends small UDP packets to port 4791 of the targets and of nobody else, with rising time to live, and listens for
-    the ICMP messages of the hops. Needs CAP_NET_RAW, and the leave of whoever runs the network. What is going to be
+    Sends small UDP packets to port 4791 of the targets and of nobody else, with increasing TTL, and listens for
+    the ICMP messages of the hops. Needs CAP_NET_RAW, and permission of the network owner. What is going to be
     sent is said on stderr first.
 
     \b

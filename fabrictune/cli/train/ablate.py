@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the record goes.  [default: runs/NAME-ablation]",
+    help="Output directory of the record.  [default: runs/NAME-ablation]",
 )
 @quiet_option
 @json_option

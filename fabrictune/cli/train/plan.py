@@ -25,18 +25,24 @@ def _rate(context: click.Context, option: click.Parameter, text: str) -> int:
 @click.command()
 @recipe_argument
 @set_option
-@click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The rank whose part is shown.")
+@click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="Rank to show.")
 @click.option(
     "--tflops",
     type=click.FloatRange(min=0, min_open=True),
     default=267.9,
     show_default=True,
-    help="A GPU's rate of matrix products, as achieved.",
+    help="Achieved matmul rate of a GPU.",
 )
-@click.option("--nvlink", default="2400 Gbps", show_default=True, callback=_rate, help="Out of a GPU, inside its host.")
-@click.option("--nic", default="200 Gbps", show_default=True, callback=_rate, help="Out of a GPU to other hosts.")
+@click.option(
+    "--nvlink", default="2400 Gbps", show_default=True, callback=_rate, help="NVLink bandwidth of a GPU, one direction."
+)
+@click.option(
+    "--nic", default="200 Gbps", show_default=True, callback=_rate, help="Network bandwidth of a GPU, one direction."
+)
 @click.option("--gpus-per-host", type=click.IntRange(min=1), default=8, show_default=True)
-@click.option("--memory", callback=read_bytes, metavar="SIZE", help="Of a GPU, `80 GB`: more than that is a finding.")
+@click.option(
+    "--memory", callback=read_bytes, metavar="SIZE", help="Memory of a GPU (`80 GB`); exceeding it is a finding."
+)
 @out_option
 @fail_on_option
 @quiet_option

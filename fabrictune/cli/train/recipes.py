@@ -13,13 +13,17 @@ FLOPS_PER_TFLOPS = 1e12
 
 recipe_argument = click.argument("recipe_name", metavar="RECIPE")
 set_option = click.option(
-    ORIGIN, "settings", multiple=True, metavar="KEY=VALUE", help="A key of the recipe, otherwise: degrees.layout.dp=4."
+    ORIGIN,
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override of a recipe key: degrees.layout.dp=4; repeatable.",
 )
 peak_option = click.option(
     "--peak-tflops",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="Peak of one device, for MFU; known for some GPUs.",
+    help="Peak FLOP/s of one device, for MFU.  [default: known GPUs]",
 )
 timeout_option = click.option(
     "--timeout",
@@ -27,7 +31,7 @@ timeout_option = click.option(
     type=click.FloatRange(min=1),
     default=86400.0,
     show_default=True,
-    help="Seconds for all, where processes are started here.",
+    help="Time limit in seconds, for local processes.",
 )
 
 
