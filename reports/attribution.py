@@ -5,22 +5,22 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from fabrictune.foundation.records import Columns
+from fabrictune.foundation.run_tables.collectives import ATTRIBUTED
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.reports import svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, plural, words
-from fabrictune.reports.record_view import PARTS, Run
+from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
 LEFT, ROW_HEIGHT, BAR_HEIGHT, TOP = 300.0, 24.0, 14.0, 44.0
 MAX_ROWS = 64
+PARTS = tuple(ATTRIBUTED)  # of a measured time, in the order in which it is shared out
+ATTRIBUTION = select("attribution", "operation", "is_in_place", "size_bytes", "measured_ps", "ratio", *PARTS)
 
 
 def attribution_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure for each run whose times were shared out, or None."""
-    figures = tuple(
-        _draw(run.label, run.attribution)
-        for run in runs
-        if run.attribution is not None and len(run.attribution["ratio"])
-    )
+    figures = tuple(_draw(run.label, table) for run in runs if (table := run.rows(ATTRIBUTION)) is not None)
     if not figures:
         return None
     lead = (

@@ -10,9 +10,12 @@ from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, mi
 from fabrictune.reports.charts import LineChart, Points, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
 GB_PER_S = 8e9  # nccl-tests' unit, in bits a second
 MAX_ROWS = 64
+MEASUREMENTS = select("measurements", "operation", "is_in_place", "size_bytes", "bus_bandwidth_bps")
+MODEL = select("model", "operation", "size_bytes", "bound_busbw_bps", "fair_busbw_bps", "engine_busbw_bps")
 MODELS: Mapping[str, str] = {"bound": "bound", "fair": "max-min", "engine": "engine"}
 
 
@@ -36,7 +39,7 @@ def bandwidth_charts(runs: Sequence[Run]) -> list[LineChart]:
 
 def _measured(run: Run) -> Iterator[tuple[str, str, Points]]:
     """Yield operation, label and points of each curve of a measurement."""
-    if (table := run.measurements) is None:
+    if (table := run.table(MEASUREMENTS)) is None:
         return
     for operation, is_in_place in dict.fromkeys(
         zip(table["operation"].tolist(), table["is_in_place"].tolist(), strict=True)
@@ -47,7 +50,7 @@ def _measured(run: Run) -> Iterator[tuple[str, str, Points]]:
 
 
 def _modelled(run: Run) -> Iterator[tuple[str, str, Points]]:
-    if (table := run.model) is None:
+    if (table := run.table(MODEL)) is None:
         return
     for operation in dict.fromkeys(table["operation"].tolist()):
         for column, name in MODELS.items():

@@ -6,29 +6,32 @@ import numpy as np
 
 from fabrictune.foundation.units import format_rate
 from fabrictune.reports.blocks import MISSING, Cell, Section, Table, left_out, number, percent, words
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import LOADS, Run
+from fabrictune.reports.selection import select
 
+COLLISIONS = select("collisions", "port", "qp")
 MAX_ROWS = 10
 MAX_QUEUE_PAIRS = 8  # named in a row
 
 
 def collisions_section(runs: Sequence[Run]) -> Section | None:
     """Return a table of colliding links for each run that looked for them, or None."""
-    tables = tuple(collision_table(run) for run in runs if run.collisions is not None and run.fabric is not None)
+    tables = tuple(table for run in runs if (table := collision_table(run)) is not None)
     if not tables:
         return None
     lead = "Links to which the hash gave more than they carry, and the queue pairs that meet there."
     return Section(anchor="collisions", title="ECMP collisions", lead=lead, blocks=tables)
 
 
-def collision_table(run: Run) -> Table:
-    """Return one row for each port with colliding queue pairs, the most overloaded first."""
-    assert run.fabric is not None, "links are named by the fabric"
-    assert run.collisions is not None, "a table of collisions"
-    ports, count = np.unique(run.collisions["port"], return_counts=True)
-    order = np.argsort(run.collisions["port"], kind="stable")
-    members = np.split(run.collisions["qp"][order], np.cumsum(count)[:-1]) if len(ports) else []
-    demand_bps = run.loads["demand_bps"][ports] if run.loads is not None else np.zeros(len(ports))
+def collision_table(run: Run) -> Table | None:
+    """Return one row for each port with colliding queue pairs, the most overloaded first; None without collisions."""
+    collisions, loads = run.table(COLLISIONS), run.table(LOADS)
+    if collisions is None or run.fabric is None:
+        return None
+    ports, count = np.unique(collisions["port"], return_counts=True)
+    order = np.argsort(collisions["port"], kind="stable")
+    members = np.split(collisions["qp"][order], np.cumsum(count)[:-1]) if len(ports) else []
+    demand_bps = loads["demand_bps"][ports] if loads is not None else np.zeros(len(ports))
     load = demand_bps / run.fabric.port_rate_bps_P[ports]
     ranked = np.lexsort((ports, -count, -load))[:MAX_ROWS].tolist()
     rows = tuple(

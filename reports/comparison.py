@@ -14,17 +14,15 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.reports.blocks import Cell, Section, Table, left_out, number, words
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
+COMPARISON = select("comparison", "operation", "bytes", "measured_ps", "simulated_ps", "ratio")
 MAX_ROWS = 40
 
 
 def comparison_section(runs: Sequence[Run]) -> Section | None:
     """Return one table for each run that compared, or None."""
-    tables = tuple(
-        comparison_table(run.label, run.comparison)
-        for run in runs
-        if run.comparison is not None and len(run.comparison["operation"])
-    )
+    tables = tuple(comparison_table(run.label, table) for run in runs if (table := run.rows(COMPARISON)) is not None)
     if not tables:
         return None
     lead = "The same communication, once on this machine's clock and once in the simulator; medians over repetitions."

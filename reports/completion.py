@@ -17,7 +17,7 @@ from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import TRANSFERS, Run
 
 MAX_STEPS = 300  # of a drawn distribution
 MAX_ROWS = 10
@@ -30,7 +30,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     finishing = [run for run in runs if run.finished is not None]
     if not finishing:
         return None
-    slowest = tuple(slowest_queue_pairs(run, flows(run.transfers)) for run in finishing if run.transfers is not None)
+    slowest = tuple(slowest_queue_pairs(run, table) for run in finishing if (table := _flows(run)) is not None)
     lead = (
         "A flow is one transfer here, from ready to delivered. The long right tail is what every other rank waits for."
     )
@@ -55,7 +55,7 @@ def draw_distribution(runs: Sequence[Run]) -> Figure:
 
 def completions_ps(runs: Sequence[Run]) -> dict[str, FloatArray]:
     """Return the completion times of each run's transfers over the fabric."""
-    return {run.label: completion_times_ps(flows(run.transfers)) for run in runs if run.transfers is not None}
+    return {run.label: completion_times_ps(table) for run in runs if (table := _flows(run)) is not None}
 
 
 def completion_chart(completions: Mapping[str, FloatArray]) -> LineChart:
@@ -107,6 +107,12 @@ def _time_scale(times: Sequence[FloatArray]) -> Scale:
     if longest >= WIDE * shortest > 0:
         return Scale(name=name, low=0.8 * shortest, high=1.1 * longest, unit="ps", is_logarithmic=True)
     return Scale(name=name, low=0, high=1.02 * longest, unit="ps")
+
+
+def _flows(run: Run) -> Columns | None:
+    """Return the transfers over the fabric, None where the run has no transfers."""
+    transfers = run.table(TRANSFERS)
+    return flows(transfers) if transfers is not None else None
 
 
 def _percentile_name(fraction: float) -> str:

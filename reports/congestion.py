@@ -18,7 +18,7 @@ from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
 from fabrictune.reports.charts import LineChart, Scale
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import PORTS, SAMPLES, Run
 
 MAX_INSTANTS = 320
 MAX_LINES = 3
@@ -60,7 +60,7 @@ class SharedScale:
 
 def congestion_section(runs: Sequence[Run]) -> Section | None:
     """Return queue and pause timelines and the most paused ports, or None."""
-    timelines = [(run, thin(run.label, run.samples)) for run in runs if run.samples and len(run.samples["time_ps"])]
+    timelines = [(run, thin(run.label, samples)) for run in runs if (samples := run.rows(SAMPLES)) is not None]
     scale = SharedScale.of([timeline for _, timeline in timelines]) if timelines else None
     blocks: list[Figure | Table] = [draw_timeline(run, line, scale) for run, line in timelines if scale is not None]
     blocks += [table for run in runs if (table := worst_ports(run)) is not None]
@@ -202,9 +202,10 @@ def _port_name(run: Run, port: int) -> str:
 
 def worst_ports(run: Run) -> Table | None:
     """Return the ports that were paused longest, then those with the deepest queues; None without counts."""
-    if run.ports is None or run.fabric is None:
+    ports = run.table(PORTS)
+    if ports is None or run.fabric is None:
         return None
-    paused_P, queue_P = run.ports["paused_ps"], run.ports["max_queue_bytes"]
+    paused_P, queue_P = ports["paused_ps"], ports["max_queue_bytes"]
     concerned = np.nonzero((paused_P > 0) | (queue_P > 0))[0]
     ranked = concerned[np.lexsort((-queue_P[concerned], -paused_P[concerned]))]
     if not len(ranked):
@@ -213,7 +214,7 @@ def worst_ports(run: Run) -> Table | None:
     return Table(
         caption=f"{run.label}: ports paused longest, then deepest queues",
         headings=("Port", "Pauses", "Time paused", "Share of job", "Deepest queue", "ECN marks", "Drops"),
-        rows=tuple(_port_row(run, run.ports, port) for port in shown),
+        rows=tuple(_port_row(run, ports, port) for port in shown),
         left_out=left_out(len(shown), len(ranked), "port", "ports"),
     )
 

@@ -15,7 +15,23 @@ import numpy as np
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import Mistake, RecordError
 from fabrictune.foundation.records import Columns
+from fabrictune.reports.selection import select
 from fabrictune.topology.fabric import NO_NIC, NodeKind
+
+FABRIC = select(
+    "fabric",
+    "port",
+    "node",
+    "node_name",
+    "node_kind",
+    "tier",
+    "group",
+    "port_name",
+    "peer_port",
+    "rate_bps",
+    "nic",
+    "rail",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,7 +8,18 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_rate
 from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
+FAULTS = select(
+    "faults",
+    "description",
+    "begin_ps",
+    "end_ps",
+    "goodput_before_bps",
+    "goodput_during_bps",
+    "goodput_after_bps",
+)
+DROPS = select("drops", "port", "cause", "packets")
 MAX_ROWS = 20
 
 
@@ -17,8 +28,8 @@ def faults_section(runs: Sequence[Run]) -> Section | None:
     blocks = [
         table
         for run in runs
-        if run.faults is not None and len(run.faults["description"])
-        for table in (_faults(run.label, run.faults), _drops(run))
+        if (faults := run.rows(FAULTS)) is not None
+        for table in (_faults(run.label, faults), _drops(run))
         if table is not None
     ]
     if not blocks:
@@ -57,8 +68,8 @@ def _goodput(rate_bps: int) -> Cell:
 
 
 def _drops(run: Run) -> Table | None:
-    drops = run.drops
-    if drops is None or not len(drops["port"]):
+    drops = run.rows(DROPS)
+    if drops is None:
         return None
     order = np.argsort(-drops["packets"], kind="stable")[:MAX_ROWS]
     ports, causes, packets = (drops[name][order].tolist() for name in ("port", "cause", "packets"))

@@ -18,7 +18,7 @@ from fabrictune.foundation.metrics.formulas import max_to_mean_ratio
 from fabrictune.foundation.metrics.units import Unit
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.link_load import carried_load, offered_load
-from fabrictune.reports.record_view import Run, open_run
+from fabrictune.reports.record_view import THROUGHPUT, Run, open_run
 
 BOUNDS = {"makespan_ratio": "≤ 1.05", "bus_bandwidth": "≥ 90 % of line rate", "drop_rate": "0 ppm"}
 
@@ -79,10 +79,11 @@ def _line_rate_bps(record: RunRecord) -> float:
 
 
 def _links(run: Run) -> Iterator[Kpi]:
-    if run.throughput is not None and len(run.throughput["qp"]):
+    throughput = run.rows(THROUGHPUT)
+    if throughput is not None:
         yield Kpi(
             name="Expected throughput",
-            value=float(run.throughput["throughput_fraction"].mean()),
+            value=float(throughput["throughput_fraction"].mean()),
             unit="fraction",
             formula="mean share collisions leave a queue pair; not in the draft",
         )

@@ -14,7 +14,7 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.units import PS_PER_S
 from fabrictune.reports.fabric_view import FabricView
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import LOADS, PORTS, Run
 
 Measure = Literal["offered load", "utilisation"]
 
@@ -38,16 +38,18 @@ class LinkLoad:
 
 def offered_load(run: Run) -> LinkLoad | None:
     """Return demand over rate from the table `loads`, or None where the run has none."""
-    if run.fabric is None or run.loads is None:
+    loads = run.table(LOADS)
+    if run.fabric is None or loads is None:
         return None
-    load_P = run.loads["demand_bps"] / run.fabric.port_rate_bps_P
+    load_P = loads["demand_bps"] / run.fabric.port_rate_bps_P
     return LinkLoad(label=run.label, fabric=run.fabric, measure="offered load", load_P=load_P)
 
 
 def carried_load(run: Run) -> LinkLoad | None:
     """Return bits sent over what the port could have sent during the job, or None where the run has no counts."""
-    if run.fabric is None or run.ports is None or not run.span_ps:
+    ports = run.table(PORTS)
+    if run.fabric is None or ports is None or not run.span_ps:
         return None
     capacity_bits_P = run.fabric.port_rate_bps_P * (run.span_ps / PS_PER_S)
-    load_P = 8 * run.ports["tx_bytes"] / capacity_bits_P
+    load_P = 8 * ports["tx_bytes"] / capacity_bits_P
     return LinkLoad(label=run.label, fabric=run.fabric, measure="utilisation", load_P=load_P)

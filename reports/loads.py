@@ -13,7 +13,7 @@ from fabrictune.reports import svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
 from fabrictune.reports.link_load import LinkLoad, carried_load, offered_load
 from fabrictune.reports.load_scale import step_of
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import LOADS, PORTS, Run
 
 MAX_BARS = 128  # a class of more links is shown by the highest of each run of neighbours in rank
 MAX_ROWS = 8
@@ -104,13 +104,14 @@ def busiest_links(run: Run, load: LinkLoad, *, is_folded: bool) -> Table:
     shown = ranked[:MAX_ROWS].tolist()
     caption = f"{load.label}: {'busiest links' if shown else 'no link busy'} by {load.measure}"
     rest = left_out(len(shown), len(ranked), "link", "loads" if load.measure == "offered load" else "ports")
-    if load.measure == "offered load" and run.loads is not None:
+    loads, ports = run.table(LOADS), run.table(PORTS)
+    if load.measure == "offered load" and loads is not None:
         headings: tuple[str, ...] = ("Link", "Flows", "Demand", "Rate", "Load")
-        rows = [_offered_row(load, port, run.loads) for port in shown]
+        rows = [_offered_row(load, port, loads) for port in shown]
     else:
-        assert run.ports is not None, "utilisation comes from the table ports"
+        assert ports is not None, "utilisation comes from the table ports"
         headings = ("Link", "Sent", "Rate", "Load")
-        rows = [_carried_row(load, port, run.ports) for port in shown]
+        rows = [_carried_row(load, port, ports) for port in shown]
     return Table(caption=caption, headings=headings, rows=tuple(rows), left_out=rest, is_folded=is_folded)
 
 

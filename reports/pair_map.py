@@ -12,11 +12,21 @@ from fabrictune.reports import svg
 from fabrictune.reports.blocks import Figure, Section, Table, left_out, number, plural, words
 from fabrictune.reports.load_scale import step_of
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
 LEFT, TOP = 220.0, 60.0  # room for names
 MOST_SIDE, LEAST_SIDE = 96.0, 6.0  # of a cell
 SIDE_WITH_VALUE = 60.0
 MAX_ROWS = 64
+RDMA_TRANSFERS = select(
+    "rdma_transfers",
+    "sender",
+    "receiver",
+    "queue_pairs",
+    "size_bytes",
+    "bandwidth_bps",
+    "median_ns",
+)
 MAX_NAME = 30  # characters
 
 
@@ -25,8 +35,8 @@ def pair_map_section(runs: Sequence[Run]) -> Section | None:
     figures = tuple(
         figure
         for run in runs
-        if run.rdma_transfers is not None
-        for figure in map(_draw, pair_maps(run.label, run.rdma_transfers))
+        if (table := run.table(RDMA_TRANSFERS)) is not None
+        for figure in map(_draw, pair_maps(run.label, table))
     )
     if not figures:
         return None

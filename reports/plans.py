@@ -8,18 +8,31 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports.blocks import Cell, Section, Table, duration, missing, number, words
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
-MEMORY = ("weights", "gradients", "optimizer", "activations")
+PARTS = ("weights", "gradients", "optimizer", "activations")
+STEP_PARTS = select("step_parts", "part", "duration_ps")
+MEMORY = select("memory", "place", "flops", *(f"{part}_bytes" for part in PARTS))
+VOLUMES = select(
+    "volumes",
+    "place",
+    "axis",
+    "operation",
+    "num_requests",
+    "buffer_bytes",
+    "sent_bytes",
+    "duration_ps",
+)
 
 
 def plans_section(runs: Sequence[Run]) -> Section | None:
     """Return a table of the steps of all plans, and of each plan its memory and its volumes, or None."""
-    planned = {run.label: run.step_parts for run in runs if run.step_parts is not None}
+    planned = {run.label: table for run in runs if (table := run.table(STEP_PARTS)) is not None}
     if not planned:
         return None
     blocks = [steps_table(planned)]
-    blocks += [memory_table(run.label, run.memory) for run in runs if run.memory is not None]
-    blocks += [volumes_table(run.label, run.volumes) for run in runs if run.volumes is not None]
+    blocks += [memory_table(run.label, table) for run in runs if (table := run.table(MEMORY)) is not None]
+    blocks += [volumes_table(run.label, table) for run in runs if (table := run.table(VOLUMES)) is not None]
     lead = "Nothing was run: products at a stated rate, and requests over links that nobody shares."
     return Section(anchor="plans", title="Plans", lead=lead, blocks=tuple(blocks))
 
@@ -37,17 +50,17 @@ def steps_table(planned: dict[str, Columns]) -> Table:
 
 def memory_table(label: str, memory: Columns) -> Table:
     """Return what the GPUs at each pipeline place hold, most activations taken."""
-    total = np.sum([memory[f"{name}_bytes"] for name in MEMORY], axis=0)
+    total = np.sum([memory[f"{name}_bytes"] for name in PARTS], axis=0)
     rows = [
         (
             number(int(place), str(place)),
-            *(_bytes(int(memory[f"{name}_bytes"][row])) for name in MEMORY),
+            *(_bytes(int(memory[f"{name}_bytes"][row])) for name in PARTS),
             _bytes(int(total[row])),
             number(float(memory["flops"][row]), f"{memory['flops'][row]:.4g}"),
         )
         for row, place in enumerate(memory["place"].tolist())
     ]
-    headings = ("Place", *(name.capitalize() for name in MEMORY), "In all", "Operations")
+    headings = ("Place", *(name.capitalize() for name in PARTS), "In all", "Operations")
     return Table(caption=f"{label}: a GPU's memory by place in the pipeline", headings=headings, rows=tuple(rows))
 
 

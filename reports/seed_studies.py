@@ -11,7 +11,24 @@ from fabrictune.foundation.units import format_rate
 from fabrictune.reports import svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
+OUTCOMES = (
+    *(
+        f"{share}{end}"
+        for share in ("overload_probability", "throughput_fraction", "slowest_fraction")
+        for end in ("", "_low", "_high")
+    ),
+    "worst_load_fraction",
+    "worst_load_fraction_p99",
+    "slowest_connection_bps",
+)
+STUDIES = {  # tables of outcomes by the column that names their rows
+    "variant": select("variants", "variant", *OUTCOMES),
+    "design": select("designs", "design", *OUTCOMES),
+    "step": select("steps", "step", *OUTCOMES),
+}
+EFFECTS = select("effects", "effect", "metric", "value", "low", "high")
 LEFT, ROW_HEIGHT, BAR_HEIGHT, TOP = 300.0, 34.0, 10.0, 26.0
 MAX_NAME = 46  # characters of a row's name in the figure
 MAX_ROWS = 64
@@ -19,7 +36,7 @@ MEASURES: Mapping[str, tuple[str, str]] = {  # column -> what it is, style of it
     "throughput_fraction": ("throughput", "fill-2"),
     "slowest_fraction": ("slowest flow", "fill-4"),
 }
-EFFECTS = ("overload_probability", "throughput_fraction", "slowest_fraction", "worst_load_fraction")
+EFFECT_METRICS = ("overload_probability", "throughput_fraction", "slowest_fraction", "worst_load_fraction")
 EFFECT_HEADINGS = ("Effect of", "on any overload", "on throughput", "on the slowest flow", "on the worst load")
 
 
@@ -27,11 +44,11 @@ def outcomes_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure and a table for each run that measured outcomes over seeds, or None."""
     blocks: list[Figure | Table] = []
     for run in runs:
-        for what, outcomes in (("variant", run.variants), ("design", run.designs), ("step", run.steps)):
-            if outcomes is not None and len(outcomes[what]):
+        for what, selection in STUDIES.items():
+            if (outcomes := run.rows(selection)) is not None:
                 blocks.append(draw_outcomes(run.label, what, outcomes))
-        if run.effects is not None and len(run.effects["effect"]):
-            blocks.append(effects_table(run.label, run.effects))
+        if (effects := run.rows(EFFECTS)) is not None:
+            blocks.append(effects_table(run.label, effects))
     if not blocks:
         return None
     lead = "Max-min fair shares of what is asked for. Hash seeds are seldom known, so each row stands for many of them."
@@ -62,7 +79,7 @@ def draw_outcomes(label: str, what: str, outcomes: Columns) -> Figure:
 def effects_table(label: str, effects: Columns) -> Table:
     """Return a row for each set of factors: by how much it raises each share, and the worst link's load."""
     names = list(dict.fromkeys(effects["effect"].tolist()))
-    rows = tuple((words(name), *(_effect(effects, name, metric) for metric in EFFECTS)) for name in names)
+    rows = tuple((words(name), *(_effect(effects, name, metric) for metric in EFFECT_METRICS)) for name in names)
     return Table(caption=f"{label}: effects of factors, and of factors together", headings=EFFECT_HEADINGS, rows=rows)
 
 

@@ -10,13 +10,15 @@ from fabrictune.reports.blocks import Cell, Figure, Section, Table, number, word
 from fabrictune.reports.charts import LineChart, Points, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
+STORMS = select("storms", "pattern", "ranks", "requests", "wall_ns", "server_cpu_ns")
 COSTS: Mapping[str, str] = {"requests": "requests", "wall_ns": "wall time", "server_cpu_ns": "server CPU"}
 
 
 def storms_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure for each cost of each run that raised storms, or None."""
-    storms = [(run.label, run.storms) for run in runs if run.storms is not None and len(run.storms["ranks"])]
+    storms = [(run.label, table) for run in runs if (table := run.rows(STORMS)) is not None]
     figures = tuple(_draw(label, table, cost) for label, table in storms for cost in COSTS)
     if not figures:
         return None

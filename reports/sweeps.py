@@ -14,7 +14,11 @@ from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, mi
 from fabrictune.reports.charts import PointChart, Scale
 from fabrictune.reports.curves import HEIGHT, TOP, plot_axes
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
+POINTS = select("points", "point", "settings", "is_on_front")
+OBJECTIVES = select("objectives", "point", "metric", "unit", "value", "low", "high")
+SENSITIVITY = select("sensitivity", "key", "metric", "measure", "value")
 DOT = 3.5  # half the side of a point's mark
 MARGIN = 0.05  # of the span, around the points
 MAX_ROWS = 64
@@ -27,10 +31,11 @@ def sweeps_section(runs: Sequence[Run]) -> Section | None:
     """Return a figure and a table of sensitivities for each run that is a sweep, or None."""
     blocks: list[Figure | Table] = []
     for run in runs:
-        if run.points is not None and run.objectives is not None and len(run.objectives["point"]):
-            blocks.append(draw_points(run.label, run.points, run.objectives))
-            if run.sensitivity is not None and len(run.sensitivity["key"]):
-                blocks.append(sensitivity_table(run.label, run.sensitivity))
+        points, objectives, sensitivity = run.table(POINTS), run.rows(OBJECTIVES), run.rows(SENSITIVITY)
+        if points is not None and objectives is not None:
+            blocks.append(draw_points(run.label, points, objectives))
+            if sensitivity is not None:
+                blocks.append(sensitivity_table(run.label, sensitivity))
     if not blocks:
         return None
     lead = "Dark: Pareto-optimal points. Lines: 95 % intervals over seeds."

@@ -5,15 +5,26 @@ from collections.abc import Sequence
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, words
-from fabrictune.reports.record_view import ACCOUNTS, Run
+from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
+ACCOUNTS = ("", "simulated_", "measured_")  # the model's times, the engine's, a device's
+TIMERS = select(
+    "timers",
+    "profile",
+    "timeout",
+    "retries",
+    "flap_ns",
+    *(f"{account}{what}_ns" for account in ACCOUNTS for what in ("gives_up", "stall")),
+)
+FLAPS = select("flaps", "down_ns", "tcp_resumes_ns", "stall_ns")
 MAX_ROWS = 60
 
 
 def timers_section(runs: Sequence[Run]) -> Section | None:
     """Return the timers that each run tried and the flaps of its job, or None."""
-    tables = [_timers(run.label, run.timers) for run in runs if run.timers is not None]
-    tables += [_flaps(run.label, run.flaps) for run in runs if run.flaps is not None]
+    tables = [_timers(run.label, table) for run in runs if (table := run.table(TIMERS)) is not None]
+    tables += [_flaps(run.label, table) for run in runs if (table := run.table(FLAPS)) is not None]
     if not tables:
         return None
     lead = "Traffic goes on with the first retransmission after the link, not with the link; after the last one, never."

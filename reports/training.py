@@ -13,17 +13,30 @@ from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, mi
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
+from fabrictune.reports.selection import select
 
 AXES = ("tp", "dp", "pp")
+_EXPOSED = tuple(f"exposed_{axis}_ns" for axis in AXES)
+TRAINING = select("training", "step", "loss", "is_skipped", "tokens_per_s", "mfu_fraction", *_EXPOSED)
+ABLATION_STEPS = select(
+    "ablation_steps",
+    "technique",
+    "base",
+    "tokens_per_s",
+    "mfu_fraction",
+    "gain_fraction",
+    "gain_fraction_low",
+    "gain_fraction_high",
+    *_EXPOSED,
+)
 MAX_STEPS = 200  # points of a curve
 
 
 def training_section(runs: Sequence[Run]) -> Section | None:
     """Return the runs' losses in one figure with a table of their speeds, and a table for each ablation, or None."""
-    trained = {run.label: run.training for run in runs if run.training is not None and len(run.training["step"])}
+    trained = {run.label: table for run in runs if (table := run.rows(TRAINING)) is not None}
     blocks: list[Figure | Table] = [draw_losses(trained), speeds_table(trained)] if trained else []
-    ablated = {run.label: run.ablation_steps for run in runs if run.ablation_steps is not None}
-    blocks += [ablation_table(label, steps) for label, steps in ablated.items() if len(steps["technique"])]
+    blocks += [ablation_table(run.label, table) for run in runs if (table := run.rows(ABLATION_STEPS)) is not None]
     if not blocks:
         return None
     lead = "Real processes on a real clock; exposed is communication that an average rank waits for in a step."

@@ -10,7 +10,7 @@ from fabrictune.foundation.units import format_duration
 from fabrictune.reports.blocks import MISSING, plural
 from fabrictune.reports.kpi_table import format_kpi
 from fabrictune.reports.kpis import Kpi, run_kpis
-from fabrictune.reports.record_view import Run
+from fabrictune.reports.record_view import TRANSFERS, Run
 
 MAX_GROUPS = 40
 MAX_ALIKE = 50  # findings of one group that are listed
@@ -112,7 +112,8 @@ def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:
 
 def _unfinished(runs: Sequence[Run]) -> str:
     """Return how many transfers did not finish, for no time of such a run can be trusted; "" where all did."""
-    counts = [(run.label, int((run.transfers["finish_ps"] < 0).sum())) for run in runs if run.transfers is not None]
+    finish = {run.label: table["finish_ps"] for run in runs if (table := run.table(TRANSFERS)) is not None}
+    counts = [(label, int((finish_ps_T < 0).sum())) for label, finish_ps_T in finish.items()]
     return " ".join(f"{label}: {plural(count, 'transfer')} did not finish." for label, count in counts if count)
 
 

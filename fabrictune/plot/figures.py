@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabrictune.foundation.errors import Mistake, RecordError, choose
-from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.units import NS_PER_US, RATE_UNITS
 from fabrictune.plot import rendering
 from fabrictune.reports.charts import LineChart
-from fabrictune.reports.collectives import bandwidth_charts
+from fabrictune.reports.collectives import MEASUREMENTS, MODEL, bandwidth_charts
 from fabrictune.reports.completion import completion_chart, completions_ps
 from fabrictune.reports.congestion import queue_chart, thin
 from fabrictune.reports.link_load import carried_load, offered_load
 from fabrictune.reports.page import open_runs
-from fabrictune.reports.pair_map import PairMap, pair_maps
-from fabrictune.reports.record_view import Run
-from fabrictune.reports.startup import COSTS, storm_chart
-from fabrictune.reports.sweeps import sweep_chart
-from fabrictune.reports.training import loss_chart
+from fabrictune.reports.pair_map import RDMA_TRANSFERS, PairMap, pair_maps
+from fabrictune.reports.record_view import SAMPLES, Run
+from fabrictune.reports.selection import Selection
+from fabrictune.reports.startup import COSTS, STORMS, storm_chart
+from fabrictune.reports.sweeps import OBJECTIVES, POINTS, sweep_chart
+from fabrictune.reports.training import TRAINING, loss_chart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,9 +40,8 @@ def completion_times(records: Records, labels: Sequence[str] = ()) -> "Figure":
 
 def queues(record: RunRecord) -> "Figure":
     """Return the deepest sampled queues over time. Raises RecordError."""
-    (run,) = _runs(record, (), lambda run: bool(run.samples and len(run.samples["time_ps"])), "samples of queues")
-    assert run.samples is not None, "chosen by it"
-    return _line_figure(queue_chart(run, thin(run.label, run.samples)))
+    ((run, samples),) = _tables(record, (), SAMPLES, "samples of queues")
+    return _line_figure(queue_chart(run, thin(run.label, samples)))
 
 
 def link_loads(records: Records, labels: Sequence[str] = ()) -> "Figure":
@@ -62,24 +62,28 @@ def link_loads(records: Records, labels: Sequence[str] = ()) -> "Figure":
 
 def sweep(record: RunRecord) -> "Figure":
     """Return the points of a sweep at its first two objectives, the Pareto front in colour. Raises RecordError."""
-    (run,) = _runs(record, (), lambda run: run.points is not None and run.objectives is not None, "points of a sweep")
-    assert run.points is not None, "chosen by it"
-    assert run.objectives is not None, "likewise"
+    ((run, points),) = _tables(record, (), POINTS, "points of a sweep")
+    ((_, objectives),) = _tables(record, (), OBJECTIVES, "points of a sweep")
     figure, (axes,) = rendering.new_figure()
-    rendering.draw_points(axes, chart := sweep_chart(run.label, run.points, run.objectives))
+    rendering.draw_points(axes, chart := sweep_chart(run.label, points, objectives))
     axes.set_title(chart.caption, fontsize=rendering.FONT_POINTS)
     return figure
 
 
 def training_loss(records: Records, labels: Sequence[str] = ()) -> "Figure":
     """Return the loss over training steps, one curve a record. Raises RecordError."""
-    runs = _runs(records, labels, lambda run: run.training is not None, "training steps")
-    return _line_figure(loss_chart({run.label: run.training for run in runs if run.training is not None}))
+    tables = _tables(records, labels, TRAINING, "training steps")
+    return _line_figure(loss_chart({run.label: table for run, table in tables}))
 
 
 def bus_bandwidth(records: Records, labels: Sequence[str] = ()) -> "Figure":
     """Return bus bandwidth over message size, measured and modelled, one plot an operation. Raises RecordError."""
-    runs = _runs(records, labels, lambda run: bool(run.measurements or run.model), "measured or modelled collectives")
+    runs = _runs(
+        records,
+        labels,
+        lambda run: bool(run.table(MEASUREMENTS) or run.table(MODEL)),
+        "measured or modelled collectives",
+    )
     charts = bandwidth_charts(runs)
     figure, axes = rendering.new_figure(len(charts))
     for each, chart in zip(axes, charts, strict=True):
@@ -94,9 +98,8 @@ def startup(record: RunRecord, cost: str = "wall_ns") -> "Figure":
     Raises RecordError.
     """
     choose(cost, tuple(COSTS), where="cost", what="cost", error=RecordError)
-    (run,) = _runs(record, (), lambda run: run.storms is not None, "start-up storms")
-    assert run.storms is not None, "chosen by it"
-    return _line_figure(storm_chart(run.label, run.storms, cost))
+    ((run, storms),) = _tables(record, (), STORMS, "start-up storms")
+    return _line_figure(storm_chart(run.label, storms, cost))
 
 
 def pair_map(record: RunRecord) -> "Figure":
@@ -104,9 +107,8 @@ def pair_map(record: RunRecord) -> "Figure":
 
     Raises RecordError.
     """
-    (run,) = _runs(record, (), lambda run: run.rdma_transfers is not None, "transfers between hosts")
-    assert run.rdma_transfers is not None, "chosen by it"
-    maps = list(pair_maps(run.label, run.rdma_transfers))
+    ((run, transfers),) = _tables(record, (), RDMA_TRANSFERS, "transfers between hosts")
+    maps = list(pair_maps(run.label, transfers))
     figure, axes = rendering.new_figure(max(1, len(maps)))
     for each, pairs in zip(axes, maps, strict=False):
         unit, per_unit = ("us", NS_PER_US) if pairs.is_latency else ("Gbps", RATE_UNITS["Gbps"])
@@ -128,6 +130,12 @@ def _line_figure(chart: LineChart) -> "Figure":
     figure, (axes,) = rendering.new_figure()
     rendering.draw_lines(axes, chart)
     return figure
+
+
+def _tables(records: Records, labels: Sequence[str], selection: Selection, what: str) -> list[tuple[Run, Columns]]:
+    """Return each record with its table; raises RecordError for one without rows in it."""
+    runs = _runs(records, labels, lambda run: run.rows(selection) is not None, what)
+    return [(run, table) for run in runs if (table := run.rows(selection)) is not None]
 
 
 def _runs(records: Records, labels: Sequence[str], has_table: Callable[[Run], bool], what: str) -> list[Run]:

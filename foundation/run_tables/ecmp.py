@@ -30,6 +30,7 @@ TABLES = (
         name="loads",
         row="a port that carries a flow",
         kinds=ANALYZED,
+        key="port",
         columns=(
             whole("port", "port, a row of table `fabric`", refers_to="port"),
             whole("flows", "queue pairs whose data leave through it", unit="flows"),

@@ -42,6 +42,7 @@ class Table:
     row: str  # what a row is
     kinds: tuple[str, ...]  # of the records that have it
     columns: tuple[Column, ...]
+    key: str = ""  # column that has no value twice
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]

@@ -17,6 +17,7 @@ TABLES = (
         name="fabric",
         row="a port: one direction of a link, where packets leave a node",
         kinds=ON_FABRIC,
+        key="port",
         columns=(
             _PORT,
             whole("node", "node that the port belongs to"),
@@ -61,6 +62,7 @@ TABLES = (
         name="ports",
         row="a port",
         kinds=SIMULATED,
+        key="port",
         columns=(
             _PORT,
             whole("tx_bytes", "bytes sent"),

@@ -8,12 +8,12 @@ import pytest
 
 from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.records import RunRecord
-from fabrictune.reports.attribution import attribution_section
+from fabrictune.reports.attribution import PARTS, attribution_section
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.collectives import MODELS, collectives_section
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.page import build_page
-from fabrictune.reports.record_view import PARTS, Run, open_run
+from fabrictune.reports.record_view import Run, open_run
 from fabrictune.reports.startup import storms_section
 from fabrictune.validate.attribution import CAUSES
 from fabrictune.validate.model_record import TIMES
@@ -89,8 +89,8 @@ def storms() -> dict[str, Any]:
         "pattern": np.array(["legacy", "legacy", "ordered", "ordered"], object),
         "ranks": np.array([64, 128, 64, 128]),
         "requests": np.array([4096, 16384, 640, 1280]),
-        "wall_ns": np.array([1e9, 4e9, 1e8, 2e8]),
-        "server_cpu_ns": np.array([1e9, 4e9, 0.0, 2e8]),
+        "wall_ns": np.array([10**9, 4 * 10**9, 10**8, 2 * 10**8]),
+        "server_cpu_ns": np.array([10**9, 4 * 10**9, 0, 2 * 10**8]),
     }
 
 
@@ -118,8 +118,9 @@ def test_all_stand_on_one_page() -> None:
 
 def test_a_broken_table_is_refused() -> None:
     """With its name and column."""
+    broken = {name: column for name, column in measurements().items() if name != "size_bytes"}
     with pytest.raises(RecordError, match=r"trial: measurements\.size_bytes: the column is missing"):
-        opened(measurements={name: column for name, column in measurements().items() if name != "size_bytes"})
+        collectives_section([opened(measurements=broken)])
 
 
 def test_keys_that_find_no_room_stand_below() -> None:

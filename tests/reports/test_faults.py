@@ -60,4 +60,4 @@ def test_a_drop_at_a_port_that_is_not_there_is_refused(make_record: RecordMaker)
     tables = fault_tables()
     tables["drops"]["port"] = np.array([12])
     with pytest.raises(RecordError, match=r"one: drops.port: port 12 in row 0"):
-        open_run(make_record(tables=tables), "one")
+        faults_section([open_run(make_record(tables=tables), "one")])

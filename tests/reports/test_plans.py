@@ -64,4 +64,4 @@ def test_a_page_without_plans_has_no_section() -> None:
     assert "Plans" in build_page([record(work=1)], title="plan")
     broken = RunRecord(kind="train plan", run={}, tables={"step_parts": {"part": np.array(["work"], object)}})
     with pytest.raises(RecordError, match="duration_ps"):
-        open_run(broken, "plan")
+        plans_section([open_run(broken, "plan")])

@@ -9,7 +9,7 @@ import pytest
 from fabrictune.foundation.errors import RecordError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.page import build_page
-from fabrictune.reports.record_view import open_run
+from fabrictune.reports.record_view import PORTS, open_run
 
 MakeRecord = Callable[..., RunRecord]
 
@@ -59,7 +59,7 @@ def test_a_port_the_fabric_does_not_have_is_refused(make_record: MakeRecord, por
     """Ports are 0 to 11; a negative one would silently count from the end."""
     broken = make_record(tables=changed(make_record(), "collisions", port=np.array([8, port])))
     with pytest.raises(RecordError, match=rf"^broken: collisions\.port: port {port} in row 1\n  allowed: 0 to 11"):
-        open_run(broken, "broken")
+        build_page([broken], title="broken", labels=["broken"])
 
 
 def test_a_nic_the_fabric_does_not_have_is_refused(make_record: MakeRecord) -> None:
@@ -97,5 +97,6 @@ def test_ports_without_a_row_count_as_idle(make_record: MakeRecord) -> None:
     """A record may list busy ports only, in any order: 8 then 0 of 12."""
     ports = {name: column[[8, 0]] for name, column in make_record().tables["ports"].items()}
     run = open_run(make_record(tables={"ports": ports}), "sparse")
-    assert run.ports is not None
-    assert run.ports["tx_bytes"].tolist() == [1_000_000, 0, 0, 0, 0, 0, 0, 0, 2_000_000, 0, 0, 0]
+    ports_P = run.table(PORTS)
+    assert ports_P is not None
+    assert ports_P["tx_bytes"].tolist() == [1_000_000, 0, 0, 0, 0, 0, 0, 0, 2_000_000, 0, 0, 0]

@@ -97,4 +97,4 @@ def test_a_table_without_its_interval_is_refused() -> None:
     broken = outcomes("variant", "as it is")
     del broken["throughput_fraction_low"]
     with pytest.raises(RecordError, match=r"trial: variants.throughput_fraction_low: the column is missing"):
-        open_run(record(variants=broken), "trial")
+        outcomes_section([open_run(record(variants=broken), "trial")])

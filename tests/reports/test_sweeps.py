@@ -75,4 +75,4 @@ def test_half_a_table_is_refused() -> None:
     record = sweep()
     del record.tables["objectives"]["unit"]  # type: ignore[attr-defined]  # a dictionary, made above
     with pytest.raises(RecordError, match=r"trial: objectives\.unit: the column is missing"):
-        open_run(record, "trial")
+        sweeps_section([open_run(record, "trial")])

@@ -12,7 +12,7 @@ from fabrictune.reports.page import build_page
 from fabrictune.reports.record_view import open_run
 from fabrictune.reports.training import training_section
 
-EXPOSED = {f"exposed_{axis}_ns": np.array([1e6, 2e6, 4e6]) for axis in ("tp", "dp", "pp")}
+EXPOSED = {f"exposed_{axis}_ns": np.array([1_000_000, 2_000_000, 4_000_000]) for axis in ("tp", "dp", "pp")}
 
 
 def training(**changes: Any) -> dict[str, Any]:
@@ -86,4 +86,4 @@ def test_a_table_without_a_column_is_refused() -> None:
     table = training()
     del table["loss"]
     with pytest.raises(RecordError, match=r"run: training.loss: the column is missing"):
-        open_run(record(training=table), "run")
+        training_section([open_run(record(training=table), "run")])
