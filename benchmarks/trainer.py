@@ -186,7 +186,7 @@ def _do_nothing(member: "Member") -> dict[str, NDArray[Any]]:
 def _row(name: str, figure_R: Rounds, unit: str) -> dict[str, Any]:
     """Return a row; the interval is the bootstrap's, of the median over rounds."""
     draws = stream(0, "benchmark", "rounds").integers(len(figure_R), size=(NUM_RESAMPLES, len(figure_R)))
-    low, high = np.quantile(np.median(figure_R[draws], axis=1), [0.025, 0.975])
+    low, high = np.quantile(np.median(figure_R[draws], axis=1), [0.025, 0.975])  # noqa: TID251, of an estimator
     extremes = f"{figure_R.min():,.2f} to {figure_R.max():,.2f}"
     return {
         "name": f"trainer_probe.{name}",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.reports.blocks import Cell, Section, Table, left_out, number, words
@@ -43,7 +44,8 @@ def comparison_table(label: str, comparison: Columns) -> Table:
 
 
 def _row(name: str, size: int, comparison: Columns, is_of_kind_R: np.ndarray) -> tuple[Cell, ...]:
-    low, measured, high = np.percentile(comparison["measured_ps"][is_of_kind_R], (25, 50, 75)).tolist()
+    measured = float(np.median(comparison["measured_ps"][is_of_kind_R]))
+    low, high = percentiles(comparison["measured_ps"][is_of_kind_R], (0.25, 0.75)).tolist()
     simulated = float(np.median(comparison["simulated_ps"][is_of_kind_R]))
     ratio = float(np.median(comparison["ratio"][is_of_kind_R]))
     times = int(is_of_kind_R.sum())

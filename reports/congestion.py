@@ -13,6 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
@@ -151,7 +152,7 @@ def _drawn_queues(run: Run, timeline: Timeline) -> Table:
     """Return the numbers of the drawn lines: how deep, when, and how deep half of the time."""
     rows = []
     for port, queue_B in zip(timeline.port_K, timeline.queue_bytes_KB, strict=True):
-        deepest, median, when_ps = int(queue_B.max()), float(np.median(queue_B)), timeline.time_ps_B[queue_B.argmax()]
+        deepest, median, when_ps = int(queue_B.max()), percentile(queue_B, 0.5), timeline.time_ps_B[queue_B.argmax()]
         rows.append(
             (
                 words(_port_name(run, port)),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fabrictune.collectives.measurement.measurements import Measurement, to_table
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
 from fabrictune.collectives.measurement.timing import Notes, find_straggler
+from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
 
@@ -65,7 +66,7 @@ def _measurements(cases: Sequence[BenchCase], notes: Notes) -> Columns:
             cases, notes.mean_ns_C.tolist(), notes.num_wrong_RC.sum(axis=0).tolist(), strict=True
         )
     ]
-    p10_ns_C, median_ns_C, p99_ns_C = np.percentile(notes.iteration_ns_CK, (10, 50, 99), axis=1)
+    p10_ns_C, median_ns_C, p99_ns_C = percentiles(notes.iteration_ns_CK, (0.1, 0.5, 0.99))
     return {
         **to_table(rows),
         "p10_ns": p10_ns_C,

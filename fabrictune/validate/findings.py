@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.validate.local_measurement import LocalMeasurement
@@ -18,7 +19,7 @@ BAND = (0.5, 2.0)  # simulated over measured
 
 def busy_machine(measurement: LocalMeasurement) -> Iterator[Finding]:
     """Yield a finding for the exchanges that spread most, if they spread widely."""
-    low_E, high_E = np.percentile(measurement.exchange_ps_EK, (25, 75), axis=1)
+    low_E, high_E = percentiles(measurement.exchange_ps_EK, (0.25, 0.75))
     widest = int(np.argmax(high_E / low_E))
     if high_E[widest] > MOST_SPREAD * low_E[widest]:
         yield Finding(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns, RunRecord
 
 
@@ -67,17 +68,17 @@ def _step_rows(table: Columns) -> Iterator[Row]:
 
 def _row(what: str, num_bytes: int, measured_ps: NDArray[np.generic], simulated_ps: NDArray[np.generic]) -> Row:
     ratio = np.asarray(simulated_ps, np.float64) / np.asarray(measured_ps, np.float64)
-    measured_low, measured, measured_high = np.percentile(np.asarray(measured_ps, np.float64), (25, 50, 75)).tolist()
-    ratio_low, ratio_median, ratio_high = np.percentile(ratio, (25, 50, 75)).tolist()
+    measured_low, measured_high = percentiles(measured_ps, (0.25, 0.75)).tolist()
+    ratio_low, ratio_high = percentiles(ratio, (0.25, 0.75)).tolist()
     return Row(
         what=what,
         num_bytes=num_bytes,
         count=len(ratio),
-        measured_ps=measured,
+        measured_ps=float(np.median(np.asarray(measured_ps, np.float64))),
         measured_low_ps=measured_low,
         measured_high_ps=measured_high,
         simulated_ps=float(np.median(np.asarray(simulated_ps, np.float64))),
-        ratio=ratio_median,
+        ratio=float(np.median(ratio)),
         ratio_low=ratio_low,
         ratio_high=ratio_high,
     )

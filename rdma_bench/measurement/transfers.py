@@ -7,12 +7,10 @@ latency is a whole round trip. With perftest they run its programs; its latency 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import permutations, product
-from statistics import median
 from typing import Literal
 
-import numpy as np
-
 from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
@@ -146,8 +144,8 @@ def _latency(
         num_queue_pairs=num_queue_pairs,
         size_bytes=size_bytes,
         num_directions=num_directions,
-        median_ns=float(median(after_ns)),
-        p99_ns=float(np.percentile(after_ns, 99)),
+        median_ns=percentile(after_ns, 0.5),
+        p99_ns=percentile(after_ns, 0.99),
     )
 
 

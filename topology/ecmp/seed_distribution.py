@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.progress import Progress
 from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
 from fabrictune.topology.ecmp.estimates import NORMAL_95, Estimate, exactly_known
@@ -98,7 +99,7 @@ def _estimate_quantile(value_S: FloatArray, probability: float) -> Estimate:
     low = max(0, math.floor(num_values * probability - margin) - 1)
     high = math.ceil(num_values * probability + margin)
     return Estimate(
-        value=float(np.quantile(ordered_S, probability, method="inverted_cdf")),
+        value=percentile(ordered_S, probability),
         low=float(ordered_S[low]),
         high=float(ordered_S[high]) if high < num_values else math.inf,
     )

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray
+from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.progress import Progress
 from fabrictune.topology.ecmp.collisions import FULL, CollisionReport, analyze_collisions, find_collisions
 from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, estimate_share, exactly_known
@@ -56,7 +57,7 @@ class SeedOutcomes:
             num_seeds=len(self.worst_load_fraction_S),
             overload_probability=estimate_share(self._is_overloaded_S),
             worst_load_fraction=estimate_mean(self.worst_load_fraction_S, lowest=0.0),
-            worst_load_fraction_p99=float(np.quantile(self.worst_load_fraction_S, 0.99)),
+            worst_load_fraction_p99=percentile(self.worst_load_fraction_S, 0.99),
             throughput_fraction=estimate_mean(self.throughput_fraction_S, lowest=0.0, highest=1.0),
             slowest_fraction=estimate_mean(self.slowest_fraction_S, lowest=0.0, highest=1.0),
             mean_nic_bps=estimate_mean(self.mean_nic_bps_S, lowest=0.0),

@@ -12,14 +12,13 @@ import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.trainer_probe.ablation.steps import ablation_steps
 from fabrictune.trainer_probe.ablation.trials import TrialStep
 from fabrictune.trainer_probe.driver.outcome import training_table
 from fabrictune.trainer_probe.recipes.schema import Recipe
-
-QUARTILES = (25, 50, 75)
 
 
 def make_record(recipe: Recipe, trial_steps: Sequence[TrialStep], *, num_rounds: int, started: float) -> RunRecord:
@@ -95,8 +94,8 @@ def _speeds(trial_steps: Sequence[TrialStep], technique: str) -> Mapping[int, fl
 def _spread(values_R: Sequence[float] | FloatArray) -> tuple[float, float, float]:
     if not len(values_R):
         return 0.0, 0.0, 0.0
-    low, median, high = np.percentile(np.asarray(values_R), QUARTILES).tolist()
-    return low, median, high
+    low, high = percentiles(values_R, (0.25, 0.75)).tolist()
+    return low, float(np.median(values_R)), high
 
 
 def _median(values: Sequence[int]) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fabrictune.conformance.netsim.laws.long_flows import law_with_settings
 from fabrictune.foundation.cases import Case
+from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.seeds import stream
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
@@ -127,10 +128,10 @@ def measure(label: str, load: Load, seed: int) -> Slowdowns:
     long_N = slowdown_N[is_background_N & (bytes_N >= LONG_BYTES)]
     queue_bytes_S = samples["queue_bytes"][samples["time_ps"] < load.duration_ns * PS_PER_NS]
     return Slowdowns(
-        short_p50=float(np.percentile(short_N, 50)),
-        short_p99=float(np.percentile(short_N, 99)),
-        long_p50=float(np.percentile(long_N, 50)),
-        queue_p99_bytes=float(np.percentile(queue_bytes_S, 99)),
+        short_p50=percentile(short_N, 0.5),
+        short_p99=percentile(short_N, 0.99),
+        long_p50=percentile(long_N, 0.5),
+        queue_p99_bytes=percentile(queue_bytes_S, 0.99),
         paused_us=float(tables["queues"]["paused_ps"].sum()) / 1e6 / fabric.num_ports,
     )
 
