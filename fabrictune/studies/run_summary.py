@@ -55,7 +55,10 @@ class Summary:
     def as_json(self) -> dict[str, object]:
         """Return the summary as JSON values; each metric is an object of its value and unit."""
         parts = {part: measures_as_json(metrics) for part, metrics in self.parts.items()}
-        return {**asdict(self), "metrics": measures_as_json(self.metrics), "parts": parts}
+        values = asdict(self)
+        dropped_packets = values.pop("drops")
+        metrics = measures_as_json(self.metrics)
+        return {**values, "metrics": metrics, "parts": parts, "dropped_packets": dropped_packets}
 
     @property
     def metric_rows(self) -> list[tuple[str, str, str]]:

@@ -180,7 +180,7 @@ def as_values(prediction: "Prediction") -> dict[str, Any]:
     """Return a prediction as JSON values; a time that never comes is no finite number."""
     return {
         "profile": prediction.profile.name,
-        "timeout": prediction.spec.timeout_exponent,
+        "timeout_exponent": prediction.spec.timeout_exponent,
         "retries": prediction.spec.retries,
         "interval_ns": prediction.interval_ns,
         "longest_flap_ns": prediction.longest_flap_ns,

@@ -36,10 +36,10 @@ def test_every_account_stands_beside_the_others(capsys: Capture) -> None:
 def test_a_version_of_nccl_stands_for_its_defaults(capsys: Capture) -> None:
     """2.21 had T 18: 15 s on a ConnectX-6; what is set beside it holds."""
     (prediction,) = values(capsys, "predict", "--nccl", "2.21.5", "--profile", "connectx-6")
-    assert (prediction["timeout"], prediction["retries"]) == (18, 7)
+    assert (prediction["timeout_exponent"], prediction["retries"]) == (18, 7)
     assert prediction["gives_up_ns"] == pytest.approx(14.67e9, rel=0.01)
     (prediction,) = values(capsys, "predict", "--nccl", "2.21.5", "--retries", "3", "--profile", "ibta")
-    assert (prediction["timeout"], prediction["retries"]) == (18, 3)
+    assert (prediction["timeout_exponent"], prediction["retries"]) == (18, 3)
 
 
 def test_a_profile_of_ones_own_is_an_account_too(capsys: Capture, tmp_path: Path) -> None:
@@ -106,6 +106,6 @@ def test_logs_are_explained_and_the_exit_code_says_whether_something_is_wrong(ca
     )
     assert "error: a: device not named to the host at b: error 12, IBV_WC_RETRY_EXC_ERR: no answer, once" in shown
     told = values(capsys, "explain", str(log), "--flap", "30s", code=1)
-    assert told["settings"]["timeout"] == 18
+    assert told["settings"]["timeout_exponent"] == 18
     assert [finding["id"] for finding in told["findings"]] == ["nccl.retries-exceeded", "nccl.flap-too-long"]
     assert run(["rdma", "timers", "explain", str(log), "--fail-on", "never"]) == 0
