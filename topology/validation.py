@@ -107,7 +107,7 @@ def _find_unknown_tiers(fabric: Fabric) -> Iterator[Finding]:
             severity=Severity.WARNING,
             entity=f"fabric {fabric.name}",
             expected="every switch has a tier",
-            actual=f"{len(nodes)} have none, so their uplinks are not checked: {_names(fabric, nodes)}",
+            actual=f"{len(nodes)} switches have no tier; uplink checks skipped: {_names(fabric, nodes)}",
             next_step="add the hosts below them, from which tiers follow, or give the tiers in the file",
             confidence=Confidence.CONFIGURED,
         )
@@ -149,7 +149,7 @@ def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
 
 
 def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
-    """Find nodes with fewer, more, slower or otherwise spread links upwards than most of their tier."""
+    """Find nodes with fewer, more, slower or otherwise spread uplinks than most of their tier."""
     uplinks_of = _uplinks(fabric)
     nodes_of: dict[int, list[int]] = defaultdict(list)  # by tier
     for node in uplinks_of:
@@ -162,17 +162,17 @@ def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
                 id="fabric.unequal-uplinks",
                 severity=Severity.WARNING,
                 entity=fabric.node_name_N[nodes[row]],
-                expected=f"{usual}, as {share} nodes of tier {tier}",
+                expected=f"{usual}, as in {share} nodes of tier {tier}",
                 actual=str(profile),
-                next_step="look for links upwards that are missing, down, or in the wrong port",
+                next_step="check for uplinks that are missing, down, or in the wrong port",
                 confidence=Confidence.CONFIGURED,
-                evidence=(f"upwards: {_names(fabric, sorted(set(above)))}",),
+                evidence=(f"uplinks to: {_names(fabric, sorted(set(above)))}",),
             )
 
 
 @dataclass(frozen=True)
 class _Profile:
-    """A node's links upwards, comparable with another's."""
+    """Uplinks of a node, comparable with another's."""
 
     num_links: int
     capacity_bps: int
@@ -180,8 +180,9 @@ class _Profile:
 
     def __str__(self) -> str:
         spread = ", ".join(map(str, sorted(set(self.spread))))
-        over = f" over {len(self.spread)} switches ({spread} each)" if len(self.spread) > 1 else ""
-        return f"{self.num_links} links up{over}, {format_rate(self.capacity_bps)} in all"
+        over = f" to {len(self.spread)} switches, {spread} each" if len(self.spread) > 1 else ""
+        links = "uplink" if self.num_links == 1 else "uplinks"
+        return f"{self.num_links} {links}{over} ({format_rate(self.capacity_bps)})"
 
 
 def _profile(fabric: Fabric, ports: Sequence[int]) -> _Profile:
@@ -230,6 +231,6 @@ CHECKS: tuple[FabricRule, ...] = (
     FabricRule("every switch has a tier", _find_unknown_tiers),
     FabricRule("links join neighbouring tiers", _find_odd_levels),
     FabricRule("links between two tiers run at one rate", _find_unequal_rates),
-    FabricRule("nodes of a tier have the same links upwards", _find_unequal_uplinks),
+    FabricRule("nodes of a tier have the same uplinks", _find_unequal_uplinks),
     FabricRule("the same rail of a ToR set's hosts is at the same ToRs", find_miscabled_rails),
 )

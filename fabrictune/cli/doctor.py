@@ -14,7 +14,7 @@ COULD_NOT_COLLECT = 3
 @click.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Say what this machine can do, what is missing for the rest, and how to get it.
+    """Check what this machine supports, what is missing for the rest, and how to install it.
 
     The exit code is 3 if something that the core needs is missing, whatever else there is.
 
@@ -31,7 +31,8 @@ def doctor(as_json: bool) -> int:
         print_json({"fit": fit, "checks": [asdict(diagnosis) for diagnosis in diagnoses]})
         return 0 if fit else COULD_NOT_COLLECT
     print_table(
-        ("what", "state", "found", "opens"), [(one.name, one.state, one.detail, one.opens) for one in diagnoses]
+        ("component", "state", "detected", "required by"),
+        [(one.name, one.state, one.detail, one.opens) for one in diagnoses],
     )
     for one in diagnoses:
         if one.next_step:

@@ -48,7 +48,7 @@ ecmp = CommandGroup(name="ecmp", help="Find the links on which flows collide, an
 @quiet_option
 @json_option
 def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, quiet: bool, as_json: bool) -> int:
-    """Name the links of SCENARIO that are asked for more than they carry, and the flows that meet there.
+    """List the oversubscribed links of SCENARIO and the flows that collide there.
 
     All queue pairs are taken to send at once; no packet is simulated and no law is run.
 
@@ -201,7 +201,7 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
 def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, quiet: bool, as_json: bool) -> None:
     """Propose what would make the flows of SCENARIO collide less, with the gain each step is expected to bring.
 
-    Tries a rank-to-host placement, more queue pairs a connection, hash seeds for each tier, and UDP source ports. The
+    Tries a rank-to-host placement, more queue pairs per connection, hash seeds for each tier, and UDP source ports. The
     record holds `placement.csv` (rank, host, gpu, nic) and `source_ports.csv` (for mlx5dv_modify_qp_udp_sport).
 
     \b

@@ -165,7 +165,7 @@ def _try_queue_pairs(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
     is_open = bool((_merit(_current(plan)) < enough).any())
     for number, spec, queue_pairs, outcome in tried:
         is_taken = is_open and bool((_merit(outcome) >= enough).all())
-        name = f"{number} queue pairs a connection"
+        name = f"{number} QPs per connection"
         if _take(plan, Step(name=name, knows_seeds=False, outcome=outcome, is_taken=is_taken)):
             plan.spec, plan.queue_pairs, is_open = spec, queue_pairs, False
             plan.changes["traffic.expansion.qps_per_connection"] = number

@@ -63,15 +63,19 @@ class CollisionSummary:
         return asdict(self)
 
     @property
+    def _oversubscribed(self) -> str:
+        return str(self.num_overloaded_links) if self.num_overloaded_links else "No"
+
+    @property
     def lines(self) -> list[str]:
         """The summary for people."""
         return [
-            f"{self.num_overloaded_links} of {self.num_loaded_links} loaded link directions are asked for more than "
-            f"they carry, the worst for {self.worst_load_fraction:.2f} times its rate",
-            f"{self.num_flows} flows get {self.mean_throughput_fraction:.0%} of their rate on average, "
-            f"the slowest {self.min_throughput_fraction:.0%}",
-            f"shared max-min fairly that is {format_rate(self.mean_fair_rate_bps)} a flow, the slowest "
-            f"{format_rate(self.min_fair_rate_bps)}",
+            f"{self._oversubscribed} oversubscribed links ({self.num_loaded_links} in use, peak offered load "
+            f"{100 * self.worst_load_fraction:.0f} %)",
+            f"throughput of {self.num_flows} flows: mean {100 * self.mean_throughput_fraction:.0f} % of their rate, "
+            f"min {100 * self.min_throughput_fraction:.0f} %",
+            f"max-min fair rate per flow: mean {format_rate(self.mean_fair_rate_bps)}, "
+            f"min {format_rate(self.min_fair_rate_bps)}",
         ]
 
 

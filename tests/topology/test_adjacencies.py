@@ -26,7 +26,7 @@ def test_a_link_told_from_both_ends_is_one_cable() -> None:
     assert imported.fabric.num_ports == 2
     assert imported.findings == ()
     assert imported.notes == (
-        "links without a speed, taken to run at 100 Gbps: 1",
+        "1 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 1",
     )
 
@@ -48,7 +48,11 @@ def test_silence_of_a_reporter_is_a_finding() -> None:
         Severity.WARNING,
         Confidence.MEASURED,
     )
-    assert (finding.entity, finding.actual, finding.evidence) == ("a:1 -> b:1", "only a tells of it", ("table of a",))
+    assert (finding.entity, finding.actual, finding.evidence) == (
+        "a:1 -> b:1",
+        "one-sided: seen by a only",
+        ("table of a",),
+    )
 
 
 def test_two_speeds_are_a_finding_and_the_lower_is_taken() -> None:

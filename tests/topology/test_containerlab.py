@@ -31,7 +31,7 @@ def test_what_was_skipped_and_assumed_is_noted(golden: Path) -> None:
         f"{path}:39: topology.links[6].endpoints[1]: ${{PORT:=e1-2}} taken as 'e1-2'",
         f"{path}:41: topology.links[8]: a link to mgmt-net skipped",
         f"{path}:42: topology.links[9]: a link of type host skipped",
-        "links without a rate, taken to run at 100 Gbps: 6",
+        "6 links have no speed; assuming 100 Gbps",
     )
 
 

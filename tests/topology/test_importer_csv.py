@@ -33,7 +33,7 @@ def test_a_plain_list(load) -> None:
     assert imported.fabric.link_label(0) == "server1:eth0 -> leaf1:e1"
     assert imported.notes == (
         "devices without a role, taken as hosts by their names: 2 (server1, server2)",
-        "links without a speed, taken to run at 100 Gbps: 3",
+        "3 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 3",
     )
 

@@ -32,7 +32,7 @@ def test_golden_subnet_gives_golden_fabric(golden: Path, tmp_path: Path) -> None
         "SHARP aggregation nodes, left out with their links: 1",
         f"nodes that only their neighbours tell of: 1 (first H-000000000000002b at {path}:38)",
         f"{path}:31: the link leaf1:7 -> leaf1:8, from a node to itself, left out",
-        "links without a speed, taken to run at 100 Gbps: 1",
+        "1 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 6",
     )
 
@@ -42,7 +42,7 @@ def test_ends_that_disagree_are_findings(golden: Path) -> None:
     findings = load_ibnetdiscover([golden / "subnet.ibnetdiscover"]).findings
     assert [(finding.id, finding.actual) for finding in findings] == [
         ("cabling.speed-mismatch", "200 Gbps at spine1:2 and 50 Gbps at leaf2:33"),
-        ("cabling.one-sided", "only leaf2 tells of it"),
+        ("cabling.one-sided", "one-sided: seen by leaf2 only"),
     ]
     assert {finding.confidence for finding in findings} == {Confidence.MEASURED}
 

@@ -100,7 +100,7 @@ def test_golden_tables_give_golden_fabric(golden: Path, tmp_path: Path) -> None:
         "neighbours without a name, known by chassis id: 1 (first on node2:ens2f0np0, taken as leaf2)",
         "devices without a link to a neighbour, left out: 1 (first node3)",
         f"{loop}, from a node to itself, left out",
-        "links without a speed, taken to run at 100 Gbps: 5",
+        "5 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 5",
     )
     assert imported.findings == ()

@@ -46,7 +46,7 @@ def test_golden_minigraphs_give_golden_fabric(golden: Path, tmp_path: Path) -> N
         f"{golden}/tor1.minigraph.xml: links of type DeviceMgmtLink, left out: 1",
         f"{golden}/tor1.minigraph.xml: links inside a chassis, left out: 1",
         f"{golden}/tor1.minigraph.xml: devices without a link, left out: 1",
-        "links without a speed, taken to run at 100 Gbps: 1",
+        "1 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 4",
     )
     assert imported.findings == ()

@@ -95,9 +95,9 @@ def test_a_missing_uplink(small_clos: Fabric) -> None:
     cut = without_link(small_clos, "tor0-0:up1")
     (finding,) = validate_fabric(cut)
     assert (finding.id, finding.entity, finding.severity) == ("fabric.unequal-uplinks", "tor0-0", Severity.WARNING)
-    assert finding.expected == "2 links up over 2 switches (1 each), 800 Gbps in all, as 31 of 32 nodes of tier 1"
-    assert finding.actual == "1 links up, 400 Gbps in all"
-    assert finding.evidence == ("upwards: agg0-0",)
+    assert finding.expected == "2 uplinks to 2 switches, 1 each (800 Gbps), as in 31 of 32 nodes of tier 1"
+    assert finding.actual == "1 uplink (400 Gbps)"
+    assert finding.evidence == ("uplinks to: agg0-0",)
 
 
 def test_uplinks_that_are_spread_otherwise() -> None:
@@ -111,7 +111,7 @@ def test_uplinks_that_are_spread_otherwise() -> None:
             spine = spines[0 if number == 2 else uplink]
             draft.add_link((leaf, f"up{uplink}"), (spine, f"down{number}{uplink}"), rate_bps=GBPS, delay_ps=0)
     (finding,) = validate_fabric(draft.finish())
-    assert (finding.entity, finding.actual) == ("leaf2", "2 links up, 2 Gbps in all")
+    assert (finding.entity, finding.actual) == ("leaf2", "2 uplinks (2 Gbps)")
 
 
 def test_a_link_at_another_rate(small_clos: Fabric) -> None:
@@ -159,7 +159,7 @@ def test_unknown_tiers_never_pass() -> None:
     first, second = draft.add_switch("a"), draft.add_switch("b")
     draft.add_link((first, "1"), (second, "1"), rate_bps=GBPS, delay_ps=0)
     ((rule, _, _, actual),) = found(draft.finish())
-    assert (rule, actual) == ("fabric.unknown-tier", "2 have none, so their uplinks are not checked: a, b")
+    assert (rule, actual) == ("fabric.unknown-tier", "2 switches have no tier; uplink checks skipped: a, b")
 
 
 def test_two_that_differ_have_no_majority() -> None:

@@ -114,8 +114,8 @@ class CollisionReport:
         )
 
 
-_LINK_STEP = "place these neighbours under one ToR set, or open more queue pairs a connection so that flows are smaller"
-_RECEIVER_STEP = "let fewer senders reach this NIC at once; no choice of path helps"
+_LINK_STEP = "place these ranks under the same leaf/rail group, or use more QPs per connection for smaller flows"
+_RECEIVER_STEP = "reduce the number of concurrent senders to this NIC; path selection does not help"
 
 
 def analyze_collisions(network: Network, *, epoch: int = 0) -> CollisionReport:

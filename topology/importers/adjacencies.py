@@ -54,7 +54,7 @@ def join_adjacencies(
     num_default_cables = sum(all(told.cable_mm is None for told in link) for link in links)
     if num_default_rates:
         rate = format_rate(default_rate_bps)
-        cabling.notes.append(f"links without a speed, taken to run at {rate}: {num_default_rates}")
+        cabling.notes.append(f"{num_default_rates} links have no speed; assuming {rate}")
     if num_default_cables:
         metres = DEFAULT_CABLE_MM // 1000
         cabling.notes.append(f"links without a cable length, taken as {metres} m: {num_default_cables}")
@@ -102,9 +102,9 @@ def _one_sided(told: Adjacency, confidence: Confidence) -> Finding:
         id="cabling.one-sided",
         severity=Severity.WARNING,
         entity=_label(told),
-        expected=f"{told.there[0]} tells of this link as well",
-        actual=f"only {told.here[0]} tells of it",
-        next_step="read both ends' tables again at one moment; if they stay so, follow the cable",
+        expected=f"the link in the table of {told.there[0]} as well",
+        actual=f"one-sided: seen by {told.here[0]} only",
+        next_step="collect the tables of both ends again at the same time; if they still differ, check the cable",
         confidence=confidence,
         evidence=(told.where,),
     )

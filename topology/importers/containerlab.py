@@ -70,7 +70,7 @@ class _Reader:
             self._read_link(row, link)
         if self.num_defaulted:
             rate = format_rate(self.default_rate_bps)
-            self.cabling.notes.append(f"links without a rate, taken to run at {rate}: {self.num_defaulted}")
+            self.cabling.notes.append(f"{self.num_defaulted} links have no speed; assuming {rate}")
         return self.cabling.finish()
 
     def _read_node(self, topology: Mapping[str, Any], name: str, node: Any) -> None:

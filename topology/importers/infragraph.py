@@ -91,7 +91,7 @@ class _Reader:
             self._read_edge(row, edge)
         if self.num_default_rates:
             rate = format_rate(self.default_rate_bps)
-            self.cabling.notes.append(f"links without a bandwidth, taken to run at {rate}: {self.num_default_rates}")
+            self.cabling.notes.append(f"{self.num_default_rates} links have no bandwidth; assuming {rate}")
         if self.num_default_delays:
             metres = DEFAULT_CABLE_MM // 1000
             self.cabling.notes.append(f"links without a latency, taken as {metres} m: {self.num_default_delays}")

@@ -82,7 +82,7 @@ def _print_fits(rows: list[dict[str, Any]]) -> None:
         return
     print_lines(["time = alpha + bytes / rate, fitted:"])
     print_table(
-        ("operation", "in place", "ranks", "sizes", "alpha", "busbw of the rate, GB/s", "errs by up to"),
+        ("operation", "in place", "ranks", "sizes", "alpha", "asymptotic busbw, GB/s", "max fit error"),
         [
             (
                 row["operation"],

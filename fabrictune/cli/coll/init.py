@@ -257,7 +257,7 @@ def _print_gains(rows: list[dict[str, Any]]) -> None:
 def _print_growth(rows: list[dict[str, Any]], num_ranks: int) -> None:
     print_lines(["", f"growth, and what it makes of {num_ranks:,} ranks:"])
     print_table(
-        ("pattern", "cost", "exponent", f"at {num_ranks:,}", "of it quadratic", "fit errs by up to"),
+        ("pattern", "cost", "exponent", f"at {num_ranks:,}", "of it quadratic", "max fit error"),
         [
             (
                 row["pattern"],

@@ -9,19 +9,26 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_rate
 
-HEADINGS = ("P(overload)", "worst load", "p99", "throughput", "slowest flow", "a NIC sends", "slowest connection")
+HEADINGS = (
+    "P(overload)",
+    "peak load",
+    "p99",
+    "flow throughput",
+    "min flow throughput",
+    "per-NIC throughput",
+    "min connection throughput",
+)
 EFFECT_HEADINGS = {
     "overload_probability": "P(overload)",
-    "worst_load_fraction": "worst load",
-    "throughput_fraction": "throughput",
-    "slowest_fraction": "slowest flow",
-    "slowest_connection_bps": "slowest connection",
+    "worst_load_fraction": "peak load",
+    "throughput_fraction": "flow throughput",
+    "slowest_fraction": "min flow throughput",
+    "slowest_connection_bps": "min connection throughput",
 }
 LEGEND = (
-    "P(overload): that any link is asked for more than it carries, and the ends of its interval. worst load: demand",
-    "over rate of the worst link, on average and at the 99th percentile of seeds. throughput, slowest flow: max-min",
-    "fair share of what is asked for. slowest connection: all queue pairs between two NICs. ±: half of the 95 %",
-    "confidence interval.",
+    "P(overload): probability of any oversubscribed link, and its 95 % interval. peak load: offered load over rate of",
+    "the busiest link, mean and p99 over seeds. flow throughput: max-min fair rate over offered rate, mean and min.",
+    "connection: all queue pairs between two NICs. ±: half of the 95 % confidence interval.",
 )
 
 
@@ -38,9 +45,9 @@ def print_distribution(seeds: Columns) -> None:
     num_seeds = int(seeds["num_seeds"][0])
     print_lines([f"of unknown hash seeds, {f'from {num_seeds} of them' if num_seeds else 'exactly'}:"])
     rows = [
-        ("any link is overloaded", _probability(seeds, "overload_probability", 0)),
-        ("worst link, times its rate", _number(seeds, "worst_load_fraction", 0)),
-        ("in the worst of a hundred fabrics", _quantile(seeds, "worst_load_fraction_p99", 0)),
+        ("P(oversubscribed link)", _probability(seeds, "overload_probability", 0)),
+        ("peak link load / rate", _number(seeds, "worst_load_fraction", 0)),
+        ("p99 of peak link load / rate over hash seeds", _quantile(seeds, "worst_load_fraction_p99", 0)),
         ("throughput", _percent(seeds, "throughput_fraction", 0)),
         ("slowest flow", _percent(seeds, "slowest_fraction", 0)),
     ]

@@ -66,7 +66,7 @@ def explain(
 def _summary(explanation: "Explanation") -> str:
     prediction, spec = explanation.prediction, explanation.prediction.spec
     return (
-        f"NCCL {explanation.version}, timeout {spec.timeout_exponent}, {spec.retries} retries: by "
-        f"{prediction.profile.name} a dead peer is noticed after {shown(prediction.gives_up_ns)}, and a flap of up to "
+        f"NCCL {explanation.version}, timeout {spec.timeout_exponent}, {spec.retries} retries; "
+        f"{prediction.profile.name}: retry-exceeded error after {shown(prediction.gives_up_ns)}, flaps of up to "
         f"{shown(prediction.longest_flap_ns)} survived; {len(explanation.errors)} completions with an error"
     )

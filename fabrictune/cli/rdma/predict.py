@@ -1,4 +1,4 @@
-"""`fabrictune rdma timers predict|table|choose`: what settings do by each account, all settings by one, and back."""
+"""`fabrictune rdma timers predict|table|choose`: timers of one setting, of all settings, and selection."""
 
 import math
 from collections.abc import Iterable
@@ -65,7 +65,7 @@ def predict(
     flap_ps: int | None,
     as_json: bool,
 ) -> None:
-    """Say when a dead peer is noticed and which flap is survived, by the standard, by documents and as measured.
+    """Predict the time to a retry-exceeded error and the longest flap survived, by adapter profile.
 
     Times count from the first packet that is lost. A flap is survived if the link is back when the last retransmission
     goes out; traffic resumes with the first one after it.
@@ -89,9 +89,9 @@ def predict(
     if as_json:
         print_json([{**as_values(one), **_flap_values(one, flap_ns)} for one in predictions])
         return
-    print_lines([f"timeout {spec.timeout_exponent}, {spec.retries} retries, by each account:"])
+    print_lines([f"timeout {spec.timeout_exponent}, {spec.retries} retries, by profile:"])
     flap_headings = () if flap_ps is None else (f"after {shown(flap_ns)} down",)
-    headings = ("profile", "wait", "longest flap survived", "gives up after", *flap_headings, "confidence")
+    headings = ("profile", "wait", "longest flap survived", "retry exceeded after", *flap_headings, "confidence")
     print_table(headings, [_cells(one, flap_ns) for one in predictions])
     print_lines(["", "sources:", *(f"  {line}" for profile in profiles for line in _source_lines(profile))])
 
@@ -100,7 +100,7 @@ def predict(
 @profile_option
 @json_option
 def table(profile: str, as_json: bool) -> None:
-    """Show when a dead peer is noticed for every timeout and retry count, by one account.
+    """Show the time to a retry-exceeded error for every timeout and retry count of one profile.
 
     \b
     Example:
@@ -124,7 +124,7 @@ def table(profile: str, as_json: bool) -> None:
         print_json([as_values(one) for row in rows for one in row])
         return
     headings = ("timeout", *(f"{retries} retries" for retries in counts))
-    for title, name in (("gives up after", "gives_up_ns"), ("longest flap survived", "longest_flap_ns")):
+    for title, name in (("retry exceeded after", "gives_up_ns"), ("longest flap survived", "longest_flap_ns")):
         print_lines([f"{known.name}: {title}"])
         cells = [(str(row[0].spec.timeout_exponent), *(shown(getattr(one, name)) for one in row)) for row in rows]
         print_table(headings, cells, indent=2)
@@ -142,18 +142,22 @@ def table(profile: str, as_json: bool) -> None:
     help="Duration of a link flap to survive.",
 )
 @click.option(
-    "--notice", "notice_ps", callback=read_duration, metavar="DURATION", help="A dead peer ends the job by then."
+    "--detect-within",
+    "notice_ps",
+    callback=read_duration,
+    metavar="DURATION",
+    help="Maximum failure-detection time: a dead peer ends the job within it.",
 )
 @profile_option
 @json_option
 def choose(survive_ps: int, notice_ps: int | None, profile: str, as_json: bool) -> int:
-    """Find the settings that survive a flap and still notice a dead peer in time, soonest to notice first.
+    """Find the settings that survive a flap and still detect a dead peer in time, fastest detection first.
 
     Ends with 1 where none does, and says what comes nearest.
 
     \b
     Example:
-      fabrictune rdma timers choose --survive 10s --notice 30s
+      fabrictune rdma timers choose --survive 10s --detect-within 30s
       fabrictune rdma timers choose --survive 30s --profile ibta
     """
     from fabrictune.rdma_bench.timers.profile_files import find_profile
@@ -245,4 +249,4 @@ def _print_settings(predictions: Iterable["Prediction"]) -> None:
         )
         for one in predictions
     ]
-    print_table(("set", "wait", "longest flap survived", "gives up after", "confidence"), rows)
+    print_table(("set", "wait", "longest flap survived", "retry exceeded after", "confidence"), rows)

@@ -86,7 +86,7 @@ def sweep(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Run the scenario of SWEEP under many settings, and print the best, what each key matters, and a NIC's settings.
+    """Run the scenario of SWEEP under many settings; print Pareto-optimal points, sensitivities and NIC settings.
 
     Every run is kept as it is done: after Ctrl-C, a crash or a full disk the same command goes on from there.
 
@@ -160,7 +160,8 @@ def _print(record: "RunRecord") -> None:
     whole = [points[point] for point in best_first(record)]
     shown = sorted(whole, key=lambda point: -point["is_on_front"])[:MAX_SHOWN]
     keys = [name for name in points[0] if name.startswith("vary.")]
-    print_lines([f"{len(points)} points, {num_seeds} seeds each; * none is better in every objective"])
+    num_front = sum(bool(point["is_on_front"]) for point in points)
+    print_lines([f"{num_front} of {len(points)} points are Pareto-optimal (*); {num_seeds} seeds each"])
     headings = ("", *(key.removeprefix("vary.") for key in keys), *metrics)
     rows = [
         (
@@ -190,7 +191,7 @@ def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
         return "-" if share is None else f"{share:.0%}{way}"
 
     keys = dict.fromkeys(row["key"] for row in rows)
-    print_lines(["", "share of the variance that a key explains alone:"])
+    print_lines(["", "first-order sensitivity (share of the variance that a key explains alone):"])
     print_table(("key", *metrics), [(key, *(cell(key, metric) for metric in metrics)) for key in keys], indent=2)
 
 

@@ -88,7 +88,7 @@ def test_assumptions_of_an_importer_are_warnings(tmp_path: Path) -> None:
         warnings.simplefilter("always")
         ft.load_fabric(tmp_path / "cables.csv")
     assert {warning.category for warning in caught} == {ft.FabrictuneWarning}
-    assert "links without a speed, taken to run at 100 Gbps: 2" in [str(warning.message) for warning in caught]
+    assert "2 links have no speed; assuming 100 Gbps" in [str(warning.message) for warning in caught]
 
 
 def test_a_job_is_planned_without_a_cluster() -> None:

@@ -27,7 +27,7 @@ def values(capsys: Capture, *arguments: str, code: int = 0) -> Any:
 def test_every_account_stands_beside_the_others(capsys: Capture) -> None:
     """NCCL's newest defaults, T 20 and R 7: 34 s by the standard, 60 s measured, and each with its source."""
     shown = printed(capsys, "predict", "--flap", "30s")
-    assert "timeout 20, 7 retries, by each account:" in shown
+    assert "timeout 20, 7 retries, by profile:" in shown
     assert "connectx-6            8.59 s  51.17 s" in shown
     assert "error 12 at 30.06 s" in shown
     assert all(f"\n  {name}: {profile.source}" in shown for name, profile in KNOWN_PROFILES.items())
@@ -66,15 +66,15 @@ def test_a_table_has_every_timeout_and_retry_count(capsys: Capture) -> None:
 
 def test_settings_are_found_for_what_is_wanted(capsys: Capture) -> None:
     """Ten seconds survived and noticed within thirty: T 18, R 6 on a ConnectX-6."""
-    first = printed(capsys, "choose", "--survive", "10s", "--notice", "30s").splitlines()[1]
+    first = printed(capsys, "choose", "--survive", "10s", "--detect-within", "30s").splitlines()[1]
     assert first.startswith("NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6")
 
 
 def test_where_no_settings_do_the_nearest_are_shown(capsys: Capture) -> None:
     """A flap of 30 s noticed within 31 is too much to ask, so the exit code is 1."""
-    shown = printed(capsys, "choose", "--survive", "30s", "--notice", "31s", code=1)
+    shown = printed(capsys, "choose", "--survive", "30s", "--detect-within", "31s", code=1)
     assert shown.startswith("no settings do both by connectx-6; nearest:")
-    assert len(values(capsys, "choose", "--survive", "30s", "--notice", "31s", code=1)["nearest"]) == 2
+    assert len(values(capsys, "choose", "--survive", "30s", "--detect-within", "31s", code=1)["nearest"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,7 @@ def test_logs_are_explained_and_the_exit_code_says_whether_something_is_wrong(ca
         "a:1:2 [0] NCCL WARN NET/IB : Got completion from peer b<1> with error 12, opcode 0, len 0, vendor err 129\n"
     )
     shown = printed(capsys, "explain", str(log), code=1)
-    assert shown.startswith(
-        "NCCL 2.21.5+cuda12.4, timeout 18, 7 retries: by connectx-6 a dead peer is noticed after 14"
-    )
+    assert shown.startswith("NCCL 2.21.5+cuda12.4, timeout 18, 7 retries; connectx-6: retry-exceeded error after 14")
     assert "error: a: device not named to the host at b: error 12, IBV_WC_RETRY_EXC_ERR: no answer, once" in shown
     told = values(capsys, "explain", str(log), "--flap", "30s", code=1)
     assert told["settings"]["timeout_exponent"] == 18

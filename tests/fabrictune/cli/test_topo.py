@@ -37,10 +37,10 @@ def test_findings_are_told_and_decide_the_exit_code(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == (
         "note: links without a cable length, taken as 10 m: 3\n"
         "warning: h2:nic0 -> t1:2: 100 Gbps, expected 400 Gbps, as 2 of 3 links between tier 0 and tier 1\n"
-        "warning: h2: 1 links up, 100 Gbps in all, expected 1 links up, 400 Gbps in all, as 2 of 3 nodes of tier 0\n"
-        "    upwards: t1\n"
+        "warning: h2: 1 uplink (100 Gbps), expected 1 uplink (400 Gbps), as in 2 of 3 nodes of tier 0\n"
+        "    uplinks to: t1\n"
         "next: look for a cable, module or setting of the wrong speed at either end\n"
-        "next: look for links upwards that are missing, down, or in the wrong port\n"
+        "next: check for uplinks that are missing, down, or in the wrong port\n"
         "friday: 2 findings\n"
     )
     assert run(["topo", "validate", "friday.csv", "--fail-on", "warning"]) == 1

@@ -23,7 +23,7 @@ def test_it_prints_the_best_and_what_matters(write: Write, capsys: pytest.Captur
     """One star for the shortest message with few marks, then by time; the message's size explains it."""
     assert run(["sim", "sweep", str(write())]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "6 points, 2 seeds each; * none is better in every objective"
+    assert lines[0] == "1 of 6 points are Pareto-optimal (*); 2 seeds each"
     assert lines[1].split() == ["traffic.message", "engine.ecn.kmin", "completion_time.max", "ecn_marks"]
     assert lines[2].split()[:5] == ["*", "50", "KB", "100", "KB"]
     sizes_kb = [int(words[words[0] in "*-"]) for words in map(str.split, lines[2:8])]

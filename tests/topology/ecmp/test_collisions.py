@@ -99,7 +99,7 @@ def test_findings_name_link_flows_and_next_step(thin: Fabric) -> None:
     assert (uplink.id, uplink.entity) == ("ecmp.link-overloaded", "tor0:up0 -> agg0-0:down0")
     assert (uplink.expected, uplink.actual) == ("at most 200 Gbps", "4 flows ask for 400 Gbps")
     assert uplink.evidence[3] == "queue pair 3: host3:nic0 to host5:nic0"
-    assert "ToR set" in uplink.next_step
+    assert "same leaf/rail group" in uplink.next_step
 
 
 def test_three_flows_on_a_double_link_are_a_warning(thin: Fabric) -> None:
