@@ -18,6 +18,7 @@ from fabrictune.foundation.errors import Mistake, StartupError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.foundation.units import NS_PER_S
 from fabrictune.trainer_probe.launcher.processes import Arrays, launch
 from fabrictune.trainer_probe.launcher.relay import relay
@@ -81,7 +82,7 @@ def try_startup(
         store=store,
         method=method,
         startup_timeout_s=timeout_s,
-        timeout_s=2 * timeout_s + LAUNCH_S,  # longer than the ranks' own timeouts, whose messages say more
+        timeout_s=2 * timeout_s + scaled(LAUNCH_S),  # longer than the ranks' own timeouts, whose messages say more
     )
     mistakes = [mistake for rank, arrays in enumerate(results) for mistake in _wrong_sums(plan, rank, arrays["sum_G"])]
     if mistakes:

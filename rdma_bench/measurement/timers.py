@@ -109,7 +109,7 @@ def _run_trial(
     before = pair.sender.ask("counters")
     if plan.traffic == "continuous":
         pair.sender.begin("trial", **wanted)
-        time.sleep(_FLOWING_S)
+        time.sleep(scaled(_FLOWING_S))
         _cut(pair, plan)
     else:  # what is posted before the path is dead would come through
         _cut(pair, plan)

@@ -31,6 +31,7 @@ from fabrictune.collectives.startup.stores import connect_store, listen, serve_t
 from fabrictune.foundation.errors import FabrictuneError, Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.trainer_probe.launcher import stack_dump
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found; of a module, or a partial of such
 
+TIMEOUT_S = 120.0
+STARTUP_TIMEOUT_S = 60.0
 _PRELOADED = [
     "__main__",
     "torch.distributed",
@@ -51,8 +54,8 @@ def launch(
     layout: ParallelLayout,
     target: Target,
     *,
-    timeout_s: float = 120.0,
-    startup_timeout_s: float = 60.0,
+    timeout_s: float | None = None,
+    startup_timeout_s: float | None = None,
     store: StoreAddress | None = None,
     method: "Method" = "ordered",
 ) -> list[dict[str, NDArray[Any]]]:
@@ -61,8 +64,12 @@ def launch(
     The ranks meet in `store`, or in one that is served here for as long as it takes, within `startup_timeout_s`. A
     program that calls this guards its own start by `if __name__ == "__main__"`, since ranks import it.
 
+    Without timeouts there are limits against hanging, TIMEOUT_S and STARTUP_TIMEOUT_S, scaled.
+
     Raises UnavailableError where torch is missing, a rank fails, or not all have finished after `timeout_s`.
     """
+    timeout_s = timeout_s or scaled(TIMEOUT_S)
+    startup_timeout_s = startup_timeout_s or scaled(STARTUP_TIMEOUT_S)
     require_extra("torch", extra="train", where="trainer")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)

@@ -15,6 +15,7 @@ from pathlib import Path
 from fabrictune.foundation.time_limits import scaled
 
 PATIENCE_S = 1.0  # for answers; a rank that is not asked again has no need to hurry
+WRITING_S = 0.02  # a file that has not grown for so long is complete
 FRAMES = 4  # innermost calls that are shown
 _SIGNAL = signal.SIGUSR1
 
@@ -39,7 +40,7 @@ def _await_answers(paths: list[Path]) -> None:
     """Return when all files have something in them and grow no more, or patience ends."""
     deadline_s, last = time.monotonic() + scaled(PATIENCE_S), [0] * len(paths)
     while time.monotonic() < deadline_s:
-        time.sleep(0.02)
+        time.sleep(scaled(WRITING_S))
         sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
         if all(sizes) and sizes == last:
             return

@@ -12,6 +12,7 @@ from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.servers import free_port, start_redis
 from fabrictune.collectives.startup.stores import connect_store
 from fabrictune.foundation.errors import StartupError, UnavailableError
+from tests.patience import patience
 
 
 def make_certificate(folder: Path, subject: str) -> tuple[Path, Path]:
@@ -47,7 +48,7 @@ def encrypted(has_redis: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def test_a_store_works_over_tls(encrypted: StoreAddress) -> None:
     """The server's own authority is trusted, and the password is right."""
-    store = connect_store(encrypted, attempt="tls", timeout_s=10)
+    store = connect_store(encrypted, attempt="tls", timeout_s=patience(10))
     store.set("key", "value")
     assert store.get("key") == b"value"
 
