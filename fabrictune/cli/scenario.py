@@ -24,9 +24,12 @@ def check(scenario: Path, as_json: bool) -> None:
     """
     from fabrictune.scenario.compilation import assemble
     from fabrictune.scenario.composition import compose
+    from fabrictune.scenario.engines import without_ignored
     from fabrictune.scenario.files import load_scenario
 
-    compiled = assemble(compose(load_scenario(scenario)), law=None)  # a check runs no code, so it compiles no law
+    compiled = assemble(
+        compose(without_ignored(load_scenario(scenario))), law=None
+    )  # a check runs no code, so it compiles no law
     num_faults = len(compiled.faults.faults)
     counts = {
         "nics": compiled.network.fabric.num_nics,

@@ -4,16 +4,14 @@ The stages of a run are `load_scenario`, `compile_scenario`, `run_engine` and `j
 CompiledScenario, RunRecord, and a RunRecord with the broken expectations among its findings.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from fabrictune.cc.interface import CompiledLaw
-from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.faults.timeline import FaultTimeline
-from fabrictune.scenario.adapters import profile_of
 from fabrictune.scenario.composition import Composed, compose, compose_law
+from fabrictune.scenario.engines import engine_config, engine_of, without_ignored
 from fabrictune.scenario.fault_epochs import follow_faults, place_faults
-from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 
 
@@ -22,13 +20,14 @@ class CompiledScenario(Composed):
     """A scenario ready for its engine; `network` has an epoch after each failure and repair that routing follows."""
 
     config: Any  # the engine's settings, with the adapter's timers
-    law: CompiledLaw | None  # None where nothing is run
+    law: CompiledLaw | None  # None for an engine that ignores laws, and where nothing is run
     faults: FaultTimeline
 
 
 def compile_scenario(scenario: Scenario, *, trust_code: bool = False) -> CompiledScenario:
     """Return the scenario ready to run; raises InputError, LawError, and UntrustedCodeError for a law without leave."""
-    law = compose_law(scenario, trust_code=trust_code)
+    scenario = without_ignored(scenario)
+    law = None if "law" in engine_of(scenario).ignores else compose_law(scenario, trust_code=trust_code)
     return assemble(compose(scenario), law)
 
 
@@ -51,10 +50,3 @@ def assemble(composed: Composed, law: CompiledLaw | None) -> CompiledScenario:
         law=law,
         faults=faults,
     )
-
-
-def engine_config(scenario: Scenario) -> PacketConfig:
-    """Return the engine's settings with the adapter's timers; raises InputError."""
-    with placed(scenario, "engine", scenario.engine):
-        transport = replace(scenario.engine.transport, timers=profile_of(scenario.adapter).timers)
-        return replace(scenario.engine, transport=transport)

@@ -11,13 +11,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from fabrictune.foundation.documents import Document, Key, key_path
-from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.errors import InputError, Mistake, ScenarioError, choose
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.faults import FAULTS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require
+from fabrictune.netsim.engines import DEFAULT_ENGINE, ENGINES
 from fabrictune.scenario.adapters import ADAPTER_CHOICE, STANDARD_ADAPTER
 from fabrictune.scenario.expectations import Expectation, Measure
 from fabrictune.scenario.fabrics import FABRIC_CHOICE
@@ -31,6 +32,13 @@ FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is call
 
 TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.items()})
 FAULT_CHOICE = Choice("fault", FAULTS)
+ENGINE_CHOICE = Choice(
+    "name",
+    {name: engine.spec for name, engine in ENGINES.items()},
+    from_text=lambda name: {"name": name},
+    default=DEFAULT_ENGINE,
+)
+STANDARD_ENGINE = Chosen(name=DEFAULT_ENGINE, spec=ENGINES[DEFAULT_ENGINE].spec())
 
 Changes = dict[str, Any]  # key path, as `fabric.num_hosts`, and the value that the file would have there
 
@@ -72,8 +80,9 @@ class Scenario:
         default=STANDARD_ADAPTER,
         metadata={"help": "whose retransmission timers; `adapter: connectx-6` is short for a name alone"},
     )
-    engine: PacketConfig = field(
-        default_factory=PacketConfig, metadata={"help": "the wire, queues, ECN, PFC and timers"}
+    engine: Annotated[Chosen, ENGINE_CHOICE] = field(
+        default=STANDARD_ENGINE,
+        metadata={"help": "what simulates it, with its settings; `engine: packet` is short for a name alone"},
     )
     probe: ProbeConfig | None = field(default=None, metadata={"help": "samples of queues over time"})
     capture: CaptureConfig | None = field(default=None, metadata={"help": "packets of some flows, as a pcap"})
@@ -101,6 +110,13 @@ class Scenario:
         parts = tuple(part.name for part in spec.parts) if isinstance(spec, MixSpec) else ()
         for part in (measure.part for measure in measures if measure.part is not None):
             choose(part, parts, where=where, what="part of the traffic", error=InputError)
+
+    def packet_config(self) -> PacketConfig:
+        """Return the packet engine's settings; raises ScenarioError where another engine is chosen."""
+        if not isinstance(self.engine.spec, PacketConfig):
+            found, step = f"the engine {self.engine.name!r}", "this question is for the packet engine"
+            raise ScenarioError(Mistake(where=self.where("engine"), found=found, allowed="packet", next_step=step))
+        return self.engine.spec
 
     @property
     def headline(self) -> str:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord
-from fabrictune.netsim import packet
 from fabrictune.scenario.compilation import CompiledScenario, compile_scenario
+from fabrictune.scenario.engines import engine_of
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe
 from fabrictune.scenario.schema import Scenario
@@ -30,9 +30,8 @@ def simulate(
 def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) -> RunRecord:
     """Return the record as the scenario's engine writes it; raises InputError, LawError."""
     scenario = compiled.scenario
-    assert compiled.law is not None, "compiled to be run"
     with placed(scenario):
-        return packet.run(
+        return engine_of(scenario).run(
             compiled.network,
             compiled.traffic,
             compiled.law,

@@ -23,6 +23,7 @@ from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.scenario.compilation import assemble
 from fabrictune.scenario.composition import Composed, compose
+from fabrictune.scenario.engines import engine_of, without_ignored
 from fabrictune.scenario.laws import resolve
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import judge, run_engine
@@ -54,7 +55,7 @@ class Worker:
 
         Raises KeyboardInterrupt once `is_stopped`, UnavailableError where this machine cannot run it.
         """
-        scenario = bind(Scenario, task.tree, folder=task.folder)
+        scenario = without_ignored(bind(Scenario, task.tree, folder=task.folder))
         try:
             compiled = assemble(self._compose(scenario), self._law(scenario, task))
             record = judge(compiled, run_engine(compiled, progress=_watch(is_stopped)))
@@ -68,7 +69,9 @@ class Worker:
         head = {**record.run, **_head(task), "metrics": metrics, "result": _digest(record)}
         return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
 
-    def _law(self, scenario: Scenario, task: Task) -> CompiledLaw:
+    def _law(self, scenario: Scenario, task: Task) -> CompiledLaw | None:
+        if "law" in engine_of(scenario).ignores:
+            return None
         from fabrictune.cc.compiler import compile_law, with_settings  # here, since it loads LLVM
 
         document = Document(path=task.folder, text=_text(task), tree=task.tree, find_marks=lambda: Mark(0))

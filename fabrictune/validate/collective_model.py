@@ -79,8 +79,8 @@ class CollectiveModel:
     """An operation on the job, placement and fabric of a scenario, at any size."""
 
     def __init__(self, scenario: Scenario, operation: Operation) -> None:
-        """Compose the fabric; raises InputError, also for a scenario whose traffic is no collective."""
-        if scenario.engine.path_choice.mode != "hash":
+        """Compose the fabric; raises InputError, also for traffic that is no collective and for another engine."""
+        if scenario.packet_config().path_choice.mode != "hash":
             note = "engine.path_choice: `fair` takes the hash's paths; the engine alone knows other choices"
             warnings.warn(note, FabrictuneWarning, stacklevel=2)
         self.operation = operation
@@ -137,7 +137,7 @@ class CollectiveModel:
     @cached_property
     def _links(self) -> Links:
         """Return what lies between two hosts at least: on the shortest path, hops no faster than a NIC and cables."""
-        fabric, config, port_QH = self._fabric, self._scenario.engine, self._flows.report.port_QH
+        fabric, config, port_QH = self._fabric, self._scenario.packet_config(), self._flows.report.port_QH
         is_port_QH = port_QH != NO_PORT
         delay_ps_Q = np.where(is_port_QH, fabric.port_delay_ps_P[port_QH], 0).sum(axis=1)
         is_slow_QH = is_port_QH & (fabric.port_rate_bps_P[port_QH] <= self.line_rate_bps)

@@ -116,15 +116,15 @@ class _Experiment:
 
     def row(self, adapter: Chosen, spec: RetransmissionSpec) -> TimerRow:
         """Return what model and engine say of an adapter with these settings."""
+        config = self.scenario.packet_config()
         transport = replace(
-            self.scenario.engine.transport,
+            config.transport,
             timeout_exponent=spec.timeout_exponent,
             retries=spec.retries,
             timeout_ns=None,
         )
-        scenario = replace(
-            self.scenario, adapter=adapter, engine=replace(self.scenario.engine, transport=transport), faults=()
-        )
+        engine = replace(self.scenario.engine, spec=replace(config, transport=transport))
+        scenario = replace(self.scenario, adapter=adapter, engine=engine, faults=())
         return TimerRow(
             prediction=predict_retransmission(spec, profile_of(adapter)),
             flap_ns=self.flap_ns,

@@ -48,13 +48,14 @@ class Chosen:
 class Choice:
     """Annotation of a field that takes one of several specs: the value of `key` names which.
 
-    A mapping without `key` that has the key `file` chooses the spec named `file`. `from_text`, where given, turns a
-    plain text into such a mapping.
+    A mapping without `key` that has the key `file` chooses the spec named `file`, any other one `default`, where there
+    is one. `from_text`, where given, turns a plain text into such a mapping.
     """
 
     key: str
     specs: Mapping[str, type]
     from_text: Callable[[str], dict[str, Any]] | None = None
+    default: str | None = None
 
     def read(self, value: object, info: ValidationInfo) -> Chosen:
         """Return what `value` chose; raises PydanticCustomError or ValidationError."""
@@ -66,6 +67,8 @@ class Choice:
             name = value[self.key]
         elif IMPLIED_CHOICE in self.specs and IMPLIED_CHOICE in value:
             name = IMPLIED_CHOICE
+        elif self.default is not None:
+            name = self.default
         else:
             refuse("no_choice", "", key=self.key, allowed=list(self.specs))
         if not isinstance(name, str) or name not in self.specs:

@@ -31,16 +31,17 @@ class KeyLine:
     meaning: str
 
 
-def sections(root: type, name: str) -> dict[str, type]:
-    """Return the mappings of a file by name: itself as `name`, and `engine`, `fabric.clos`, `law.dcqcn` and so on.
+def sections(root: type, root_name: str) -> dict[str, type]:
+    """Return the mappings of a file by name: itself as `root_name`, and `engine`, `fabric.clos`, `law.dcqcn` and so on.
 
-    A choice without keys of its own is left out.
+    A choice without keys of its own is left out; the keys of a default choice are those of its field: `engine`.
     """
-    found = {name: root}
+    found = {root_name: root}
     for field, hint in settings_of(root):
         if choice := choice_of(_one_of(hint)):
-            with_keys = {chosen: spec for chosen, spec in choice.specs.items() if settings_of(spec)}
-            found |= {f"{key_of(field.name)}.{chosen}": spec for chosen, spec in with_keys.items()}
+            with_keys = {name: spec for name, spec in choice.specs.items() if settings_of(spec)}
+            key = key_of(field.name)
+            found |= {key if name == choice.default else f"{key}.{name}": spec for name, spec in with_keys.items()}
         elif spec := _spec_in(hint):
             found[key_of(field.name)] = spec
     return found

@@ -7,6 +7,7 @@ Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 
 from dataclasses import dataclass, field, replace
 
+from fabrictune.foundation.retransmission import TimerModel
 from fabrictune.foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
@@ -79,6 +80,10 @@ class PacketConfig:
             ack_bytes=self.ack_bytes + self.telemetry_bytes,
             telemetry_bytes=0,
         )
+
+    def with_timers(self, timers: TimerModel) -> "PacketConfig":
+        """Return the configuration with an adapter's retransmission timers; raises InputError."""
+        return replace(self, transport=replace(self.transport, timers=timers))
 
     @property
     def full_frame_bytes(self) -> int:

@@ -112,7 +112,7 @@ def simulate(
 def _specs(scenario: "Scenario", timeouts: tuple[int, ...], counts: tuple[int, ...]) -> "list[RetransmissionSpec]":
     from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 
-    transport = scenario.engine.transport
+    transport = scenario.packet_config().transport
     return [
         RetransmissionSpec(timeout_exponent=timeout, retries=retries)
         for timeout in timeouts or (transport.timeout_exponent,)

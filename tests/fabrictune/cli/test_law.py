@@ -33,7 +33,7 @@ def test_what_is_imported_is_part_of_a_scenario(nic: Path, tmp_path: Path, capsy
     parameters = scenario.law.spec.parameters
     names = ("rpg_ai_rate_bps", "rpg_byte_reset_bytes", "rpg_min_dec_fac_fraction", "rpg_hai_rate_bps")
     assert [getattr(parameters, name) for name in names] == [9e6, 6400, 0.6, 50e6]
-    assert scenario.engine.cnp.interval_ns == 2_000
+    assert scenario.packet_config().cnp.interval_ns == 2_000
 
 
 def test_what_is_exported_sets_a_nic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from fabrictune.foundation.retransmission import CONNECTX_6, STANDARD
 from fabrictune.rdma_bench.timers.profile_files import write_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 from fabrictune.scenario.adapters import profile_of
-from fabrictune.scenario.compilation import engine_config
+from fabrictune.scenario.engines import engine_config
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.schema import Scenario
 

@@ -47,7 +47,7 @@ def test_the_incast_ends_when_the_closed_form_says(overhead_bytes: int) -> None:
     sender's link (83.56 ns with headers), and each of two cables of 3 m takes 15 ns.
     """
     scenario = load_scenario(SCENARIOS / "incast.yaml")
-    engine = replace(scenario.engine, wire_overhead_bytes=overhead_bytes)
+    engine = replace(scenario.engine, spec=replace(scenario.packet_config(), wire_overhead_bytes=overhead_bytes))
     transfers = simulate(replace(scenario, engine=engine, expect=())).tables["transfers"]
 
     num_packets = -(-1_000_000 // 4096)

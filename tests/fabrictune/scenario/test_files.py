@@ -47,4 +47,9 @@ def test_defaults_are_those_of_the_rooms(tmp_path: Path) -> None:
     path = tmp_path / "short.yaml"
     path.write_text("name: short\nfabric: {builder: fat_tree}\ntraffic: {workload: permutation, message: 1 MB}\n")
     scenario = load_scenario(path)
-    assert (scenario.law.name, scenario.engine.mtu_bytes, scenario.seed, scenario.probe) == ("none", 4096, 0, None)
+    assert (scenario.law.name, scenario.packet_config().mtu_bytes, scenario.seed, scenario.probe) == (
+        "none",
+        4096,
+        0,
+        None,
+    )

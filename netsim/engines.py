@@ -1,0 +1,53 @@
+"""Engines: what each is told, how it is run, and which settings of a scenario mean nothing to it.
+
+An engine is one module with its settings (a frozen dataclass) and its `run`, and one line in ENGINES. Its settings have
+`time_limit_ns`, and `with_timers(TimerModel)` unless it ignores `adapter`.
+
+Its record has `outcome` in its head and the tables `fabric` and `transfers`; metrics of tables and columns that it does
+not write are unknown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.traces import TrafficTrace
+from fabrictune.netsim import packet
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.faults.timeline import FaultTimeline
+from fabrictune.topology.network import Network
+
+
+class Run(Protocol):
+    """Simulates a traffic trace over a network; raises InputError for what cannot be run, LawError."""
+
+    def __call__(
+        self,
+        network: Network,
+        traffic: TrafficTrace,
+        law: Any,  # CompiledLaw, None for an engine that ignores laws
+        config: Any,  # the engine's settings
+        *,
+        seed: int,
+        probe: ProbeConfig | None,
+        capture: CaptureConfig | None,
+        faults: FaultTimeline,
+        progress: Progress | None,
+    ) -> RunRecord: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """One way to simulate a scenario."""
+
+    spec: type  # its settings
+    run: Run
+    ignores: frozenset[str] = frozenset()  # keys of a scenario that have no effect in it
+
+
+DEFAULT_ENGINE = "packet"
+ENGINES: Mapping[str, Engine] = {DEFAULT_ENGINE: Engine(spec=PacketConfig, run=packet.run)}
