@@ -1,4 +1,4 @@
-"""Where N equal flows under Barre come to rest: the closed form of its stable queue.
+"""Closed form of Barre's stable queue with N equal flows.
 
 A round of T lasts a round trip, or for slow flows as long as 8 KB take. A flow of r packets a second hears no CNP for a
 round with chance x = (1 - p)**(r T). Between two CNPs there are then x / (1 - x) rounds that end, x**(K+1) / (1 - x) of

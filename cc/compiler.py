@@ -1,4 +1,4 @@
-"""Make a law ready for an engine: its handlers as C functions, compiled, or as they were kept when they last were.
+"""Compiler of laws: handlers as C functions, from the cache or from Numba.
 
 What Numba generates is an object file. It is kept under the fingerprint of all that it came from, so that a law takes a
 second once after each change, and no Numba at all afterwards.

@@ -1,4 +1,4 @@
-"""What a law's machine code depends on, as a digest: the bytecode and constants of all its functions, and the compiler.
+"""Fingerprint of a law's machine code: the bytecode and constants of its functions, and the compiler.
 
 Comments, other functions of the file and the values of parameters change nothing. A law that names a global whose value
 cannot be told (an array, a module other than `math`) has no fingerprint, and is compiled anew each time.

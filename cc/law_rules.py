@@ -1,4 +1,4 @@
-"""What a module must be to be a law, each rule named once.
+"""Rules that a module must keep to be a law.
 
 Only the module's surface is looked at here: names, arguments, parameters and state. Whether a handler's body can be
 compiled is found out by compiling it.

@@ -1,4 +1,4 @@
-"""Find a law: one of the project's own by name, or a user's by path.
+"""Table of laws, and loading of a law by name or by path.
 
 A law is code. One outside the project runs only with the user's leave, given on the command line and never in a
 scenario file, so that a scenario from elsewhere stays data.

@@ -1,4 +1,4 @@
-"""Read a NIC's DCQCN parameters as found: a folder of its files, or text in which somebody gathered them.
+"""Reader of a NIC's DCQCN parameters: a folder of its files, or their text.
 
 A folder is /sys/kernel/debug/mlx5/<device>/cc_params, /sys/class/net/<interface>/ecn, or a copy of either. Text has one
 number a line, its name before it: `grep . *` over such a folder, `path: value`, or what `mlxconfig query` prints.

@@ -21,7 +21,7 @@ import numpy as np
 
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.connections import connect, cut, take_turns
-from fabrictune.collectives.messages import unroll
+from fabrictune.collectives.messages import messages_of
 from fabrictune.collectives.plans import Slicing, make_plans
 from fabrictune.collectives.rails import exit_nics
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, choose
@@ -79,7 +79,7 @@ def expand(
     becoming ready; the last of a request to finish is its completion.
     """
     check_ranks(trace, placement, fabric)
-    messages = unroll(trace, make_plans(trace, placement.host_R, options.algorithm, options.slicing))
+    messages = messages_of(trace, make_plans(trace, placement.host_R, options.algorithm, options.slicing))
     if options.qp_use == "split":
         messages = cut(messages, options.qps_per_connection)
     moves_R = (messages.source_R != messages.destination_R) & (messages.bytes_R > 0)

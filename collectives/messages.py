@@ -40,7 +40,7 @@ class Messages:
         return len(self.request_R)
 
 
-def unroll(trace: CommTrace, plans: Sequence[CollectivePlan]) -> Messages:
+def messages_of(trace: CommTrace, plans: Sequence[CollectivePlan]) -> Messages:
     """Return every message of a trace whose collectives follow their plans' schedules."""
     blocks: list[IntArray] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
     next_row = len(trace)

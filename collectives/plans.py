@@ -1,4 +1,4 @@
-"""Which schedule each collective of a trace follows: the algorithm's, for the group's shape, in channels and slices.
+"""Schedule of each collective of a trace: by algorithm and group shape, in channels and slices.
 
 A group has a shape where its members, in ring order, lie on hosts in runs of one length. Collectives of one operation,
 shape and number of slices share one schedule, so that a large job needs few.
@@ -14,7 +14,7 @@ import numpy as np
 
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.channels import over_channels
-from fabrictune.collectives.request_matching import Batch, match
+from fabrictune.collectives.request_matching import Batch, match_requests
 from fabrictune.collectives.schedule import GroupShape, Schedule
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -56,7 +56,7 @@ def make_plans(
     Where the collectives are to be written out, all their messages count against MAX_MESSAGES; else each schedule's.
     """
     local_size_G = np.array([local_size(group, host_R) for group in trace.groups], np.int64)
-    batches = match(trace)
+    batches = match_requests(trace)
     num_messages = [
         _most_messages(algorithm, batch) * slicing.num_channels * (len(batch.group_C) if is_written_out else 1)
         for batch in batches

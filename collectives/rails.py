@@ -1,4 +1,4 @@
-"""Which NIC a message to another host leaves through: that of the receiver's rail, where its sender's host has one.
+"""NIC of each message to another host: the receiver's rail, where the sender's host has one.
 
 Source: NCCL, NCCL_CROSS_NIC and PXN.
 

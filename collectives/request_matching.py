@@ -1,4 +1,4 @@
-"""Which requests meet: the k-th request of every member of a group is one collective.
+"""Matching of requests: the k-th request of every member of a group is one collective.
 
 The k-th send from one rank to another in a group meets the k-th receive, and the two are one message.
 
@@ -36,7 +36,7 @@ class Batch:
         return int(self.request_Cn.shape[1])
 
 
-def match(trace: CommTrace) -> tuple[Batch, ...]:
+def match_requests(trace: CommTrace) -> tuple[Batch, ...]:
     """Return the collectives of a trace, those of one operation and group size together; raises TraceError."""
     is_message_N = np.isin(trace.operation_N, [Operation.SEND, Operation.RECEIVE])
     batches = _match_collectives(trace, np.nonzero(~is_message_N)[0])

@@ -1,4 +1,4 @@
-"""What became of a fabric between two dates: nodes, links, rates, delays and rails.
+"""Differences between two versions of a fabric: nodes, links, rates, delays and rails.
 
 Nodes and ports are known by their names, so neither their order nor addresses count. A link that went and a link that
 came with a port in common are one recabling, told at that port; of two cables that changed places, each is told once.

@@ -1,4 +1,4 @@
-"""Which ranks of a 3D-parallel job send to which: the pairs between which flows run.
+"""Pairs of ranks of a 3D-parallel job between which flows run.
 
 Tensor and data groups pass data around a ring, each rank to the next of its group. Pipeline stages send activations to
 the next stage and gradients to the one before; the last and the first are neighbours too, as they are where a schedule

@@ -1,4 +1,4 @@
-"""Which ports lead nearer: what routing knows of a fabric before anything is hashed.
+"""Next hops on shortest paths, before any hashing.
 
 The destinations of a fabric fall into groups with the same *attachment*, the switches their NICs are cabled to. For
 each attachment one breadth-first search gives every switch its distance; the ports that lead one step nearer are its

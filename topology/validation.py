@@ -1,4 +1,4 @@
-"""What looks wrong with a fabric that keeps every rule.
+"""Plausibility rules of a fabric: majority checks beyond what the format requires.
 
 A rule refuses what cannot be a network; a check finds what can be one, but was hardly meant. Nobody tells a check what
 was meant, so it compares like with like: nodes of one tier, links between the same two tiers, hosts that share their

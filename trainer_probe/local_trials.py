@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabrictune.collectives.measurement.spec import BenchSpec
-from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.collectives.measurement.timing import TimingSamples
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.stores import connect_store
@@ -31,7 +31,9 @@ SEED = 0  # nothing here is random
 LAUNCH_S = 30.0  # for forking the ranks and for the sums
 
 
-def bench_locally(spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress: Progress | None = None) -> Notes:
+def bench_locally(
+    spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress: Progress | None = None
+) -> TimingSamples:
     """Return the timings of a bench between `num_ranks` processes over gloo on the loopback device.
 
     Raises UnavailableError where torch is missing, a rank fails, or not all ranks end within `timeout_s`.
@@ -39,7 +41,7 @@ def bench_locally(spec: BenchSpec, *, num_ranks: int, timeout_s: float, progress
     report: Progress = progress or (lambda fraction, note="", /: None)
     with relay(report) as sender:
         results = launch(ParallelLayout(dp=num_ranks), partial(_bench, spec, sender), timeout_s=timeout_s)
-    return Notes(**results[0])
+    return TimingSamples(**results[0])
 
 
 @dataclass(frozen=True, kw_only=True)

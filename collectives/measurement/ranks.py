@@ -14,13 +14,13 @@ import torch.distributed as dist
 
 from fabrictune.collectives.measurement.clocks import host_number, measure_offset, on_clock_of_rank_0
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
-from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.collectives.measurement.timing import TimingSamples
 from fabrictune.collectives.measurement.trials import RankPlace, make_trial
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.progress import Progress
 
 
-def run_bench(spec: BenchSpec, progress: Progress | None = None) -> Notes:
+def run_bench(spec: BenchSpec, progress: Progress | None = None) -> TimingSamples:
     """Run all cases with the ranks of the default group; each of them calls this, and gets everybody's notes."""
     is_on_gpus = dist.get_backend() == "nccl"
     device = torch.device("cuda", torch.cuda.current_device()) if is_on_gpus else torch.device("cpu")
@@ -36,7 +36,7 @@ def run_bench(spec: BenchSpec, progress: Progress | None = None) -> Notes:
             progress((number + 1) / len(cases))
     stamps_CK2, clock_error_ns = on_clock_of_rank_0(stamps_CK2, before, measure_offset(hosts, device))
     stamps_RCK2 = _share(stamps_CK2, device)
-    return Notes(
+    return TimingSamples(
         began_ns_RCK=stamps_RCK2[..., 0],
         ended_ns_RCK=stamps_RCK2[..., 1],
         num_wrong_RC=_share(num_wrong_C, device),

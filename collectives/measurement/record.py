@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from fabrictune.collectives.measurement.measurements import Measurement, to_table
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
-from fabrictune.collectives.measurement.timing import Notes, find_straggler
+from fabrictune.collectives.measurement.timing import TimingSamples, find_straggler
 from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
@@ -20,9 +20,9 @@ REDUCE_SCATTER = (
 )
 
 
-def make_record(spec: BenchSpec, notes: Notes, *, backend: str, started: float) -> RunRecord:
+def make_record(spec: BenchSpec, samples: TimingSamples, *, backend: str, started: float) -> RunRecord:
     """Return the record of a bench; `started` is what `time.perf_counter` said at the start."""
-    cases = spec.cases(len(notes.host_R), is_on_gpus=backend == "nccl")
+    cases = spec.cases(len(samples.host_R), is_on_gpus=backend == "nccl")
     return RunRecord(
         kind="coll bench",
         run=describe_run(
@@ -31,18 +31,18 @@ def make_record(spec: BenchSpec, notes: Notes, *, backend: str, started: float) 
             configuration={
                 **asdict(spec),
                 "backend": backend,
-                "num_ranks": len(notes.host_R),
-                "num_hosts": len(np.unique(notes.host_R)),
-                "clock_error_ns": int(notes.clock_error_ns_R.max()),
+                "num_ranks": len(samples.host_R),
+                "num_hosts": len(np.unique(samples.host_R)),
+                "clock_error_ns": int(samples.clock_error_ns_R.max()),
                 "conventions": conventions(spec, backend),
             },
         ),
         tables={
-            "measurements": _measurements(cases, notes),
-            "iterations": _iterations(notes),
-            "ranks": _ranks(notes),
+            "measurements": _measurements(cases, samples),
+            "iterations": _iterations(samples),
+            "ranks": _ranks(samples),
         },
-        findings=(*_wrong_results(cases, notes), *_stragglers(cases, notes)),
+        findings=(*_wrong_results(cases, samples), *_stragglers(cases, samples)),
     )
 
 
@@ -52,59 +52,59 @@ def conventions(spec: BenchSpec, backend: str) -> list[str]:
     return [WAITED_FOR, *([REDUCE_SCATTER] if is_own_way else [])]
 
 
-def _measurements(cases: Sequence[BenchCase], notes: Notes) -> Columns:
+def _measurements(cases: Sequence[BenchCase], samples: TimingSamples) -> Columns:
     rows = [
         Measurement(
             name=case.name,
             is_in_place=case.is_in_place,
             size_bytes=case.size_bytes,
-            num_ranks=len(notes.host_R),
+            num_ranks=len(samples.host_R),
             mean_ns=mean_ns,
             num_wrong=num_wrong,
         )
         for case, mean_ns, num_wrong in zip(
-            cases, notes.mean_ns_C.tolist(), notes.num_wrong_RC.sum(axis=0).tolist(), strict=True
+            cases, samples.mean_ns_C.tolist(), samples.num_wrong_RC.sum(axis=0).tolist(), strict=True
         )
     ]
-    p10_ns_C, median_ns_C, p99_ns_C = percentiles(notes.iteration_ns_CK, (0.1, 0.5, 0.99))
+    p10_ns_C, median_ns_C, p99_ns_C = percentiles(samples.iteration_ns_CK, (0.1, 0.5, 0.99))
     return {
         **to_table(rows),
         "p10_ns": p10_ns_C,
         "median_ns": median_ns_C,
         "p99_ns": p99_ns_C,
-        "skew_ns": notes.skew_ns_CK.mean(axis=1),
+        "skew_ns": samples.skew_ns_CK.mean(axis=1),
     }
 
 
-def _iterations(notes: Notes) -> Columns:
-    num_cases, num_iterations = notes.iteration_ns_CK.shape
+def _iterations(samples: TimingSamples) -> Columns:
+    num_cases, num_iterations = samples.iteration_ns_CK.shape
     return {
         "case": np.repeat(np.arange(num_cases), num_iterations),
         "iteration": np.tile(np.arange(num_iterations), num_cases),
-        "duration_ns": notes.iteration_ns_CK.ravel(),
-        "skew_ns": notes.skew_ns_CK.ravel(),
-        "last_rank": notes.last_rank_CK.ravel(),
+        "duration_ns": samples.iteration_ns_CK.ravel(),
+        "skew_ns": samples.skew_ns_CK.ravel(),
+        "last_rank": samples.last_rank_CK.ravel(),
     }
 
 
-def _ranks(notes: Notes) -> Columns:
-    num_ranks, num_cases, _ = notes.began_ns_RCK.shape
-    is_last_RCK = notes.last_rank_CK == np.arange(num_ranks)[:, None, None]
+def _ranks(samples: TimingSamples) -> Columns:
+    num_ranks, num_cases, _ = samples.began_ns_RCK.shape
+    is_last_RCK = samples.last_rank_CK == np.arange(num_ranks)[:, None, None]
     by_case: Mapping[str, NDArray[np.generic]] = {
-        "late_ns": notes.late_ns_RCK.mean(axis=2),
-        "own_ns": (notes.ended_ns_RCK - notes.began_ns_RCK).mean(axis=2),
+        "late_ns": samples.late_ns_RCK.mean(axis=2),
+        "own_ns": (samples.ended_ns_RCK - samples.began_ns_RCK).mean(axis=2),
         "times_last": is_last_RCK.sum(axis=2),
     }
     return {
         "case": np.repeat(np.arange(num_cases), num_ranks),
         "rank": np.tile(np.arange(num_ranks), num_cases),
-        "host": np.tile(notes.host_R, num_cases),
+        "host": np.tile(samples.host_R, num_cases),
         **{name: values_RC.T.ravel() for name, values_RC in by_case.items()},
     }
 
 
-def _wrong_results(cases: Sequence[BenchCase], notes: Notes) -> Iterator[Finding]:
-    for case, num_wrong in zip(cases, notes.num_wrong_RC.sum(axis=0).tolist(), strict=True):
+def _wrong_results(cases: Sequence[BenchCase], samples: TimingSamples) -> Iterator[Finding]:
+    for case, num_wrong in zip(cases, samples.num_wrong_RC.sum(axis=0).tolist(), strict=True):
         if num_wrong:
             yield Finding(
                 id="coll.wrong-result",
@@ -118,19 +118,19 @@ def _wrong_results(cases: Sequence[BenchCase], notes: Notes) -> Iterator[Finding
             )
 
 
-def _stragglers(cases: Sequence[BenchCase], notes: Notes) -> Iterator[Finding]:
-    straggler = find_straggler(notes, cases)
+def _stragglers(cases: Sequence[BenchCase], samples: TimingSamples) -> Iterator[Finding]:
+    straggler = find_straggler(samples, cases)
     if straggler is None:
         return
-    late_ns_C = notes.late_ns_RCK[straggler.rank].mean(axis=1)
+    late_ns_C = samples.late_ns_RCK[straggler.rank].mean(axis=1)
     worst = int(late_ns_C.argmax())
-    if late_ns_C[worst] <= notes.clock_error_ns_R.max():
+    if late_ns_C[worst] <= samples.clock_error_ns_R.max():
         return
     yield Finding(
         id="coll.straggler",
         severity=Severity.WARNING,
         entity=f"rank {straggler.rank}",
-        expected=f"each of {len(notes.host_R)} ranks to come last about as often",
+        expected=f"each of {len(samples.host_R)} ranks to come last about as often",
         actual=f"came last in {straggler.last_fraction:.0%} of the iterations, by {straggler.late_fraction:.0%} of "
         f"the time in the median case, at most {format_duration(late_ns_C[worst] * PS_PER_NS)}",
         next_step="look at what else its processor, GPU or NIC does; then run without it",

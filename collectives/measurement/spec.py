@@ -1,4 +1,4 @@
-"""What a bench measures: operations, sizes in steps as nccl-tests takes them, and how often.
+"""Specification of a bench: operations, sizes in nccl-tests' steps, and iterations.
 
 A size is nccl-tests': the full buffer of one rank. It is rounded down to whole elements, and to as many for every rank
 where the operation cuts its buffer into parts.

@@ -22,7 +22,7 @@ LATE_FRACTION = 0.1  # of the time; a rank that costs the others less is not wor
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notes:
+class TimingSamples:
     """What all ranks noted: when each began and ended every iteration, on rank 0's clock, and what came out wrong."""
 
     began_ns_RCK: IntArray
@@ -67,19 +67,19 @@ class Straggler:
     late_fraction: float  # how late it came on average, of the time
 
 
-def find_straggler(notes: Notes, cases: Sequence[BenchCase]) -> Straggler | None:
+def find_straggler(samples: TimingSamples, cases: Sequence[BenchCase]) -> Straggler | None:
     """Return the rank that comes last far more often than its share and costs the others time, if there is one.
 
     Only operations are counted in which nobody can end before all have begun.
     """
     chosen = [number for number, case in enumerate(cases) if case.operation in MEETINGS]
-    num_ranks = len(notes.began_ns_RCK)
+    num_ranks = len(samples.began_ns_RCK)
     if not chosen or num_ranks < 2:
         return None
-    counts_R = np.bincount(notes.last_rank_CK[chosen].ravel(), minlength=num_ranks)
+    counts_R = np.bincount(samples.last_rank_CK[chosen].ravel(), minlength=num_ranks)
     rank = int(counts_R.argmax())
     last_fraction = float(counts_R[rank] / counts_R.sum())
-    late_ns_C = notes.late_ns_RCK[rank, chosen].mean(axis=1)
-    late_fraction = float(np.median(late_ns_C / notes.mean_ns_C[chosen]))
+    late_ns_C = samples.late_ns_RCK[rank, chosen].mean(axis=1)
+    late_fraction = float(np.median(late_ns_C / samples.mean_ns_C[chosen]))
     is_straggler = last_fraction > (1 + 1 / num_ranks) / 2 and late_fraction > LATE_FRACTION
     return Straggler(rank=rank, last_fraction=last_fraction, late_fraction=late_fraction) if is_straggler else None

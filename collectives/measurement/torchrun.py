@@ -7,7 +7,7 @@ import os
 from datetime import timedelta
 
 from fabrictune.collectives.measurement.spec import BenchSpec
-from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.collectives.measurement.timing import TimingSamples
 from fabrictune.collectives.startup.launchers import Launched
 from fabrictune.collectives.startup.servers import QUICK_RESOLVER
 from fabrictune.foundation.errors import Mistake, UnavailableError
@@ -21,7 +21,7 @@ def bench_as_rank(
     backend: str,
     timeout_s: float,
     progress: Progress | None = None,
-) -> Notes:
+) -> TimingSamples:
     """Run a bench as the rank that a launcher has made of this process, and return everybody's notes.
 
     Raises UnavailableError for NCCL on a machine without a GPU for this rank.

@@ -1,1 +1,1 @@
-"""What NCCL and its tools write, read back: logs, topology and graph dumps, the tables of nccl-tests."""
+"""Readers of NCCL's output: logs, topology and graph dumps, tables of nccl-tests."""

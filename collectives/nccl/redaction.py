@@ -1,4 +1,4 @@
-"""What is kept of an environment that somebody's file brings along: settings of the network, and nothing else.
+"""Redaction of environments in foreign files: only network settings are kept.
 
 An environment holds passwords, names, addresses and paths. A variable is kept where its name is that of a library of
 the network, and its value where it is a plain word: no path, no address, no name of a host, and nothing under a name

@@ -1,4 +1,4 @@
-"""What a run of nccl-tests reports, whichever of its two forms it was written in: rows of sizes, and the run's head.
+"""Output of an nccl-tests run, text or JSON: rows of sizes and the run's header.
 
 Source: nccl-tests, src/common.cu, src/util.cu and doc/PERFORMANCE.md (algbw, busbw).
 """

@@ -1,1 +1,1 @@
-"""How the ranks of a job find one another: ordered groups, made by their members only, over a store of keys."""
+"""Job start-up: ordered process groups, made by their members only, over a key-value store."""

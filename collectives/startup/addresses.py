@@ -1,4 +1,4 @@
-"""Where a store is, and how to be let in.
+"""Address and credentials of a store.
 
 `tcp://host:port` is a TCPStore of torch's, `redis://[user@]host:port[/database]` a Redis server, `rediss://` one behind
 TLS. Passwords never stand in an address, which others can read in logs and lists of processes: they come apart from it.

@@ -1,4 +1,4 @@
-"""Running the protocol of every rank in memory, one operation at a time: what it asks of the store, and that it ends.
+"""In-memory run of every rank's start-up protocol: its store operations, and proof that it ends.
 
 The closed form of the ordered protocol stands here too; a test holds the two together.
 """

@@ -1,4 +1,4 @@
-"""How ranks meet through a store: each joins once, then meets the members of each of its groups, and nobody else.
+"""Rendezvous of ranks through a store: each joins once and meets the members of its groups.
 
 A meeting is a tree of `FAN_OUT` branches over the members, flat for a group that fits: who is at the tree's inner
 places waits for those below, then tells the one above, and the word that all are there comes back the same way. No

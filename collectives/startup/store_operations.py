@@ -1,4 +1,4 @@
-"""What a rank asks of a store, as data: protocols are generators of these operations, and know no socket and no clock.
+"""Store operations as data: protocols are generators of them, without socket or clock.
 
 A protocol yields an operation and is sent its reply. So one text of it runs over a real store (`performing.py`), over
 thousands of emulated connections (`storm/`), and in memory, where its operations are counted (`counting.py`). A wait

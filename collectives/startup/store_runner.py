@@ -1,4 +1,4 @@
-"""Running a protocol over a real store of torch's, until a deadline that holds whatever the store does.
+"""Runner of a protocol over a torch store, with a deadline that always holds.
 
 The operations run in a thread of their own: torch's TCPStore bounds its waits, but not the reply to a write, and a
 server whose process has stopped would hold its clients for ever. Past the deadline the thread is left behind.

@@ -1,4 +1,4 @@
-"""What a trace comes to: requests and bytes by operation, of as many ranks as there are."""
+"""Totals of a trace: requests and bytes by operation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.collectives.request_matching import match
+from fabrictune.collectives.request_matching import match_requests
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.traces import CommTrace, Operation
@@ -45,7 +45,7 @@ def compare_collectives(trace: CommTrace, transfers: Columns) -> CollectiveCompa
     asked_ps_N = transfers["finish_ps"][: len(trace)]
     done_ps_N = np.zeros(len(trace), np.int64)
     np.maximum.at(done_ps_N, transfers["operation"], transfers["finish_ps"])
-    batches = match(trace)
+    batches = match_requests(trace)
     operations = [Operation(batch.operation).name.lower() for batch in batches for _ in batch.bytes_C]
     first_C = np.concatenate([batch.request_Cn[:, 0] for batch in batches])
     order_C = np.argsort(trace.issue_ps_N[first_C], kind="stable")

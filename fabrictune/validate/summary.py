@@ -1,4 +1,4 @@
-"""What a validation says, in a few rows: medians with their spread, ready to be printed."""
+"""Summary of a validation: medians with their spread."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which timeout and retry count NCCL sets where nobody says otherwise, by its version.
+"""NCCL's default timeout and retry count, by version.
 
 Source: NVIDIA/nccl, src/transport/net_ib.cc over its history, and the user guide's NCCL_IB_TIMEOUT: 14 before 2.14, 18
 up to 2.23.3, 20 from 2.23.4 on; NCCL_IB_RETRY_CNT has been 7 throughout.

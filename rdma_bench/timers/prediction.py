@@ -1,4 +1,4 @@
-"""How long a queue pair goes on trying before it gives up, and when its traffic resumes after a link flap.
+"""Time to a retry-exceeded error, and resumption of traffic after a link flap.
 
 An application sets two numbers: a timeout exponent T (NCCL_IB_TIMEOUT, 20) and a retry count R (NCCL_IB_RETRY_CNT, 7).
 An adapter makes a list of waits of them. A dead path ends the queue pair when the last wait has passed; a flap is

@@ -1,4 +1,4 @@
-"""What is known of one kind of adapter's timers: the model, who says so, and how far to trust it.
+"""Timer profile of an adapter: model, source, and confidence.
 
 Documents contradict one another and the adapters: for T 20 and R 7 the standard's arithmetic gives 34 s, NCCL's user
 guide 30 s, and a ConnectX-6 takes 60 s. `KNOWN_PROFILES` lists what others have published or we have tried; a profile

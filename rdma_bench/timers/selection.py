@@ -1,4 +1,4 @@
-"""Which settings survive a flap of a wanted length and still notice a dead peer in time.
+"""Selection of settings that survive a flap and still detect a dead peer in time.
 
 Every timeout exponent and retry count is tried. Those that satisfy both come in the order in which a dead peer is
 noticed; of settings that an adapter makes the same of (those below its floor), the one with the greatest exponent.

@@ -1,4 +1,4 @@
-"""How fast writes go, and how long one takes, over all queue pairs of an endpoint.
+"""Bandwidth and latency of RDMA writes over all queue pairs of an endpoint.
 
 *Bandwidth*: every queue pair keeps a number of writes on their way; bytes of those that completed within the time
 measured, over that time. *Latency*: one write at a time, from posting to its completion, so a full round trip and what

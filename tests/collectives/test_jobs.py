@@ -1,7 +1,7 @@
 """Jobs written down without running them."""
 
 from fabrictune.collectives.jobs import collective_step
-from fabrictune.collectives.request_matching import match
+from fabrictune.collectives.request_matching import match_requests
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import Operation
 
@@ -19,6 +19,6 @@ def test_every_rank_asks_its_data_parallel_group_once() -> None:
 def test_every_rank_sends_to_the_next_of_its_group() -> None:
     """Three in a ring: 0 to 1, 1 to 2, 2 to 0, and as many receives, which all meet; a rank alone sends nothing."""
     trace = collective_step(ParallelLayout(dp=3), 1_000, operation=Operation.SEND)
-    (batch,) = match(trace)
+    (batch,) = match_requests(trace)
     assert trace.rank_N[batch.request_Cn].tolist() == [[0, 1], [1, 2], [2, 0]]
     assert len(collective_step(ParallelLayout(tp=3), 1_000, operation=Operation.SEND)) == 0

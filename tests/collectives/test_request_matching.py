@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fabrictune.collectives.request_matching import match
+from fabrictune.collectives.request_matching import match_requests
 from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
@@ -36,7 +36,7 @@ def test_the_kth_requests_of_all_members_meet() -> None:
     """Rank 1 asks for both collectives before rank 0 asks for any; they still meet first with first."""
     reduce = Operation.ALL_REDUCE
     trace = make_trace(((0, 1),), [(1, 0, reduce, 8), (1, 0, reduce, 16), (0, 0, reduce, 8), (0, 0, reduce, 16)])
-    (batch,) = match(trace)
+    (batch,) = match_requests(trace)
     assert batch.request_Cn.tolist() == [[2, 0], [3, 1]]
     assert batch.bytes_C.tolist() == [8, 16]
 
@@ -44,7 +44,7 @@ def test_the_kth_requests_of_all_members_meet() -> None:
 def test_members_stand_in_ring_order() -> None:
     """The ring is the group's order of ranks, not that of the rows."""
     trace = make_trace(((2, 0, 1),), [(rank, 0, Operation.ALL_GATHER, 3) for rank in range(3)])
-    (batch,) = match(trace)
+    (batch,) = match_requests(trace)
     assert batch.request_Cn.tolist() == [[2, 0, 1]]
 
 
@@ -56,21 +56,21 @@ def make_broadcast(roots: Sequence[int]) -> CommTrace:
 
 def test_a_broadcast_begins_at_its_root() -> None:
     """Root 3 is second in the ring 5, 3, 4: the chain is 3, 4, 5, rows 0, 1, 2."""
-    (batch,) = match(make_broadcast([3, 3, 3]))
+    (batch,) = match_requests(make_broadcast([3, 3, 3]))
     assert batch.request_Cn.tolist() == [[0, 1, 2]]
 
 
 def test_members_that_name_different_roots_are_refused() -> None:
     """Two roots would both send, and nobody receive."""
     with pytest.raises(TraceError, match="broadcast of 9 B from rank"):
-        match(make_broadcast([3, 3, 5]))
+        match_requests(make_broadcast([3, 3, 5]))
 
 
 def test_a_root_outside_the_group_is_refused() -> None:
     """Rank 7 cannot be the source of what 3, 4 and 5 receive; nor can a root that was left out."""
     for root in (7, UNKNOWN):
         with pytest.raises(TraceError) as error:
-            match(make_broadcast([root] * 3))
+            match_requests(make_broadcast([root] * 3))
         assert str(error.value) == (
             f"communication trace, row 0: root {root}, which is not in group 0\n  allowed: a member of the group"
         )
@@ -81,7 +81,7 @@ def test_kinds_are_kept_apart() -> None:
     requests = [(rank, 0, Operation.ALL_REDUCE, 4) for rank in (0, 1)]
     requests += [(rank, 0, Operation.ALL_GATHER, 4) for rank in (0, 1)]
     requests += [(rank, 1, Operation.ALL_REDUCE, 4) for rank in (0, 1, 2)]
-    batches = match(make_trace(((0, 1), (0, 1, 2)), requests))
+    batches = match_requests(make_trace(((0, 1), (0, 1, 2)), requests))
     assert [(batch.operation, batch.num_members) for batch in batches] == [
         (Operation.ALL_REDUCE, 2),
         (Operation.ALL_REDUCE, 3),
@@ -94,7 +94,7 @@ def test_a_member_that_asks_less_often_is_named() -> None:
     reduce = Operation.ALL_REDUCE
     trace = make_trace(((0, 1),), [(0, 0, reduce, 8), (0, 0, reduce, 8), (1, 0, reduce, 8)])
     with pytest.raises(TraceError) as error:
-        match(trace)
+        match_requests(trace)
     assert str(error.value) == (
         "communication trace, group 0: rank 1 makes 1 requests, rank 0 makes 2\n  allowed: as many from every member"
     )
@@ -116,5 +116,5 @@ def test_a_member_that_asks_less_often_is_named() -> None:
 def test_members_that_disagree_are_named(other: Request, found: str) -> None:
     """Members of one collective must agree on what it is; NCCL hangs or corrupts where they do not."""
     with pytest.raises(TraceError, match=r"row 1") as error:
-        match(make_trace(((0, 1),), [(0, 0, Operation.ALL_REDUCE, 8), other]))
+        match_requests(make_trace(((0, 1),), [(0, 0, Operation.ALL_REDUCE, 8), other]))
     assert error.value.mistakes[0].found == found

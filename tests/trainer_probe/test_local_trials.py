@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fabrictune.collectives.measurement.record import make_record
 from fabrictune.collectives.measurement.spec import BENCHED, BenchSpec
-from fabrictune.collectives.measurement.timing import Notes
+from fabrictune.collectives.measurement.timing import TimingSamples
 from fabrictune.collectives.startup.servers import start_redis, start_tcp_store
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.errors import UnavailableError
@@ -69,7 +69,7 @@ def test_a_wrong_result_is_counted_and_found() -> None:
     """Where one rank has 0, sum and greatest are the same; elsewhere they are not."""
     spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=1)
     found = launch(ParallelLayout(dp=2), partial(bench_greatest_for_sum, spec))
-    record = make_record(spec, Notes(**found[0]), backend="gloo", started=0.0)
+    record = make_record(spec, TimingSamples(**found[0]), backend="gloo", started=0.0)
     wrong = record.tables["measurements"]["num_wrong"].tolist()
     assert wrong[0] > 1000  # of 2 x 1,024 elements
     (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
@@ -98,7 +98,7 @@ def test_a_slow_rank_is_found() -> None:
     """Three ranks, of which the second is late for every iteration but the first."""
     spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=8)
     found = launch(ParallelLayout(dp=3), partial(bench_with_a_slow_rank, spec))
-    record = make_record(spec, Notes(**found[0]), backend="gloo", started=0.0)
+    record = make_record(spec, TimingSamples(**found[0]), backend="gloo", started=0.0)
     (finding,) = record.findings
     assert (finding.id, finding.entity) == ("coll.straggler", "rank 1")
     ranks = record.tables["ranks"]

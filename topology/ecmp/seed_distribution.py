@@ -1,4 +1,4 @@
-"""What collisions cost when the switches' hash seeds are not known: exactly where there is a closed form.
+"""Cost of collisions with unknown hash seeds: exact where there is a closed form.
 
 For given flows on a fabric: the chance that any link is asked for more than it carries, the worst link's load on
 average and in the worst of a hundred fabrics, the share of the traffic that gets through, and what the unluckiest flow

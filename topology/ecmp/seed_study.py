@@ -1,4 +1,4 @@
-"""What collisions cost over the seeds a fabric may have: one figure each, with its interval.
+"""Cost of collisions over hash seeds: one figure each, with its interval.
 
 A switch's hash seed is seldom known, and chance decides who collides; so the same traffic is routed under many seeds of
 the fabric and each is measured. Rates are max-min fair, none above what the flow asks for: the queue pairs of a

@@ -1,4 +1,4 @@
-"""How the switches of a fabric choose among equal-cost ports: function, seeds, fields, and roles by tier.
+"""Hash specification of a fabric's switches: function, seeds, fields, and roles by tier.
 
 A switch hashes the chosen fields with its seed, rotates the result, and takes it modulo the number of its equal-cost
 ports. All switches do alike unless a tier has a role of its own. A *resilient* group spreads hashes over a fixed number

@@ -1,4 +1,4 @@
-"""What lldpctl prints of a device's neighbours, in its three forms, as one table.
+"""Parser of lldpctl's neighbour tables in its three forms.
 
 `-f json0` keeps every level a list and every text an object with `value`. `-f json` collapses what is single: a list of
 one becomes its item, an object with nothing but a value becomes text, and interfaces and chassis become keys of their

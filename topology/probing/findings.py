@@ -1,4 +1,4 @@
-"""What a person should look at after a probing: what did not answer, what answered twice, what no model foresaw."""
+"""Findings of a probing: missing answers, duplicates, and paths that no model predicts."""
 
 from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Address

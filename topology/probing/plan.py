@@ -1,4 +1,4 @@
-"""What a probing sends: to whom, from which source ports, how far and how fast. Every bound stands here.
+"""Plan of a probing: targets, source ports, hops and rate, all bounded here.
 
 A *probe flow* keeps its addresses and ports at every distance, so all its probes take the one path that ECMP gives it.
 Source ports are consecutive from the first of the range that RoCEv2 uses: hashes differ most in how they treat near

@@ -1,4 +1,4 @@
-"""How a cost grows with the number of ranks: its linear and its quadratic part, and what that makes of a larger job.
+"""Growth of a cost with the number of ranks: linear and quadratic part, and extrapolation.
 
 A cost y at n ranks is fitted as c + a n + b n² by least squares on relative errors, so that small jobs count as much as
 large ones; a and b are not negative. Beside it stands the plain exponent, the slope of log y over log n.

@@ -1,4 +1,4 @@
-"""What a store's protocol is to an emulated rank: requests to send, and how to take their replies.
+"""Protocol of a store for an emulated rank: requests to send and parsers of replies.
 
 An operation becomes requests that go out one after another, each when the reply to the one before is here. A request
 knows how to take its reply from the bytes that have come in, once they are all there.

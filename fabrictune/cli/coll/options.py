@@ -1,4 +1,4 @@
-"""What the commands about collectives' times share: operations, sizes, and how a row is printed."""
+"""Options shared by the commands on collective times: operations, sizes, and row format."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is printed when a command cannot do what was asked: one message, as text on stderr or as JSON on stdout."""
+"""Error output of commands: one message, as text on stderr or as JSON on stdout."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""How outcomes over seeds are printed: one row each, an estimate as `0.747 ± 0.008`."""
+"""Tables of estimates over hash seeds, such as `0.747 ± 0.008`."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How the keys of a settings file are listed: a section of them as columns or JSON, and which sections there are."""
+"""Listing of a settings file's keys: one section as columns or JSON, and the list of sections."""
 
 import textwrap
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""How results are printed: plain columns that a terminal, a pipe and a diff can all take, or one JSON value.
+"""Output of results: plain columns for terminals, pipes and diffs, or one JSON value.
 
 Names in foreign files reach the terminal only as visible characters: a control sequence in a hostname is shown, never
 obeyed.

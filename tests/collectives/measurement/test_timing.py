@@ -3,16 +3,16 @@
 import numpy as np
 
 from fabrictune.collectives.measurement.spec import BenchCase
-from fabrictune.collectives.measurement.timing import Notes, Straggler, find_straggler
+from fabrictune.collectives.measurement.timing import Straggler, TimingSamples, find_straggler
 
 ALL_REDUCE = BenchCase(name="all_reduce", size_bytes=8, is_in_place=True)
 BROADCAST = BenchCase(name="broadcast", size_bytes=8, is_in_place=True)
 
 
-def notes(began_RK: list[list[int]], ended_RK: list[list[int]]) -> Notes:
+def notes(began_RK: list[list[int]], ended_RK: list[list[int]]) -> TimingSamples:
     """Return the notes of one case."""
     num_ranks = len(began_RK)
-    return Notes(
+    return TimingSamples(
         began_ns_RCK=np.array(began_RK)[:, None, :],
         ended_ns_RCK=np.array(ended_RK)[:, None, :],
         num_wrong_RC=np.zeros((num_ranks, 1), np.int64),
@@ -35,7 +35,7 @@ def test_an_iteration_lasts_from_the_last_to_come_to_the_last_to_go() -> None:
     assert found.last_rank_CK.tolist() == [[1, 0]]
 
 
-def late(rank: int, *, by_ns: int) -> Notes:
+def late(rank: int, *, by_ns: int) -> TimingSamples:
     """Return four iterations of 100 ns among four ranks, one of which is always late."""
     began = [[100 * k + (by_ns if own == rank else own) for k in range(4)] for own in range(4)]
     return notes(began, [[100 * (k + 1) for k in range(4)] for _ in range(4)])
