@@ -1,5 +1,6 @@
-"""The reference trainer: a GPT over three axes of parallelism, one door for communication, its ledger, and a launcher.
+"""The reference trainer: a GPT over three axes of parallelism, with every communication recorded in a ledger.
 
-`model` has the network as functions over weights, `parallel` divides it over ranks. What computes imports torch and
-runs in the processes that `launcher` starts; specs, counts, schedules, volumes and the ledger do without it.
+`model` is the network as functions over weights, `parallel` divides it over ranks, `driver` runs a recipe on the ranks
+that `launcher` starts here or that a cluster's launcher started; `planning` predicts a step without running it. Modules
+that compute import torch; specs, schedules, volumes and the ledger do without it.
 """

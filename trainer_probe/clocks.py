@@ -1,7 +1,7 @@
-"""One moment on the clocks of several machines.
+"""Moments on the clocks of several machines.
 
-A process's clock counts from when its machine was started, so that ranks of one machine share it, and those of others
-do not. Between machines a moment is passed on by the time of day, as good as that is kept.
+A process's clock counts from the start of its machine, so that ranks of one machine share it. Between machines a moment
+is converted by the time of day, with the accuracy of their synchronization.
 """
 
 import time
@@ -11,13 +11,13 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Self
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux: another for each start of a machine
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux: a new one at each start of a machine
 _HALF = 2**63
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """A moment by the clock and the time of day of one machine, which two numbers tell from all others."""
+    """A moment by the clock and the time of day of one machine, which two numbers identify."""
 
     clock_ns: int
     time_of_day_ns: int
@@ -31,17 +31,17 @@ class Moment:
         return cls(clock_ns=clock_ns(), time_of_day_ns=time.time_ns(), boot_high=high, boot_low=low)
 
     def numbers(self) -> tuple[int, int, int, int]:
-        """Return it as whole numbers of 64 bits, in the order of the fields."""
+        """Return the fields, in order, as integers of 64 bits."""
         return astuple(self)
 
     @classmethod
     def of(cls, numbers: tuple[int, int, int, int]) -> Self:
-        """Return what `numbers` gave."""
+        """Return the moment with these fields."""
         clock_ns, time_of_day_ns, boot_high, boot_low = numbers
         return cls(clock_ns=clock_ns, time_of_day_ns=time_of_day_ns, boot_high=boot_high, boot_low=boot_low)
 
     def on_clock_of(self, other: "Moment") -> int:
-        """Return what the clock of another moment's machine showed at this one, in ns."""
+        """Return this moment by the clock of another moment's machine, in ns."""
         if (self.boot_high, self.boot_low) == (other.boot_high, other.boot_low):
             return self.clock_ns
         return other.clock_ns + self.time_of_day_ns - other.time_of_day_ns

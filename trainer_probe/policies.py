@@ -1,7 +1,7 @@
-"""Overlap policies: whose communication runs beside work, and whose is waited for as soon as it is asked for.
+"""Overlap policies: the axes whose communication runs beside work; requests of the others are waited for at once.
 
-A policy moves waits, and nothing else: the same requests carry the same bytes and the same additions are made in the
-same order, so parameters are equal to the last bit whatever the policy.
+A policy moves waits and nothing else: the same requests carry the same bytes and the same additions are made in the
+same order, so parameters are equal to the last bit under every policy.
 
 Source: MegaScale (NSDI'24), section 3.2 and Table 3, which adds the axes in this order.
 """

@@ -1,5 +1,6 @@
-"""Every operation of the door on three gloo processes: what it leaves in memory and what it enters in the ledger."""
+"""Comm on three gloo processes: the result of every operation and its record in the ledger; and no way around it."""
 
+import ast
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fabrictune import trainer_probe
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.launcher.processes import launch
@@ -78,3 +80,27 @@ def test_every_operation_is_entered_with_the_full_buffer(tmp_path: Path) -> None
     assert (trace.exposed_wait_ps_N <= trace.complete_ps_N - trace.issue_ps_N).all()
     assert trace.dependencies.of(5).tolist() == [3], "the send was issued before the receive was waited for"
     assert sorted(trace.dependencies.of(6).tolist()) == [4, 5]
+
+
+COLLECTIVES = {
+    *("all_reduce", "reduce_scatter", "reduce_scatter_tensor", "all_gather", "all_gather_into_tensor", "all_to_all"),
+    *("all_to_all_single", "broadcast", "reduce", "gather", "scatter", "send", "recv", "isend", "irecv", "barrier"),
+    *("all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "batch_isend_irecv"),
+}
+DISTRIBUTED = {"dist", "torch.distributed"}
+START_UP_TRIAL = {("local_trials.py", "all_reduce")}  # of bare process groups, before there is a Comm
+
+
+def test_ranks_communicate_through_comm_alone() -> None:
+    """A request past Comm is in no trace; of torch.distributed other modules use process groups, and no collective."""
+    folder = Path(trainer_probe.__file__).parent
+    calls = {
+        (path.relative_to(folder).as_posix(), node.attr)
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in COLLECTIVES and ast.unparse(node.value) in DISTRIBUTED
+    }
+    others = {call for call in calls if call[0] != "comm.py"}
+    assert others == START_UP_TRIAL
+    assert ("comm.py", "all_reduce") in calls, "the test sees what it looks for"
+    assert not any("from torch.distributed import" in path.read_text() for path in folder.rglob("*.py"))

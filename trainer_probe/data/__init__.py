@@ -1,4 +1,4 @@
-"""Training data: text to token files, samples in an order that can be taken up again, loaders in the background.
+"""Training data: text to token files, samples in a resumable order, loaders in the background.
 
-None of it imports torch: batches are arrays, which a worker copies to where its model computes.
+Without torch: batches are arrays, which a worker copies to its device.
 """

@@ -1,9 +1,8 @@
-"""Batches: which samples each data-parallel replica gets in each step, read from a token file.
+"""Batches: the samples of each data-parallel replica in each step, read from a token file.
 
-A sample is `sequence_length` ids and one more, since every id is to be foretold from those before it; the next sample
-begins with that last one. Step after step takes the next `batch_size` places of the order, replica after replica, so
-that the whole batch does not depend on how many replicas share it, and a training is taken up at a place, whatever
-its batch size was.
+A sample is `sequence_length` ids and one more, since every id is predicted from those before it; the next sample begins
+with that last one. Each step takes the next `batch_size` places of the order, replica after replica, so that the whole
+batch does not depend on the number of replicas, and a training resumes at a place, whatever its batch size was.
 
 Left out: samples cross the ends of texts.
 
@@ -26,12 +25,12 @@ from fabrictune.trainer_probe.data.token_file import TokenFile
 
 @dataclass(frozen=True, kw_only=True)
 class BatchSpec:
-    """What is read, and in which portions."""
+    """A token file, the samples to read from it, and how replicas share them."""
 
     path: str = field(metadata={"help": "token file"})
-    sequence_length: int = field(metadata={"help": "ids that a sample foretells"})
+    sequence_length: int = field(metadata={"help": "predicted ids of a sample"})
     batch_size: int = field(metadata={"help": "samples of the whole batch, over all replicas"})
-    vocabulary_size: int = field(metadata={"help": "ids that the model knows"})
+    vocabulary_size: int = field(metadata={"help": "ids of the model's vocabulary"})
     num_replicas: int = field(default=1, metadata={"help": "data-parallel degree"})
     seed: int = field(default=0, metadata={"help": "seed of the order"})
 
@@ -56,7 +55,7 @@ class BatchSpec:
 
     @property
     def rows(self) -> int:
-        """Samples that a replica gets in a step."""
+        """Samples of a replica in a step."""
         return self.batch_size // self.num_replicas
 
 
@@ -91,7 +90,7 @@ class Batches:
         self._order = SampleOrder(self.num_samples, spec.seed)
 
     def read(self, place: int, replica: int, out_RC: NDArray[Any]) -> None:
-        """Fill in a replica's rows of the batch that begins at a place; raises TokenFileError for ids out of bounds."""
+        """Write a replica's rows of the batch that begins at a place; raises TokenFileError for ids out of bounds."""
         first = place + replica * self.spec.rows
         samples_R = self._order.samples(np.arange(first, first + self.spec.rows))
         for row_C, sample in zip(out_RC, samples_R.tolist(), strict=True):
@@ -101,7 +100,7 @@ class Batches:
             self._refuse(samples_R, out_RC)
 
     def state(self, place: int) -> dict[str, int]:
-        """Return what it takes to go on at a place: of the same order of the same samples."""
+        """Return the state to resume at a place, in the same order of the same samples."""
         return {
             "place": place,
             "seed": self.spec.seed,
@@ -111,14 +110,14 @@ class Batches:
         }
 
     def resume(self, state: Mapping[str, int]) -> int:
-        """Return the place to go on at; raises InputError where `state` was of another order or another file."""
+        """Return the place to resume at; raises InputError for a state of another order or another file."""
         own = self.state(state["place"])
         mistakes = [
             Mistake(
                 where=f"state of the data: {name}",
                 found=str(own[name]),
                 allowed=f"{state[name]}, as when the state was saved",
-                next_step="go on with the token file and settings that were begun with",
+                next_step="resume with the token file and settings of the earlier run",
             )
             for name in own
             if own[name] != state[name]

@@ -1,11 +1,10 @@
-"""Loaders in the background: one for all workers of a machine, or, to compare, one for each worker.
+"""Background loaders: one for all workers of a machine, or, for comparison, one for each worker.
 
-A loader is a process of its own; a worker holds a connection to it. With one loader for a machine the token file is
+A loader is a process of its own; a worker has a connection to it. With one loader for a machine the token file is
 read once for all workers that want the same rows (the tensor-parallel ranks of a replica do), and each copies its rows
 from shared memory: a tree of two layers. A loader for each worker is the same with a single worker each.
 
-A loader that is killed leaves nothing behind, and each worker's next batch raises LoaderError; so does a batch that is
-late.
+A killed loader leaves nothing behind, and each worker's next batch raises LoaderError; so does a late batch.
 
 Source: MegaScale (NSDI'24), section 3.4.
 
@@ -29,15 +28,15 @@ from fabrictune.foundation.errors import FabrictuneError, LoaderError, Mistake
 from fabrictune.trainer_probe.data import wire
 from fabrictune.trainer_probe.data.service import Service
 
-_PATIENCE_S = 0.02  # between two attempts to reach a loader that is not there yet
-_FAREWELL_S = 5.0  # for workers that still use a loader whose owner closes it
+_PATIENCE_S = 0.02  # between two attempts to reach a loader that has not started yet
+_FAREWELL_S = 5.0  # for workers that still use a loader when its owner closes it
 
 
 class LoaderProcess:
-    """A loader, as its owner holds it; workers connect to `address` from any process of the user. A context manager."""
+    """A loader as its owner uses it; workers of the same user connect to `address`. A context manager."""
 
     def __init__(self, service: Service, address: str | None = None) -> None:
-        """Start it; raises LoaderError where another has the address."""
+        """Start the loader; raises LoaderError where another has the address."""
         self.address = address or f"fabrictune-loader-{uuid.uuid4().hex}"
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             try:
@@ -56,15 +55,15 @@ class LoaderProcess:
                 [sys.executable, "-m", "fabrictune.trainer_probe.data.service", str(descriptor)],
                 stdin=subprocess.PIPE,
                 pass_fds=[descriptor],
-                process_group=0,  # an interrupt at the terminal is for the owner, whose end it will see
+                process_group=0,  # an interrupt at the terminal goes to the owner only, whose end the loader sees
             )
-        assert self.process.stdin is not None, "asked for as a pipe"
+        assert self.process.stdin is not None, "opened as a pipe"
         self.process.stdin.write(f"{service.to_json()}\n".encode())
         self.process.stdin.flush()
 
     def close(self) -> None:
-        """Let it end when its last worker has, and end it if that takes longer than a few seconds."""
-        assert self.process.stdin is not None, "asked for as a pipe"
+        """Wait for the loader to end after its last worker, and kill it after a few seconds."""
+        assert self.process.stdin is not None, "opened as a pipe"
         self.process.stdin.close()
         try:
             self.process.wait(_FAREWELL_S)
@@ -83,12 +82,12 @@ class Loader:
     """A worker's connection to a loader: batch after batch of one replica's rows. A context manager."""
 
     def __init__(self, address: str, replica: int, *, timeout_s: float = 60.0) -> None:
-        """Connect; raises LoaderError where none answers in time, and what the loader found wrong with the data."""
+        """Connect; raises LoaderError where no loader answers in time, and the loader's error for bad data."""
         self._where = f"loader {address}"
         self._timeout_s = timeout_s
         self._connection = _connect(address, timeout_s)
         self._num_filled = self._num_taken = 0
-        self.bytes_read = 0  # by the loader, from the token file, when it last spoke
+        self.bytes_read = 0  # by the loader, from the token file, by its latest message
         try:
             message, descriptors = self._receive()
             self._memory, self._slots_NRC = _map(message, descriptors[0], replica)
@@ -97,7 +96,7 @@ class Loader:
             raise
 
     def take(self) -> IntArray:
-        """Return the next batch's rows (R, C), the worker's own copy; raises FabrictuneError where none will come."""
+        """Return the next batch's rows (R, C), the worker's own copy; raises FabrictuneError where there is none."""
         while self._num_filled == self._num_taken:
             message, _ = self._receive()
             self._num_filled, self.bytes_read = message["num_filled"], message["bytes_read"]
@@ -110,7 +109,7 @@ class Loader:
         return rows_RC
 
     def close(self) -> None:
-        """Let the loader and the memory go."""
+        """Close the connection and release the memory."""
         self._connection.close()
         del self._slots_NRC
         self._memory.close()
@@ -131,7 +130,7 @@ class Loader:
                 Mistake(
                     where=self._where,
                     found=f"no batch within {self._timeout_s:g} s",
-                    next_step="look whether the token file's storage answers, and whether all workers have come",
+                    next_step="check that the token file's storage answers, and that all workers have connected",
                 )
             ) from None
         if "error" in message:
@@ -143,13 +142,13 @@ class Loader:
             Mistake(
                 where=self._where,
                 found="has ended before its workers",
-                next_step="look for what ended the process: a lack of memory, a token file cut short, or a signal",
+                next_step="find what ended the process: a lack of memory, a truncated token file, or a signal",
             )
         )
 
 
 def _connect(address: str, timeout_s: float) -> socket.socket:
-    """Return a connection to a loader of this user, which may yet have to start."""
+    """Return a connection to a loader of this user, which may still be starting."""
     deadline_s = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

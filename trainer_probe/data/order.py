@@ -1,8 +1,8 @@
-"""The order of samples: each epoch a permutation of its own, any place of which is computed and none stored.
+"""The order of samples: a permutation for each epoch, computed at any place and never stored.
 
 A Feistel network permutes the pairs (left, right) of a square of numbers at least as large as the samples; a result
-outside the samples is permuted again until it is inside. So an order of any length takes no memory, and a training is
-taken up again at any place at once. The round function is a hash with a key for each round from the seed and epoch.
+outside the samples is permuted again until it is inside. So an order of any length takes no memory, and a training
+resumes at any place at once. The round function is a hash with a key for each round from the seed and epoch.
 
 Source: Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, sections 4 (walking cycles) and 5
 (Feistel on numbers); the hash is the finalizer of splitmix64: Steele et al., OOPSLA 2014.
@@ -23,7 +23,7 @@ _SMALLEST_SIDE = 8  # of the square: on fewer numbers the rounds have too few wa
 
 
 class SampleOrder:
-    """Which sample stands at each place of an endless series of epochs."""
+    """The sample at each place of an endless series of epochs."""
 
     def __init__(self, num_samples: int, seed: int) -> None:
         assert 1 <= num_samples < 2**62, "a square of their number fits in 64 bits"
@@ -34,11 +34,11 @@ class SampleOrder:
     def samples(self, place_P: IntArray) -> IntArray:
         """Return the samples (P) at places, counted from the first epoch's first."""
         epoch_P, within_P = np.divmod(place_P, self.num_samples)
-        found_P = np.empty_like(within_P)
+        sample_P = np.empty_like(within_P)
         for epoch in np.unique(epoch_P).tolist():
             is_here_P = epoch_P == epoch
-            found_P[is_here_P] = self._permute(within_P[is_here_P], epoch)
-        return found_P
+            sample_P[is_here_P] = self._permute(within_P[is_here_P], epoch)
+        return sample_P
 
     def _permute(self, within_P: IntArray, epoch: int) -> IntArray:
         keys = stream(self._seed, "sample order", epoch).integers(2**64, size=_NUM_ROUNDS, dtype=np.uint64)

@@ -1,9 +1,9 @@
-"""The loader's process: it reads batches ahead of its workers into slots of shared memory.
+"""The loader's process, which reads batches ahead of its workers into slots of shared memory.
 
-One event loop. A slot is filled with the next batch as soon as every worker has let go of what was in it, so that the
-slowest worker is never overtaken, and reading goes on while workers compute. A worker that is gone holds nothing back.
-The process ends when all its workers have been there and gone, or when whoever started it has gone and no worker is
-left. What is wrong with the data is told to every worker, those that come later too.
+One event loop. A slot is filled with the next batch as soon as every worker has released it, so that the slowest worker
+misses no batch, and reading continues while workers compute. A worker that has disconnected blocks nothing. The process
+ends when all its workers have connected and disconnected, or when its owner has ended and no worker is left. Errors of
+the data go to every worker, later ones too.
 
 Started by `data/loader.py`, with a listening socket as descriptor and a line of JSON on its standard input.
 """
@@ -25,7 +25,7 @@ from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """What a loader does: for whom it reads, from where on, and how far ahead."""
+    """A loader's settings: the data, the replicas it reads for, the first place, and the slots."""
 
     batches: BatchSpec
     replicas: tuple[int, ...]  # of the workers it reads for
@@ -44,19 +44,19 @@ class Service:
         assert set(self.replicas) <= set(range(self.batches.num_replicas)), "replicas of this training"
 
     def to_json(self) -> str:
-        """Return it as text of one line."""
+        """Return the settings as one line of text."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return what `to_json` gave."""
+        """Return the settings that `to_json` wrote."""
         settings = json.loads(text)
         batches, replicas = BatchSpec(**settings.pop("batches")), tuple(settings.pop("replicas"))
         return cls(batches=batches, replicas=replicas, **settings)
 
 
 class Source:
-    """The slots and what fills them."""
+    """The slots, and the batches to fill them."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -86,7 +86,7 @@ class Loop:
 
     def __init__(self, listener: socket.socket, owner: int, service: Service) -> None:
         self._service, self._listener = service, listener
-        self._num_expected = service.num_workers  # that have not come yet
+        self._num_expected = service.num_workers  # that have not connected yet
         self._num_released: dict[socket.socket, int] = {}  # steps a worker is done with
         self._num_filled = 0
         self._error: dict[str, Any] | None = None
@@ -96,12 +96,12 @@ class Loop:
         self._selector.register(owner, selectors.EVENT_READ, self._on_owner)
 
     def run(self) -> None:
-        """Serve until no one is left to serve."""
+        """Serve until no worker is left or expected."""
         self._attempt(self._open)
         while self._num_released or (self._has_owner and self._num_expected):
             may_fill = self._may_fill()
             if may_fill:
-                self._attempt(self._fill)  # may find that workers have gone, so nothing is waited for after it
+                self._attempt(self._fill)  # may drop disconnected workers, so the select below must not block
             for key, _ in self._selector.select(timeout=0 if may_fill else None):
                 key.data(key.fileobj)
 
@@ -109,22 +109,22 @@ class Loop:
         self._source = Source(self._service)
 
     def _may_fill(self) -> bool:
-        """Whether the next batch's slot is free: of nobody who has come, nor needed by somebody who has not."""
+        """Return whether the next batch's slot is free, also of batches for workers yet to connect."""
         slowest = min([*self._num_released.values(), *([0] if self._num_expected else [])], default=0)
         return self._error is None and self._num_filled - slowest < self._service.num_slots
 
     def _fill(self) -> None:
         self._source.fill(self._num_filled)
         self._num_filled += 1
-        self._tell(list(self._num_released), self._progress())
+        self._send(list(self._num_released), self._progress())
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Carry an action out; what a user can mend becomes a message to all workers, now and later."""
+        """Execute an action; a FabrictuneError becomes a message to all workers, now and later."""
         try:
             action()
         except FabrictuneError as error:
             self._error = wire.describe(error)
-            self._tell(list(self._num_released), self._error)
+            self._send(list(self._num_released), self._error)
 
     def _progress(self) -> dict[str, int]:
         return {"num_filled": self._num_filled, "bytes_read": self._source.bytes_read}
@@ -138,10 +138,10 @@ class Loop:
         self._num_released[worker] = 0
         self._selector.register(worker, selectors.EVENT_READ, self._on_worker)
         if self._error is not None:
-            self._tell([worker], self._error)
+            self._send([worker], self._error)
         else:
-            self._tell([worker], asdict(self._source.layout), self._source.descriptor)
-            self._tell([worker], self._progress())
+            self._send([worker], asdict(self._source.layout), self._source.descriptor)
+            self._send([worker], self._progress())
 
     def _on_worker(self, worker: socket.socket) -> None:
         try:
@@ -151,13 +151,13 @@ class Loop:
             self._drop(worker)
 
     def _on_owner(self, owner: int) -> None:
-        """The owner's end of the pipe has closed: nobody will come any more."""
+        """Stop expecting workers, since the owner's end of the pipe has closed."""
         self._selector.unregister(owner)
         self._has_owner = False
         self._num_expected = 0
         self._selector.unregister(self._listener)
 
-    def _tell(self, workers: Sequence[socket.socket], message: dict[str, Any], *descriptors: int) -> None:
+    def _send(self, workers: Sequence[socket.socket], message: dict[str, Any], *descriptors: int) -> None:
         for worker in workers:
             if worker not in self._num_released:
                 continue  # dropped by an earlier message
@@ -177,7 +177,7 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as listener:
         owner = sys.stdin.fileno()
         text = b""
-        while block := os.read(owner, 4096):  # not through a buffer, whose contents no selector would see
+        while block := os.read(owner, 4096):  # unbuffered, since a selector does not see a buffer's contents
             text += block
             if block.endswith(b"\n"):
                 Loop(listener, owner, Service.from_json(text.decode())).run()

@@ -1,9 +1,9 @@
-"""Token files: the ids of a text one after another, behind a header that says how many and of which vocabulary.
+"""Token files: a header with number of ids and vocabulary, then the ids of a text one after another.
 
 The header is 64 bytes, all little endian: `FTTOKENS`, version (u32), bytes of an id (u32: 2 or 4), vocabulary size,
-number of ids, largest id (u64 each), CRC-32 of the ids (u32), zeros, CRC-32 of the 60 bytes before (u32). Since the
-largest id stands there, ids beyond the vocabulary are refused without reading the file; whoever reads ids looks at
-those again, and `verify` at all of them.
+number of ids, largest id (u64 each), CRC-32 of the ids (u32), zeros, CRC-32 of the 60 bytes before (u32). With the
+largest id, ids beyond the vocabulary are refused without reading the file; readers check the ids they read again, and
+`verify` checks all of them.
 
 Shapes: T tokens.
 """
@@ -28,12 +28,12 @@ VERSION = 1
 HEADER_BYTES = 64
 _FIELDS = struct.Struct("<8sIIQQQI16x")  # all but the header's own checksum
 _CHECKSUM = struct.Struct("<I")
-_BLOCK_TOKENS = 2**20  # that `verify` has in memory
+_BLOCK_TOKENS = 2**20  # in memory during `verify`
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenFile:
-    """A token file whose header has been checked; the ids stay on disk until they are touched."""
+    """A token file with a checked header; ids stay on disk until they are read."""
 
     path: Path
     id_bytes: int
@@ -44,7 +44,7 @@ class TokenFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Read and check the header; raises TokenFileError, with all that is wrong with it."""
+        """Read and check the header; raises TokenFileError with all its mistakes."""
         try:
             with path.open("rb") as file:
                 header, num_bytes = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
@@ -62,7 +62,7 @@ class TokenFile:
         return np.memmap(self.path, dtype=f"<u{self.id_bytes}", mode="r", offset=HEADER_BYTES, shape=(self.num_tokens,))
 
     def verify(self) -> None:
-        """Read all ids, block by block; raises TokenFileError where they are not those that were written."""
+        """Read all ids, block by block; raises TokenFileError where they are not the ids that were written."""
         checksum, largest_id = _summarize(self.ids_T[first : first + _BLOCK_TOKENS] for first in self._block_starts())
         if (checksum, largest_id) != (self.checksum, self.largest_id):
             raise TokenFileError(
@@ -96,7 +96,7 @@ class TokenFile:
 
 
 class TokenWriter:
-    """Writes a token file as ids come; it has its name only when it is whole. A context manager."""
+    """Writes a token file id by id; the file gets its name once it is complete. A context manager."""
 
     def __init__(self, path: Path, vocabulary_size: int) -> None:
         assert 1 <= vocabulary_size <= 2**32, "ids have 4 bytes at most"
@@ -106,7 +106,7 @@ class TokenWriter:
         self._num_tokens, self._largest_id, self._checksum = 0, 0, 0
 
     def __enter__(self) -> Self:
-        """Begin the file; raises TokenFileError where it cannot be."""
+        """Create the file; raises TokenFileError where that fails."""
         try:
             self._file = self._partial.open("wb")
         except OSError as error:
@@ -136,7 +136,7 @@ class TokenWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish the file, or leave nothing of it where the block failed."""
+        """Complete the file, or remove it where the block failed."""
         with self._file:
             if kind is None:
                 self._file.seek(0)
@@ -162,7 +162,7 @@ class TokenWriter:
 
 
 def _parse(header: bytes, path: Path) -> dict[str, int]:
-    """Return what a header says, by field; raises TokenFileError where it is none, or damaged."""
+    """Return the fields of a header; raises TokenFileError where it is none, or damaged."""
     if len(header) < HEADER_BYTES or not header.startswith(MAGIC):
         raise TokenFileError(
             Mistake(

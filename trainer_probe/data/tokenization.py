@@ -1,7 +1,7 @@
-"""Text files to a token file, as a stream: memory does not grow with the text.
+"""Tokenization of text files into a token file, as a stream: memory does not grow with the text.
 
 Bytes are the default vocabulary: any text, no training, nothing to install. A vocabulary of subwords is read from a
-`tokenizer.json` by the `tokenizers` package. Both end each file with an id of their own, after all others.
+`tokenizer.json` by the `tokenizers` package. Both end each file with an id of their own, the largest.
 
 Left out: tokenizing on several processors.
 
@@ -24,16 +24,16 @@ BLOCK = 2**20  # bytes or characters of text in memory
 
 
 class Tokenizer(Protocol):
-    """Text to ids. `vocabulary_size` counts the id that ends a text, which is its largest."""
+    """Conversion of text to ids. `vocabulary_size` includes the id that ends a text, the largest."""
 
     vocabulary_size: int
 
     def encode(self, file: BinaryIO) -> Iterator[NDArray[Any]]:
-        """Yield the ids (T) of a file's text, block by block; raises UnicodeDecodeError where it is none."""
+        """Yield the ids (T) of a file's text, block by block; raises UnicodeDecodeError for other bytes."""
 
 
 class ByteTokenizer:
-    """A byte is an id."""
+    """Bytes as ids."""
 
     vocabulary_size = 257
 
@@ -53,12 +53,12 @@ class SubwordTokenizer:
 
         try:
             self._subwords = Subwords.from_file(str(path))
-        except Exception as error:  # the package raises this and no other
+        except Exception as error:  # the package raises no narrower type
             raise TokenFileError(Mistake(where=str(path), found=f"no tokenizer: {error}")) from None
         self.vocabulary_size = self._subwords.get_vocab_size(with_added_tokens=True) + 1
 
     def encode(self, file: BinaryIO) -> Iterator[NDArray[Any]]:
-        """Yield the ids of some lines at a time, of UTF-8 text."""
+        """Yield the ids of UTF-8 text, some lines at a time."""
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         while block := text.read(BLOCK) + text.readline(BLOCK):
             yield np.array(self._subwords.encode(block, add_special_tokens=False).ids, dtype=np.int64)
@@ -68,11 +68,11 @@ class SubwordTokenizer:
 def tokenize(texts: Sequence[Path], path: Path, tokenizer: Tokenizer) -> TokenFile:
     """Write the ids of all texts, in order, to a token file, and return it.
 
-    Raises TokenFileError where texts cannot be read, all of them at once, or are not of the tokenizer's kind.
+    Raises TokenFileError, with all missing texts at once, where texts cannot be read or are not UTF-8.
     """
     mistakes = [Mistake(where=str(text), found="no such text file") for text in texts if not text.is_file()]
     if not texts:
-        mistakes.append(Mistake(where=str(path), found="no text to make it of"))
+        mistakes.append(Mistake(where=str(path), found="no text to tokenize"))
     if mistakes:
         raise TokenFileError(*mistakes)
     with TokenWriter(path, tokenizer.vocabulary_size) as writer:

@@ -1,9 +1,9 @@
-"""What a loader and its workers say to one another: messages of JSON on a local socket, and memory they share.
+"""The protocol between a loader and its workers: JSON messages on a local socket, and shared memory.
 
-The memory has no name (`memfd`): the loader hands its descriptor to each worker, and the system takes it back when the
-last of them is gone, however they went. The socket keeps messages apart (`SOCK_SEQPACKET`) and ends when its other end
-does, so that no one waits for the dead. Its address has no file either (Linux's abstract names); both ends make sure
-that the other belongs to the same user.
+The memory has no name (`memfd`): the loader passes its descriptor to each worker, and the system frees it when the last
+of them has ended, however it ended. The socket preserves message boundaries (`SOCK_SEQPACKET`) and closes with its
+other end, so that no process waits for a dead one. Its address has no file either (Linux's abstract names); both ends
+check that the other belongs to the same user.
 """
 
 import json
@@ -30,7 +30,7 @@ _ERRORS: Mapping[str, type[FabrictuneError]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Slots:
-    """The shape of shared memory: N slots, each the rows of B replicas, R rows each of C ids."""
+    """The shape of shared memory: N slots of B replicas, each R rows of C ids."""
 
     num_slots: int
     replicas: tuple[int, ...]
@@ -40,47 +40,47 @@ class Slots:
 
     @property
     def num_bytes(self) -> int:
-        """Of all slots."""
+        """Size of all slots."""
         return self.num_slots * len(self.replicas) * self.rows * self.columns * self.id_bytes
 
     def over(self, memory: mmap.mmap) -> NDArray[Any]:
-        """Return memory as an array (N, B, R, C)."""
+        """Return the memory as an array (N, B, R, C)."""
         shape = (self.num_slots, len(self.replicas), self.rows, self.columns)
         return np.frombuffer(memory, dtype=f"<u{self.id_bytes}").reshape(shape)
 
 
 def make_memory(num_bytes: int, available_bytes: int) -> int:
-    """Return the descriptor of memory without a name, all set aside; raises LoaderError where there is too little.
+    """Return the descriptor of allocated memory without a name; raises LoaderError where there is too little.
 
-    More than half of what is available is not even asked for: the system would end other processes to give it.
+    At most half of the available memory is allocated: for more, the system might kill other processes.
     """
     if num_bytes > available_bytes // 2:
         raise LoaderError(
             Mistake(
                 where="loader",
                 found=f"batches of {num_bytes} bytes in all",
-                allowed=f"{available_bytes // 2}, half of the memory that is available",
+                allowed=f"{available_bytes // 2}, half of the available memory",
                 next_step="prefetch fewer batches, or smaller ones",
             )
         )
     descriptor = os.memfd_create("fabrictune-batches")
-    os.posix_fallocate(descriptor, 0, num_bytes)  # now, rather than page by page in the middle of a training
+    os.posix_fallocate(descriptor, 0, num_bytes)  # now, rather than page by page during training
     return descriptor
 
 
 def available_bytes() -> int:
-    """Return how much memory this machine can give without swapping, by its own estimate."""
+    """Return the memory that is available without swapping, by the kernel's estimate."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
 
 def send(connection: socket.socket, message: Mapping[str, Any], *descriptors: int) -> None:
-    """Send a message, with descriptors of open files."""
+    """Send a message with descriptors of open files."""
     socket.send_fds(connection, [json.dumps(message).encode()], descriptors)
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return the next message and its descriptors; raises EOFError where the other end has gone."""
+    """Return the next message and its descriptors; raises EOFError where the other end is closed."""
     try:
         data, descriptors, _, _ = socket.recv_fds(connection, _LONGEST_MESSAGE, 1)
     except ConnectionError:
@@ -91,7 +91,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def belongs_to_this_user(connection: socket.socket) -> bool:
-    """Whether the process at the other end runs for the same user as this one."""
+    """Return whether the process at the other end runs as the same user as this one."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
 
@@ -102,5 +102,5 @@ def describe(error: FabrictuneError) -> dict[str, Any]:
 
 
 def error_of(message: Mapping[str, Any]) -> FabrictuneError:
-    """Return the error of a message."""
+    """Return the error in a message."""
     return _ERRORS[message["error"]](*(Mistake(**mistake) for mistake in message["mistakes"]))

@@ -1,1 +1,1 @@
-"""Ranks as processes of this machine: started, watched, and asked for their stacks when one does not end."""
+"""Ranks as processes of this machine: their start, supervision, messages, and stack dumps when one hangs."""

@@ -1,9 +1,10 @@
-"""Start the ranks of a small job as processes of this machine, and bring back what they found.
+"""Ranks of a small job as processes of this machine, and their results.
 
 Ranks are forked from a process that does nothing else, after it has imported torch once: a fork of this process would
 copy locks that threads of its libraries hold, without those threads. The ranks meet through a store that this process
-serves on a port the system chose (`collectives/startup`), and talk over gloo on the loopback device, a thread each. The
-first rank to fail ends the job: the others say where they stand and are killed, and what it says is the error's text.
+serves on a port the system chose (`collectives/startup`), and communicate over gloo on the loopback device, with a
+thread each. The first rank to fail ends the job: the others dump their stacks and are killed, and its error is
+reported.
 """
 
 import multiprocessing
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member, Method
 
 Arrays = Mapping[str, NDArray[Any]]
-Target = Callable[["Member"], Arrays]  # a rank in its groups -> what it found; of a module, or a partial of such
+Target = Callable[["Member"], Arrays]  # a rank in its groups -> its results; of a module, or a partial of such
 
 TIMEOUT_S = 120.0
 STARTUP_TIMEOUT_S = 60.0
@@ -61,8 +62,8 @@ def launch(
 ) -> list[dict[str, NDArray[Any]]]:
     """Call `target(member)` in a process for each rank of a layout, its groups made; returns their arrays by rank.
 
-    The ranks meet in `store`, or in one that is served here for as long as it takes, within `startup_timeout_s`. A
-    program that calls this guards its own start by `if __name__ == "__main__"`, since ranks import it.
+    The ranks meet in `store`, or in one that is served here, within `startup_timeout_s`. A program that calls this must
+    guard its own start by `if __name__ == "__main__"`, since ranks import it.
 
     Without timeouts there are limits against hanging, TIMEOUT_S and STARTUP_TIMEOUT_S, scaled.
 
@@ -97,8 +98,8 @@ def launch(
 
 
 def _start_forkserver() -> None:
-    """Have ranks not hear a terminal's Ctrl-C, which is for this process: it ends them as it sees fit."""
-    resource_tracker.ensure_running()  # the forkserver would start it, and undo the mask
+    """Start the forkserver with SIGINT blocked: a terminal's Ctrl-C is for this process, which ends the ranks."""
+    resource_tracker.ensure_running()  # started by the forkserver, it would undo the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
@@ -116,7 +117,7 @@ def _start(
 
 
 def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
-    """Run in the rank's own process."""
+    """Call the target in a rank's own process, and save its arrays or its error."""
     import torch
     import torch.distributed as dist
 
@@ -136,7 +137,7 @@ def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folde
 
 
 def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None:
-    """Return when every rank has ended well; raise as soon as one has not."""
+    """Return when every rank has succeeded; raises UnavailableError as soon as one has failed, or at the timeout."""
     deadline = time.monotonic() + timeout_s
     running: dict[Any, int] = {process.sentinel: rank for rank, process in enumerate(ranks)}
     while running:
@@ -146,7 +147,7 @@ def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None
                 Mistake(
                     where=", ".join(f"rank {rank}" for rank in running.values()),
                     found="\n".join([f"not finished after {timeout_s:g} s", *_places(ranks, running.values(), folder)]),
-                    next_step="give it longer, or look for ranks that wait for one another",
+                    next_step="raise the timeout, or look for ranks that wait for one another",
                 )
             )
         failed = []
@@ -164,7 +165,7 @@ def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None
 
 
 def _places(ranks: Sequence[BaseProcess], running: Iterable[int], folder: Path) -> list[str]:
-    """Return where those ranks stand that still run."""
+    """Return the stacks of the ranks that still run."""
     asked = {rank: (ranks[rank].pid, folder / f"{rank}.stacks") for rank in sorted(running)}
     return stack_dump.ask({rank: (pid, path) for rank, (pid, path) in asked.items() if pid is not None})
 

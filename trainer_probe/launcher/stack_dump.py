@@ -1,7 +1,7 @@
-"""Where ranks stand that have not ended: each writes its Python stacks to a file when it is asked by a signal.
+"""Stack dumps of ranks that hang: each writes its Python stacks to a file on a signal.
 
-The stacks are written by the interpreter's own handler (`faulthandler`), which needs no lock, so that also a rank that
-hangs in a library answers.
+The interpreter's own handler (`faulthandler`) writes them and needs no lock, so that a rank that hangs in a library
+answers too.
 """
 
 import faulthandler
@@ -14,19 +14,19 @@ from pathlib import Path
 
 from fabrictune.foundation.time_limits import scaled
 
-PATIENCE_S = 1.0  # for answers; a rank that is not asked again has no need to hurry
-WRITING_S = 0.02  # a file that has not grown for so long is complete
-FRAMES = 4  # innermost calls that are shown
+PATIENCE_S = 1.0  # for answers
+WRITING_S = 0.02  # a file without growth for this long is complete
+FRAMES = 4  # innermost calls in a report
 _SIGNAL = signal.SIGUSR1
 
 
 def answer(path: Path) -> None:
-    """Have this process write the stacks of all its threads to a file whenever it is asked."""
+    """Let this process write the stacks of all its threads to a file on each request."""
     faulthandler.register(_SIGNAL, file=path.open("w"), all_threads=True)
 
 
 def ask(paths: Mapping[int, tuple[int, Path]]) -> list[str]:
-    """Return a line for each place where ranks stand, with those ranks; `paths` gives process and file by rank."""
+    """Return a line for each distinct stack with its ranks; `paths` maps ranks to process and file."""
     for process, _ in paths.values():
         os.kill(process, _SIGNAL)
     _await_answers([path for _, path in paths.values()])
@@ -37,7 +37,7 @@ def ask(paths: Mapping[int, tuple[int, Path]]) -> list[str]:
 
 
 def _await_answers(paths: list[Path]) -> None:
-    """Return when all files have something in them and grow no more, or patience ends."""
+    """Return when all files have content and stop growing, or after PATIENCE_S."""
     deadline_s, last = time.monotonic() + scaled(PATIENCE_S), [0] * len(paths)
     while time.monotonic() < deadline_s:
         time.sleep(scaled(WRITING_S))
@@ -48,7 +48,7 @@ def _await_answers(paths: list[Path]) -> None:
 
 
 def _describe(text: str) -> str:
-    """Return the innermost calls of each thread, the newest thread first, from what `faulthandler` has written."""
+    """Return the innermost calls of each thread, the newest thread first, from the output of `faulthandler`."""
     threads = []
     for part in text.split("\n\n"):
         calls = [line.strip() for line in part.splitlines() if line.startswith("  File ")]

@@ -1,1 +1,1 @@
-"""A GPT as functions over weights: its shapes, its counts, its layers, and the single process that computes it."""
+"""A GPT as functions over weights: shape and counts, weights, layers, and the operators of a single process."""

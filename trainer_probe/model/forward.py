@@ -29,7 +29,7 @@ EPSILON = 1e-5  # of the norms
 
 @dataclass(frozen=True, kw_only=True)
 class MicroBatch:
-    """Samples that pass through the pipeline together: token ids and the ids that follow each of them."""
+    """Samples that pass through the pipeline together: token ids, and for each the id that follows it."""
 
     tokens_BS: torch.Tensor
     targets_BS: torch.Tensor
@@ -43,7 +43,7 @@ def run_chunk(
     x_PBD: torch.Tensor | None,
     tag: str,
 ) -> torch.Tensor:
-    """Return the activations behind the chunk, P B D, or for the last chunk the loss summed over all tokens.
+    """Return the activations after the chunk, P B D, or for the last chunk the loss summed over all tokens.
 
     `x_PBD` are the activations before it; the first chunk takes the tokens instead.
     """
@@ -71,7 +71,7 @@ def _loss(
 def run_layer(
     spec: ModelSpec, weights: Weights, operators: Operators, x_PBD: torch.Tensor, layer: int, tag: str
 ) -> torch.Tensor:
-    """Return what layer number `layer` makes of the activations; `tag` begins the names of its requests."""
+    """Return the activations after layer number `layer`; its requests' tags begin with `tag`."""
     run = _run_parallel_block if spec.block == "parallel" else _run_serial_block
     return run(spec, weights, operators, x_PBD, f"layers.{layer}", f"{tag}.layer{layer}")
 
@@ -123,5 +123,5 @@ def _attend(spec: ModelSpec, parts_SBH3E: torch.Tensor) -> torch.Tensor:
     if spec.positions == "rotary":
         query, key = rotate(query), rotate(key)
     query_BHSE, key_BHSE, value_BHSE = (tensor.permute(1, 2, 0, 3) for tensor in (query, key, value))
-    found_BHSE = attend(query_BHSE, key_BHSE, value_BHSE, spec.window)
-    return found_BHSE.permute(2, 0, 1, 3).unsqueeze(3)
+    result_BHSE = attend(query_BHSE, key_BHSE, value_BHSE, spec.window)
+    return result_BHSE.permute(2, 0, 1, 3).unsqueeze(3)

@@ -1,4 +1,4 @@
-"""First values of weights: from a random stream of each one's own name, so that every layout starts from the same."""
+"""Initial weights, each from a random stream of its name, so that every layout starts from the same values."""
 
 import torch
 
@@ -7,12 +7,12 @@ from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
 
 
 def make_weights(chunk: ChunkSpec, *, tp: int = 1, place: int = 0) -> dict[str, torch.Tensor]:
-    """Return the first values of a chunk's weights on rank `place` of `tp`, in double precision."""
+    """Return the initial weights of a chunk on rank `place` of `tp`, in double precision."""
     return {weight.name: make_weight(weight, chunk.model.seed, tp=tp, place=place) for weight in chunk.weights()}
 
 
 def make_weight(weight: WeightSpec, seed: int, *, tp: int = 1, place: int = 0) -> torch.Tensor:
-    """Return a rank's part of a weight's first values, in double precision."""
+    """Return a rank's part of an initial weight, in double precision."""
     if weight.start == "normal":
         whole = torch.from_numpy(stream(seed, "weights", weight.name).standard_normal(weight.shape) * weight.scale)
         return weight.local_part(whole, tp, place).contiguous()

@@ -1,9 +1,9 @@
-"""What a layer needs besides its own arithmetic: the products that tensor parallelism divides.
+"""Operators of a layer: the matrix products that tensor parallelism divides.
 
-Layers are written against `Operators`, so that one text serves a single process and a group. Between layers a rank
-holds a part of the sequence (sequence parallelism); a column product sees the whole sequence and gives a rank's share
-of the features, a row product takes that back. In a single process part and whole are the same: `SingleProcess` is
-plain torch and autograd, and what every group is held against.
+Layers are written against `Operators`, so that the same code serves a single process and a group. Between layers a rank
+has a part of the sequence (sequence parallelism); a column product takes the whole sequence and returns a rank's share
+of the features, a row product reverses that. In a single process part and whole are the same: `SingleProcess` is plain
+torch and autograd, the reference that every group must equal.
 
 Shapes: S sequence, P a rank's part of it, B batch, D width, O a rank's share of a product's features, V a rank's share
 of the vocabulary.
@@ -18,7 +18,7 @@ from torch.nn import functional
 
 
 class Operators(Protocol):
-    """The divided products. `tag` names the request that an operation may make."""
+    """The divided products. `tag` names the requests that an operation may make."""
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of the tokens, P B D."""
@@ -36,12 +36,12 @@ class Operators(Protocol):
 
 
 def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
-    """Return logits in single precision where the model has less: sums over a vocabulary would lose most of theirs."""
+    """Return logits in at least single precision: sums over a vocabulary in half precision are inaccurate."""
     return logits_SBV.to(torch.promote_types(logits_SBV.dtype, torch.float32))
 
 
 class SingleProcess:
-    """The operators where one process has everything."""
+    """The operators of a process that has the whole model."""
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of the tokens, S B D."""

@@ -24,7 +24,7 @@ FEED_FORWARD = 4  # width of the feed-forward part over that of the model, as in
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSpec:
-    """A GPT. Raises InputError with all that is wrong with the numbers."""
+    """The shape of a GPT. Raises InputError with all mistakes."""
 
     width: int = field(default=256, metadata={"help": "features of a token between layers (h)"})
     depth: int = field(default=4, metadata={"help": "number of layers (l)"})
@@ -32,13 +32,15 @@ class ModelSpec:
     vocabulary: int = field(default=1024, metadata={"help": "number of token ids (V)"})
     sequence: int = field(default=128, metadata={"help": "tokens of a sample (s)"})
     window: int | None = field(
-        default=None, metadata={"help": "latest tokens that a token attends to, itself among them; all without it"}
+        default=None, metadata={"help": "latest tokens that a token attends to, itself included; without it all"}
     )
     block: Block = field(
-        default="parallel", metadata={"help": "attention and feed-forward one after another, or beside"}
+        default="parallel", metadata={"help": "serial or parallel: feed-forward after attention, or beside it"}
     )
-    positions: Positions = field(default="learned", metadata={"help": "a vector a place, or queries and keys turned"})
-    seed: int = field(default=0, metadata={"help": "seed of the first weights"})
+    positions: Positions = field(
+        default="learned", metadata={"help": "learned or rotary: a vector per place, or rotated queries and keys"}
+    )
+    seed: int = field(default=0, metadata={"help": "seed of the initial weights"})
 
     def __post_init__(self) -> None:
         mistakes = [*_not_positive(self), *_misfits(self), *_unknown_kinds(self)]
@@ -52,7 +54,7 @@ class ModelSpec:
 
     @property
     def attention_span(self) -> int:
-        """Most tokens that one attends to."""
+        """Most tokens that a token attends to."""
         return self.sequence if self.window is None else self.window
 
 
@@ -70,7 +72,7 @@ def _misfits(spec: ModelSpec) -> Iterable[Mistake]:
         yield Mistake(
             where="model.width",
             found=f"heads of {spec.head_width} features",
-            allowed="an even number, since rotary positions turn pairs",
+            allowed="an even number, since rotary positions rotate pairs",
         )
     if spec.window is not None and spec.window > spec.sequence:
         yield Mistake(
@@ -110,21 +112,21 @@ FORWARD_AND_BACKWARD = 3  # forward passes
 def published_parameters(spec: ModelSpec) -> int:
     """Return 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)), the papers' count.
 
-    It is that of the serial block with learned positions, the embedding shared with the head, and no last norm.
+    It counts the serial block with learned positions, the embedding shared with the head, and no last norm.
     """
     width, depth = spec.width, spec.depth
     return 12 * depth * width**2 + 13 * depth * width + (spec.vocabulary + spec.sequence) * width
 
 
 def num_parameters(spec: ModelSpec) -> int:
-    """Return the weights that are trained here: the head has its own, and there is a norm before it."""
+    """Return the number of weights trained here: the head has its own, and there is a norm before it."""
     width = spec.width
     positions = spec.sequence * width if spec.positions == "learned" else 0
     return 2 * spec.vocabulary * width + positions + spec.depth * layer_parameters(spec) + 2 * width
 
 
 def layer_parameters(spec: ModelSpec) -> int:
-    """Return the weights of one layer: 12 h^2 + 13 h, less a norm of 2 h and a bias of h in the parallel block."""
+    """Return a layer's number of weights: 12 h^2 + 13 h, in the parallel block less a norm of 2 h and a bias of h."""
     width = spec.width
     matrices = (4 + 2 * FEED_FORWARD) * width**2
     input_biases = (3 + FEED_FORWARD) * width
@@ -133,7 +135,7 @@ def layer_parameters(spec: ModelSpec) -> int:
 
 
 def flops_per_token(spec: ModelSpec) -> float:
-    """Return 72 l h^2 (1 + s/(6 h) + V/(12 h l)), a window in the place of s where there is one.
+    """Return 72 l h^2 (1 + s/(6 h) + V/(12 h l)), with the window in place of s where there is one.
 
     MegaScale's own figures count the window's operations only; the window is not published.
     """
@@ -144,7 +146,7 @@ def flops_per_token(spec: ModelSpec) -> float:
 
 
 def flops_per_token_recomputed(spec: ModelSpec) -> float:
-    """Return 96 l h^2 (1 + s/(6 h) + V/(16 l h)), which a GPU executes where each layer's forward pass is run twice."""
+    """Return 96 l h^2 (1 + s/(6 h) + V/(16 l h)), with each layer's forward pass run twice."""
     head = 2 * spec.width * spec.vocabulary
     forward = flops_per_token(spec) / FORWARD_AND_BACKWARD
     return flops_per_token(spec) + forward - head

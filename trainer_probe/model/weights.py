@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 Start = Literal["normal", "ones", "zeros"]
 
-DEVIATION = 0.02  # of first values: those of an embedding and of the layers that add to it must be of one kind
+DEVIATION = 0.02  # of initial weights, the same for the embedding and for the layers that add to it
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightSpec:
-    """One weight: its whole shape, and what a rank of a tensor-parallel group holds of it."""
+    """One weight: its whole shape, and its split over a tensor-parallel group."""
 
     name: str
     shape: tuple[int, ...]
-    split: int | None  # dimension of which each rank holds an equal part; None where all hold the whole
+    split: int | None  # dimension that is split equally over ranks; None where every rank has the whole
     start: Start
     scale: float = 0.0  # standard deviation where the start is normal
 
@@ -48,14 +48,14 @@ class WeightSpec:
 
 
 def embedding_weights(spec: ModelSpec) -> Iterator[WeightSpec]:
-    """Return what the first chunk of a model has besides layers."""
+    """Return the weights of the first chunk besides its layers."""
     yield _normal("embedding.weight", (spec.vocabulary, spec.width), split=0, scale=DEVIATION)
     if spec.positions == "learned":
         yield _normal("positions.weight", (spec.sequence, spec.width), split=0, scale=DEVIATION)
 
 
 def head_weights(spec: ModelSpec) -> Iterator[WeightSpec]:
-    """Return what the last chunk of a model has besides layers."""
+    """Return the weights of the last chunk besides its layers."""
     yield from _norm("last_norm", spec.width)
     yield _normal("head.weight", (spec.width, spec.vocabulary), split=1, scale=DEVIATION)
 
@@ -78,11 +78,11 @@ def layer_weights(spec: ModelSpec, layer: int) -> Iterator[WeightSpec]:
 
 
 def _pair(spec: ModelSpec, name: str, *, inputs: int, outputs: int) -> Iterator[WeightSpec]:
-    """Return a column matrix with its bias, and a row matrix, whose bias all ranks hold."""
+    """Return a column matrix with its bias, and a row matrix with a bias that every rank has."""
     heads, features, width = spec.num_heads, spec.head_width, spec.width
     yield _normal(f"{name}.input.weight", (width, heads, inputs, features), split=1, scale=DEVIATION)
     yield WeightSpec(name=f"{name}.input.bias", shape=(heads, inputs, features), split=0, start="zeros")
-    scale = DEVIATION * (2 * spec.depth) ** -0.5  # what layers add up to keeps its size
+    scale = DEVIATION * (2 * spec.depth) ** -0.5  # so that the sum over layers keeps its size
     yield _normal(f"{name}.output.weight", (heads, outputs, features, width), split=0, scale=scale)
     yield WeightSpec(name=f"{name}.output.bias", shape=(width,), split=None, start="zeros")
 
@@ -112,16 +112,16 @@ class ChunkSpec:
 
     @property
     def is_first(self) -> bool:
-        """Whether it takes tokens."""
+        """Whether its input is tokens."""
         return self.number == 0
 
     @property
     def is_last(self) -> bool:
-        """Whether it gives the loss."""
+        """Whether its output is the loss."""
         return self.number == self.num_chunks - 1
 
     def weights(self) -> list[WeightSpec]:
-        """Return its weights in the order in which they are used."""
+        """Return its weights in order of use."""
         return [
             *(embedding_weights(self.model) if self.is_first else ()),
             *(weight for layer in self.layers for weight in layer_weights(self.model, layer)),

@@ -1,4 +1,4 @@
 """Optimizers on shards of flat buffers: AdamW and LAMB, clipping across the axes, learning rate, loss scale.
 
-`spec`, `segments` and `schedule` do without torch; the rest runs in the ranks.
+`spec`, `segments` and `schedule` do without torch.
 """

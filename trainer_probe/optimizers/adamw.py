@@ -19,7 +19,7 @@ from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 
 class Moments:
-    """First and second moments of the gradients of a rank's shards."""
+    """Running means of the gradients of a rank's shards and of their squares."""
 
     def __init__(self, shards: Sequence[Shard], spec: OptimizerSpec) -> None:
         self._shards = tuple(shards)
@@ -30,25 +30,25 @@ class Moments:
 
     @property
     def corrections(self) -> tuple[float, float]:
-        """What the moments lack of a mean's full weight, since they began at nought."""
+        """Bias corrections of both moments, which begin at zero."""
         return 1 - self._spec.beta1**self._num_steps, 1 - self._spec.beta2**self._num_steps
 
     def update(self) -> None:
-        """Take one step's gradients in."""
+        """Update the moments with one step's gradients."""
         self._num_steps += 1
         for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
             first_E.lerp_(shard.gradients_E, 1 - self._spec.beta1)
             second_E.mul_(self._spec.beta2).addcmul_(shard.gradients_E, shard.gradients_E, value=1 - self._spec.beta2)
 
     def state(self) -> dict[str, torch.Tensor]:
-        """Return what a checkpoint must hold to go on: the tensors themselves, not copies."""
-        found = {"num_steps": torch.tensor(self._num_steps)}
+        """Return the state for a checkpoint: the tensors themselves, not copies."""
+        state = {"num_steps": torch.tensor(self._num_steps)}
         for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
-            found |= {f"{shard.name}.first_moment": first_E, f"{shard.name}.second_moment": second_E}
-        return found
+            state |= {f"{shard.name}.first_moment": first_E, f"{shard.name}.second_moment": second_E}
+        return state
 
     def load(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Go on from what `state` gave, on shards of the same names and sizes."""
+        """Restore a state of shards with the same names and sizes."""
         self._num_steps = int(state["num_steps"])
         for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
             first_E.copy_(state[f"{shard.name}.first_moment"])
@@ -64,7 +64,7 @@ class AdamW:
         self.moments = Moments(shards, spec)
 
     def step(self, learning_rate: float) -> None:
-        """Change the shards' values by their gradients."""
+        """Update the shards' values by their gradients."""
         self.moments.update()
         correction1, correction2 = self.moments.corrections
         for shard, first_E, second_E in zip(self._shards, self.moments.first, self.moments.second, strict=True):

@@ -1,8 +1,8 @@
-"""LAMB: Adam's step, its length for each parameter in proportion to the parameter's own.
+"""LAMB: Adam's step, scaled for each parameter in proportion to the parameter's norm.
 
 The trust ratio |x| / |u| of a parameter x and its update u takes the norms of both over all shards and tensor-parallel
 parts, so that the result does not depend on where a buffer is cut. As in the authors' code, the ratio is 1 for
-parameters that don't decay, and where either norm is nought.
+parameters without decay, and where either norm is zero.
 
 Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes", ICLR 2020, algorithm 2.
 Left out: bounds on |x| (the paper's phi is the identity here).
@@ -31,7 +31,7 @@ class Lamb:
         self.moments = Moments(shards, spec)
 
     def step(self, learning_rate: float) -> None:
-        """Change the shards' values by their gradients."""
+        """Update the shards' values by their gradients."""
         self.moments.update()
         updates = self._updates()
         begin, ratio_S = 0, self._trust_ratios(updates)
@@ -42,7 +42,7 @@ class Lamb:
             begin += len(shard.segments)
 
     def _updates(self) -> list[torch.Tensor]:
-        """Return each shard's update (E) before its length is set: Adam's, and the decay."""
+        """Return each shard's update (E) before scaling: Adam's, and the decay."""
         correction1, correction2 = self.moments.corrections
         updates = []
         for shard, first_E, second_E in zip(self._shards, self.moments.first, self.moments.second, strict=True):

@@ -1,7 +1,7 @@
 """Dynamic loss scaling, which keeps the small gradients of half precision from vanishing.
 
-Only float16 needs it: bfloat16 has the exponents of single precision. The scale falls as soon as a gradient is not
-finite, whose step is left out, and rises when that has not happened for long.
+Only float16 needs it: bfloat16 has the exponents of single precision. The scale is halved when a gradient is not
+finite, and the step is skipped; it doubles after a long run of finite gradients.
 
 Source: Micikevicius et al., "Mixed precision training", ICLR 2018, section 3.2; constants of torch.amp.GradScaler.
 """
@@ -14,15 +14,15 @@ import torch
 
 @dataclass(frozen=True, kw_only=True)
 class LossScale:
-    """What the loss is multiplied by, and for how many steps that has gone well."""
+    """The factor of the loss, and the number of steps with finite gradients since it changed."""
 
     value: float = 2.0**16
     num_good_steps: int = 0
-    growth_interval: int = 2000  # good steps after which the scale doubles
+    growth_interval: int = 2000  # steps with finite gradients after which the scale doubles
 
     @classmethod
     def of(cls, dtype: torch.dtype) -> Self | None:
-        """Return the scale to begin with in a precision, or None where none is needed."""
+        """Return the initial scale of a precision, or None where none is needed."""
         return cls() if dtype == torch.float16 else None
 
     def after(self, *, is_finite: bool) -> Self:

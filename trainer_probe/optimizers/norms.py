@@ -19,7 +19,7 @@ from fabrictune.trainer_probe.optimizers.segments import Shard
 
 
 def own_square_sums(shards: Sequence[Shard], tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return the sums of squares (S) of this rank's pieces; `tensors` has one for each shard, of its size."""
+    """Return the sums of squares (S) of this rank's pieces; `tensors` has one tensor of each shard's size."""
     sums_S = torch.zeros(sum(len(shard.segments) for shard in shards), dtype=torch.float64, device=tensors[0].device)
     begin = 0
     for shard, tensor_E in zip(shards, tensors, strict=True):
@@ -30,7 +30,7 @@ def own_square_sums(shards: Sequence[Shard], tensors: Sequence[torch.Tensor]) ->
 
 
 def replicated(shards: Sequence[Shard], device: torch.device) -> torch.Tensor:
-    """Return which segments (S) every tensor-parallel rank holds whole."""
+    """Return which segments (S) are replicated over tensor-parallel ranks."""
     return torch.tensor(
         [segment.is_replicated_over_tp for shard in shards for segment in shard.segments], device=device
     )
@@ -39,7 +39,7 @@ def replicated(shards: Sequence[Shard], device: torch.device) -> torch.Tensor:
 def parameter_norms(
     shards: Sequence[Shard], *quantities: Sequence[torch.Tensor], comm: Comm, tag: str
 ) -> tuple[torch.Tensor, ...]:
-    """Return for each quantity the norms (S) over whole parameters, the same on every rank that holds a part.
+    """Return for each quantity the norms (S) over whole parameters, the same on every rank with a part.
 
     A quantity has a tensor for each shard, of its size. Two requests in all: over dp, then over tp.
     """
@@ -72,10 +72,10 @@ def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
 
 
 def clip(shards: Sequence[Shard], max_norm: float, comm: Comm, *, loss_scale: float = 1.0) -> torch.Tensor:
-    """Bring the gradients' norm down to `max_norm` where it is above; returns what it was.
+    """Scale gradients down to the norm `max_norm` where theirs is larger; returns their norm before.
 
     Gradients of a scaled loss are unscaled in the same pass, and the norm is that of the unscaled ones. Where it is not
-    finite the gradients are of no use, and the step must be left out.
+    finite, the step must be skipped.
     """
     norm = gradient_norm(shards, comm) / loss_scale
     factor = (max_norm / (norm + _EPSILON)).clamp(max=1.0) / loss_scale

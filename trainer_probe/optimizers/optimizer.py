@@ -1,4 +1,4 @@
-"""The optimizers there are, and what they have in common."""
+"""The table of optimizers, and their common interface."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -11,20 +11,20 @@ from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpe
 
 
 class Optimizer(Protocol):
-    """Changes the values of a rank's shards by their gradients; `moments` are all it remembers."""
+    """An optimizer of a rank's shards; `moments` are its whole state."""
 
     moments: Moments
 
     def step(self, learning_rate: float) -> None:
-        """Change the shards' values; every rank of the layout calls this."""
+        """Update the shards' values; every rank of the layout calls this."""
 
 
 OPTIMIZERS: Mapping[OptimizerName, Callable[[Sequence[Shard], OptimizerSpec, Comm], Optimizer]] = {
-    "adamw": lambda shards, spec, comm: AdamW(shards, spec),  # each element for itself
+    "adamw": lambda shards, spec, comm: AdamW(shards, spec),  # element by element, without requests
     "lamb": Lamb,
 }
 
 
 def make_optimizer(shards: Sequence[Shard], spec: OptimizerSpec, comm: Comm) -> Optimizer:
-    """Return the optimizer that a spec names."""
+    """Return the optimizer of a spec."""
     return OPTIMIZERS[spec.name](shards, spec, comm)

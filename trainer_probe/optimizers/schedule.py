@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name, quote
 
-DECAYS: Mapping[str, Callable[[float], float]] = {  # share of the way done -> share of the peak, before the floor
+DECAYS: Mapping[
+    str, Callable[[float], float]
+] = {  # completed fraction of the decay -> fraction of the peak, before the floor
     "constant": lambda done: 1.0,
     "linear": lambda done: 1.0 - done,
     "cosine": lambda done: (1.0 + math.cos(math.pi * done)) / 2,
 }
-INVERSE_SQUARE_ROOT = "inverse-square-root"  # knows no end, so it counts steps and not shares of the way
+INVERSE_SQUARE_ROOT = "inverse-square-root"  # has no end, so it depends on steps and not on a fraction
 _NAMES = (*DECAYS, INVERSE_SQUARE_ROOT)
 
 
@@ -25,11 +27,11 @@ class Schedule:
 
     peak: float = field(default=3e-4, metadata={"help": "highest learning rate"})
     num_steps: int = field(
-        default=1000, metadata={"help": "steps of the whole training; later ones keep the last rate"}
+        default=1000, metadata={"help": "steps of the whole training; later steps keep the last rate"}
     )
-    num_warmup_steps: int = field(default=0, metadata={"help": "steps in which the rate rises to its peak"})
+    num_warmup_steps: int = field(default=0, metadata={"help": "steps of linear warm-up to the peak"})
     decay: str = field(default="cosine", metadata={"help": ", ".join(_NAMES)})
-    floor_fraction: float = field(default=0.1, metadata={"help": "share of the peak that the decay ends at"})
+    floor_fraction: float = field(default=0.1, metadata={"help": "fraction of the peak at the end of the decay"})
 
     def __post_init__(self) -> None:
         rules = (

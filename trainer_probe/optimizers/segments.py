@@ -1,8 +1,8 @@
-"""Which part of a flat buffer is which parameter, and which of them a shard holds.
+"""Segments of a flat buffer, one for each parameter, and the shard of a rank.
 
 A rank keeps the parameters of a pipeline chunk in one flat buffer, padded to a multiple of the data-parallel degree.
-Its data-parallel group cuts the buffer into equal shards wherever the cuts fall. So a shard holds pieces of segments,
-and what is said of a whole parameter (a norm) takes the whole group. The padding belongs to no segment.
+Its data-parallel group cuts the buffer into equal shards wherever the cuts fall. So a shard contains pieces of
+segments, and a figure of a whole parameter (a norm) needs the whole group. The padding belongs to no segment.
 
 Shapes: E elements of a shard.
 """
@@ -22,15 +22,15 @@ class Segment:
     name: str
     offset: int
     size: int
-    is_replicated_over_tp: bool  # whole on each tensor-parallel rank; otherwise each of them has another part
-    decays: bool  # towards nought: weights do, biases and gains don't
+    is_replicated_over_tp: bool  # whole on each tensor-parallel rank; otherwise each has another part
+    decays: bool  # towards zero: weights do, biases and gains don't
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
     """This rank's part of one flat buffer, from the element `first` on.
 
-    `values_E` is what an optimizer changes: where a model computes in less than single precision, its master copy.
+    An optimizer updates `values_E`: the master copy, where a model computes in less than single precision.
     `gradients_E` are summed over the data-parallel group, and over the tensor-parallel one where a parameter is
     replicated.
     """
@@ -42,14 +42,14 @@ class Shard:
     gradients_E: "torch.Tensor"
 
     def __post_init__(self) -> None:
-        assert self.values_E.shape == self.gradients_E.shape, "a gradient for each value"
+        assert self.values_E.shape == self.gradients_E.shape, "one gradient per value"
         ends = [segment.offset + segment.size for segment in self.segments]
         assert all(end <= segment.offset for end, segment in zip(ends, self.segments[1:], strict=False)), (
             "segments in order, and apart"
         )
 
     def pieces(self) -> Iterator[tuple[int, slice]]:
-        """Yield for each segment that is at least partly here its number, and where in the shard its piece lies."""
+        """Yield the number of each segment with a piece in this shard, and the piece's place in the shard."""
         length = len(self.values_E)
         for number, segment in enumerate(self.segments):
             start = max(0, segment.offset - self.first)
@@ -58,5 +58,5 @@ class Shard:
                 yield number, slice(start, stop)
 
     def decaying_pieces(self) -> Iterator[slice]:
-        """Yield where in the shard the pieces lie that take part in weight decay."""
+        """Yield the places in the shard of pieces with weight decay."""
         return (where for number, where in self.pieces() if self.segments[number].decays)

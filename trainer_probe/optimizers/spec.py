@@ -13,14 +13,18 @@ OptimizerName = Literal["adamw", "lamb"]
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerSpec:
-    """How gradients become changes. Raises InputError, with all mistakes at once."""
+    """Settings of an optimizer. Raises InputError, with all mistakes at once."""
 
     name: OptimizerName = field(default="adamw", metadata={"help": "adamw or lamb"})
-    beta1: float = field(default=0.9, metadata={"help": "how much of the first moment a step keeps"})
-    beta2: float = field(default=0.95, metadata={"help": "how much of the second moment a step keeps"})
+    beta1: float = field(default=0.9, metadata={"help": "decay of the first moment per step"})
+    beta2: float = field(default=0.95, metadata={"help": "decay of the second moment per step"})
     epsilon: float = field(default=1e-8, metadata={"help": "added to the root of the second moment"})
-    weight_decay: float = field(default=0.1, metadata={"help": "share of a weight lost per unit of learning rate"})
-    max_gradient_norm: float = field(default=1.0, metadata={"help": "gradients are clipped to this norm over all"})
+    weight_decay: float = field(
+        default=0.1, metadata={"help": "fraction of a weight removed per step and unit of learning rate"}
+    )
+    max_gradient_norm: float = field(
+        default=1.0, metadata={"help": "gradients are clipped to this norm over all parameters"}
+    )
 
     def __post_init__(self) -> None:
         rules = (

@@ -1,1 +1,1 @@
-"""The axes of parallel training, one file each, over the one door for communication."""
+"""The axes of parallel training, one module each, over `Comm`."""

@@ -1,4 +1,4 @@
-"""How a training step is divided: degrees of the axes, chunks, micro-batches; held against the model in one place.
+"""Degrees of a training step's division: axes, chunks, micro-batches; checked against the model in one place.
 
 Source: Narayanan et al., SC 2021, section 2.2, for micro-batches as a multiple of the pipeline's ranks.
 """
@@ -14,19 +14,19 @@ from fabrictune.trainer_probe.parallel.schedule import PipelineShape
 
 @dataclass(frozen=True, kw_only=True)
 class Degrees:
-    """How a step's samples and the model are divided over ranks."""
+    """Division of the model and of a step's samples over ranks."""
 
     layout: ParallelLayout = field(default_factory=ParallelLayout)
     virtual: int = field(default=1, metadata={"help": "model chunks of a pipeline rank (v)"})
     num_batches: int = field(default=1, metadata={"help": "micro-batches of a step on each data-parallel rank (m)"})
     batch_size: int = field(default=1, metadata={"help": "samples of a micro-batch (b)"})
     tensor_chunks: int = field(
-        default=1, metadata={"help": "parts into which a tensor-parallel collective is cut, to run beside its product"}
+        default=1, metadata={"help": "chunks of a tensor-parallel collective, to overlap with its product"}
     )
 
     @property
     def pipeline(self) -> PipelineShape:
-        """The pipeline's part."""
+        """The shape of the pipeline."""
         return PipelineShape(pp=self.layout.pp, virtual=self.virtual, num_batches=self.num_batches)
 
     @property
@@ -36,7 +36,7 @@ class Degrees:
 
 
 def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
-    """Raise InputError with all that does not divide."""
+    """Raise InputError with all degrees that do not divide the model."""
     mistakes = [
         *_not_positive(degrees),
         *_undivided_by_tensor_ranks(model, degrees),

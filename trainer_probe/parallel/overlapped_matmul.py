@@ -1,8 +1,8 @@
-"""Matrix products with the collectives of tensor parallelism, cut into chunks so that one hides behind the other.
+"""Matrix products overlapped with the collectives of tensor parallelism, chunk by chunk.
 
-The rank's part of the sequence is cut; while a chunk's product is computed, the next one's tokens are on their way to
-all ranks, or the last one's sums on their way back. Without overlap the chunks and their products are the same, and
-each request is waited for where it is made.
+The rank's part of the sequence is cut; while a chunk's product is computed, the next one's tokens are in flight to all
+ranks, or the last one's sums in flight back. Without overlap the chunks and their products are the same, and each
+request is waited for where it is made.
 
 Shapes: T ranks of the group, S = T * P sequence, P a rank's part, B batch, I and O features before and after a product.
 
@@ -29,7 +29,7 @@ class SequenceGroup:
         self._num_chunks = num_chunks
 
     def gather(self, part: torch.Tensor, tag: str) -> tuple[torch.Tensor, Handle]:
-        """Start to put all ranks' parts one after another; the whole is there when the handle has been waited for."""
+        """Start to gather all ranks' parts; returns the whole, complete after a wait on the handle."""
         part = part.contiguous()
         whole = part.new_empty(self.size, *part.shape)
         handle = self._started(self._comm.all_gather(whole, part, axis="tp", tag=tag, policy=self._policy.name))
@@ -72,7 +72,7 @@ class SequenceGroup:
     def multiply_and_scatter(
         self, x_SBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str
     ) -> tuple[torch.Tensor, Callable[[], None]]:
-        """Start this rank's part, P B O, of the product summed over ranks; it is there when the function returns."""
+        """Start the product summed over ranks; returns this rank's part, P B O, and a function that completes it."""
         x_TPBI = x_SBI.reshape(self.size, -1, *x_SBI.shape[1:])
         sum_PBO = x_SBI.new_empty(*x_TPBI.shape[1:3], matrix_IO.shape[1])
         handles = []
@@ -103,6 +103,6 @@ class SequenceGroup:
 
 
 def _multiply(x_TPBI: torch.Tensor, matrix_IO: torch.Tensor) -> torch.Tensor:
-    """Return T P B O by one product: of a chunk, whose tokens lie apart, torch's own takes four times as long."""
+    """Return T P B O by one flat product: torch's own takes four times as long on a chunk, which is not contiguous."""
     product_NO = x_TPBI.flatten(0, 2) @ matrix_IO  # N tokens
     return product_NO.view(*x_TPBI.shape[:3], -1)

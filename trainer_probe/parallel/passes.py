@@ -22,15 +22,15 @@ from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 
 class Passes(Protocol):
-    """A stage's two passes. `tag` names the micro-batch at this stage, and begins the names of its requests."""
+    """A stage's two passes. `tag` names the micro-batch at this stage, and begins its requests' tags."""
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
-        """Return the activations behind the stage, P B D, or the loss; the first stage takes the batch alone."""
+        """Return the activations after the stage, P B D, or the loss; the first stage takes only the batch."""
 
     def backward(
-        self, x_PBD: torch.Tensor | None, found: torch.Tensor, gradient_PBD: torch.Tensor | None
+        self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
     ) -> torch.Tensor | None:
-        """Add to the weights' gradients; returns that of `x_PBD`, whose forward pass gave `found`."""
+        """Add to the weights' gradients; returns the gradient of `x_PBD`, whose forward pass returned `output`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +42,14 @@ class ChunkPasses:
     operators: Operators
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
-        """Run the chunk."""
+        """Run the forward pass of the chunk."""
         return run_chunk(self.chunk, self.weights, self.operators, batch, x_PBD, tag)
 
     def backward(
-        self, x_PBD: torch.Tensor | None, found: torch.Tensor, gradient_PBD: torch.Tensor | None
+        self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
     ) -> torch.Tensor | None:
-        """Have autograd go back through the chunk."""
-        torch.autograd.backward(found, gradient_PBD)
+        """Run the backward pass of the chunk."""
+        torch.autograd.backward(output, gradient_PBD)
         return None if x_PBD is None else x_PBD.grad
 
 
@@ -61,12 +61,12 @@ class CompiledPasses:
         self._forward = torch.compile(passes.forward, backend=backend, fullgraph=True, dynamic=False)
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
-        """Run the stage by one graph for all micro-batches: it is given no name, there being no requests to name."""
-        found: torch.Tensor = self._forward(batch, x_PBD, "")
-        return found
+        """Run the stage by one graph for all micro-batches; without requests there are no tags."""
+        output: torch.Tensor = self._forward(batch, x_PBD, "")
+        return output
 
     def backward(
-        self, x_PBD: torch.Tensor | None, found: torch.Tensor, gradient_PBD: torch.Tensor | None
+        self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
     ) -> torch.Tensor | None:
-        """Go back through the graph."""
-        return self._passes.backward(x_PBD, found, gradient_PBD)
+        """Run the backward pass of the graph."""
+        return self._passes.backward(x_PBD, output, gradient_PBD)

@@ -1,7 +1,7 @@
-"""Running a pipeline rank's program: its chunks on the micro-batches, activations and gradients by send and receive.
+"""Executor of a pipeline rank's program: its chunks on micro-batches, activations and gradients by send and receive.
 
-The executor knows nothing of schedules: it takes the program's steps one after another. What happens to a stage's
-weights around its passes is told to it as two calls, before the first forward and after the last backward pass.
+It does not depend on schedules: it executes the program's steps one after another. A stage's weights are gathered and
+reduced by two callbacks, before its first forward and after its last backward pass.
 
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
@@ -23,7 +23,7 @@ from fabrictune.trainer_probe.policies import OverlapPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """One of a rank's stages: its passes, and what is to happen to its weights."""
+    """One of a rank's stages: its passes, and callbacks around them."""
 
     passes: Passes
     is_last: bool
@@ -33,32 +33,32 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineRank:
-    """What one rank of a pipeline brings to a step."""
+    """One rank of a pipeline: its program, stages and communication."""
 
     shape: PipelineShape
     program: Program
     stages: Mapping[int, Stage]  # by number among all stages
     comm: Comm
     policy: OverlapPolicy
-    activation_PBD: torch.Tensor  # an example of what goes from stage to stage
+    activation_PBD: torch.Tensor  # with the shape, type and device of messages between stages
 
 
 def run_pipeline(rank: PipelineRank, batches: Sequence[MicroBatch], scale: float) -> torch.Tensor:
     """Run a step, adding to the weights' gradients; returns `scale` times the loss summed over the batches' tokens.
 
-    It is nought on ranks that have not the last stage. Sends, receives and hooks are done when the function returns.
+    Zero on ranks without the last stage. Sends, receives and callbacks are complete when the function returns.
     """
     run = _Run(rank, batches, scale)
     for step in rank.program:
-        run.take[step.kind](step.subject)
+        run.execute[step.kind](step.subject)
     return run.loss
 
 
 class _Run:
-    """The state of one step: what is received, computed and on its way."""
+    """The state of one step: received inputs, kept activations, messages in flight."""
 
     def __init__(self, rank: PipelineRank, batches: Sequence[MicroBatch], scale: float) -> None:
-        self.take: Mapping[str, Callable[..., None]] = {
+        self.execute: Mapping[str, Callable[..., None]] = {
             "run": self._run,
             "post": self._post,
             "await_receive": self._await_receive,
@@ -74,7 +74,7 @@ class _Run:
         self._received: dict[Pass, tuple[torch.Tensor, Handle]] = {}
         self._kept: dict[tuple[int, int], tuple[torch.Tensor | None, torch.Tensor]] = {}  # input and output of forward
         self._to_send: dict[Message, torch.Tensor] = {}
-        self._sent: dict[Message, tuple[torch.Tensor, Handle]] = {}  # the tensor lives until it has gone
+        self._sent: dict[Message, tuple[torch.Tensor, Handle]] = {}  # keeps the tensor alive until it is sent
 
     def _run(self, now: Pass) -> None:
         stage = self._rank.stages[now.stage]
@@ -94,16 +94,16 @@ class _Run:
         if x_PBD is not None:
             x_PBD.requires_grad_()
         tag = f"stage{now.stage}.batch{now.batch}"
-        found = stage.passes.forward(self._batches[now.batch], x_PBD, tag)
+        output = stage.passes.forward(self._batches[now.batch], x_PBD, tag)
         if stage.is_last:
-            found = found * self._scale
-            self.loss += found.detach()
-        self._kept[now.stage, now.batch] = x_PBD, found
-        self._offer(now, found.detach())
+            output = output * self._scale
+            self.loss += output.detach()
+        self._kept[now.stage, now.batch] = x_PBD, output
+        self._offer(now, output.detach())
 
     def _run_backward(self, now: Pass, stage: Stage) -> None:
-        x_PBD, found = self._kept.pop((now.stage, now.batch))
-        gradient_PBD = stage.passes.backward(x_PBD, found, self._take_input(now))
+        x_PBD, output = self._kept.pop((now.stage, now.batch))
+        gradient_PBD = stage.passes.backward(x_PBD, output, self._take_input(now))
         if gradient_PBD is not None:
             self._offer(now, gradient_PBD)
 
@@ -122,7 +122,7 @@ class _Run:
             tensor,
             peer=self._members[message.sender],
             axis="pp",
-            tag=_name(message),
+            tag=_tag(message),
             policy=self._rank.policy.name,
         )
         self._received[message.taken_by] = tensor, handle
@@ -136,7 +136,7 @@ class _Run:
             tensor,
             peer=self._members[message.receiver],
             axis="pp",
-            tag=_name(message),
+            tag=_tag(message),
             policy=self._rank.policy.name,
         )
         self._sent[message] = tensor, handle
@@ -145,6 +145,6 @@ class _Run:
         self._sent.pop(message)[1].wait()
 
 
-def _name(message: Message) -> str:
-    """Return the request's name, the same at both ends: the pass that takes what is sent."""
+def _tag(message: Message) -> str:
+    """Return the request's tag, the same at both ends: the pass that takes the message."""
     return f"stage{message.taken_by.stage}.batch{message.taken_by.batch}.{message.taken_by.direction}"

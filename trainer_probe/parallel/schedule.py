@@ -1,10 +1,10 @@
-"""Pipeline schedules as data: in which order a rank runs its chunks on the micro-batches.
+"""Pipeline schedules as data: the order in which a rank runs its chunks on the micro-batches.
 
 A model is cut into stages; of `pp` ranks with `virtual` chunks each, stage s is chunk s // pp of rank s % pp. A rank
-first runs as many forward passes as it takes for its first gradient to come back, then one forward and one backward
-pass in turn (1F1B), then the backward passes that are left. With several chunks, micro-batches go through them in
-groups of `pp`. Their number must be a multiple of `pp` then: with a smaller last group ranks can wait for one another
-for ever (`progress` finds it for 4 ranks, 3 chunks, 5 micro-batches).
+first runs forward passes until its first gradient arrives (warm-up), then one forward and one backward pass in turn
+(1F1B), then the remaining backward passes. With several chunks, micro-batches go through them in
+groups of `pp`. Their number must be a multiple of `pp` then: with a smaller last group ranks can deadlock
+(`deadlock_check` finds it for 4 ranks, 3 chunks, 5 micro-batches).
 
 Source: Narayanan et al., SC 2021, section 2.2 (1F1B and its interleaved form).
 """
@@ -30,13 +30,13 @@ class PipelineShape:
 
     @property
     def bubble_fraction(self) -> float:
-        """Idle time over busy time where all passes take equally long and communication nothing: (p - 1) / (v m)."""
+        """Idle over busy time, with passes of equal length and no communication time: (p - 1) / (v m)."""
         return (self.pp - 1) / (self.virtual * self.num_batches)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A micro-batch through a stage, forward or backward."""
+    """One micro-batch's pass through a stage, forward or backward."""
 
     direction: Direction
     stage: int
@@ -65,10 +65,10 @@ def _visits(shape: PipelineShape) -> list[tuple[int, int]]:
 
 
 def _num_warm_up(shape: PipelineShape, rank: int) -> int:
-    """Return how many forward passes come before the first pair of a forward and a backward pass."""
+    """Return the number of forward passes before the first pair of a forward and a backward pass."""
     behind = shape.pp - 1 - rank
-    wanted = behind if shape.virtual == 1 else 2 * behind + (shape.virtual - 1) * shape.pp
-    return min(wanted, shape.virtual * shape.num_batches)
+    num_ahead = behind if shape.virtual == 1 else 2 * behind + (shape.virtual - 1) * shape.pp
+    return min(num_ahead, shape.virtual * shape.num_batches)
 
 
 def _pass(direction: Direction, shape: PipelineShape, rank: int, chunk: int, batch: int) -> Pass:

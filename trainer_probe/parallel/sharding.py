@@ -3,11 +3,10 @@
 Each of a rank's stages has one flat buffer of values and one of gradients, of which its weights are views. After the
 stage's last backward pass its gradients are summed over the data-parallel group, each rank keeping a part; the
 optimizer changes that part of the values; and before the stage's next first forward pass the parts are gathered.
-Overlapped, the sums of one stage are on their way while others compute, and each gathering is started when the stage
-before it begins, the first at the beginning of the step: in the order of use.
+Overlapped, the sums of one stage are in flight while others compute, and each gather is started when the stage before
+it begins, the first at the beginning of the step: in order of use.
 
-A model in half precision has a master copy of its shards' values in single precision, which is what the optimizer
-changes.
+A model in half precision has a master copy of its shards' values in single precision, which the optimizer updates.
 
 Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020, section 5;
 MegaScale (NSDI'24), section 3.2, "overlapping in data parallelism".
@@ -30,7 +29,7 @@ from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 class ShardedStage:
-    """The weights of one stage, of whose gradients and updates this rank has a share."""
+    """The weights of one stage, with this rank's share of gradients and updates."""
 
     def __init__(
         self, chunk: ChunkSpec, comm: Comm, policy: OverlapPolicy, dtype: torch.dtype, device: torch.device
@@ -41,7 +40,9 @@ class ShardedStage:
         self._policy = policy
         self._pending: list[Handle] = []
         layout = comm.layout
-        specs = sorted(chunk.weights(), key=lambda weight: weight.split is not None)  # those all tp ranks hold go first
+        specs = sorted(
+            chunk.weights(), key=lambda weight: weight.split is not None
+        )  # those replicated over tp go first
         self._segments = tuple(_segments(specs, layout.tp))
         self._num_replicated = sum(segment.size for segment in self._segments if segment.is_replicated_over_tp)
         num_elements = self._segments[-1].offset + self._segments[-1].size
@@ -65,11 +66,11 @@ class ShardedStage:
         )
 
     def start_step(self) -> None:
-        """Forget the last step's gradients."""
+        """Reset the gradients to zero."""
         self._gradients_N.zero_()
 
     def start_gather(self) -> None:
-        """Start to fetch the values that other ranks have changed."""
+        """Start to gather the values that other ranks have updated."""
         if self._has_master:
             self._own_values_E.copy_(self.shard.values_E)
         if self._comm.layout.dp > 1:
@@ -84,7 +85,7 @@ class ShardedStage:
             )
 
     def start_reduce(self) -> None:
-        """Start to sum the gradients; those of weights that all tensor-parallel ranks hold first over that group."""
+        """Start to sum the gradients; those of weights replicated over tp first over that group."""
         if self._comm.layout.tp > 1:
             self._comm.all_reduce(
                 self._gradients_N[: self._num_replicated],
@@ -104,13 +105,13 @@ class ShardedStage:
             )
 
     def finish(self) -> None:
-        """Return when what was started is done."""
+        """Wait for all started requests."""
         for handle in self._pending:
             handle.wait()
         self._pending.clear()
 
     def finish_reduce(self) -> None:
-        """Return when the shard's gradients are summed."""
+        """Wait for the sum of the shard's gradients."""
         self.finish()
         if self._has_master:
             self.shard.gradients_E.copy_(self._own_gradients_E)
@@ -121,9 +122,9 @@ class ShardedStage:
             self.finish()
 
     def _make_weight(self, weight: WeightSpec, segment: Segment, seed: int) -> torch.Tensor:
-        """Return a view of the flat buffer, filled with the weight's first values, its gradient a view likewise.
+        """Return a view of the flat buffer with the weight's initial values; its gradient is a view too.
 
-        On the meta device, which has shapes and no values, nothing is filled.
+        On the meta device, which has shapes and no values, nothing is written.
         """
         tp, place = self._comm.layout.tp, self._comm.members("tp").index(self._comm.rank)
         elements = slice(segment.offset, segment.offset + segment.size)
@@ -136,7 +137,7 @@ class ShardedStage:
 
 
 class GatheringOrder:
-    """The stages of a rank in the order of their first use, each gathered while the one before it computes."""
+    """The stages of a rank in order of first use, each gathered while the one before it computes."""
 
     def __init__(self, stages: Mapping[int, ShardedStage], policy: OverlapPolicy) -> None:
         self._stages = stages
@@ -144,14 +145,14 @@ class GatheringOrder:
         self._is_overlapped = policy.overlaps("dp")
 
     def start_step(self) -> None:
-        """Forget the gradients, and fetch the first stage's values while the step's data is made ready."""
+        """Reset the gradients, and start to gather the first stage's values."""
         for stage in self._stages.values():
             stage.start_step()
         if self._is_overlapped:
             self._stages[next(iter(self._stages))].start_gather()
 
     def before_first_forward(self, number: int) -> None:
-        """Return when a stage's values are whole; the next stage's are then on their way."""
+        """Wait for a stage's values; those of the next stage are then in flight."""
         if self._is_overlapped:
             self._stages[number].finish()
             if number in self._after:

@@ -2,8 +2,8 @@
 
 A column product gathers the sequence and scatters its gradient; a row product scatters its sum and gathers the
 gradient. The gathered sequence is not kept for the backward pass but gathered again, beside the product that does not
-need it: memory for one more request. Weights that all ranks hold see a part of the sequence each, so their gradients
-are to be summed over the group after the backward pass.
+need it: one more request for less memory. Replicated weights are applied to a part of the sequence on each rank, so
+their gradients are summed over the group after the backward pass.
 
 Shapes: S sequence, P a rank's part of it, B batch, D width, O this rank's share of a product's features, V its share of
 the vocabulary, T ranks of the group.
@@ -25,7 +25,7 @@ from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int) -> Operators:
-    """Return the operators of this rank's tensor-parallel group, which asks for nothing where it is alone."""
+    """Return the operators of this rank's tensor-parallel group, which makes no requests where it is alone."""
     return TensorParallel(SequenceGroup(comm, policy, num_chunks)) if comm.layout.tp > 1 else SingleProcess()
 
 

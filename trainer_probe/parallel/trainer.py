@@ -1,7 +1,7 @@
-"""A training step over all three axes: this rank's stages, their operators, their shards, and the order of it all.
+"""A training step over all three axes: this rank's stages, their operators, their shards, and their order.
 
-The loss is a mean over all tokens of the step, so that summed gradients are those of one process that sees everything.
-What an optimizer does to the shards is handed in.
+The loss is a mean over all tokens of the step, so that summed gradients equal those of a single process. The
+optimizer's update of the shards is a callback.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 class ParallelTrainer:
     """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model.
 
-    `passes_of` may put something between the pipeline and a stage's passes, as a plan does that runs each only once.
+    `passes_of` may wrap a stage's passes, as a plan does to run each of them once.
     """
 
     def __init__(
@@ -72,17 +72,16 @@ class ParallelTrainer:
 
     @property
     def shards(self) -> tuple[Shard, ...]:
-        """What an optimizer on this rank changes, and by which gradients."""
+        """Values that an optimizer updates on this rank, and their gradients."""
         return tuple(stage.shard for stage in self.stages.values())
 
     def run_step(
         self, step: int, batches: Sequence[MicroBatch], update: Callable[[], None], *, loss_scale: float = 1.0
     ) -> torch.Tensor:
-        """Train on this data-parallel rank's micro-batches; returns its share of the loss where the last stage is.
+        """Train on this data-parallel rank's micro-batches; returns its share of the loss, zero without the last stage.
 
-        `update` is called when every shard's gradients are summed, and changes the shards' values; the gradients are
-        those of the loss times `loss_scale`. Values of other ranks' shards are fetched by the next step, or by
-        `complete`.
+        `update` is called with summed gradients of the loss times `loss_scale`, and updates the shards' values. The
+        next step, or `complete`, gathers the values of other ranks' shards.
         """
         self._comm.step = step
         self._order.start_step()
@@ -94,7 +93,7 @@ class ParallelTrainer:
         return loss / loss_scale
 
     def complete(self) -> None:
-        """Fetch all values, so that every rank has its stages' weights whole."""
+        """Gather all values, so that every rank has its stages' whole weights."""
         for stage in self.stages.values():
             stage.start_gather()
         for stage in self.stages.values():

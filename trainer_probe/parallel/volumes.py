@@ -1,9 +1,9 @@
-"""How many bytes a rank asks its groups to carry in a step, in closed form.
+"""Communication volume of a rank in a step, in closed form.
 
-Sizes are the ledger's: the full buffer of a collective on one rank. What the wire carries of it for each rank is
-(t - 1) / t of a gathering or scattering over t ranks.
+Sizes are the ledger's: the full buffer of a collective on one rank. Of a gather or scatter over t ranks each rank sends
+(t - 1) / t of it.
 
-Tensor parallelism moves activations A = s b h: a pair of products gathers 3 A and scatters 2 A, its input gathered
+Tensor parallelism moves activations A = s b h: a pair of products gathers 3 A and scatters 2 A; its input is gathered
 again in the backward pass. Pipeline borders carry A / t each way, a micro-batch. Data parallelism scatters gradients
 and gathers values once a step.
 """
@@ -23,7 +23,7 @@ SINGLE_BYTES = 4  # of a number in single precision
 
 
 def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
-    """Return the bytes of a rank at `place` of its pipeline; what its optimizer asks for is not among them."""
+    """Return the bytes of a rank at `place` of its pipeline, without its optimizer's requests."""
     elements: Volumes = Counter()
     chunks = stages_of(model, degrees, place)
     for chunk in chunks:
@@ -37,7 +37,7 @@ def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_byte
 
 
 def held_elements(chunk: ChunkSpec, degrees: Degrees) -> int:
-    """Return how many numbers a rank holds of a stage's weights, padded to equal data-parallel shards."""
+    """Return the number of a stage's weights on a rank, padded to equal data-parallel shards."""
     held = sum(math.prod(weight.local_shape(degrees.layout.tp)) for weight in chunk.weights())
     return -(-held // degrees.layout.dp) * degrees.layout.dp
 
@@ -70,14 +70,14 @@ def _tensor_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
 
 
 def _loss_bytes(degrees: Degrees, model: ModelSpec, element_bytes: int) -> Volumes:
-    """Three numbers a token and rank, in single precision where the model has less."""
+    """Return three numbers per token and rank, in at least single precision."""
     tp, tokens = degrees.layout.tp, model.sequence * degrees.batch_size
     numbers = 3 * tp * tokens * degrees.num_batches if tp > 1 else 0
     return Counter({("tp", Operation.ALL_GATHER): numbers * max(element_bytes, SINGLE_BYTES)})
 
 
 def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
-    """Activations and gradients cross each of a stage's borders once a micro-batch, one out and one in."""
+    """Return activations and gradients, which cross each border of a stage once per micro-batch, one out and one in."""
     num_borders = (not chunk.is_first) + (not chunk.is_last)
     part = chunk.model.sequence * degrees.batch_size * chunk.model.width // degrees.layout.tp
     elements = num_borders * part * degrees.num_batches

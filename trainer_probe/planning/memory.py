@@ -1,17 +1,17 @@
-"""What a GPU must hold in a step, in closed form: the state of the model, and activations as the schedule keeps them.
+"""Memory of a GPU in a step, in closed form: the state of the model, and activations kept by the schedule.
 
 State: each stage's weights and gradients in the model's precision, and of its share of them the optimizer's two
 moments; a model in half precision has for its share also a master copy and gradients in single precision, and with
 several data-parallel ranks the summed gradients of the share.
 
-Activations: what autograd keeps of a micro-batch from its forward pass through a stage to its backward pass, in units
-of s b h / t numbers. A parallel layer keeps its input, that normalised, queries, keys, values and feed-forward inputs
-(7), attention's result, and what the row product reads (5); a serial layer norms twice. Attention to everything keeps a
-logarithm a query instead of the scores; the banded window keeps its blocks and scores.
+Activations: tensors that autograd keeps of a micro-batch from its forward to its backward pass through a stage, in
+units of s b h / t numbers. A parallel layer keeps its input, that normalised, queries, keys, values and feed-forward
+inputs (7), attention's result, and what the row product reads (5); a serial layer norms twice. Attention to everything
+keeps a logarithm a query instead of the scores; the banded window keeps its blocks and scores.
 
 Source: Korthikanti et al., "Reducing activation recomputation in large transformer models", section 4, for the method;
-the sums are those of `model.forward` as written, which a test holds against what autograd keeps.
-Left out: what lives within one pass; single precision where no kernel for half precision attends; buffers of libraries;
+the sums are those of `model.forward` as written, which a test compares with the tensors that autograd keeps. Left out:
+tensors that live within one pass; single precision where no kernel for half precision attends; buffers of libraries;
 the allocator's gaps.
 """
 
@@ -41,12 +41,12 @@ class MemoryPlan:
 
     @property
     def total_bytes(self) -> int:
-        """All of it."""
+        """Sum of all parts."""
         return self.weights_bytes + self.gradients_bytes + self.optimizer_bytes + self.activations_bytes
 
 
 def plan_memory(recipe: Recipe, place: int) -> MemoryPlan:
-    """Return what the ranks at a place of the pipeline hold."""
+    """Return the memory of the ranks at a place of the pipeline."""
     degrees, element_bytes = recipe.degrees, ELEMENT_BYTES[recipe.precision_name]
     num_held = sum(held_elements(stage, degrees) for stage in stages_of(recipe.model, degrees, place))
     master_bytes = max(element_bytes, _SINGLE_BYTES)
@@ -62,7 +62,7 @@ def plan_memory(recipe: Recipe, place: int) -> MemoryPlan:
 
 
 def stage_activation_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: int) -> int:
-    """Return what is kept of one micro-batch between its two passes through a stage, the stage's output among it."""
+    """Return the memory of one micro-batch between its two passes through a stage, with the stage's output."""
     model, tp = stage.model, degrees.layout.tp
     tokens = model.sequence * degrees.batch_size
     kept = len(stage.layers) * _layer_bytes(model, degrees, element_bytes)
@@ -92,20 +92,20 @@ def _layer_bytes(model: ModelSpec, degrees: Degrees, element_bytes: int) -> int:
 
 
 def _band_elements(model: ModelSpec) -> int:
-    """Return what a head of the banded window keeps: blocks of queries, of twice the keys and values, and scores."""
+    """Return the elements kept by a head of the banded window: queries, twice the keys and values, and scores."""
     padded = -(-model.sequence // model.attention_span) * model.attention_span
     return padded * (5 * model.head_width + 2 * model.attention_span)
 
 
 def _most_activations(recipe: Recipe, place: int, element_bytes: int) -> int:
-    """Return the most that the schedule keeps at once."""
+    """Return the most activations that the schedule keeps at once."""
     degrees = recipe.degrees
     stages = {
         stage.number: stage_activation_bytes(stage, degrees, element_bytes)
         for stage in stages_of(recipe.model, degrees, place)
     }
     now = most = 0
-    for one in passes_of_rank(degrees.pipeline, place):
-        now += stages[one.stage] if one.direction == "forward" else -stages[one.stage]
+    for step in passes_of_rank(degrees.pipeline, place):
+        now += stages[step.stage] if step.direction == "forward" else -stages[step.stage]
         most = max(most, now)
     return most

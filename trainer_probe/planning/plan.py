@@ -1,4 +1,4 @@
-"""A job's plan: what its ranks ask for, what they hold, and how long a step takes at best.
+"""The plan of a job: requests and memory of its ranks, and the shortest possible step.
 
 Shapes: P pipeline places.
 """
@@ -17,14 +17,14 @@ from fabrictune.foundation.units import PS_PER_S
 from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.memory import MemoryPlan, plan_memory
-from fabrictune.trainer_probe.planning.timeline import Play, Player, durations
+from fabrictune.trainer_probe.planning.timeline import StepGraph, Timeline, durations
 from fabrictune.trainer_probe.planning.volumes import Volume, volumes_of_place
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A recipe on a cluster."""
+    """A plan of a recipe on a cluster."""
 
     recipe: Recipe
     hardware: HardwareSpec
@@ -38,16 +38,16 @@ class Plan:
 
     @property
     def model_flops(self) -> float:
-        """What the model's operations of a step are, on a GPU's average, by the papers' count."""
+        """Operations of the model per step and GPU, by the papers' count."""
         return flops_per_token(self.recipe.model) * self.num_tokens / self.recipe.degrees.layout.world_size
 
     @cached_property
     def memory(self) -> tuple[MemoryPlan, ...]:
-        """What the ranks of each place hold."""
+        """Memory of the ranks at each place."""
         return tuple(plan_memory(self.recipe, place) for place in range(self.recipe.degrees.layout.pp))
 
     def volumes(self, place: int) -> list[Volume]:
-        """Return what a rank at a place of the pipeline asks for, by axis and operation."""
+        """Return the volumes of a rank at a place of the pipeline, by axis and operation."""
         return volumes_of_place(self.trace, place, self._duration_ps_N)
 
     @cached_property
@@ -55,43 +55,43 @@ class Plan:
         return durations(self.trace, self.hardware)
 
     @cached_property
-    def _player(self) -> Player:
-        return Player(self.trace)
+    def _graph(self) -> StepGraph:
+        return StepGraph(self.trace)
 
     @cached_property
-    def at_best(self) -> Play:
-        """The step, where no two requests share a link."""
-        return self._player.play(self._duration_ps_N)
+    def at_best(self) -> Timeline:
+        """Times of a step in which no two requests share a link."""
+        return self._graph.timeline(self._duration_ps_N)
 
     @cached_property
-    def without_network(self) -> Play:
-        """The step, where requests take no time: products, and the pipeline's waiting."""
-        return self._player.play(np.zeros_like(self._duration_ps_N))
+    def without_network(self) -> Timeline:
+        """Times of a step in which requests take no time: matrix products, and the pipeline's bubble."""
+        return self._graph.timeline(np.zeros_like(self._duration_ps_N))
 
     @property
     def work_ps(self) -> int:
-        """How long the place with the most products takes for them."""
+        """Time of the matrix products of the busiest place."""
         return round(float(self.flops_P.max()) / self.hardware.flops_per_s * PS_PER_S)
 
     @property
     def bubble_fraction(self) -> float:
-        """Waiting of the busiest place over its work, where requests take no time."""
+        """Waiting over work of the busiest place, where requests take no time."""
         return self.without_network.step_ps / self.work_ps - 1
 
     def exposed_ps(self, axis: Axis) -> int:
-        """Return by how much one axis' requests alone lengthen the step at best."""
+        """Return the time that one axis' requests alone add to the step at best."""
         is_own_N = self.trace.axis_N == AXES.index(axis)
-        alone = self._player.play(np.where(is_own_N, self._duration_ps_N, 0))
+        alone = self._graph.timeline(np.where(is_own_N, self._duration_ps_N, 0))
         return alone.step_ps - self.without_network.step_ps
 
     @property
     def mfu_fraction(self) -> float:
-        """At most the share of the rate of products that the model's operations use."""
+        """Upper bound of the model's share of the rate of matrix products (MFU)."""
         return self.model_flops / (self.at_best.step_ps / PS_PER_S * self.hardware.flops_per_s)
 
 
 def place_of_rank(recipe: Recipe, rank: int) -> int:
-    """Return a rank's place in its pipeline; raises InputError for a rank that the recipe does not have."""
+    """Return a rank's place in its pipeline; raises InputError for a rank outside the layout."""
     layout = recipe.degrees.layout
     if not 0 <= rank < layout.world_size:
         raise InputError(Mistake(where="rank", found=str(rank), allowed=f"0 to {layout.world_size - 1}"))

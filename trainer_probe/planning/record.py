@@ -1,4 +1,4 @@
-"""A plan as a record."""
+"""The record of a plan."""
 
 import io
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ TRACE_FILE = "job_trace.parquet"
 
 
 def make_record(plan: Plan, *, started: float) -> RunRecord:
-    """Return a record of kind "train plan"; `started` is what `time.perf_counter` said at the start.
+    """Return a record of kind "train plan"; `started` is `time.perf_counter` at the start.
 
-    The file `job_trace.parquet` is the whole job's requests, a JobTrace.
+    The file `job_trace.parquet` contains the whole job's requests, a JobTrace.
     """
     recipe, content = plan.recipe, io.BytesIO()
     plan.trace.write(content)
@@ -54,7 +54,7 @@ def summary(plan: Plan) -> dict[str, float]:
 
 
 def _exceeded_memory(plan: Plan) -> Iterable[Finding]:
-    """Yield a finding for the pipeline place that holds most, where that is more than a GPU has."""
+    """Yield a finding for the pipeline place with the most memory, where that is more than a GPU has."""
     most = max(plan.memory, key=lambda memory: memory.total_bytes)
     available = plan.hardware.memory_bytes
     if available is not None and most.total_bytes > available:
@@ -88,7 +88,7 @@ def _memory(plan: Plan) -> Columns:
 
 
 def _step_parts(plan: Plan) -> Columns:
-    """Return the step's parts: work of the busiest place, waiting for the pipeline, and each axis' part alone."""
+    """Return the parts of a step: work of the busiest place, bubble, and exposed communication of each axis."""
     waiting_ps = plan.without_network.step_ps - plan.work_ps
     parts = {"work": plan.work_ps, "bubble": waiting_ps, **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES}}
     parts["step"] = plan.at_best.step_ps

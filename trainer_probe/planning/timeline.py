@@ -1,9 +1,9 @@
-"""How long a planned step takes where no two requests share a link.
+"""Timeline of a planned step in which no two requests share a link.
 
-Ranks at one pipeline place do the same at the same time, so one rank a place is enough: a collective over tensor or
-data ranks is complete when its rank has asked and its bytes have crossed, a receive when the neighbour's message has
-come. Nothing waits for a link, so no network makes the step shorter; with requests that take no time, what is left is
-the pipeline's own waiting.
+Ranks at one pipeline place do the same at the same time, so one rank per place is enough: a collective over tensor or
+data ranks is complete when its rank has made it and its bytes are transferred, a receive when the neighbour's message
+has arrived. Nothing waits for a link, so no network makes the step shorter; with requests that take no time, the
+pipeline's own bubble remains.
 
 Left out: latencies; requests of one rank that cross its NIC at the same time.
 
@@ -26,20 +26,20 @@ from fabrictune.trainer_probe.planning.volumes import sent_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Play:
-    """When things are done in a step, one rank a pipeline place."""
+class Timeline:
+    """When the requests of a step are made and complete, one rank per pipeline place."""
 
     ready_ps_N: IntArray
     done_ps_N: IntArray
 
     @property
     def step_ps(self) -> int:
-        """When the last request of the last rank is complete."""
+        """Completion of the last request of all ranks."""
         return int(self.done_ps_N.max(initial=0))
 
 
-class Player:
-    """Plays a job's step; what its requests wait for is looked up once, for any number of plays."""
+class StepGraph:
+    """The dependencies of a job's step, from which timelines for any durations follow."""
 
     def __init__(self, job: JobTrace) -> None:
         rows = job.templates
@@ -50,30 +50,30 @@ class Player:
         before = {row: [*own, *self._sender.get(row, ())] for row, own in enumerate(self._waits)}
         self._order = tuple(TopologicalSorter(before).static_order())
 
-    def play(self, duration_ps_N: IntArray) -> Play:
-        """Return when each request is made and complete if it takes so long from then on.
+    def timeline(self, duration_ps_N: IntArray) -> Timeline:
+        """Return the timeline of a step whose requests take these durations.
 
-        A message's time counts from its send; its receive takes none.
+        A message's duration counts from its send; its receive takes none.
         """
         duration = duration_ps_N.tolist()
         ready, done = [0] * len(duration), [0] * len(duration)
         for row in self._order:
             ready[row] = max((done[other] for other in self._waits[row]), default=0) + self._work_ps[row]
             done[row] = max([ready[row] + duration[row], *(done[sender] for sender in self._sender.get(row, ()))])
-        return Play(ready_ps_N=np.array(ready, np.int64), done_ps_N=np.array(done, np.int64))
+        return Timeline(ready_ps_N=np.array(ready, np.int64), done_ps_N=np.array(done, np.int64))
 
 
 def durations(job: JobTrace, hardware: HardwareSpec) -> IntArray:
-    """Return how long each request takes at best, N."""
+    """Return the shortest duration of each request, N."""
     rows = job.templates
-    found = np.zeros(len(rows), np.int64)
+    duration_ps_N = np.zeros(len(rows), np.int64)
     for row in np.flatnonzero(rows.bytes_N).tolist():
-        found[row] = _duration_ps(rows, row, hardware)
-    return found
+        duration_ps_N[row] = _duration_ps(rows, row, hardware)
+    return duration_ps_N
 
 
 def _duration_ps(rows: CommTrace, row: int, hardware: HardwareSpec) -> int:
-    """Return what one request takes on the slowest link it must cross."""
+    """Return the duration of a request on the slowest link it must cross."""
     operation, group = Operation(rows.operation_N[row]), rows.groups[rows.group_N[row]]
     members = (int(rows.rank_N[row]), int(rows.peer_N[row])) if operation == Operation.SEND else group
     num_bits = sent_bytes(operation, len(members), int(rows.bytes_N[row])) * BITS_PER_BYTE
@@ -82,8 +82,8 @@ def _duration_ps(rows: CommTrace, row: int, hardware: HardwareSpec) -> int:
 
 
 def _senders(rows: CommTrace) -> dict[int, tuple[int]]:
-    """Return the row of the send that each receive meets: the k-th to a rank meets its k-th from there."""
-    found: dict[int, tuple[int]] = {}
+    """Return the row of the send that matches each receive: the k-th to a rank matches its k-th from there."""
+    senders: dict[int, tuple[int]] = {}
     sent: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
     ends = list(zip(rows.operation_N.tolist(), rows.rank_N.tolist(), rows.peer_N.tolist(), strict=True))
     for row, (operation, rank, peer) in enumerate(ends):
@@ -91,5 +91,5 @@ def _senders(rows: CommTrace) -> dict[int, tuple[int]]:
             sent[rank, peer].append(row)
     for row, (operation, rank, peer) in enumerate(ends):
         if operation == Operation.RECEIVE:
-            found[row] = (sent[peer, rank].popleft(),)
-    return found
+            senders[row] = (sent[peer, rank].popleft(),)
+    return senders

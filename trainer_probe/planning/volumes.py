@@ -1,4 +1,4 @@
-"""What one rank's requests of a step come to, by axis and operation."""
+"""Communication volumes of one rank in a step, by axis and operation, from its planned requests."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from fabrictune.foundation.traces import Operation
 
 @dataclass(frozen=True, kw_only=True)
 class Volume:
-    """The requests of one kind that a rank makes in a step."""
+    """The requests of one axis and operation that a rank makes in a step."""
 
     axis: Axis
     operation: Operation
@@ -24,21 +24,21 @@ class Volume:
 
 
 def sent_bytes(operation: Operation, num_ranks: int, num_bytes: int) -> int:
-    """Return what leaves a rank at least for an operation on a buffer of so many bytes."""
+    """Return the least bytes that a rank sends for an operation on a buffer of `num_bytes`."""
     return 0 if operation == Operation.RECEIVE else round(num_bytes * bus_factor(operation, num_ranks))
 
 
 def volumes_of_place(job: JobTrace, place: int, duration_ps_N: IntArray) -> list[Volume]:
-    """Return the requests of the ranks at a pipeline place that move bytes; `duration_ps_N` is what each takes."""
+    """Return the volumes of the ranks at a pipeline place; `duration_ps_N` are the durations of all requests."""
     rows = job.templates
     is_own_N = (rows.rank_N == job.layout.rank(tp=0, dp=0, pp=place)) & (rows.bytes_N > 0)
-    found = []
+    volumes = []
     for number, axis in enumerate(AXES):
         for operation in Operation:
             is_kind_N = is_own_N & (job.axis_N == number) & (rows.operation_N == operation)
             if is_kind_N.any():
                 num_bytes = int(rows.bytes_N[is_kind_N].sum())
-                found.append(
+                volumes.append(
                     Volume(
                         axis=axis,
                         operation=operation,
@@ -48,4 +48,4 @@ def volumes_of_place(job: JobTrace, place: int, duration_ps_N: IntArray) -> list
                         duration_ps=int(duration_ps_N[is_kind_N].sum()),
                     )
                 )
-    return found
+    return volumes

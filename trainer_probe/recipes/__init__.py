@@ -1,1 +1,1 @@
-"""Recipes: everything a training run is made of, as one file. Those beside this module are known by name."""
+"""Recipes: all settings of a training run in one file. Those in this folder are available by name."""

@@ -1,7 +1,7 @@
-"""From a recipe file, or the name of one that comes with the library, to a checked Recipe.
+"""Recipe files, and bundled recipes by name, read and checked.
 
-The model's key `preset` stands for the keys of a preset; those beside it count before them. Files in a recipe are named
-from the recipe's own folder.
+The model's key `preset` sets the keys of a preset, which other keys override. Paths in a recipe are relative to its
+folder.
 """
 
 from dataclasses import asdict
@@ -23,12 +23,12 @@ FOLDER = Path(__file__).parent
 
 
 def recipe_names() -> list[str]:
-    """Return the names of the recipes that come with the library."""
+    """Return the names of the bundled recipes."""
     return sorted(path.stem for path in FOLDER.glob(f"*{SUFFIX}"))
 
 
 def find_recipe(text: str) -> Path:
-    """Return the file that a name or a path means; raises InputError for what is neither."""
+    """Return the file of a recipe's name or path; raises InputError for what is neither."""
     names = recipe_names()
     if text in names:
         return FOLDER / f"{text}{SUFFIX}"
@@ -48,7 +48,7 @@ def find_recipe(text: str) -> Path:
 def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--set") -> Recipe:
     """Return the recipe in a YAML file, with changes made; raises InputError with every mistake found.
 
-    `origin` says where the changes stand. No file that the recipe names is opened.
+    `origin` is the source of the changes in error messages. No file that the recipe names is opened.
     """
     document = change(load_yaml(path, max_bytes=MAX_RECIPE_BYTES), changes or {}, origin=origin)
     _expand_preset(document)
@@ -59,7 +59,7 @@ def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--
 
 
 def _expand_preset(document: Document) -> None:
-    """Put a preset's values where `model` leaves its keys out."""
+    """Fill in a preset's values for keys that `model` leaves out."""
     model = document.tree.get("model") if isinstance(document.tree, dict) else None
     preset = MODELS.get(str(model.get("preset"))) if isinstance(model, dict) else None
     if isinstance(model, dict) and preset is not None:

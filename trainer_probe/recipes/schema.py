@@ -1,6 +1,6 @@
-"""What a recipe may say: each field here is a key there (`foundation/settings/binding.py`), defined in its own room.
+"""The schema of a recipe: each field is a key of the file (`foundation/settings/binding.py`).
 
-A recipe is complete: two runs of one recipe see the same samples in the same order and begin with the same weights.
+A recipe is complete: two runs of one recipe have the same samples in the same order and the same initial weights.
 """
 
 import json
@@ -22,7 +22,7 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
-FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is called by it
+FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # also the name of a record's folder
 
 Overlap = Literal["none", "tp", "pp", "dp", "all"]
 Loading = Literal["machine", "worker"]
@@ -40,7 +40,7 @@ class TokenSource:
 
 @dataclass(frozen=True, kw_only=True)
 class TextSource:
-    """Texts, tokenized when a run begins."""
+    """Texts, tokenized at the start of a run."""
 
     paths: tuple[Path, ...] = field(metadata={"help": "text files"})
     tokenizer: Path | None = field(default=None, metadata={"help": "tokenizer.json; without it a byte is an id"})
@@ -48,9 +48,9 @@ class TextSource:
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticSource:
-    """Seeded ids in Zipf's proportions, over the model's vocabulary."""
+    """Random ids of the model's vocabulary with a Zipf distribution."""
 
-    num_tokens: int = field(default=2**20, metadata={"help": "ids before samples come again"})
+    num_tokens: int = field(default=2**20, metadata={"help": "ids of an epoch"})
 
     def __post_init__(self) -> None:
         if self.num_tokens < 1:
@@ -62,31 +62,31 @@ SOURCES: dict[str, type] = {"tokens": TokenSource, "text": TextSource, "syntheti
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A training run. Raises InputError with all that doesn't fit together."""
+    """A training run. Raises InputError with all contradictions."""
 
-    name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the run, and of its record"})
-    question: str = field(default="", metadata={"help": "what the run is to answer; stands on the report"})
-    model: ModelSpec = field(default_factory=ModelSpec, metadata={"help": "what is trained"})
-    degrees: Degrees = field(default_factory=Degrees, metadata={"help": "how a step is divided over ranks"})
-    overlap: Overlap = field(default="all", metadata={"help": "axes whose communication runs beside work"})
-    optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "gradients to changes"})
+    name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the run and of its record"})
+    question: str = field(default="", metadata={"help": "question that the run answers, shown on the report"})
+    model: ModelSpec = field(default_factory=ModelSpec, metadata={"help": "the GPT to train"})
+    degrees: Degrees = field(default_factory=Degrees, metadata={"help": "division of a step over ranks"})
+    overlap: Overlap = field(default="all", metadata={"help": "axes whose communication overlaps with work"})
+    optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "optimizer and its settings"})
     schedule: Schedule = field(default_factory=Schedule, metadata={"help": "learning rate of each step"})
     precision: Precision | None = field(
-        default=None, metadata={"help": "of the model; without it bfloat16 on a GPU, float32 on a CPU"}
+        default=None, metadata={"help": "of the model; by default bfloat16 on a GPU, float32 on a CPU"}
     )
-    device: DeviceName = field(default="cpu", metadata={"help": "where the model computes"})
+    device: DeviceName = field(default="cpu", metadata={"help": "device of the model"})
     data: Annotated[Chosen, Choice("source", SOURCES)] = field(
-        default=Chosen(name="synthetic", spec=SyntheticSource()), metadata={"help": "what is learned"}
+        default=Chosen(name="synthetic", spec=SyntheticSource()), metadata={"help": "training data"}
     )
-    loader: Loading = field(default="machine", metadata={"help": "one loader for all workers of a machine, or each"})
+    loader: Loading = field(default="machine", metadata={"help": "one loader per machine, or one per worker"})
     num_steps: Annotated[int, Field(ge=1)] = field(default=20, metadata={"help": "steps of this run"})
     first_sample: Annotated[int, Field(ge=0, le=MAX_PLACE)] = field(
-        default=0, metadata={"help": "place in the order of samples to begin at, as an earlier run's record says"}
+        default=0, metadata={"help": "first place in the order of samples, as in an earlier run's record"}
     )
     num_traced_steps: Annotated[int, Field(ge=1)] = field(
-        default=2, metadata={"help": "last steps whose communication is recorded, request by request"}
+        default=2, metadata={"help": "last steps whose requests are recorded"}
     )
-    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = field(default=0, metadata={"help": "of the samples' order"})
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = field(default=0, metadata={"help": "seed of the order of samples"})
 
     def __post_init__(self) -> None:
         mistakes = list(_mistakes_in_degrees(self))
@@ -95,11 +95,11 @@ class Recipe:
 
     @property
     def precision_name(self) -> Precision:
-        """The precision, chosen by the device where the recipe leaves it open."""
+        """The precision; by default that of the device."""
         return self.precision or ("bfloat16" if self.device == "cuda" else "float32")
 
     def batches(self, path: Path) -> BatchSpec:
-        """Return what is read from a token file, and in which portions."""
+        """Return the batches of a token file."""
         return BatchSpec(
             path=str(path),
             sequence_length=self.model.sequence,
@@ -110,23 +110,23 @@ class Recipe:
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return every setting by its dotted name, as JSON values; of files the names alone, wherever they lie."""
+        """Return every setting by its dotted name, as JSON values; of a file only the name, without its folder."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=lambda path: path.name))
         return dict(_flat(plain, ""))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKeys(ModelSpec):
-    """A model as a file has it: reading puts a preset's values where the file has none."""
+    """The keys of a model in a file, with those of a preset as defaults."""
 
-    preset: PresetName | None = field(default=None, metadata={"help": "model whose values stand for keys left out"})
+    preset: PresetName | None = field(default=None, metadata={"help": "model with the defaults of other keys"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecipeKeys(Recipe):
-    """A recipe as a file has it."""
+    """The keys of a recipe in a file."""
 
-    model: ModelKeys = field(default_factory=ModelKeys, metadata={"help": "a preset, and what differs from it"})
+    model: ModelKeys = field(default_factory=ModelKeys, metadata={"help": "a preset, and differences from it"})
 
 
 def _mistakes_in_degrees(recipe: Recipe) -> Iterable[Mistake]:
@@ -143,5 +143,5 @@ def _flat(tree: dict[str, Any], prefix: str) -> Iterable[tuple[str, Any]]:
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            is_endless = isinstance(value, float) and not math.isfinite(value)  # which JSON has no number for
-            yield f"{prefix}{key}", str(value) if is_endless else value
+            is_infinite = isinstance(value, float) and not math.isfinite(value)  # which JSON cannot express
+            yield f"{prefix}{key}", str(value) if is_infinite else value

@@ -1,4 +1,4 @@
-"""`fabrictune train keys`: what a recipe may say."""
+"""`fabrictune train keys`: the keys of a recipe."""
 
 import click
 
@@ -10,7 +10,7 @@ from fabrictune.cli.framework.options import json_option
 @click.argument("section", default="recipe")
 @json_option
 def keys(section: str, as_json: bool) -> None:
-    """List the keys of a recipe, or of the SECTION of it that is named: `model`, `degrees`, `data.text`.
+    """List the keys of a recipe, or of one SECTION: `model`, `degrees`, `data.text`.
 
     \b
     Example:

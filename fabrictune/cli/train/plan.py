@@ -1,4 +1,4 @@
-"""`fabrictune train plan`: what a recipe will ask of a cluster."""
+"""`fabrictune train plan`: communication, memory and step time of a recipe on a cluster."""
 
 import time
 from pathlib import Path
@@ -61,10 +61,10 @@ def plan(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Say what a step of RECIPE asks of every rank and link, what a GPU must hold, and how long it takes at best.
+    """Predict the communication of a step of RECIPE, the memory of a GPU, and the shortest step time.
 
     Nothing is trained: the trainer runs for one rank of each pipeline place, on tensors without values. The record
-    holds the requests of the whole job, as `job_trace.parquet`. Needs torch.
+    contains the requests of the whole job, as `job_trace.parquet`. Needs torch.
 
     \b
     Example:
@@ -84,15 +84,15 @@ def plan(
         memory_bytes=memory,
     )
     place = place_of_rank(recipe, rank)
-    found = make_plan(recipe, hardware)
-    record = with_command(make_record(found, started=started))
+    result = make_plan(recipe, hardware)
+    record = with_command(make_record(result, started=started))
     directory = record.write(out or Path("runs") / f"{recipe.name}-plan")
 
     def values() -> dict[str, Any]:
         return _as_json(record, rank, place)
 
     def show() -> None:
-        _print_plan(found, record, rank, place)
+        _print_plan(result, record, rank, place)
 
     return print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)
 
@@ -117,16 +117,16 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             f"{recipe.name}: {layout.world_size:,} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
             f"overlap {recipe.overlap}, {recipe.precision_name}",
             f"a step of {outcome['num_tokens']:,} tokens makes {outcome['num_requests']:,} requests, "
-            f"of which {len(plan.trace.templates):,} are written down",
+            f"recorded as {len(plan.trace.templates):,} templates",
             "",
-            f"rank {rank}, at place {place} of the pipeline, asks for",
+            f"communication of rank {rank}, at place {place} of the pipeline",
         ]
     )
-    headings = ("axis", "operation", "requests", "buffers", "leaves the GPU", "at least")
+    headings = ("axis", "operation", "requests", "buffers", "sent", "at least")
     print_table(headings, [_volume_cells(row) for row in shown["volumes"]], indent=2)
-    print_lines(["", f"rank {rank} holds"])
-    print_table(("what", "bytes"), _memory_cells(shown["memory"]), indent=2)
-    print_lines(["", "a step takes at best, where no requests share a link"])
+    print_lines(["", f"memory of rank {rank}"])
+    print_table(("part", "bytes"), _memory_cells(shown["memory"]), indent=2)
+    print_lines(["", "shortest step, with no two requests on one link"])
     print_table(
         ("part", "time"), [(row["part"], format_duration(row["duration_ps"])) for row in shown["step"]], indent=2
     )
@@ -134,9 +134,9 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
         [
             "",
             f"bubble: {outcome['bubble_fraction']:.1%} of the work by (p - 1) / (v m), "
-            f"{outcome['played_bubble_fraction']:.1%} by playing the schedule",
-            f"products: {outcome['model_flops_per_gpu']:.4g} operations a GPU by the papers' count, "
-            f"{outcome['mfu_fraction']:.1%} of what it can do in the step",
+            f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
+            f"model: {outcome['model_flops_per_gpu']:.4g} operations per GPU by the papers' count, "
+            f"{outcome['mfu_fraction']:.1%} of its rate over the step",
         ]
     )
 
@@ -154,4 +154,4 @@ def _volume_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _memory_cells(row: dict[str, Any]) -> list[tuple[str, str]]:
     parts = {name: row[f"{name}_bytes"] for name in ("weights", "gradients", "optimizer", "activations")}
-    return [(name, format_bytes(size)) for name, size in {**parts, "in all": sum(parts.values())}.items()]
+    return [(name, format_bytes(size)) for name, size in {**parts, "total": sum(parts.values())}.items()]

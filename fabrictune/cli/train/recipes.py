@@ -1,4 +1,4 @@
-"""What commands that take a recipe share: its argument, changes to it, and how it is read."""
+"""The recipe argument of commands, and the options they share."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

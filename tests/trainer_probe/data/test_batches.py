@@ -66,9 +66,9 @@ def test_a_state_of_another_order_is_refused(make_file: MakeFile) -> None:
         Batches(spec_of(path, seed=10, sequence_length=8)).resume(state)
     assert str(error.value) == (
         "state of the data: seed: 10\n  allowed: 9, as when the state was saved\n"
-        "  next: go on with the token file and settings that were begun with\n"
+        "  next: resume with the token file and settings of the earlier run\n"
         "state of the data: sequence_length: 8\n  allowed: 4, as when the state was saved\n"
-        "  next: go on with the token file and settings that were begun with"
+        "  next: resume with the token file and settings of the earlier run"
     )
 
 

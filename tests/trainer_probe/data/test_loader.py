@@ -112,7 +112,7 @@ def test_a_slow_worker_is_not_overtaken(make_file: MakeFile) -> None:
             fast.take()
         assert str(error.value) == (
             f"loader {owned.address}: no batch within {limit_s:g} s\n"
-            "  next: look whether the token file's storage answers, and whether all workers have come"
+            "  next: check that the token file's storage answers, and that all workers have connected"
         )
         slow.take()
         assert np.array_equal(fast.take(), expected(service, 2, 0))
@@ -133,7 +133,7 @@ def test_a_killed_loader_is_an_error_at_every_worker(make_file: MakeFile) -> Non
                 take(loader, 4)  # two slots, and what was announced before
             assert str(error.value) == (
                 f"loader {owned.address}: has ended before its workers\n"
-                "  next: look for what ended the process: a lack of memory, a token file cut short, or a signal"
+                "  next: find what ended the process: a lack of memory, a truncated token file, or a signal"
             )
 
 

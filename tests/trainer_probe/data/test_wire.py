@@ -39,7 +39,7 @@ def test_memory_that_the_machine_cannot_spare_is_not_asked_for() -> None:
     with pytest.raises(LoaderError) as error:
         wire.make_memory(4096, available_bytes=8191)
     assert str(error.value) == (
-        "loader: batches of 4096 bytes in all\n  allowed: 4095, half of the memory that is available\n"
+        "loader: batches of 4096 bytes in all\n  allowed: 4095, half of the available memory\n"
         "  next: prefetch fewer batches, or smaller ones"
     )
 

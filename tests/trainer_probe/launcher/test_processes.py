@@ -73,7 +73,7 @@ def test_a_job_that_does_not_end_names_who_is_missing() -> None:
     first, *places = mistake.found.splitlines()
     assert first == f"not finished after {limit_s:g} s"
     assert any(re.search(r"^rank .*1: .* wait_for_ever", place) for place in places)
-    assert mistake.next_step == "give it longer, or look for ranks that wait for one another"
+    assert mistake.next_step == "raise the timeout, or look for ranks that wait for one another"
 
 
 def test_without_torch_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
