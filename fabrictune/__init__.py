@@ -3,8 +3,8 @@
     import fabrictune as ft
 
     run = ft.simulate("incast.yaml", overrides={"law": "swift"})
-    run.metrics["completion_time.p99"]  # picoseconds
-    run.table("transfers").to_pandas()
+    ft.metrics(run)["completion_time.p99"]  # picoseconds
+    run.frame("transfers")
 
 Each name is imported on first use, so `import fabrictune` itself costs next to nothing. `fabrictune.api` documents the
 functions; names outside `__all__` are internal and may change in any release.
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fabrictune.api.fabrics import save_fabric as save_fabric
     from fabrictune.api.plans import plan_job as plan_job
     from fabrictune.api.plans import plan_placement as plan_placement
+    from fabrictune.api.records import metrics as metrics
     from fabrictune.api.records import read_record as read_record
     from fabrictune.api.records import write_page as write_page
     from fabrictune.api.scenarios import load_scenario as load_scenario
@@ -54,6 +55,7 @@ _MODULE_OF = {
     "load_fabric": "fabrictune.api.fabrics",
     "load_scenario": "fabrictune.api.scenarios",
     "make_scenario": "fabrictune.api.scenarios",
+    "metrics": "fabrictune.api.records",
     "plan_job": "fabrictune.api.plans",
     "plan_placement": "fabrictune.api.plans",
     "read_record": "fabrictune.api.records",
@@ -79,6 +81,7 @@ __all__ = [
     "load_fabric",
     "load_scenario",
     "make_scenario",
+    "metrics",
     "plan_job",
     "plan_placement",
     "plot",

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -85,7 +86,7 @@ class RunRecord:
         default_factory=dict
     )  # written beside the tables for other tools, never read
 
-    def write(self, directory: Path, *, durably: bool = False) -> Path:
+    def write(self, directory: str | PathLike[str], *, durably: bool = False) -> Path:
         """Write the record as `directory`, which must not exist or be an earlier record; returns it.
 
         With `durably` it is on disk, not only on its way there, before it appears and before this returns.
@@ -93,6 +94,7 @@ class RunRecord:
         in the schema of the record's kind.
         """
         check_tables(self.kind, self.tables)
+        directory = Path(directory)
         if directory.exists() and not _may_be_replaced(directory):
             raise RecordError(
                 Mistake(where=str(directory), found="not an empty folder, and no run record", next_step="name another")

@@ -39,7 +39,7 @@ def test_every_folder_of_code_is_a_room_of_the_one_package() -> None:
 def test_the_bare_names_are_banned() -> None:
     """In a checkout `import netsim` would find the folder; installed, another project's package or nothing."""
     banned = PYPROJECT["tool"]["ruff"]["lint"]["flake8-tidy-imports"]["banned-api"]
-    assert sorted(banned) == ROOMS
+    assert sorted(name for name in banned if "." not in name) == ROOMS
 
 
 def test_no_modules_import_one_another_in_a_circle() -> None:
