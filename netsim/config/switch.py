@@ -51,7 +51,7 @@ class PfcConfig:
     PFC the whole buffer is used and the rest dropped.
 
     `quanta` and `watchdog` need `queues.priorities`. With those all of it holds for each lossless priority of a port,
-    `buffer` is also what each lossy queue may hold, and pause frames take their time on the wire.
+    and `buffer` is also what each lossy queue may hold.
     """
 
     enabled: bool = setting(True, "whether switches pause their neighbours")

@@ -55,9 +55,9 @@ class PortBuffers:
         buffer, carrier = self.behind[port.number], port.peer
         buffer.pauses_sender = not buffer.pauses_sender
         buffer.num_frames += 1
-        leaves_ps = max(self.run.now_ps, carrier.busy_until_ps)
-        leaves_ps += serialization_ps(self.run.settings.pause_frame_bytes, carrier.rate_bps)
-        obeyed_ps = leaves_ps + carrier.delay_ps + self.run.columns["pause_response"][port.number]
+        carrier.busy_until_ps = max(self.run.now_ps, carrier.busy_until_ps)
+        carrier.busy_until_ps += serialization_ps(self.run.settings.pause_frame_bytes, carrier.rate_bps)
+        obeyed_ps = carrier.busy_until_ps + carrier.delay_ps + self.run.columns["pause_response"][port.number]
         self.run.schedule(obeyed_ps, Kind.PAUSE_FRAME, port.number, buffer.num_frames)
 
     def on_pause_event(self, port: Port, frame: int) -> bool:

@@ -123,6 +123,30 @@ def test_pause_frames_take_their_time_on_the_wire() -> None:
     assert record.tables["transfers"]["finish_ps"][2] == 1 + 2 * (FRAME_PS + CABLE_PS) + PAUSE_PS - 1
 
 
+def test_a_list_of_data_and_control_gives_the_run_without_a_list() -> None:
+    """Listing priorities changes no physics: pauses begin and end at the same times, and frames take the same wire."""
+    pfc = PfcConfig(buffer_bytes=100_000, xoff_bytes=9_000, xon_bytes=4_000, response_ns=0)
+    ecn = EcnConfig(kmin_bytes=3_000, kmax_bytes=20_000)
+    listed = QueuesConfig(
+        priorities=(PriorityConfig(priority=LOW, lossless=True), PriorityConfig(priority=HIGH)),
+        acknowledgements=HIGH,
+        cnp=HIGH,
+    )
+    rows = [{"bytes": 300_000, "qp": pair, "start_ps": pair} for pair in range(6)]
+    pairs = [(0, 3), (1, 3), (2, 3), (3, 0), (4, 1), (5, 2)]
+    plain, priorities = (
+        simulate(pairs, [LOW] * 6, rows, replace(BARE, pfc=pfc, ecn=ecn, queues=queues))
+        for queues in (QueuesConfig(), listed)
+    )
+    ports, transfers = priorities.tables["ports"], priorities.tables["transfers"]
+    assert ports["pauses"].sum() > 10
+    assert ports["ecn_marked_packets"].sum() > 10
+    for name, column in plain.tables["transfers"].items():
+        np.testing.assert_array_equal(transfers[name], column, err_msg=name)
+    for name in ("tx_bytes", "tx_packets", "dropped_packets", "ecn_marked_packets", "pauses", "paused_ps"):
+        np.testing.assert_array_equal(ports[name], plain.tables["ports"][name], err_msg=name)
+
+
 @pytest.mark.parametrize("action", ["drop", "forward"])
 def test_a_watchdog_ends_a_deadlock(action: Any) -> None:
     """The ring that stops for ever goes on after the detection time; both engines agree on every queue."""

@@ -4,9 +4,10 @@
 // network costs one event a hop.
 //
 // PFC: a node counts the data it holds by the port they came through. Above a threshold it sends a pause frame, which
-// waits for the frame its port is transmitting, crosses the wire and takes effect after the sender's response time.
+// takes the transmitter as soon as the frame on it has ended, crosses the wire and takes effect after the sender's
+// response time.
 // Source: IEEE 802.1Qbb; RED marking as in DCQCN (SIGCOMM'15), section 3.1, on the queue a packet finds.
-// Left out: a pause frame takes no time on its port beyond the wait; pauses do not expire, as if refreshed in time.
+// Left out: pauses do not expire, as if refreshed in time.
 // Where ports have priorities, priority_queues.inl and priority_pauses.inl replace the queues and pauses of this file.
 
 #include "../engine.hpp"
@@ -164,12 +165,12 @@ inline void Engine<is_full>::leave_buffer(std::uint32_t ingress_port, std::int32
 template <bool is_full>
 void Engine<is_full>::send_pause_frame(std::uint32_t port) {
     PortStats& stats = port_stats[port];
-    const Port& reverse = ports[stats.peer];
-    const Picoseconds leaves_ps = std::max(now_ps, reverse.busy_until_ps) +
-                                  serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
+    Port& carrier = ports[stats.peer];
+    carrier.busy_until_ps = std::max(now_ps, carrier.busy_until_ps) +
+                            serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
     ports[port].pauses_sender = !ports[port].pauses_sender;
     stats.pause_frames++;
-    queue.push(leaves_ps + reverse.delay_ps + stats.pause_response_ps,
+    queue.push(carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps,
                identify(EventKind::PauseFrame, port, stats.pause_frames % MAX_PACKETS));
 }
 
@@ -202,8 +203,7 @@ void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std:
 template <bool is_full>
 inline void Engine<is_full>::wake(std::uint32_t port) {
     ports[port].has_wake = false;
-    if (has_priorities()) return kick(port);  // a pause frame may have taken the transmitter in between
-    serve(port, ports[port]);
+    kick(port);  // a pause frame may have taken the transmitter in between
 }
 
 // The transmitter is free: control first, then what waits in the data queue, then the host's own queue pairs.
