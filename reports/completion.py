@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.arrays import BoolArray, FloatArray
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.metrics.transfers import completion_times_ps, flows, throughputs_bps
 from fabrictune.foundation.metrics.units import show_value
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, words
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import TRANSFERS, Run
@@ -137,7 +137,6 @@ def _queue_pair_row(run: Run, transfers: Columns, row: int) -> tuple[Cell, ...]:
         name = f"{run.fabric.nic_label(source)} → {run.fabric.nic_label(destination)}"
     slowest = {name: column[row : row + 1] for name, column in transfers.items()}
     size, time_ps, rate_bps = int(transfers["bytes"][row]), completion_times_ps(slowest)[0], throughputs_bps(slowest)[0]
-    resent, cnps = (int(transfers[column][is_same_T].sum()) for column in ("packets_retransmitted", "cnps"))
     return (
         words(name),
         number(transfers["qp"][row], str(transfers["qp"][row])),
@@ -145,6 +144,14 @@ def _queue_pair_row(run: Run, transfers: Columns, row: int) -> tuple[Cell, ...]:
         number(time_ps, show_value(time_ps, "ps")),
         number(size, format_bytes(size)),
         number(rate_bps, format_rate(rate_bps)),
-        number(resent, f"{resent:,}", tone="bad" if resent else ""),
-        number(cnps, f"{cnps:,}"),
+        _packets_cell(transfers, "packets_retransmitted", is_same_T, tone="bad"),
+        _packets_cell(transfers, "cnps", is_same_T),
     )
+
+
+def _packets_cell(transfers: Columns, column: str, is_shown_T: BoolArray, *, tone: str = "") -> Cell:
+    """Return a count over some transfers, a dash where the engine does not count it."""
+    if column not in transfers:
+        return missing()
+    count = int(transfers[column][is_shown_T].sum())
+    return number(count, f"{count:,}", tone=tone if count else "")

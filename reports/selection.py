@@ -57,12 +57,18 @@ class Sized(Protocol):
 def read_selection(table: Columns, selection: Selection, fabric: Sized | None) -> Columns:
     """Return the selected columns of a record's table, typed and of one length; raises RecordError.
 
+    An optional column that the table lacks is left out.
+
     With a fabric, ports and NICs are checked against it, and a table with a row a port has one for every port, in port
     order and 0 where the record has none.
     """
     _check_presence(table, selection)
     name = selection.table
-    columns = {key: _typed(f"{name}.{key}", table[key], column) for key, column in selection.schema().items()}
+    columns = {
+        key: _typed(f"{name}.{key}", table[key], column)
+        for key, column in selection.schema().items()
+        if key in table  # an optional column may be missing
+    }
     _check_lengths(name, columns)
     if fabric is None:
         return columns
@@ -79,7 +85,7 @@ def _check_presence(table: Columns, selection: Selection) -> None:
             allowed=f"a {_WORDS[column.type][0]} column in table {name!r}",
         )
         for key, column in selection.schema().items()
-        if key not in table
+        if key not in table and not column.is_optional
     ]
     if mistakes:
         raise RecordError(*mistakes)

@@ -20,6 +20,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.settings import setting
 from fabrictune.netsim.engines import ENGINES, Engine
 from fabrictune.netsim.faults.timeline import FaultTimeline
+from fabrictune.reports.page import write_page
 from fabrictune.scenario.files import load_scenario
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import ENGINE_CHOICE, Scenario
@@ -138,6 +139,14 @@ def test_an_engine_of_ones_own_runs_a_bundled_scenario() -> None:
         ("drops", "unknown"),
     ]
     assert summarize(record).metrics["makespan"] == 160_000_000
+
+
+@pytest.mark.usefixtures("fair")
+def test_the_page_shows_what_such_an_engine_writes(tmp_path: Path) -> None:
+    """Completion times and findings; a dash where packets would be counted."""
+    scenario = override(load_scenario(SCENARIOS / "incast.yaml"), {"engine": "fair"}, origin="test")
+    page = write_page([simulate(scenario).write(tmp_path / "run")])
+    assert "Flow completion times" in page.read_text()
 
 
 @pytest.mark.usefixtures("fair")
