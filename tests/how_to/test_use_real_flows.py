@@ -23,7 +23,7 @@ def test_its_scenario_is_analyzed(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "monday.yaml").write_text(scenario)
     (tmp_path / "monday.log").write_text(LOG)
     assert run(["ecmp", "analyze", str(tmp_path / "monday.yaml"), "--out", str(tmp_path / "record")]) == 0
-    assert "1 flows get 100% of their rate" in capsys.readouterr().out
+    assert "throughput of 1 flows: mean 100 % of their rate" in capsys.readouterr().out
 
 
 def test_it_lists_every_format() -> None:
