@@ -23,10 +23,8 @@ def attribution_section(runs: Sequence[Run]) -> Section | None:
     figures = tuple(_draw(run.label, table) for run in runs if (table := run.rows(ATTRIBUTION)) is not None)
     if not figures:
         return None
-    lead = (
-        "What the NICs need comes first; what is left at the end is not the network, or not the one that was modelled."
-    )
-    return Section(anchor="attribution", title="Where the time goes", lead=lead, blocks=figures)
+    lead = "Parts of the measured time in order: NIC time first; the rest is outside the network, or outside the model."
+    return Section(anchor="attribution", title="Attribution of measured time", lead=lead, blocks=figures)
 
 
 def _draw(label: str, table: Columns) -> Figure:
@@ -48,7 +46,7 @@ def _draw(label: str, table: Columns) -> Figure:
             hint = svg.hint(f"{_name(column)}: {percent(share)}")
             parts.append(svg.rectangle(x, y, share * width, BAR_HEIGHT, f"fill-{place}", hint))
             x += share * width
-    caption = f"{label}: {plural(num_rows, 'measurement')}, each shared out among its causes."
+    caption = f"{label}: {plural(num_rows, 'measurement')}, each attributed to its causes."
     drawing = svg.figure(TOP + ROW_HEIGHT * num_rows + 6, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_table(table, num_rows))
 

@@ -24,7 +24,7 @@ def collectives_section(runs: Sequence[Run]) -> Section | None:
     figures = tuple(_draw(chart) for chart in bandwidth_charts(runs))
     if not figures:
         return None
-    lead = "nccl-tests' bus bandwidth, comparable with a NIC's rate whatever the operation and the number of ranks."
+    lead = "Bus bandwidth as nccl-tests defines it: comparable with the NIC rate for any operation and number of ranks."
     return Section(anchor="collectives", title="Collectives", lead=lead, blocks=figures)
 
 
@@ -74,7 +74,7 @@ def _chart(operation: str, curves: Mapping[str, Points]) -> LineChart:
         across=Scale(name="size", low=min(sizes), high=max(sizes), unit="bytes", is_logarithmic=True),
         up=Scale(name="bus bandwidth", low=0, high=1.05 * highest, unit="GB/s"),
         curves=curves,
-        caption=f"{operation.replace('_', ' ')}: bus bandwidth over size.",
+        caption=f"{operation.replace('_', ' ')}: bus bandwidth by message size.",
     )
 
 

@@ -19,7 +19,7 @@ def collisions_section(runs: Sequence[Run]) -> Section | None:
     tables = tuple(table for run in runs if (table := collision_table(run)) is not None)
     if not tables:
         return None
-    lead = "Links to which the hash gave more than they carry, and the queue pairs that meet there."
+    lead = "Links that hash collisions oversubscribe, and their queue pairs."
     return Section(anchor="collisions", title="ECMP collisions", lead=lead, blocks=tables)
 
 
@@ -39,7 +39,7 @@ def collision_table(run: Run) -> Table | None:
         for row in ranked
     )
     return Table(
-        caption=f"{run.label}: {'no link carries colliding queue pairs' if not rows else 'links with collisions'}",
+        caption=f"{run.label}: {'no oversubscribed links' if not rows else 'oversubscribed links'}",
         headings=("Link", "Queue pairs", "Demand", "Rate", "Load", "Which"),
         rows=rows,
         left_out=left_out(len(rows), len(ports), "link", "collisions"),

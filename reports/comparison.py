@@ -26,8 +26,8 @@ def comparison_section(runs: Sequence[Run]) -> Section | None:
     tables = tuple(comparison_table(run.label, table) for run in runs if (table := run.rows(COMPARISON)) is not None)
     if not tables:
         return None
-    lead = "The same communication, once on this machine's clock and once in the simulator; medians over repetitions."
-    return Section(anchor="comparison", title="Measured beside simulated", lead=lead, blocks=tables)
+    lead = "The same communication measured on this machine and simulated; medians over repetitions."
+    return Section(anchor="comparison", title="Measured and simulated times", lead=lead, blocks=tables)
 
 
 def comparison_table(label: str, comparison: Columns) -> Table:
@@ -37,7 +37,7 @@ def comparison_table(label: str, comparison: Columns) -> Table:
     rows = [_row(name, size, comparison, (name_R == name) & (size_R == size)) for name, size in kinds[:MAX_ROWS]]
     return Table(
         caption=label,
-        headings=("Operation", "Size", "Times", "Measured", "Middle half from", "to", "Simulated", "Ratio"),
+        headings=("Operation", "Size", "Times", "Measured", "p25", "p75", "Simulated", "Ratio"),
         rows=tuple(rows),
         left_out=left_out(len(rows), len(kinds), "operation", "comparison"),
     )

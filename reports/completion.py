@@ -31,9 +31,7 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     if not finishing:
         return None
     slowest = tuple(slowest_queue_pairs(run, table) for run in finishing if (table := _flows(run)) is not None)
-    lead = (
-        "A flow is one transfer here, from ready to delivered. The long right tail is what every other rank waits for."
-    )
+    lead = "A flow is one transfer, from ready to delivered. Every other rank waits for the right tail."
     return Section(
         anchor="completion",
         title="Flow completion times",
@@ -62,11 +60,11 @@ def completion_chart(completions: Mapping[str, FloatArray]) -> LineChart:
     """Return the cumulative distributions of flow completion times in ps, by run."""
     return LineChart(
         across=_time_scale(list(completions.values())),
-        up=Scale(name="transfers finished", low=0, high=100, unit="%"),
+        up=Scale(name="transfers completed", low=0, high=100, unit="%"),
         curves={
             label: [(time, 100 * share) for time, share in _steps(times_T)] for label, times_T in completions.items()
         },
-        caption="Share of transfers finished within a time, all runs on one scale.",
+        caption="CDF of flow completion times, all runs on one scale.",
     )
 
 

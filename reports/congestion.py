@@ -67,9 +67,7 @@ def congestion_section(runs: Sequence[Run]) -> Section | None:
     blocks += [table for run in runs if (table := worst_ports(run)) is not None]
     if not blocks:
         return None
-    lead = (
-        "A queue that stands high without falling is oversubscribed; a pause stops every flow behind it, guilty or not."
-    )
+    lead = "A queue that stays deep marks an oversubscribed port; a PFC pause also stops victim flows behind it."
     return Section(anchor="congestion", title="Queues and pauses", lead=lead, blocks=tuple(blocks))
 
 
@@ -128,7 +126,7 @@ def draw_timeline(run: Run, timeline: Timeline, scale: SharedScale) -> Figure:
         parts.append(_draw_pauses(timeline, across, scale, foot))
     caption = (
         f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}; shaded, the "
-        f"deepest of them all. {_pause_sentence(timeline)}"
+        f"deepest port. {_pause_sentence(timeline)}"
     )
     drawing = svg.figure(foot + 40, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_drawn_queues(run, timeline) if timeline.port_K else None)
@@ -161,7 +159,7 @@ def _drawn_queues(run: Run, timeline: Timeline) -> Table:
                 number(median, format_bytes(median)),
             )
         )
-    return Table(headings=("Port", "Deepest queue", "At", "Median"), rows=tuple(rows))
+    return Table(headings=("Port", "Peak queue depth", "At", "Median"), rows=tuple(rows))
 
 
 def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: SharedScale, foot: float) -> Markup:
@@ -213,8 +211,8 @@ def worst_ports(run: Run) -> Table | None:
         return None
     shown = ranked[:MAX_ROWS].tolist()
     return Table(
-        caption=f"{run.label}: ports paused longest, then deepest queues",
-        headings=("Port", "Pauses", "Time paused", "Share of job", "Deepest queue", "ECN marks", "Drops"),
+        caption=f"{run.label}: ports by pause time, then by peak queue depth",
+        headings=("Port", "Pauses", "Time paused", "Share of job", "Peak queue depth", "ECN marks", "Drops"),
         rows=tuple(_port_row(run, ports, port) for port in shown),
         left_out=left_out(len(shown), len(ranked), "port", "ports"),
     )

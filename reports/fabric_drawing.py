@@ -60,7 +60,7 @@ def fabric_section(runs: Sequence[Run]) -> Section | None:
     loads = [load for run in runs if (load := offered_load(run) or carried_load(run)) is not None]
     if not loads:
         return None
-    lead = "Links in the colour of their busier direction. Rest the pointer on a link for its name and load."
+    lead = "Link colour: load of the busier direction. Hover over a link for its name and load."
     return Section(anchor="fabric", title="Fabric", lead=lead, blocks=tuple(draw_fabric(load) for load in loads))
 
 
@@ -190,11 +190,11 @@ def _name_sets(plan: Plan) -> list[Markup]:
 def _caption(load: LinkLoad, folded: Folded) -> str:
     ranked = load.busiest_ports()
     if not len(ranked):
-        return f"{load.label}: no link carries anything."
+        return f"{load.label}: no traffic on any link."
     busiest = int(ranked[0])
     overloaded = int((step_of(load.load_P) == OVERLOADED).sum())
     said = f"{load.label}: busiest link {load.fabric.link_label(busiest)} at {percent(load.load_P[busiest])}"
-    said += f" {load.measure}; {plural(overloaded, 'link direction')} beyond the link's rate." if overloaded else "."
+    said += f" {load.measure}; {plural(overloaded, 'oversubscribed link direction')}." if overloaded else "."
     if folded.folded_by:
-        said += f" Drawn by {folded.folded_by}: a line is a bundle of links in the colour of its busiest."
+        said += f" Grouped by {folded.folded_by}: a line is a bundle of links, coloured by its busiest link."
     return said

@@ -34,9 +34,7 @@ def faults_section(runs: Sequence[Run]) -> Section | None:
     ]
     if not blocks:
         return None
-    lead = (
-        "What lasts longer than the fault itself is timeouts, detours and congestion-control laws that recover slowly."
-    )
+    lead = "Effects that outlast a fault come from timeouts, longer paths and slow congestion-control recovery."
     return Section(anchor="faults", title="Faults", lead=lead, blocks=tuple(blocks))
 
 
@@ -54,7 +52,7 @@ def _faults(label: str, faults: Columns) -> Table:
     return Table(
         headings=("Fault", "From", "Until", "Goodput before", "During", "After"),
         rows=rows,
-        caption=f"{label}: each fault, and the goodput of all queue pairs around it.",
+        caption=f"{label}: goodput of all queue pairs before, during and after each fault.",
         left_out=left_out(len(rows), count, "fault", "faults"),
     )
 
@@ -79,6 +77,6 @@ def _drops(run: Run) -> Table | None:
             (words(run.fabric.link_label(port) if run.fabric else str(port)), words(cause), number(lost, f"{lost:,}"))
             for port, cause, lost in zip(ports, causes, packets, strict=True)
         ),
-        caption=f"{run.label}: where faults cost the most packets.",
+        caption=f"{run.label}: ports with the most packets lost to faults.",
         left_out=left_out(len(order), len(drops["port"]), "row", "drops"),
     )

@@ -85,7 +85,7 @@ def _links(run: Run) -> Iterator[Kpi]:
             name="Expected throughput",
             value=float(throughput["throughput_fraction"].mean()),
             unit="fraction",
-            formula="mean share collisions leave a queue pair; not in the draft",
+            formula="mean throughput of a queue pair over its demand; not in the draft",
         )
     for load in (offered_load(run), carried_load(run)):
         if load is None:
@@ -95,7 +95,7 @@ def _links(run: Run) -> Iterator[Kpi]:
             name=f"Highest {load.measure}",
             value=float(load.load_P.max()),
             unit="fraction",
-            formula="of any link, hosts' links too; not in the draft",
+            formula="maximum over all links, host links included; not in the draft",
         )
         if load_L.mean() > 0:
             yield Kpi(

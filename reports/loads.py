@@ -31,7 +31,7 @@ def loads_section(runs: Sequence[Run]) -> Section | None:
             blocks += [busiest_links(run, load, is_folded=is_second) for run, load in loads]
     if not blocks:
         return None
-    lead = "Each bar is one link direction, busiest first. Flat is fair; a steep left edge means hash collisions."
+    lead = "One bar per link direction, busiest first. Flat is balanced; a steep left edge means hash collisions."
     return Section(anchor="loads", title="Link load", lead=lead, blocks=tuple(blocks))
 
 
@@ -54,7 +54,7 @@ def draw_profiles(loads: Sequence[LinkLoad]) -> Figure:
     for row, name in enumerate(classes):
         parts.append(svg.text(0, 40 + ROW_HEIGHT * row + 14, name, class_="tier"))
     height = 40 + ROW_HEIGHT * len(classes)
-    caption = f"Links by {measure}, busiest first, one scale throughout; the rule marks 100 %, the dash the mean."
+    caption = f"Links by {measure}, busiest first, all on one scale; the line marks 100 %, the dash the mean."
     table = Table(headings=("Run", "Links", "Count", "Idle", "Mean", "Highest", "MMR"), rows=tuple(rows))
     return Figure(drawing=svg.figure(height, caption, *parts), caption=caption, table=table)
 
@@ -102,7 +102,7 @@ def busiest_links(run: Run, load: LinkLoad, *, is_folded: bool) -> Table:
     """Return the links with the highest load."""
     ranked = load.busiest_ports()
     shown = ranked[:MAX_ROWS].tolist()
-    caption = f"{load.label}: {'busiest links' if shown else 'no link busy'} by {load.measure}"
+    caption = f"{load.label}: {'busiest links' if shown else 'no loaded link'} by {load.measure}"
     rest = left_out(len(shown), len(ranked), "link", "loads" if load.measure == "offered load" else "ports")
     loads, ports = run.table(LOADS), run.table(PORTS)
     if load.measure == "offered load" and loads is not None:

@@ -40,8 +40,8 @@ def pair_map_section(runs: Sequence[Run]) -> Section | None:
     )
     if not figures:
         return None
-    lead = "Rows send, columns receive; the darkest is the most of its map. Pairs were measured one after another."
-    return Section(anchor="pairs", title="Between hosts", lead=lead, blocks=figures)
+    lead = "Rows send, columns receive; the darkest cell is the map's maximum. Pairs were measured one after another."
+    return Section(anchor="pairs", title="Host pairs", lead=lead, blocks=figures)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,8 +87,8 @@ def _draw(pairs: PairMap) -> Figure:
     parts = [*_names(hosts, side)]
     for sender, receiver, step, value in zip(senders, receivers, steps, shown, strict=True):
         parts.extend(_cell(place[sender], place[receiver], side, step, value, f"{sender} to {receiver}: {value}"))
-    measured, most = "median time of a write" if is_latency else "bandwidth", shown[int(np.argmax(values))]
-    caption = f"{pairs.title}: {measured}; the most is {most}."
+    measured, most = "median write latency" if is_latency else "bandwidth", shown[int(np.argmax(values))]
+    caption = f"{pairs.title}: {measured}; maximum {most}."
     rows = zip(senders, receivers, values.tolist(), shown, strict=True)
     cells = tuple((words(near), words(far), number(value, text)) for near, far, value, text in rows)
     return Figure(

@@ -33,7 +33,7 @@ def plans_section(runs: Sequence[Run]) -> Section | None:
     blocks = [steps_table(planned)]
     blocks += [memory_table(run.label, table) for run in runs if (table := run.table(MEMORY)) is not None]
     blocks += [volumes_table(run.label, table) for run in runs if (table := run.table(VOLUMES)) is not None]
-    lead = "Nothing was run: products at a stated rate, and requests over links that nobody shares."
+    lead = "Calculated, not run: matrix products at the stated rate, and requests on unshared links."
     return Section(anchor="plans", title="Plans", lead=lead, blocks=tuple(blocks))
 
 
@@ -44,7 +44,7 @@ def steps_table(planned: dict[str, Columns]) -> Table:
     for label, table in planned.items():
         times = dict(zip(table["part"].tolist(), table["duration_ps"].tolist(), strict=True))
         rows.append((words(label), *(_duration(times[part]) if part in times else missing() for part in parts)))
-    caption = "A step at best. Exposed: by how much an axis' requests alone lengthen it"
+    caption = "Shortest step. Exposed: the time that an axis' requests alone add to it"
     return Table(caption=caption, headings=("Plan", *(part.capitalize() for part in parts)), rows=tuple(rows))
 
 
@@ -60,8 +60,8 @@ def memory_table(label: str, memory: Columns) -> Table:
         )
         for row, place in enumerate(memory["place"].tolist())
     ]
-    headings = ("Place", *(name.capitalize() for name in PARTS), "In all", "Operations")
-    return Table(caption=f"{label}: a GPU's memory by place in the pipeline", headings=headings, rows=tuple(rows))
+    headings = ("Place", *(name.capitalize() for name in PARTS), "Total", "Operations")
+    return Table(caption=f"{label}: memory of a GPU by place in the pipeline", headings=headings, rows=tuple(rows))
 
 
 def volumes_table(label: str, volumes: Columns) -> Table:
@@ -78,8 +78,8 @@ def volumes_table(label: str, volumes: Columns) -> Table:
         )
         for row in range(len(volumes["place"]))
     ]
-    headings = ("Place", "Axis", "Operation", "Requests", "Buffers", "Leaves the GPU", "At least")
-    caption = f"{label}: what a GPU asks for in a step"
+    headings = ("Place", "Axis", "Operation", "Requests", "Buffers", "Sent", "At least")
+    caption = f"{label}: communication of a GPU in a step"
     return Table(caption=caption, headings=headings, rows=tuple(rows), is_folded=True)
 
 

@@ -57,4 +57,4 @@ def _parts(key: str, value: Any) -> list[tuple[str, str]]:
 
 def _cut(text: str) -> str:
     rest = len(text) - MAX_TEXT
-    return text if rest <= 0 else f"{text[:MAX_TEXT]}\n… {rest:,} characters more in run.json"
+    return text if rest <= 0 else f"{text[:MAX_TEXT]}\n… {rest:,} more characters in run.json"

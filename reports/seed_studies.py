@@ -37,7 +37,7 @@ MEASURES: Mapping[str, tuple[str, str]] = {  # column -> what it is, style of it
     "slowest_fraction": ("slowest flow", "fill-4"),
 }
 EFFECT_METRICS = ("overload_probability", "throughput_fraction", "slowest_fraction", "worst_load_fraction")
-EFFECT_HEADINGS = ("Effect of", "on any overload", "on throughput", "on the slowest flow", "on the worst load")
+EFFECT_HEADINGS = ("Effect of", "on overload probability", "on throughput", "on the slowest flow", "on peak link load")
 
 
 def outcomes_section(runs: Sequence[Run]) -> Section | None:
@@ -51,7 +51,7 @@ def outcomes_section(runs: Sequence[Run]) -> Section | None:
             blocks.append(effects_table(run.label, effects))
     if not blocks:
         return None
-    lead = "Max-min fair shares of what is asked for. Hash seeds are seldom known, so each row stands for many of them."
+    lead = "Max-min fair throughput over demand. Hash seeds are rarely known, so each row covers many of them."
     return Section(anchor="outcomes", title="Outcomes over hash seeds", lead=lead, blocks=tuple(blocks))
 
 
@@ -71,7 +71,7 @@ def draw_outcomes(label: str, what: str, outcomes: Columns) -> Figure:
         parts += [
             _bar(outcomes, column, row, y + 3 + BAR_HEIGHT * place, width) for place, column in enumerate(MEASURES)
         ]
-    caption = f"{label}: {plural(len(names), what)}; pale, all traffic; dark, the slowest flow; lines, 95 % intervals."
+    caption = f"{label}: {plural(len(names), what)}; light: all traffic; dark: slowest flow; lines: 95 % intervals."
     drawing = svg.figure(TOP + ROW_HEIGHT * len(names) + 6, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_outcomes_table(what, names, outcomes))
 
@@ -80,7 +80,7 @@ def effects_table(label: str, effects: Columns) -> Table:
     """Return a row for each set of factors: by how much it raises each share, and the worst link's load."""
     names = list(dict.fromkeys(effects["effect"].tolist()))
     rows = tuple((words(name), *(_effect(effects, name, metric) for metric in EFFECT_METRICS)) for name in names)
-    return Table(caption=f"{label}: effects of factors, and of factors together", headings=EFFECT_HEADINGS, rows=rows)
+    return Table(caption=f"{label}: main effects and interactions of the factors", headings=EFFECT_HEADINGS, rows=rows)
 
 
 def _effect(effects: Columns, name: str, metric: str) -> Cell:
@@ -104,7 +104,15 @@ def _bar(outcomes: Columns, column: str, row: int, y: float, width: float) -> Ma
 
 
 def _outcomes_table(what: str, names: Sequence[str], outcomes: Columns) -> Table:
-    headings = (what.capitalize(), "Any overload", "Worst load", "p99", "Throughput", "Slowest flow", "Slowest pair")
+    headings = (
+        what.capitalize(),
+        "Overload probability",
+        "Peak link load",
+        "p99",
+        "Throughput",
+        "Slowest flow",
+        "Slowest QP pair",
+    )
     rows = tuple(
         _row(name, {column: values[row] for column, values in outcomes.items()}) for row, name in enumerate(names)
     )

@@ -23,7 +23,7 @@ def storms_section(runs: Sequence[Run]) -> Section | None:
     if not figures:
         return None
     lead = (
-        "Emulated ranks start at once against real servers on one machine. Growth and ratios carry over, not seconds."
+        "Emulated ranks start together against real servers on one host. Ratios and growth carry over; seconds do not."
     )
     return Section(anchor="storms", title="Start-up", lead=lead, blocks=figures)
 
@@ -43,7 +43,7 @@ def storm_chart(label: str, table: Columns, cost: str) -> LineChart:
         across=Scale(name="ranks", low=float(ranks.min()), high=float(ranks.max()), is_logarithmic=True),
         up=Scale(name=COSTS[cost], low=min(values), high=max(values), unit=unit, is_logarithmic=True),
         curves=curves,
-        caption=f"{label}: {COSTS[cost]} of each pattern over the number of ranks.",
+        caption=f"{label}: {COSTS[cost]} of each pattern by number of ranks.",
     )
 
 

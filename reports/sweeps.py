@@ -89,7 +89,7 @@ def sensitivity_table(label: str, sensitivity: Columns) -> Table:
         for key in dict.fromkeys(sensitivity["key"].tolist())
     )
     headings = tuple(name for metric in metrics for name in (f"Variance of {metric}", "Rank correlation"))
-    return Table(caption=f"{label}: what each key explains alone", headings=("Key", *headings), rows=rows)
+    return Table(caption=f"{label}: first-order sensitivity of each key", headings=("Key", *headings), rows=rows)
 
 
 def _influence(found: Mapping[tuple[str, str, str], float], key: str, metric: str) -> tuple[Cell, Cell]:

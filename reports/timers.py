@@ -27,7 +27,9 @@ def timers_section(runs: Sequence[Run]) -> Section | None:
     tables += [_flaps(run.label, table) for run in runs if (table := run.table(FLAPS)) is not None]
     if not tables:
         return None
-    lead = "Traffic goes on with the first retransmission after the link, not with the link; after the last one, never."
+    lead = (
+        "Traffic resumes with the first retransmission after the link is up; after the last one, the queue pair fails."
+    )
     return Section(anchor="timers", title="Link flaps and timers", lead=lead, blocks=tuple(tables))
 
 
@@ -44,11 +46,11 @@ def _timers(label: str, timers: Columns) -> Table:
         )
         for row in range(len(columns["profile"]))
     )
-    outcomes = ("Gives up: model", "simulated", "measured", "Flap", "Stall: model", "simulated", "measured")
+    outcomes = ("Retry exceeded: model", "simulated", "measured", "Flap", "Stall: model", "simulated", "measured")
     return Table(
         headings=("Profile", "Timeout", "Retries", *outcomes),
         rows=rows,
-        caption=f"{label}: when a queue pair gives up on a dead link, and how long a flap stalls it.",
+        caption=f"{label}: time to retry exceeded on a dead link, and stall after a flap.",
         left_out=left_out(len(rows), len(timers["profile"]), "row", "timers"),
     )
 
@@ -57,7 +59,7 @@ def _flaps(label: str, flaps: Columns) -> Table:
     times = (flaps[name][:MAX_ROWS].tolist() for name in ("down_ns", "tcp_resumes_ns", "stall_ns"))
     rows = tuple(tuple(_time(time_ns) for time_ns in row) for row in zip(*times, strict=True))
     return Table(
-        headings=("Link down", "TCP sends again at", "The job stalled"),
+        headings=("Link down", "TCP retransmits at", "Job stall"),
         rows=rows,
         caption=f"{label}: flaps of a real job's link.",
         left_out=left_out(len(rows), len(flaps["down_ns"]), "flap", "flaps"),

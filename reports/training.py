@@ -39,7 +39,7 @@ def training_section(runs: Sequence[Run]) -> Section | None:
     blocks += [ablation_table(run.label, table) for run in runs if (table := run.rows(ABLATION_STEPS)) is not None]
     if not blocks:
         return None
-    lead = "Real processes on a real clock; exposed is communication that an average rank waits for in a step."
+    lead = "Measured on real processes. Exposed: communication that an average rank waits for in a step."
     return Section(anchor="training", title="Training", lead=lead, blocks=tuple(blocks))
 
 
@@ -58,14 +58,14 @@ def loss_chart(trained: Mapping[str, Columns]) -> LineChart:
         across=Scale(name="step", low=0, high=max(steps)),
         up=Scale(name="loss", low=min(0.0, *losses), high=max(losses)),
         curves=curves,
-        caption="Loss over steps, the mean over a step's tokens.",
+        caption="Loss by step, mean over the step's tokens.",
     )
 
 
 def speeds_table(trained: dict[str, Columns]) -> Table:
     """Return a row for each run: medians over its steps, the first left out where there are others."""
     return Table(
-        caption="Medians over steps, the first left out",
+        caption="Medians over steps, without the first",
         headings=("Run", "Steps", "Skipped", "Last loss", "Tokens/s", "MFU", *(f"Exposed {axis}" for axis in AXES)),
         rows=tuple(_speed_row(label, table) for label, table in trained.items()),
     )
@@ -74,7 +74,7 @@ def speeds_table(trained: dict[str, Columns]) -> Table:
 def ablation_table(label: str, steps: Columns) -> Table:
     """Return a row for each technique: its speed, its gain over the step it adds to, and exposed communication."""
     return Table(
-        caption=f"{label}: what each technique gains, medians with quartiles over rounds",
+        caption=f"{label}: gain of each technique, medians with quartiles over rounds",
         headings=("Technique", "Over", "Tokens/s", "MFU", "Gain", "from", "to", *(f"Exposed {axis}" for axis in AXES)),
         rows=tuple(_ablation_row(steps, row) for row in range(len(steps["technique"]))),
     )

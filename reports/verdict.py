@@ -114,7 +114,7 @@ def _unfinished(runs: Sequence[Run]) -> str:
     """Return how many transfers did not finish, for no time of such a run can be trusted; "" where all did."""
     finish = {run.label: table["finish_ps"] for run in runs if (table := run.table(TRANSFERS)) is not None}
     counts = [(label, int((finish_ps_T < 0).sum())) for label, finish_ps_T in finish.items()]
-    return " ".join(f"{label}: {plural(count, 'transfer')} did not finish." for label, count in counts if count)
+    return " ".join(f"{label}: {plural(count, 'transfer')} never completed." for label, count in counts if count)
 
 
 def _headline(indicators: dict[str, dict[str, Kpi]]) -> Headline:

@@ -109,5 +109,5 @@ def test_the_caption_names_the_busiest_link_between_switches(make_record: Callab
     """Host links are full by design; the link worth naming is the one ECMP chose badly."""
     figure = draw_fabric(load_of(make_record()))
     assert figure.caption == (
-        "run: busiest link tor0:swp3 → tor1:swp3 at 200 % offered load; 1 link direction beyond the link's rate."
+        "run: busiest link tor0:swp3 → tor1:swp3 at 200 % offered load; 1 oversubscribed link direction."
     )

@@ -160,7 +160,7 @@ def test_unfinished_transfers_are_the_first_thing_said(make_record: MakeRecord) 
     """One of two transfers never finished: the page must not look as if all was well."""
     transfers = {**make_record().tables["transfers"], "finish_ps": np.array([100_000_000, -1])}
     html = build_page([make_record(tables={"transfers": transfers})], title="one")
-    assert '<p class="verdict critical">two flows: 1 transfer did not finish. No findings.</p>' in html
+    assert '<p class="verdict critical">two flows: 1 transfer never completed. No findings.</p>' in html
 
 
 def test_records_of_one_name_are_told_apart(record: RunRecord) -> None:
@@ -183,7 +183,7 @@ def test_empty_tables_are_no_mistake(make_record: MakeRecord) -> None:
     empty = {name: {key: column[:0] for key, column in whole[name].items()} for name in whole if name != "fabric"}
     checker = read_page(build_page([make_record(tables=empty)], title="empty"))
     assert (checker.misplaced, checker.open) == ([], [])
-    assert "two flows: no link carries colliding queue pairs." in "".join(checker.text)
+    assert "two flows: no oversubscribed links." in "".join(checker.text)
 
 
 def test_measured_stands_beside_simulated() -> None:

@@ -31,4 +31,4 @@ def test_short_facts_stand_in_lines(make_record: Callable[..., RunRecord]) -> No
 def test_a_long_scenario_is_cut_and_says_so(make_record: Callable[..., RunRecord]) -> None:
     """100 characters beyond the limit are counted."""
     found = described(make_record, scenario="x" * (MAX_TEXT + 100))
-    assert found.texts[0][1].endswith("\n… 100 characters more in run.json")
+    assert found.texts[0][1].endswith("\n… 100 more characters in run.json")

@@ -35,7 +35,7 @@ def test_completion_times_are_the_pages_curves(record: ft.RunRecord) -> None:
     (axes,) = figure.axes
     assert [line.get_label() for line in axes.lines] == ["one", "two"]
     assert np.max(axes.lines[0].get_ydata()) == 100
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("flow completion time, us", "transfers finished, %")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("flow completion time, us", "transfers completed, %")
     finish_ps = record.tables["transfers"]["finish_ps"] - record.tables["transfers"]["ready_ps"]
     assert np.max(axes.lines[0].get_xdata()) == pytest.approx(finish_ps.max() / 1e6)
 

@@ -47,4 +47,4 @@ def test_a_matrix_has_every_ordered_pair_and_becomes_a_heat_map(
     table = RunRecord.read(tmp_path / "run").tables["rdma_transfers"]
     assert list(zip(table["sender"].tolist(), table["receiver"].tolist(), strict=True)) == [(near, far), (far, near)]
     assert run(["report", "build", str(tmp_path / "run")]) == 0
-    assert "Between hosts" in (tmp_path / "run" / "report.html").read_text()
+    assert "Host pairs" in (tmp_path / "run" / "report.html").read_text()
