@@ -37,7 +37,7 @@ def comparison_table(label: str, comparison: Columns) -> Table:
     rows = [_row(name, size, comparison, (name_R == name) & (size_R == size)) for name, size in kinds[:MAX_ROWS]]
     return Table(
         caption=label,
-        headings=("Operation", "Size", "Times", "Measured", "p25", "p75", "Simulated", "Ratio"),
+        headings=("Operation", "Size", "Repetitions", "Measured", "p25", "p75", "Simulated", "Ratio"),
         rows=tuple(rows),
         left_out=left_out(len(rows), len(kinds), "operation", "comparison"),
     )

@@ -33,11 +33,11 @@ LEFT, ROW_HEIGHT, BAR_HEIGHT, TOP = 300.0, 34.0, 10.0, 26.0
 MAX_NAME = 46  # characters of a row's name in the figure
 MAX_ROWS = 64
 MEASURES: Mapping[str, tuple[str, str]] = {  # column -> what it is, style of its bar
-    "throughput_fraction": ("throughput", "fill-2"),
-    "slowest_fraction": ("slowest flow", "fill-4"),
+    "throughput_fraction": ("flow throughput", "fill-2"),
+    "slowest_fraction": ("min flow throughput", "fill-4"),
 }
 EFFECT_METRICS = ("overload_probability", "throughput_fraction", "slowest_fraction", "worst_load_fraction")
-EFFECT_HEADINGS = ("Effect of", "on overload probability", "on throughput", "on the slowest flow", "on peak link load")
+EFFECT_HEADINGS = ("Effect on", "P(overload)", "Flow throughput", "Min flow throughput", "Peak load")
 
 
 def outcomes_section(runs: Sequence[Run]) -> Section | None:
@@ -51,7 +51,7 @@ def outcomes_section(runs: Sequence[Run]) -> Section | None:
             blocks.append(effects_table(run.label, effects))
     if not blocks:
         return None
-    lead = "Max-min fair throughput over demand. Hash seeds are rarely known, so each row covers many of them."
+    lead = "Max-min fair throughput over offered rate. Hash seeds are rarely known, so each row covers many of them."
     return Section(anchor="outcomes", title="Outcomes over hash seeds", lead=lead, blocks=tuple(blocks))
 
 
@@ -71,7 +71,7 @@ def draw_outcomes(label: str, what: str, outcomes: Columns) -> Figure:
         parts += [
             _bar(outcomes, column, row, y + 3 + BAR_HEIGHT * place, width) for place, column in enumerate(MEASURES)
         ]
-    caption = f"{label}: {plural(len(names), what)}; light: all traffic; dark: slowest flow; lines: 95 % intervals."
+    caption = f"{label}: {plural(len(names), what)}; light: mean flow throughput; dark: min; lines: 95 % intervals."
     drawing = svg.figure(TOP + ROW_HEIGHT * len(names) + 6, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_outcomes_table(what, names, outcomes))
 
@@ -106,12 +106,12 @@ def _bar(outcomes: Columns, column: str, row: int, y: float, width: float) -> Ma
 def _outcomes_table(what: str, names: Sequence[str], outcomes: Columns) -> Table:
     headings = (
         what.capitalize(),
-        "Overload probability",
-        "Peak link load",
+        "P(overload)",
+        "Peak load",
         "p99",
-        "Throughput",
-        "Slowest flow",
-        "Slowest QP pair",
+        "Flow throughput",
+        "Min flow throughput",
+        "Min connection throughput",
     )
     rows = tuple(
         _row(name, {column: values[row] for column, values in outcomes.items()}) for row, name in enumerate(names)

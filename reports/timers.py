@@ -59,7 +59,7 @@ def _flaps(label: str, flaps: Columns) -> Table:
     times = (flaps[name][:MAX_ROWS].tolist() for name in ("down_ns", "tcp_resumes_ns", "stall_ns"))
     rows = tuple(tuple(_time(time_ns) for time_ns in row) for row in zip(*times, strict=True))
     return Table(
-        headings=("Link down", "TCP retransmits at", "Job stall"),
+        headings=("Link down", "TCP retransmits at", "Job stalled for"),
         rows=rows,
         caption=f"{label}: flaps of a real job's link.",
         left_out=left_out(len(rows), len(flaps["down_ns"]), "flap", "flaps"),

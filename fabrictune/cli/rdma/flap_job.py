@@ -85,11 +85,11 @@ def flap_job(
 
 def _print(record: "RunRecord") -> None:
     job = record.run["job"]
-    print_lines([f"{job['iterations']} all-reduces over TCP, {shown(job['median_ns'])} in the median"])
+    print_lines([f"{job['iterations']} all-reduces over TCP, median {shown(job['median_ns'])}"])
     rdma = to_rows(record.tables["rdma"])
     profiles = list(dict.fromkeys(row["profile"] for row in rdma))
     print_table(
-        ("link down", "TCP's timeout", "sends again at", "the job stalled", *(f"RDMA by {name}" for name in profiles)),
+        ("link down", "TCP timeout", "retransmits at", "job stalled for", *(f"RDMA by {name}" for name in profiles)),
         [_cells(row, rdma) for row in to_rows(record.tables["flaps"])],
     )
 

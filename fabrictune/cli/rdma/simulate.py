@@ -122,7 +122,7 @@ def _specs(scenario: "Scenario", timeouts: tuple[int, ...], counts: tuple[int, .
 
 def _print(rows: list[dict[str, Any]]) -> None:
     print_lines([f"the link goes down; times from then on; the flap is {_shown(rows[0], 'flap_ns')} long:"])
-    headings = ["gives up: model", "simulated", "measured", "stall: model", "simulated", "measured"]
+    headings = ["retry exceeded: model", "simulated", "measured", "stall: model", "simulated", "measured"]
     accounts = ("", "simulated_", "measured_")
     columns = [f"{account}{what}_ns" for what in ("gives_up", "stall") for account in accounts]
     if all(row[name] < 0 for row in rows for name in columns if name.startswith("measured")):
