@@ -159,7 +159,7 @@ _NEXT_STEPS = {
     "node-added": "check that the new nodes are cabled as their neighbours are: fabrictune topo validate",
     "node-changed": "check the node's role in the files",
     "link-removed": "look at both ports: a link that is down is missing from neighbour tables",
-    "link-recabled": "compare with the work order; undo it if nobody meant to move the cable",
+    "link-recabled": "compare with the work order; undo it if the move was not intended",
     "link-added": "check that the new links are even: fabrictune topo validate",
     "rate-changed": "look for a lane, module or setting that brought the speed down",
     "delay-changed": "check the cable's length where it matters for PFC headroom",

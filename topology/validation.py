@@ -1,9 +1,9 @@
 """Plausibility rules of a fabric: majority checks beyond what the format requires.
 
-A rule refuses what cannot be a network; a check finds what can be one, but was hardly meant. Nobody tells a check what
-was meant, so it compares like with like: nodes of one tier, links between the same two tiers, hosts that share their
-ToRs. What more than half of them have is expected, and a finding says how many that are. Where there is no majority
-nothing is said; where a check lacks what it needs, that is a finding too.
+A rule refuses what cannot be a network; a check finds what can be one, but was hardly meant. No input
+says what was meant, so a check compares like with like: nodes of one tier, links between the same two tiers, hosts that
+share their ToRs. What more than half of them have is expected, and a finding says how many that are. Where there is no
+majority nothing is said; where a check lacks what it needs, that is a finding too.
 
 Shapes: N nodes, P ports.
 """
@@ -30,7 +30,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 @dataclass(frozen=True)
 class FabricRule:
-    """What is expected of a fabric; `find` yields what does not meet it, in the order of nodes or ports."""
+    """One expectation of a fabric; `find` yields what breaks it, in the order of nodes or ports."""
 
     statement: str
     find: Callable[[Fabric], Iterator[Finding]]
@@ -162,8 +162,8 @@ def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
                 id="fabric.unequal-uplinks",
                 severity=Severity.WARNING,
                 entity=fabric.node_name_N[nodes[row]],
-                expected=f"{usual}, as in {share} nodes of tier {tier}",
-                actual=str(profile),
+                expected="equal uplinks within a tier",
+                actual=f"{profile}; {share} {_noun(tier)} have {usual}",
                 next_step="check for uplinks that are missing, down, or in the wrong port",
                 confidence=Confidence.CONFIGURED,
                 evidence=(f"uplinks to: {_names(fabric, sorted(set(above)))}",),
@@ -218,6 +218,10 @@ def _odd_ones(values: Sequence[Value]) -> Iterator[tuple[int, Value, Value, str]
         for place, value in enumerate(values):
             if value != usual:
                 yield place, value, usual, f"{count} of {len(values)}"
+
+
+def _noun(tier: int) -> str:
+    return f"switches of tier {tier}" if tier else "hosts"
 
 
 def _names(fabric: Fabric, nodes: Sequence[int]) -> str:

@@ -17,7 +17,7 @@ from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.traces import Operation
 
 # Where nobody can end before all have begun, who comes late is late; elsewhere a root or a sender just runs ahead.
-MEETINGS = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL)
+NEEDS_ALL_RANKS = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL)
 LATE_FRACTION = 0.1  # of the time; a rank that costs the others less is not worth a word
 
 
@@ -72,7 +72,7 @@ def find_straggler(samples: TimingSamples, cases: Sequence[BenchCase]) -> Stragg
 
     Only operations are counted in which nobody can end before all have begun.
     """
-    chosen = [number for number, case in enumerate(cases) if case.operation in MEETINGS]
+    chosen = [number for number, case in enumerate(cases) if case.operation in NEEDS_ALL_RANKS]
     num_ranks = len(samples.began_ns_RCK)
     if not chosen or num_ranks < 2:
         return None

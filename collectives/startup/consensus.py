@@ -6,7 +6,7 @@ Needs a store and nothing else, so ranks may disagree even on which groups they 
 from collections.abc import Callable, Sequence
 
 from fabrictune.collectives.startup.groups import ProcessGroup
-from fabrictune.collectives.startup.rendezvous import meet
+from fabrictune.collectives.startup.rendezvous import rendezvous
 from fabrictune.collectives.startup.store_operations import Get, Set, Steps, Wait
 
 Judge = Callable[[Sequence[str]], str]  # statements by rank -> verdict
@@ -19,7 +19,7 @@ def agree(num_ranks: int, rank: int, statement: str, judge: Judge) -> Steps[str]
     """
     group = ProcessGroup(name="agreement", members=tuple(range(num_ranks)))
     yield Set(_key(rank, "statement"), statement)
-    yield from meet(group, rank)
+    yield from rendezvous(group, rank)
     if rank == 0:
         statements = []
         for member in group.members:

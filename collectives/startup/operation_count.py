@@ -1,6 +1,6 @@
 """In-memory run of every rank's start-up protocol: its store operations, and proof that it ends.
 
-The closed form of the ordered protocol stands here too; a test holds the two together.
+The closed form of the ordered protocol is here too; a test compares the two.
 """
 
 from collections import Counter, deque
@@ -65,11 +65,11 @@ def ordered_operations(plan: GroupPlan) -> OperationCount:
     """
     count: OperationCount = Counter({"CompareSet": plan.world_size})
     for group in (*plan.groups, plan.everyone):
-        count += _meeting_operations(group)
+        count += _rendezvous_operations(group)
     return count
 
 
-def _meeting_operations(group: ProcessGroup) -> OperationCount:
+def _rendezvous_operations(group: ProcessGroup) -> OperationCount:
     num_members, num_inner = len(group.members), Tree(group).num_inner
     if num_members == 1:
         return Counter({"Set": 1})

@@ -68,7 +68,7 @@ def start_process_groups(
 
 
 class _Forming:
-    """torch's part: making a group, once its members have met or, the old way, with everybody waiting."""
+    """Group creation by torch, after the members' rendezvous or, the old way, with all ranks waiting."""
 
     def __init__(self, store: dist.Store, plan: GroupPlan, rank: int, backend: str, timeout: timedelta) -> None:
         self.made: dict[str, dist.ProcessGroup] = {}
@@ -76,7 +76,7 @@ class _Forming:
         self._backend, self._timeout = backend, timeout
 
     def form(self, group: ProcessGroup) -> Steps[None]:
-        """Make a group whose members have met."""
+        """Make a group whose members have arrived."""
         if group is self._plan.everyone:
             self._form_default()
         else:

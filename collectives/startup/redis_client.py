@@ -1,8 +1,8 @@
 """A connection to Redis that keeps deadlines, and survives a server that was restarted.
 
-A client remembers what it wrote. The attempt's `epoch` key tells whether the server still holds it: where a client
-comes back to another epoch, the server has lost its memory, and each client writes its own part again. All keys of the
-meeting protocol have one writer, so the parts make a whole. A wait that was cut short is asked again, until its
+A client remembers what it wrote. The attempt's `epoch` key shows whether the server still holds it: where a client
+finds another epoch, the server has lost its memory, and each client writes its own part again. All keys of the
+rendezvous protocol have one writer, so the parts make a whole. A wait that was cut short is asked again, until its
 deadline.
 
 Only an addition whose reply was lost, on a server that has kept its memory, cannot be made good: it is an error.

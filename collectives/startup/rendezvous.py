@@ -1,12 +1,12 @@
-"""Rendezvous of ranks through a store: each joins once and meets the members of its groups.
+"""Rendezvous of ranks through a store: each joins once, then waits for the other members of each of its groups.
 
-A meeting is a tree of `FAN_OUT` branches over the members, flat for a group that fits: who is at the tree's inner
-places waits for those below, then tells the one above, and the word that all are there comes back the same way. No
-key has more than `FAN_OUT` waiters and nobody waits for more than `FAN_OUT` keys, so the meeting of all ranks is
-a barrier in hierarchy, and costs a number of operations proportional to their number.
+A rendezvous is a tree of `FAN_OUT` branches over the members, flat for a group that fits: a member at an inner place of
+the tree waits for those below it, then reports to the one above, and the go-ahead comes back the same way. No key has
+more than `FAN_OUT` waiters and no member waits for more than `FAN_OUT` keys, so the rendezvous of all ranks is a
+hierarchical barrier, and costs a number of operations proportional to their number.
 
-Every key has one writer and says who it is about, so writing it twice changes nothing, and a meeting that fails can
-name the ranks that have not come.
+Every key has one writer and names the member it is about, so writing it twice changes nothing, and a rendezvous that
+fails can name the ranks that did not arrive.
 """
 
 import math
@@ -26,23 +26,23 @@ def join_attempt(rank: int, token: str) -> Steps[None]:
 
     Raises StartupError if another process has entered as this rank.
     """
-    found = yield CompareSet(_joined_key(rank), "", token)
-    if found != token:
+    holder = yield CompareSet(_joined_key(rank), "", token)
+    if holder != token:
         raise StartupError(
             Mistake(
                 where=f"rank {rank}",
-                found=f"has joined this attempt before, as {found}; now it joins as {token}",
+                found=f"has joined this attempt before, as {holder}; now it joins as {token}",
                 next_step="give each process its own rank, and each start of the job a new attempt name",
             )
         )
 
 
-def meet(group: ProcessGroup, rank: int) -> Steps[None]:
-    """Return when every member of the group has come; raises StartupError, naming those that have not in time."""
+def rendezvous(group: ProcessGroup, rank: int) -> Steps[None]:
+    """Return when every member of the group has arrived; raises StartupError, naming those that have not in time."""
     tree = Tree(group)
     place = group.members.index(rank)
     try:
-        yield from _meet_below(tree, place)
+        yield from _await_below(tree, place)
         if place:
             if tree.children(place):
                 yield Set(tree.complete_key(place), "1")
@@ -54,13 +54,13 @@ def meet(group: ProcessGroup, rank: int) -> Steps[None]:
 
 
 def start(plan: GroupPlan, rank: int, token: str, form: Callable[[ProcessGroup], Steps[None]]) -> Steps[None]:
-    """Join, meet everybody once, then the members of each own group in the plan's order; `form` each after its meeting.
+    """Join, then meet at the rendezvous of all ranks and of each own group, in the plan's order; `form` each after it.
 
-    Everybody comes first, because a missing rank is missing from all its groups, and is so named once and for all.
+    The rendezvous of all ranks is first: a missing rank is missing from all its groups, and is then named once.
     """
     yield from join_attempt(rank, token)
     for group in (plan.everyone, *plan.of_rank(rank)):
-        yield from meet(group, rank)
+        yield from rendezvous(group, rank)
         yield from form(group)
 
 
@@ -80,38 +80,38 @@ class Tree:
         return (place - 1) // FAN_OUT
 
     def here_key(self, place: int) -> str:
-        """Return the key by which a member says that it has come."""
+        """Return the key by which a member says that it has arrived."""
         return f"{self.group.name}/{self.group.members[place]}/here"
 
     def complete_key(self, place: int) -> str:
-        """Return the key that says that a member and all below it have come."""
+        """Return the key that says that a member and all below it have arrived."""
         return (
             f"{self.group.name}/{self.group.members[place]}/complete" if self.children(place) else self.here_key(place)
         )
 
     def go_key(self, place: int) -> str:
-        """Return the key that sends those below on their way."""
+        """Return the key that lets those below go on."""
         return f"{self.group.name}/{self.group.members[place]}/go"
 
     @property
     def num_inner(self) -> int:
-        """Number of places that have others below them."""
+        """Number of places with others below them."""
         return math.ceil((len(self.group.members) - 1) / FAN_OUT)
 
 
-def _meet_below(tree: Tree, place: int) -> Steps[None]:
+def _await_below(tree: Tree, place: int) -> Steps[None]:
     yield Set(tree.here_key(place), "1")
     if children := tree.children(place):
         yield Wait(tuple(tree.complete_key(child) for child in children))
 
 
 def _name_the_missing(tree: Tree, waited_s: float) -> Steps[None]:
-    """Ask for every member whether it has come, and raise."""
+    """Ask for every member whether it has arrived, and raise."""
     missing = []
     for place, rank in enumerate(tree.group.members):
         if not (yield CheckKey(tree.here_key(place))):
             has_joined = yield CheckKey(_joined_key(rank))
-            missing.append(f"rank {rank} ({'joined, but is not here' if has_joined else 'never joined'})")
+            missing.append(f"rank {rank} ({'joined, but not this group' if has_joined else 'never joined'})")
     num_members = len(tree.group.members)
     raise StartupError(
         Mistake(
@@ -126,9 +126,9 @@ def _name_the_missing(tree: Tree, waited_s: float) -> Steps[None]:
 
 def _describe(missing: list[str], num_members: int) -> str:
     if not missing:
-        return f"all {num_members} ranks are here, too late to meet"
+        return f"all {num_members} ranks arrived, but too late"
     more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-    return f"{len(missing)} of {num_members} ranks have not come: {', '.join(missing[:MAX_NAMED])}{more}"
+    return f"{len(missing)} of {num_members} ranks did not arrive: {', '.join(missing[:MAX_NAMED])}{more}"
 
 
 def _joined_key(rank: int) -> str:

@@ -72,8 +72,8 @@ def explain_log(log: NcclLog, profile: TimerProfile, wanted: Wanted) -> Explanat
     prediction, errors = predict_retransmission(spec, profile), completion_errors(log)
     findings = (
         *_error_findings(errors, prediction, wanted),
-        *_setting_findings(log, TIMEOUT, timeouts, MAX_EXPONENT, "five bits; what is beyond waits for ever"),
-        *_setting_findings(log, RETRIES, counts, MAX_RETRIES, "three bits; what is beyond is cut off or refused"),
+        *_setting_findings(log, TIMEOUT, timeouts, MAX_EXPONENT, "five bits; a larger value waits indefinitely"),
+        *_setting_findings(log, RETRIES, counts, MAX_RETRIES, "three bits; a larger value is cut off or refused"),
         *_wish_findings(prediction, wanted),
     )
     return Explanation(version=version, prediction=prediction, errors=errors, findings=findings)

@@ -95,8 +95,10 @@ def test_a_missing_uplink(small_clos: Fabric) -> None:
     cut = without_link(small_clos, "tor0-0:up1")
     (finding,) = validate_fabric(cut)
     assert (finding.id, finding.entity, finding.severity) == ("fabric.unequal-uplinks", "tor0-0", Severity.WARNING)
-    assert finding.expected == "2 uplinks to 2 switches, 1 each (800 Gbps), as in 31 of 32 nodes of tier 1"
-    assert finding.actual == "1 uplink (400 Gbps)"
+    assert finding.expected == "equal uplinks within a tier"
+    assert finding.actual == (
+        "1 uplink (400 Gbps); 31 of 32 switches of tier 1 have 2 uplinks to 2 switches, 1 each (800 Gbps)"
+    )
     assert finding.evidence == ("uplinks to: agg0-0",)
 
 
@@ -111,7 +113,10 @@ def test_uplinks_that_are_spread_otherwise() -> None:
             spine = spines[0 if number == 2 else uplink]
             draft.add_link((leaf, f"up{uplink}"), (spine, f"down{number}{uplink}"), rate_bps=GBPS, delay_ps=0)
     (finding,) = validate_fabric(draft.finish())
-    assert (finding.entity, finding.actual) == ("leaf2", "2 uplinks (2 Gbps)")
+    assert (finding.entity, finding.actual) == (
+        "leaf2",
+        "2 uplinks (2 Gbps); 2 of 3 switches of tier 1 have 2 uplinks to 2 switches, 1 each (2 Gbps)",
+    )
 
 
 def test_a_link_at_another_rate(small_clos: Fabric) -> None:

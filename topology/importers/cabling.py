@@ -118,7 +118,7 @@ class Cabling:
                     where=cable.where,
                     found=f"a link to the node {node!r}, which does not exist",
                     nearest=nearest_name(node, islice(self.nodes, MAX_GUESSES)),
-                    next_step="add the node, or mend its name",
+                    next_step="add the node, or correct its name",
                 )
             )
         elif end in used:

@@ -13,7 +13,7 @@ def say(num_ranks: int, rank: int, verdicts: dict[int, str]) -> Steps[None]:
     """State the rank's number, and keep the verdict."""
 
     def judge(statements: Sequence[str]) -> str:
-        assert rank == 0, "nobody else judges"
+        assert rank == 0, "rank 0 alone judges"
         return "+".join(statements)
 
     verdicts[rank] = yield from agree(num_ranks, rank, f"<{rank}>", judge)
@@ -22,7 +22,7 @@ def say(num_ranks: int, rank: int, verdicts: dict[int, str]) -> Steps[None]:
 @pytest.mark.parametrize("num_ranks", [1, 2, 7, 130])
 @pytest.mark.parametrize("direction", [1, -1])
 def test_all_learn_what_rank_0_makes_of_all_statements(num_ranks: int, direction: int) -> None:
-    """Also with 130 ranks, whose meeting is a tree of two levels, and whoever goes first."""
+    """Also with 130 ranks, whose rendezvous is a tree of two levels, in any order of ranks."""
     verdicts: dict[int, str] = {}
     count_operations(say(num_ranks, rank, verdicts) for rank in range(num_ranks)[::direction])
     expected = "+".join(f"<{rank}>" for rank in range(num_ranks))

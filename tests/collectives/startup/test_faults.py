@@ -60,7 +60,7 @@ def test_a_rank_that_never_comes_is_named(any_server: Server) -> None:
         for rank in ranks:
             found, next_step = rank.outcome().splitlines()
             waited = float(found.removeprefix("group world: after ").split()[0])
-            assert found.endswith("1 of 4 ranks have not come: rank 2 (never joined)")
+            assert found.endswith("1 of 4 ranks did not arrive: rank 2 (never joined)")
             assert 0.5 * limit_s < waited < 2 * limit_s
             assert next_step == "  next: look at the logs and hosts of these ranks, then start a new attempt"
 
@@ -79,7 +79,7 @@ def test_a_rank_that_comes_to_one_group_and_not_to_the_next_is_named(any_server:
         assert [rank.outcome() for rank in (ranks[0], ranks[2])] == ["done", "done"]
         found = ranks[1].outcome().splitlines()[0]
         assert found.startswith("group dp1: after ")
-        assert found.endswith("1 of 2 ranks have not come: rank 3 (joined, but is not here)")
+        assert found.endswith("1 of 2 ranks did not arrive: rank 3 (joined, but not this group)")
 
 
 def test_a_slow_rank_is_waited_for(any_server: Server) -> None:
@@ -125,7 +125,7 @@ def test_an_attempt_name_used_again_is_refused(any_server: Server) -> None:
 
 
 def test_a_redis_that_is_killed_and_started_again_is_recovered_from(has_redis: None) -> None:
-    """All but rank 3 have met when the server loses its memory; they write their keys again, and all start."""
+    """All but rank 3 have arrived when the server loses its memory; they write their keys again, and all start."""
     with start_redis() as server:
         address = server.address
         with running([begin(address, rank, attempt="restart") for rank in range(3)]) as early:

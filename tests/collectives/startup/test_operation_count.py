@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.operation_count import count_operations, num_operations, ordered_operations
-from fabrictune.collectives.startup.rendezvous import join_attempt, meet, start
+from fabrictune.collectives.startup.rendezvous import join_attempt, rendezvous, start
 from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.foundation.errors import StartupError
 from fabrictune.foundation.layout import ParallelLayout
@@ -41,7 +41,7 @@ def test_any_groups_are_made_without_deadlock_and_at_the_counted_cost(plan: Grou
 
 
 @pytest.mark.parametrize("dp", [1, 4, 16, 33])
-def test_the_closed_form_holds_for_meetings_of_several_levels(dp: int) -> None:
+def test_the_closed_form_holds_for_rendezvous_of_several_levels(dp: int) -> None:
     """TP 8, PP 8: up to 2,112 ranks, whose tree of 64 branches has inner places on two levels."""
     plan = GroupPlan.of_layout(ParallelLayout(tp=8, dp=dp, pp=8))
     assert counted(plan) == ordered_operations(plan)
@@ -63,7 +63,7 @@ def test_ranks_that_disagree_about_the_order_are_found_out() -> None:
 
     def make(rank: int, groups: tuple[ProcessGroup, ...]) -> Steps[None]:
         for group in groups:
-            yield from meet(group, rank)
+            yield from rendezvous(group, rank)
 
     with pytest.raises(StartupError, match="2 ranks wait for one another"):
         count_operations([make(0, (first, second)), make(1, (second, first))])

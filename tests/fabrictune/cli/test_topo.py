@@ -31,13 +31,14 @@ def test_a_good_fabric_has_no_findings(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.usefixtures("dates")
-def test_findings_are_told_and_decide_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_are_printed_and_decide_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     """A slow link is a warning, twice: of the link, and of the host whose capacity it is."""
     assert run(["topo", "validate", "friday.csv"]) == 0
     assert capsys.readouterr().out == (
         "note: links without a cable length, taken as 10 m: 3\n"
         "warning: h2:nic0 -> t1:2: 100 Gbps, expected 400 Gbps, as 2 of 3 links between tier 0 and tier 1\n"
-        "warning: h2: 1 uplink (100 Gbps), expected 1 uplink (400 Gbps), as in 2 of 3 nodes of tier 0\n"
+        "warning: h2: 1 uplink (100 Gbps); 2 of 3 hosts have 1 uplink (400 Gbps), "
+        "expected equal uplinks within a tier\n"
         "    uplinks to: t1\n"
         "next: look for a cable, module or setting of the wrong speed at either end\n"
         "next: check for uplinks that are missing, down, or in the wrong port\n"

@@ -80,10 +80,10 @@ def test_a_watchdog_that_barks_first_is_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("NCCL_IB_RETRY_CNT", 15, "0 to 7: the field has three bits; what is beyond is cut off or refused"),
-        ("NCCL_IB_RETRY_CNT", "seven", "0 to 7: the field has three bits; what is beyond is cut off or refused"),
-        ("NCCL_IB_TIMEOUT", 32, "0 to 31: the field has five bits; what is beyond waits for ever"),
-        ("NCCL_IB_TIMEOUT", "-1", "0 to 31: the field has five bits; what is beyond waits for ever"),
+        ("NCCL_IB_RETRY_CNT", 15, "0 to 7: the field has three bits; a larger value is cut off or refused"),
+        ("NCCL_IB_RETRY_CNT", "seven", "0 to 7: the field has three bits; a larger value is cut off or refused"),
+        ("NCCL_IB_TIMEOUT", 32, "0 to 31: the field has five bits; a larger value waits indefinitely"),
+        ("NCCL_IB_TIMEOUT", "-1", "0 to 31: the field has five bits; a larger value waits indefinitely"),
         ("NCCL_IB_RETRY_CNT", 0, "1 to 7: with 0 the first lost packet may end the job"),
         ("NCCL_IB_TIMEOUT", 0, "1 to 31: 0 turns the timer off, and a lost packet is never sent again"),
     ],
