@@ -27,12 +27,12 @@ MAX_RETRIES = 7
 NEVER_PS = 2**62
 ENDLESS_WAITS, ENDLESS_PS = 1024, 2**60  # so many waits, or so long (13 days), stand for waits without end
 
-# How long a sender waits whose receiver was not ready, by the code in the refusal. Source: ibid., table 45.
+# Wait of a sender whose receiver was not ready, by the timer code in the RNR NAK. Source: ibid., table 45.
 RNR_TIMERS_MS = (
     *(655.36, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.32, 0.48, 0.64, 0.96, 1.28, 1.92),
     *(2.56, 3.84, 5.12, 7.68, 10.24, 15.36, 20.48, 30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52),
 )
-RNR_RETRIES_FOR_EVER = 7
+RNR_RETRIES_FOREVER = 7
 _READING = 1e-3  # times are known to the millisecond, of seconds
 _MULTIPLIERS = (0.1, 16.0)
 _MOST_EARLY = 64

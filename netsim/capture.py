@@ -70,8 +70,8 @@ def with_capture(
         id="netsim.capture-truncated",
         severity=Severity.INFO,
         entity=CAPTURE_NAME,
-        expected=f"the {simulation.num_captured} packets that passed",
-        actual=f"the first {num_kept}",
+        expected=f"all {simulation.num_captured}",
+        actual=f"only the first {num_kept} packets are captured",
         next_step="raise capture.max_packets, or capture fewer flows",
         confidence=Confidence.PREDICTED,
     )

@@ -63,7 +63,7 @@ def findings(
 
     `run` is the record's, with `outcome` and `packets`.
     """
-    found = [
+    results = [
         _deadlocked(network, deadlock),
         _unfinished(all_tables["transfers"], run["outcome"]),
         _dropped(network, all_tables),
@@ -71,7 +71,7 @@ def findings(
         _reordered(all_tables["transfers"], run["packets"], config),
         _refused(run["packets"]["data_refused"], config),
     ]
-    return tuple(finding for finding in found if finding)
+    return tuple(finding for finding in results if finding)
 
 
 def _deadlocked(network: Network, deadlock: Deadlock | None) -> Finding | None:
@@ -83,12 +83,12 @@ def _deadlocked(network: Network, deadlock: Deadlock | None) -> Finding | None:
         id="netsim.pfc-deadlock",
         severity=Severity.ERROR,
         entity=shown + (f"; and {others} more" if others > 0 else ""),
-        expected="no ring of paused ports, each waiting for the next",
+        expected="no cycle of paused ports",
         actual=(
-            f"a ring of {len(deadlock.ring)} ports that are never resumed, and {behind} more that wait for it;"
+            f"a cycle of {len(deadlock.ring)} ports is never resumed and blocks {behind} more;"
             f" they hold {format_bytes(deadlock.held_bytes)}"
         ),
-        next_step="give no path that turns up again after it went down, or let switches drop what blocks",
+        next_step="remove paths that go up again after they went down, or let switches drop the blocking packets",
         confidence=Confidence.PREDICTED,
     )
 
@@ -98,16 +98,17 @@ def _unfinished(transfers: Columns, outcome: str) -> Finding | None:
     if not len(rows):
         return None
     next_steps = {
-        "stalled": "look for queue pairs out of retries (losses, a path that leads nowhere) behind these transfers",
-        "time-limit": "raise time_limit, or look at what holds these transfers up",
+        "stalled": "look for queue pairs out of retries (losses, a path without an end) behind these transfers",
+        "time-limit": "raise time_limit, or look at what delays these transfers",
         "interrupted": "run again to the end",
     }
+    ends = {"stalled": "run stalled", "time-limit": "run reached its time limit", "interrupted": "run interrupted"}
     return Finding(
         id="netsim.unfinished-transfers",
         severity=Severity.ERROR,
         entity=f"transfers {_some(rows)}",
-        expected="every transfer acknowledged",
-        actual=f"{len(rows)} of {len(transfers['transfer'])} not; the run was {outcome}",
+        expected="all transfers to complete",
+        actual=f"{len(rows)} of {len(transfers['transfer'])} transfers never completed; {ends[outcome]}",
         next_step=next_steps[outcome],
         confidence=Confidence.PREDICTED,
     )
@@ -124,8 +125,8 @@ def _dropped(network: Network, all_tables: Mapping[str, Columns]) -> Finding | N
         id="netsim.dropped-packets",
         severity=Severity.WARNING,
         entity=network.fabric.link_label(worst),
-        expected="no packet lost",
-        actual=f"{int(dropped_P[worst])} lost here, {int(dropped_P.sum())} in all",
+        expected="no packet loss",
+        actual=f"{int(dropped_P[worst])} packets lost here, {int(dropped_P.sum())} in total",
         next_step="check buffer, headroom and xoff of the ingress ports",
         confidence=Confidence.PREDICTED,
     )
@@ -139,12 +140,12 @@ def _stormed(network: Network, queues: Columns | None) -> Finding | None:
         id="netsim.pause-storm",
         severity=Severity.ERROR,
         entity=f"{network.fabric.link_label(int(queues['port'][worst]))}, priority {int(queues['priority'][worst])}",
-        expected="no queue paused for as long as its watchdog allows",
+        expected="no queue paused beyond its watchdog's limit",
         actual=(
-            f"{int(queues['pause_storms'][worst])} times here, {int(queues['pause_storms'].sum())} in all;"
+            f"{int(queues['pause_storms'][worst])} pause storms here, {int(queues['pause_storms'].sum())} in total;"
             f" {int(queues['dropped_packets'][worst])} packets dropped here"
         ),
-        next_step="look for the port that pauses first, behind this one, and for a ring of paused ports",
+        next_step="look for the port behind this one that pauses first, and for a cycle of paused ports",
         confidence=Confidence.PREDICTED,
     )
 
@@ -162,15 +163,13 @@ def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketCon
         severity=Severity.WARNING,
         entity=f"path choice {config.path_choice.mode}",
         expected=(
-            "packets that overtake one another within the reorder window"
-            if is_selective
-            else "packets of a queue pair in order, which go-back-N takes for granted"
+            "reordering within the reorder window" if is_selective else "in-order delivery, which go-back-N requires"
         ),
-        actual=f"{num_early} arrived before one sent earlier; {num_resent} were sent again",
+        actual=f"{num_early} packets arrived out of order and {num_resent} were retransmitted",
         next_step=(
             "raise transport.reorder_window above the difference in delay between paths"
             if is_selective
-            else "take selective repeat, or paths that keep order: flowlets with a longer gap, weighted, hash"
+            else "use selective repeat, or a path choice that keeps order: flowlets with a longer gap, weighted, hash"
         ),
         confidence=Confidence.PREDICTED,
     )
@@ -184,8 +183,8 @@ def _refused(num_refused: int, config: PacketConfig) -> Finding | None:
         id="netsim.receiver-not-ready",
         severity=Severity.WARNING,
         entity="receivers",
-        expected="a receive posted for every message that comes",
-        actual=f"{num_refused} refusals, after each of which the sender waited {wait}",
+        expected="a posted receive for every message",
+        actual=f"{num_refused} RNR NAKs, each of which delayed the sender by {wait}",
         next_step="post more receives ahead, or post them sooner",
         confidence=Confidence.PREDICTED,
     )

@@ -1,4 +1,4 @@
-"""What a sweep came to, as tables of its record.
+"""Results of a sweep, as tables of its record.
 
 Points are in the order in which the search proposed them, so the tables are the same whoever ran it. A point has
 objectives only if every one of its runs gave every one of them.
@@ -89,8 +89,8 @@ def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding
             id="sweep.point-failed" if one.failure else "sweep.point-unfinished",
             severity=Severity.WARNING,
             entity=settings_text(one.point, sweep),
-            expected=", ".join(sweep.measures),
-            actual=one.failure or "a run of it has not every one, since transfers did not finish",
+            expected=f"a result for {', '.join(sweep.measures)}",
+            actual=one.failure or "a run lacks an objective, since transfers did not finish",
             next_step="leave out these values, or run the scenario of one of its records alone",
             confidence=Confidence.PREDICTED,
             evidence=tuple(f"points/{task.id}" for task in one.point.tasks),

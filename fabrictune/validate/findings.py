@@ -1,4 +1,4 @@
-"""What a person should know of a validation before trusting it: a busy machine, and predictions that miss.
+"""Findings of a validation: a busy machine, and predictions outside their band.
 
 Shapes: E sizes of exchanges, K repetitions.
 """
@@ -27,7 +27,7 @@ def busy_machine(measurement: LocalMeasurement) -> Iterator[Finding]:
             severity=Severity.WARNING,
             entity=f"exchange of {format_bytes(measurement.exchange_bytes_E[widest])}",
             expected=f"quartiles within a factor of {MOST_SPREAD:g}",
-            actual=f"{format_duration(low_E[widest])} to {format_duration(high_E[widest])}",
+            actual=f"quartiles of {format_duration(low_E[widest])} and {format_duration(high_E[widest])}",
             next_step="run again while the machine does nothing else; until then read ratios with their spread",
             confidence=Confidence.MEASURED,
             evidence=("table calibration",),
@@ -43,8 +43,11 @@ def missed_predictions(summary: ValidationSummary) -> Iterator[Finding]:
                 id="validate.prediction-off",
                 severity=Severity.WARNING,
                 entity=f"{row.what} of {format_bytes(row.num_bytes)}",
-                expected=f"simulated within {low:g} to {high:g} of measured",
-                actual=f"{format_duration(row.simulated_ps)} for {format_duration(row.measured_ps)}: {row.ratio:.2f}",
+                expected=f"{low:g} to {high:g} times measured",
+                actual=(
+                    f"simulated {format_duration(row.simulated_ps)}, measured {format_duration(row.measured_ps)}:"
+                    f" {row.ratio:.2f} times measured"
+                ),
                 next_step="compare the spread; a small buffer costs gloo more than its messages",
                 confidence=Confidence.PREDICTED,
                 evidence=("table comparison",),

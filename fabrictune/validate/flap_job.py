@@ -128,7 +128,7 @@ def _findings(results: Sequence[FlapResult], num_wrong: int) -> Iterator[Finding
                 severity=Severity.WARNING,
                 entity=f"a flap of {format_duration(result.flap_ns * PS_PER_NS)}",
                 expected=f"a stall of {format_duration(result.tcp_resumes_ns * PS_PER_NS)}",
-                actual=format_duration(result.stall_ns * PS_PER_NS),
+                actual=f"stalled for {format_duration(result.stall_ns * PS_PER_NS)}",
                 next_step="repeat it on a quiet machine; look at tcp_rto_min_us and tcp_retries2",
                 confidence=Confidence.MEASURED,
             )
@@ -137,8 +137,8 @@ def _findings(results: Sequence[FlapResult], num_wrong: int) -> Iterator[Finding
             id="flaps.wrong-result",
             severity=Severity.CRITICAL,
             entity="the job",
-            expected="every element of every all-reduce right",
-            actual=f"{num_wrong} wrong",
+            expected="none in any all-reduce",
+            actual=f"{num_wrong} wrong elements",
             next_step="report it with the record: a transport that resumes must not lose or repeat bytes",
             confidence=Confidence.MEASURED,
         )

@@ -171,8 +171,8 @@ def _wrong(rows: Sequence[Measurement]) -> Iterator[Finding]:
                 id="coll.wrong-result",
                 severity=Severity.CRITICAL,
                 entity=_entity(row),
-                expected="every element right on every rank",
-                actual=f"{row.num_wrong} elements wrong",
+                expected="none on any rank",
+                actual=f"{row.num_wrong} wrong elements",
                 next_step="trust no time of this run; find the wrong results first",
                 confidence=Confidence.MEASURED,
             )

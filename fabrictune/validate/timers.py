@@ -195,8 +195,8 @@ def _findings(rows: Sequence[TimerRow]) -> Iterator[Finding]:
                 id="timers.simulation-differs",
                 severity=Severity.WARNING,
                 entity=f"{row.prediction.profile.name}, timeout {spec.timeout_exponent}, {spec.retries} retries",
-                expected=f"gives up: {_shown(row.prediction.gives_up_ns)}, stall: {_shown(row.model_stall_ns)}",
-                actual=f"{_shown(row.simulated_gives_up_ns)} and {_shown(row.simulated_stall_ns)}",
+                expected=f"failure {_shown(row.prediction.gives_up_ns)}, stall {_shown(row.model_stall_ns)}",
+                actual=f"failure {_shown(row.simulated_gives_up_ns)}, stall {_shown(row.simulated_stall_ns)}",
                 next_step="see whether all traffic crosses the link, and whether paths converge around it",
                 confidence=Confidence.PREDICTED,
             )

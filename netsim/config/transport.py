@@ -13,7 +13,7 @@ from fabrictune.foundation.retransmission import (
     MAX_EXPONENT,
     MAX_RETRIES,
     NEVER_PS,
-    RNR_RETRIES_FOR_EVER,
+    RNR_RETRIES_FOREVER,
     RNR_TIMERS_MS,
     STANDARD,
     TimerModel,
@@ -32,15 +32,15 @@ class RnrConfig:
         None, "messages of a queue pair for which receives are posted; by default any number"
     )
     replenish_ns: int = setting(0, "time an application takes to post a receive anew, one after another")
-    timer_code: int = setting(12, "how long a refused sender waits: InfiniBand's code, 12 for 0.64 ms as NCCL sets it")
-    retries: int = setting(7, "refusals without progress before a queue pair fails on the next; 7 never fails")
+    timer_code: int = setting(12, "RNR NAK timer: InfiniBand's code of the wait, 12 for 0.64 ms as NCCL sets it")
+    retries: int = setting(7, "RNR NAKs without progress before a queue pair fails on the next; 7 never fails")
 
     def __post_init__(self) -> None:
         is_right = self.receives is None or 1 <= self.receives <= MAX_RECEIVES
         require(is_right, "transport.rnr.receives", f"{self.receives}", f"1 to {MAX_RECEIVES}")
         is_right = 0 <= self.replenish_ns <= LONGEST_WAIT_NS
         require(is_right, "transport.rnr.replenish", f"{self.replenish_ns} ns", f"0 to {LONGEST_WAIT_NS} ns")
-        for name, most in (("timer_code", len(RNR_TIMERS_MS) - 1), ("retries", RNR_RETRIES_FOR_EVER)):
+        for name, most in (("timer_code", len(RNR_TIMERS_MS) - 1), ("retries", RNR_RETRIES_FOREVER)):
             value = getattr(self, name)
             require(0 <= value <= most, f"transport.rnr.{name}", f"{value}", f"0 to {most}")
 

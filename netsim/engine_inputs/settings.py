@@ -6,7 +6,7 @@ import numpy as np
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.retransmission import NEVER_PS, RNR_RETRIES_FOR_EVER, rnr_wait_ps
+from fabrictune.foundation.retransmission import NEVER_PS, RNR_RETRIES_FOREVER, rnr_wait_ps
 from fabrictune.foundation.seeds import stream_key
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
@@ -53,7 +53,7 @@ def _rnr_settings(rnr: RnrConfig) -> dict[str, Any]:
         "replenish_ps": rnr.replenish_ns * PS_PER_NS,
         "rnr_wait_ps": rnr_wait_ps(rnr.timer_code),
         "rnr_retries": rnr.retries,
-        "rnr_retries_are_limited": rnr.retries < RNR_RETRIES_FOR_EVER,
+        "rnr_retries_are_limited": rnr.retries < RNR_RETRIES_FOREVER,
     }
 
 

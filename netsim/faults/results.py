@@ -6,6 +6,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.retransmission import RNR_RETRIES_FOREVER
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
@@ -112,11 +113,11 @@ def _aborted(
         return None
     fabric, pairs, budget_ps = network.fabric, network.queue_pairs, config.transport.budget_ps
     times_of_qp = list(zip(aborts["qp"].tolist(), aborts["time_ps"].tolist(), strict=True))
-    blamed = {
-        row
+    blamed_of_qp = [
+        _intervals_behind(network, qp, intervals, since_ps=time_ps - budget_ps, until_ps=time_ps)
         for qp, time_ps in times_of_qp[:MAX_NAMED]
-        for row in _faults_behind(network, qp, intervals, since_ps=time_ps - budget_ps, until_ps=time_ps)
-    }
+    ]
+    blamed = {interval.fault for behind in blamed_of_qp for interval in behind}
     causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in sorted(blamed)[:MAX_NAMED]]
     qp, time_ps = times_of_qp[0]
     ends = f"{fabric.nic_label(int(pairs.source_nic_Q[qp]))} to {fabric.nic_label(int(pairs.destination_nic_Q[qp]))}"
@@ -124,32 +125,52 @@ def _aborted(
         id="netsim.aborted-queue-pairs",
         severity=Severity.ERROR,
         entity="; ".join(causes) if causes else f"queue pair {qp}",
-        expected=f"an answer before all retries are used, {format_duration(budget_ps)} of silence",
-        actual=f"{len(times_of_qp)} queue pairs gave up, the first {qp} ({ends}) at {format_duration(time_ps)}",
+        expected=f"progress within the retry budget of {format_duration(budget_ps)}",
+        actual=(
+            f"{len(times_of_qp)} {'QP' if len(times_of_qp) == 1 else 'QPs'} failed with {_failure(config)}"
+            f"{_since_fault(faults, blamed_of_qp[0], time_ps)}; first QP {qp} ({ends}) at {format_duration(time_ps)}"
+        ),
         next_step=(
-            "a longer budget (engine.transport), or new paths within it (convergence_delay)"
+            "raise the retry budget (engine.transport), or provide new paths within it (convergence_delay)"
             if causes
-            else "a longer budget (engine.transport), or look for what loses or refuses their packets"
+            else "raise the retry budget (engine.transport), or look for what drops or rejects their packets"
         ),
         confidence=Confidence.PREDICTED,
     )
 
 
-def _faults_behind(
+def _failure(config: PacketConfig) -> str:
+    """Return the completion status that verbs report for queue pairs out of retries under these settings."""
+    rnr = config.transport.rnr
+    if rnr.receives is None or rnr.retries == RNR_RETRIES_FOREVER:
+        return "retry-exceeded (IBV_WC_RETRY_EXC_ERR)"
+    return "retry-exceeded (IBV_WC_RETRY_EXC_ERR or IBV_WC_RNR_RETRY_EXC_ERR)"
+
+
+def _since_fault(faults: Sequence[Fault], behind: Sequence[FaultInterval], time_ps: int) -> str:
+    """Return the time from the latest fault behind a failure to the failure: ` 59.76 s after link down`."""
+    if not behind:
+        return ""
+    last = max(behind, key=lambda interval: interval.begin_ps)
+    kind = _KINDS[type(faults[last.fault])].replace("_", " ")
+    return f" {format_duration(time_ps - last.begin_ps)} after {kind}"
+
+
+def _intervals_behind(
     network: Network, qp: int, intervals: Sequence[FaultInterval], *, since_ps: int, until_ps: int
-) -> set[int]:
-    """Return the faults that held a port of the queue pair's paths at a time in which it waited."""
+) -> list[FaultInterval]:
+    """Return the intervals of faults on a port of the queue pair's paths at a time in which it waited."""
     starts_ps = [epoch.start_ps for epoch in network.epochs]
     ends_ps = [*starts_ps[1:], END_OF_TIME_PS]
     crossed: set[int] = set()
     for epoch, start_ps, end_ps in zip(network.epochs, starts_ps, ends_ps, strict=True):
         if start_ps <= until_ps and end_ps >= since_ps:
             crossed.update(epoch.port_QDH[qp].ravel().tolist())
-    return {
-        interval.fault
+    return [
+        interval
         for interval in intervals
         if interval.begin_ps <= until_ps and interval.end_ps >= since_ps and crossed & interval.ports
-    }
+    ]
 
 
 def _never_began(
@@ -167,8 +188,8 @@ def _never_began(
         id="netsim.fault-never-began",
         severity=Severity.WARNING,
         entity="; ".join(shown[:MAX_NAMED]),
-        expected=f"a run that lasts until the fault begins, at {', '.join(begins[:MAX_NAMED])}",
-        actual=f"the run was over at {format_duration(end_ps)}",
+        expected=f"it to last until the fault begins, at {', '.join(begins[:MAX_NAMED])}",
+        actual=f"the run ended at {format_duration(end_ps)}",
         next_step="let the fault begin earlier, or send more",
         confidence=Confidence.CONFIGURED,
     )

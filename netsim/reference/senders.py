@@ -37,8 +37,8 @@ class Sender:
         self.last_wire_bytes = 0
         self.in_ring = self.has_failed = False
         self.pace_event_ps = self.timer_event_ps = self.timeout_ps = NEVER
-        self.timeouts = self.refusals = 0  # since something was acknowledged
-        self.refused_until_ps = 0
+        self.timeouts = self.rnr_naks = 0  # since something was acknowledged
+        self.rnr_wait_until_ps = 0
         self.notifications: deque[int] = deque()  # when those still being handled reach the law
 
     @property
@@ -86,7 +86,7 @@ class Sender:
         gap_ps = int(min(self.last_wire_bytes * PS_BITS_PER_BYTE / rate_bps, LONGEST_GAP_PS))
         if cwnd_bytes < mtu_bytes:
             gap_ps = max(gap_ps, int(min(math.ceil(self.rtt_ps * (mtu_bytes / cwnd_bytes)), LONGEST_GAP_PS)))
-        return max(self.last_send_ps + gap_ps, self.refused_until_ps)
+        return max(self.last_send_ps + gap_ps, self.rnr_wait_until_ps)
 
     def _resume(self) -> None:
         """Wait for a turn at the NIC as soon as window and pace allow."""
@@ -172,7 +172,7 @@ class Sender:
         elif packet.kind == "nak":
             self._on_nak(packet.sequence)
         else:
-            self._on_refusal(packet.sequence)
+            self._on_rnr_nak(packet.sequence)
 
     def _on_acknowledgement(self, packet: Packet) -> None:
         self.rtt_ps = self.run.now_ps - packet.sent_ps
@@ -195,24 +195,24 @@ class Sender:
         self._call_law("on_nack", self.run.now_ps)
         self._resume()
 
-    def _on_refusal(self, expected: int) -> None:
+    def _on_rnr_nak(self, expected: int) -> None:
         """Wait and send again, since the receiver was not ready; fail when it was so too often."""
         settings = self.run.settings
         if expected < self.recovery.oldest:
             return
         self._restart_timeout_after(self.recovery.acknowledge_below(expected))
-        if settings.rnr_retries_are_limited and self.refusals == settings.rnr_retries:
+        if settings.rnr_retries_are_limited and self.rnr_naks == settings.rnr_retries:
             self.has_failed = True
             return
-        self.refusals += 1
-        self.refused_until_ps = self.run.now_ps + settings.rnr_wait_ps
+        self.rnr_naks += 1
+        self.rnr_wait_until_ps = self.run.now_ps + settings.rnr_wait_ps
         self.recovery.rewind()
         self.timeout_ps = NEVER
         self._resume()
 
     def _restart_timeout_after(self, acknowledged: list[int]) -> None:
         if acknowledged:
-            self.timeouts = self.refusals = 0
+            self.timeouts = self.rnr_naks = 0
             self.timeout_ps = NEVER
             if not self.recovery.is_idle:
                 self._set_timeout()

@@ -108,7 +108,7 @@ def test_a_full_capture_says_what_it_left_out(take: Take) -> None:
     assert (record.run["capture"]["packets"], read_capture(path).counts.roce) == (50, 50)
     assert left_out > 300
     (finding,) = [finding for finding in record.findings if finding.id == "netsim.capture-truncated"]
-    assert (finding.expected, finding.actual) == (f"the {50 + left_out} packets that passed", "the first 50")
+    assert (finding.expected, finding.actual) == (f"all {50 + left_out}", "only the first 50 packets are captured")
 
 
 def test_snap_cuts_payloads_and_keeps_headers(take: Take) -> None:
@@ -139,10 +139,10 @@ def test_a_receiver_that_is_not_ready_says_so(take: Take) -> None:
     config = PacketConfig(mtu_bytes=1024, transport=TransportConfig(rnr=RnrConfig(receives=1, replenish_ns=10_000)))
     _, path = take(CaptureConfig(flows=(3,)), config)
     frames = [frame for _, frame in records(path)]
-    refusals = [frame for frame in frames if frame[42] == 0x11 and frame[54] >> 5 == 1]
-    assert refusals
-    assert {frame[54] for frame in refusals} == {0x20 + 12}
-    assert {int.from_bytes(frame[51:54]) for frame in refusals} <= {1, 2}  # the first packets of both later messages
+    rnr_naks = [frame for frame in frames if frame[42] == 0x11 and frame[54] >> 5 == 1]
+    assert rnr_naks
+    assert {frame[54] for frame in rnr_naks} == {0x20 + 12}
+    assert {int.from_bytes(frame[51:54]) for frame in rnr_naks} <= {1, 2}  # the first packets of both later messages
     assert {frame[42] for frame in frames} == {0x0B, 0x06, 0x07, 0x09, 0x11}
 
 

@@ -39,9 +39,7 @@ def test_a_run_that_deadlocks_stalls_and_names_the_ring_and_nothing_else() -> No
     finding = record.findings[0]
     assert finding.id == "netsim.pfc-deadlock"
     assert finding.entity == ("switch0:on -> switch1:back; switch1:on -> switch2:back; switch2:on -> switch0:back")
-    assert finding.actual.startswith(
-        "a ring of 3 ports that are never resumed, and 3 more that wait for it; they hold "
-    )
+    assert finding.actual.startswith("a cycle of 3 ports is never resumed and blocks 3 more; they hold ")
 
 
 @pytest.mark.parametrize("probe", [None, ProbeConfig(interval_ns=1_000_000, ports="all")])

@@ -183,8 +183,9 @@ def test_a_queue_pair_without_any_way_loses_its_packets_at_the_switch() -> None:
     assert (transfers["acknowledged_ps"] > 0).tolist() == [False, True]
     (finding,) = [finding for finding in record.findings if finding.id == "netsim.aborted-queue-pairs"]
     assert finding.entity == f"faults[0] switch_down {tor}"
-    assert finding.expected == "an answer before all retries are used, 400 us of silence"
-    assert finding.actual.startswith("1 queue pairs gave up, the first 0 (host0:nic0 to host15:nic0) at 4")
+    assert finding.expected == "progress within the retry budget of 400 us"
+    assert finding.actual.startswith("1 QP failed with retry-exceeded (IBV_WC_RETRY_EXC_ERR) 4")
+    assert " us after switch down; first QP 0 (host0:nic0 to host15:nic0) at 4" in finding.actual
     assert not [finding for finding in record.findings if finding.id == "netsim.dropped-packets"]
 
 

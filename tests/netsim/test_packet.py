@@ -209,7 +209,7 @@ def test_a_queue_pair_fails_after_its_retries(simulate: Simulate) -> None:
     assert record.run["end_ps"] == 8 * 67_108_864_000
     unfinished = record.findings[0]
     assert unfinished.id == "netsim.unfinished-transfers"
-    assert (unfinished.entity, unfinished.actual) == ("transfers 0, 1", "2 of 2 not; the run was stalled")
+    assert (unfinished.entity, unfinished.actual) == ("transfers 0, 1", "2 of 2 transfers never completed; run stalled")
 
 
 def test_the_time_limit_ends_a_run_and_marks_it_partial(simulate: Simulate) -> None:

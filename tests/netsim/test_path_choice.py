@@ -155,7 +155,7 @@ def test_reordering_is_a_finding_that_names_its_cause(simulate: Simulate) -> Non
     (finding,) = [finding for finding in record.findings if finding.id == "netsim.reordered-packets"]
     out_of_order = record.run["packets"]["data_out_of_order"]
     assert out_of_order > 0
-    assert finding.actual.startswith(f"{out_of_order} arrived before one sent earlier; ")
+    assert finding.actual.startswith(f"{out_of_order} packets arrived out of order and ")
     assert record.tables["transfers"]["packets_retransmitted"].sum() > 0
 
 

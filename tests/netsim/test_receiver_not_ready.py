@@ -62,9 +62,9 @@ def test_a_queue_pair_that_is_refused_too_often_fails(simulate: Simulate) -> Non
     assert simulate([(0, 1)], rows, config(replenish_ns=50_000)).run["outcome"] == "finished"
 
 
-def test_refusals_become_a_finding(simulate: Simulate) -> None:
+def test_rnr_naks_become_a_finding(simulate: Simulate) -> None:
     """It says how long each cost."""
     record = simulate([(0, 1)], [{"bytes": 1000}, {"bytes": 1000}], config(replenish_ns=1_000))
     (finding,) = record.findings
     assert finding.id == "netsim.receiver-not-ready"
-    assert finding.actual == "1 refusals, after each of which the sender waited 10 us"
+    assert finding.actual == "1 RNR NAKs, each of which delayed the sender by 10 us"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 20  # points
 MAX_WORKERS = 4096
+LEAST_DIRECTED_SHARE = 0.05  # of the variance; a smaller share is noise, whose direction means nothing
 
 
 @click.command()
@@ -180,15 +181,18 @@ def _print(record: "RunRecord") -> None:
 
 
 def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
-    """Print the share of each objective's variance that is each key's own, and which way it goes."""
+    """Print the share of each objective's variance that each key explains, with its direction from 5 % on."""
     if not rows:
         return
-    found = {(row["key"], row["metric"], row["measure"]): row["value"] for row in rows}
+    values = {(row["key"], row["metric"], row["measure"]): row["value"] for row in rows}
 
     def cell(key: str, metric: str) -> str:
-        share, rank = (found.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
-        way = " rising" if rank and rank > 0 else " falling" if rank else ""
-        return "-" if share is None else f"{share:.0%}{way}"
+        share, rank = (values.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
+        if share is None:
+            return "-"
+        has_direction = rank and share >= LEAST_DIRECTED_SHARE
+        direction = (" rising" if rank > 0 else " falling") if has_direction else ""
+        return f"{share:.0%}{direction}"
 
     keys = dict.fromkeys(row["key"] for row in rows)
     print_lines(["", "first-order sensitivity (share of the variance that a key explains alone):"])

@@ -1,5 +1,6 @@
 """`fabrictune train plan`: communication, memory and step time of a recipe on a cluster."""
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ from fabrictune.foundation.units import format_bytes, format_duration, parse_rat
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
     from fabrictune.trainer_probe.planning.plan import Plan
+
+FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
 
 
 def _rate(context: click.Context, option: click.Parameter, text: str) -> int:
@@ -122,11 +125,11 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             f"communication of rank {rank}, at place {place} of the pipeline",
         ]
     )
-    headings = ("axis", "operation", "requests", "buffers", "sent", "at least")
+    headings = ("axis", "operation", "requests", "message bytes", "bytes sent", "min. time")
     print_table(headings, [_volume_cells(row) for row in shown["volumes"]], indent=2)
-    print_lines(["", f"memory of rank {rank}"])
+    print_lines(["", f"rank {rank} memory"])
     print_table(("part", "bytes"), _memory_cells(shown["memory"]), indent=2)
-    print_lines(["", "shortest step, with no two requests on one link"])
+    print_lines(["", "minimum step time, with no two requests on one link"])
     print_table(
         ("part", "time"), [(row["part"], format_duration(row["duration_ps"])) for row in shown["step"]], indent=2
     )
@@ -135,10 +138,16 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             "",
             f"bubble: {outcome['bubble_fraction']:.1%} of the work by (p - 1) / (v m), "
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
-            f"model: {outcome['model_flops_per_gpu']:.4g} operations per GPU by the papers' count, "
-            f"{outcome['mfu_fraction']:.1%} of its rate over the step",
+            f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}, "
+            f"{outcome['mfu_fraction']:.1%} of achievable",
         ]
     )
+
+
+def _format_flops(flops: float) -> str:
+    """Return floating-point operations with four digits: `1.103 PFLOP`."""
+    exponent = min(max(int(math.log10(flops)) // 3, 0), len(FLOP_UNITS) - 1)
+    return f"{flops / 1000**exponent:.4g} {FLOP_UNITS[exponent]}"
 
 
 def _volume_cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ _ROUND_TRIP_PS = 2 * _FRAME_PS + 2 * _ACK_PS + 4 * HOST_DELAY_PS  # two links th
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return (*_goodput(), *_single_losses(), *_budgets(), *_refusals(), *_slow_receivers())
+    return (*_goodput(), *_single_losses(), *_budgets(), *_rnr_naks(), *_slow_receivers())
 
 
 def _goodput() -> tuple[Case, ...]:
@@ -118,20 +118,20 @@ def _budgets() -> tuple[Case, ...]:
     )
 
 
-def _refusals() -> tuple[Case, ...]:
+def _rnr_naks() -> tuple[Case, ...]:
     """The second of two messages for which one receive is posted, and posted again while its sender waits."""
 
-    def refusal(timer_code: int) -> Case:
+    def rnr_nak(timer_code: int) -> Case:
         delay_ns = (rnr_wait_ps(timer_code) + _ROUND_TRIP_PS) / 1e3
         return Case(
-            name=f"netsim.refusal-costs-the-timer-{timer_code}",
-            source=f"InfiniBand 9.7.5.2.8 and table 45: RNR timer {timer_code}, and the way of the refusal and back",
+            name=f"netsim.rnr-nak-costs-the-timer-{timer_code}",
+            source=f"InfiniBand 9.7.5.2.8 and table 45: RNR timer {timer_code}, and the round trip of the RNR NAK",
             unit="ns",
             **exactly(delay_ns),
-            run=partial(_cost_of_a_refusal_ns, timer_code),
+            run=partial(_cost_of_an_rnr_nak_ns, timer_code),
         )
 
-    return tuple(refusal(timer_code) for timer_code in (1, 12, 31))
+    return tuple(rnr_nak(timer_code) for timer_code in (1, 12, 31))
 
 
 def _slow_receivers() -> tuple[Case, ...]:
@@ -193,7 +193,7 @@ def _cost_of_one_loss_ns(reliability: Reliability, num_packets: int) -> float:
     return next(cost_ns for cost_ns in costs_ns if num_packets == 1 or cost_ns < _TIMEOUT_NS / 2)
 
 
-def _cost_of_a_refusal_ns(timer_code: int) -> float:
+def _cost_of_an_rnr_nak_ns(timer_code: int) -> float:
     """Return the delay of a second message by an RNR NAK."""
 
     def finish_ps(receives: int | None) -> int:

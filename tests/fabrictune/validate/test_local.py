@@ -102,7 +102,7 @@ def test_a_busy_machine_is_told(measurement: LocalMeasurement) -> None:
         for finding in predict_local(replace(calm, exchange_ps_EK=disturbed)).findings
         if finding.id == "validate.busy-machine"
     ]
-    assert [finding.actual for finding in findings] == ["108 us to 324 us"]
+    assert [finding.actual for finding in findings] == ["quartiles of 108 us and 324 us"]
 
 
 def test_a_prediction_that_misses_is_told(measurement: LocalMeasurement) -> None:
