@@ -175,12 +175,12 @@ def _print(record: "RunRecord") -> None:
     print_table(headings, rows, indent=2)
     if len(shown) < len(whole):
         print_lines([f"  and {len(whole) - len(shown)} more in the record"])
-    _print_sensitivity(to_rows(record.tables["sensitivity"]), metrics)
+    print_sensitivity(to_rows(record.tables["sensitivity"]), metrics)
     if lines := record.run["nic_settings"]:
         print_lines(["", f"for a NIC, the best in {metrics[0]} (printed, nothing is set):", *lines[0]["lines"]])
 
 
-def _print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
+def print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
     """Print the share of each objective's variance that each key explains, with its direction from 5 % on."""
     if not rows:
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
+from fabrictune.cli.sim.sweep import print_sensitivity
 from fabrictune.foundation.records import RunRecord
 from tests.fabrictune.sweeps.conftest import SWEEP
 
@@ -99,3 +100,17 @@ def test_points_without_results_are_warned_of(write: Write, capsys: pytest.Captu
     assert run(["sim", "sweep", path]) == 0
     assert "warning: traffic.message = 50 KB; engine.ecn.kmin = 20 MB: " in capsys.readouterr().out
     assert run(["sim", "sweep", path, "--fail-on", "warning"]) == 1
+
+
+def test_a_sensitivity_below_five_percent_has_no_direction(capsys: pytest.CaptureFixture[str]) -> None:
+    """4 % of the variance is within the noise of a search, so its direction is, too."""
+    shares = {"a": 0.60, "b": 0.04, "c": 0.05}
+    measures = (("variance_share", shares), ("rank_correlation", dict.fromkeys(shares, -0.3)))
+    rows = [
+        {"key": key, "metric": "fairness", "measure": measure, "value": values[key]}
+        for measure, values in measures
+        for key in shares
+    ]
+    print_sensitivity(rows, ["fairness"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines[-3:]] == [["a", "60%", "falling"], ["b", "4%"], ["c", "5%", "falling"]]
