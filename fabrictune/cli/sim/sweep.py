@@ -190,9 +190,9 @@ def print_sensitivity(rows: list[dict[str, Any]], metrics: list[str]) -> None:
         share, rank = (values.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
         if share is None:
             return "-"
-        has_direction = rank and share >= LEAST_DIRECTED_SHARE
-        direction = (" rising" if rank > 0 else " falling") if has_direction else ""
-        return f"{share:.0%}{direction}"
+        if not rank or share < LEAST_DIRECTED_SHARE:
+            return f"{share:.0%}"
+        return f"{share:.0%} {'rising' if rank > 0 else 'falling'}"
 
     keys = dict.fromkeys(row["key"] for row in rows)
     print_lines(["", "first-order sensitivity (share of the variance that a key explains alone):"])
