@@ -46,12 +46,15 @@ def make_fabric(chosen: Chosen) -> ImportedFabric:
 
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:
     """Build a fabric from texts such as `radix=8`, with the keys of a scenario; raises InputError."""
-    return build_named(builder, dict(map(parse_setting, settings)))
+    return build_named(builder, dict(map(parse_setting, settings)), where="BUILDER")
 
 
-def build_named(builder: str, values: Mapping[str, Any]) -> Fabric:
-    """Build a fabric from the values of a scenario's keys; raises InputError with every mistake in them."""
-    choose(builder, tuple(BUILDERS), where="builder", what="builder", error=InputError)
+def build_named(builder: str, values: Mapping[str, Any], *, where: str = "builder") -> Fabric:
+    """Build a fabric from the values of a scenario's keys; raises InputError with every mistake in them.
+
+    `where` is the place that a mistake in the builder's name is reported at.
+    """
+    choose(builder, tuple(BUILDERS), where=where, what="builder", error=InputError)
     try:
         spec: Any = bind(BUILDERS[builder].spec, dict(values), folder=Path())
     except ValidationError as error:
