@@ -9,7 +9,7 @@ from fabrictune.netsim.faults.timeline import FaultInterval, changes
 from fabrictune.topology.fabric import Fabric
 
 
-def fault_columns(fabric: Fabric, faults: tuple[FaultInterval, ...]) -> dict[str, NDArray[Any]]:
+def fault_arrays(fabric: Fabric, faults: tuple[FaultInterval, ...]) -> dict[str, NDArray[Any]]:
     """Return the arrays of faults."""
     found = changes(fabric, faults)
     return {

@@ -6,12 +6,13 @@ from fabrictune.cc.interface import NEVER, UNLIMITED_CWND_BYTES, CompiledLaw
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
-from fabrictune.netsim.engine_inputs.ports import drain_rates_bps
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import NO_PORT
 
 
-def flows(fabric: Fabric, path_QDH: IntArray, law: CompiledLaw, config: PacketConfig) -> np.ndarray:
+def flows(
+    fabric: Fabric, path_QDH: IntArray, law: CompiledLaw, config: PacketConfig, *, drain_rate_P: IntArray
+) -> np.ndarray:
     """Return the law's records, the engine's header filled in."""
     rate_QDH = np.where(path_QDH == NO_PORT, 1, fabric.port_rate_bps_P[path_QDH])
     delay_QDH = np.where(path_QDH == NO_PORT, 0, fabric.port_delay_ps_P[path_QDH])
@@ -22,16 +23,15 @@ def flows(fabric: Fabric, path_QDH: IntArray, law: CompiledLaw, config: PacketCo
     flow["cwnd_bytes"] = UNLIMITED_CWND_BYTES
     flow["deadline_ps"] = NEVER
     flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + _endpoint_ps_Q(
-        fabric, path_QDH[:, 0], config
+        path_QDH[:, 0], config, drain_rate_P
     )
     flow["mtu_bytes"] = config.mtu_bytes
     flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
     return flow
 
 
-def _endpoint_ps_Q(fabric: Fabric, path_QH: IntArray, config: PacketConfig) -> IntArray:
+def _endpoint_ps_Q(path_QH: IntArray, config: PacketConfig, drain_rate_P: IntArray) -> IntArray:
     """Return how long a full packet is in the receiving host at least."""
-    drain_rate_P = drain_rates_bps(fabric, config)
     last_Q = path_QH[np.arange(len(path_QH)), (path_QH != NO_PORT).sum(axis=1) - 1]
     rate_Q = drain_rate_P[last_Q]
     drain_Q = np.where(rate_Q > 0, -(-config.full_frame_bytes * 8 * 10**12 // np.maximum(rate_Q, 1)), 0)

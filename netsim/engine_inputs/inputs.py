@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
@@ -17,17 +16,16 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.engine_inputs.capture import capture_settings, captured_flows
 from fabrictune.netsim.engine_inputs.epochs import with_epochs
-from fabrictune.netsim.engine_inputs.faults import fault_columns
+from fabrictune.netsim.engine_inputs.faults import fault_arrays
 from fabrictune.netsim.engine_inputs.flows import flows
 from fabrictune.netsim.engine_inputs.path_choice import path_choice
 from fabrictune.netsim.engine_inputs.paths import checked_paths
-from fabrictune.netsim.engine_inputs.ports import buffers, check_ports, drain_rates_bps
+from fabrictune.netsim.engine_inputs.ports import port_arrays
 from fabrictune.netsim.engine_inputs.priorities import pause_patience_ps, priorities
 from fabrictune.netsim.engine_inputs.probes import probed_flows, probed_ports
 from fabrictune.netsim.engine_inputs.settings import reorder_windows, retransmission_waits, settings
-from fabrictune.netsim.engine_inputs.transfers import check_traffic, dependents, nvlink_ends
+from fabrictune.netsim.engine_inputs.transfers import check_traffic, transfer_arrays
 from fabrictune.netsim.faults.timeline import FaultInterval
-from fabrictune.topology.fabric import NO_NIC
 from fabrictune.topology.network import Network
 
 
@@ -58,13 +56,11 @@ def lower(
 ) -> EngineInputs:
     """Return the arrays of a run; raises InputError, RouteError or TraceError for what an engine cannot run."""
     fabric = network.fabric
-    thresholds = buffers(fabric, config)
+    ports = port_arrays(fabric, config)
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
-    check_ports(fabric)
     check_traffic(traffic, len(network.queue_pairs), config)
     path, epochs = with_epochs(network, path_QDH)
-    dependent_offset, dependent_row = dependents(traffic)
-    flow = flows(fabric, path_QDH, law, config)
+    flow = flows(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
     return EngineInputs(
         settings={
             **settings(config, seed, probe),
@@ -74,30 +70,16 @@ def lower(
             "flow_bytes": flow.dtype.itemsize,
         },
         arrays={
-            "port_rate_bps": fabric.port_rate_bps_P,
-            "port_delay_ps": fabric.port_delay_ps_P,
-            "port_peer": fabric.port_peer_P,
-            "port_is_host": (fabric.port_nic_P != NO_NIC).astype(np.int64),
-            **thresholds,
-            "drain_rate": drain_rates_bps(fabric, config),
-            "loss_fraction": np.full(fabric.num_ports, config.loss_fraction),
+            **ports,
             "path": path,
             **path_choice(network, config.path_choice),
             **epochs,
-            **fault_columns(fabric, faults),
-            **priorities(network, config, thresholds),
+            **fault_arrays(fabric, faults),
+            **priorities(network, config, ports),
             "retransmission_wait": retransmission_waits(config.transport),
             "reorder_window": reorder_windows(flow["base_rtt_ps"], config.transport),
             "flow": flow,
-            "transfer_medium": traffic.medium_N,
-            "transfer_qp": traffic.qp_N,
-            **nvlink_ends(traffic),
-            "transfer_bytes": traffic.bytes_N,
-            "transfer_start": traffic.start_ps_N,
-            "transfer_delay": traffic.delay_ps_N,
-            "num_dependencies": np.diff(traffic.dependencies.offset_N1),
-            "dependent_offset": dependent_offset,
-            "dependent_row": dependent_row,
+            **transfer_arrays(traffic),
             "probed_port": probed_ports(path_QDH, fabric.num_ports, probe),
             "probed_flow": probed_flows(len(network.queue_pairs), probe),
             "captured_flow": captured_flows(network, capture),

@@ -1,11 +1,13 @@
-"""Ports as an engine needs them: rates and delays it can hold, and the thresholds of the buffer behind each.
+"""Ports as an engine reads them: rates and delays it can hold, and the thresholds of the buffer behind each.
 
 Shapes: P ports, U kinds of links.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import InputError, Mistake
@@ -20,7 +22,26 @@ from fabrictune.topology.lookup import find_node
 MAX_PORT_DELAY_PS = 2**32 - 1
 
 
-def check_ports(fabric: Fabric) -> None:
+def port_arrays(fabric: Fabric, config: PacketConfig) -> dict[str, NDArray[Any]]:
+    """Return the arrays of ports, shape (P,) each.
+
+    Raises InputError for ports an engine cannot hold, thresholds that no buffer has room for, and a slow host that is
+    not there.
+    """
+    _check_ports(fabric)
+    drain_rate_P = _drain_rates_bps(fabric, config)
+    return {
+        "port_rate_bps": fabric.port_rate_bps_P,
+        "port_delay_ps": fabric.port_delay_ps_P,
+        "port_peer": fabric.port_peer_P,
+        "port_is_host": (fabric.port_nic_P != NO_NIC).astype(np.int64),
+        **_thresholds(fabric, config, is_before_nic_P=drain_rate_P > 0),
+        "drain_rate": drain_rate_P,
+        "loss_fraction": np.full(fabric.num_ports, config.loss_fraction),
+    }
+
+
+def _check_ports(fabric: Fabric) -> None:
     """Raise InputError for ports an engine cannot hold."""
     require_ids(fabric.num_ports, "ports")
     if (fabric.port_delay_ps_P > MAX_PORT_DELAY_PS).any():
@@ -34,12 +55,22 @@ def check_ports(fabric: Fabric) -> None:
         )
 
 
-def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
+def _drain_rates_bps(fabric: Fabric, config: PacketConfig) -> IntArray:
+    """Return how fast the host behind each port takes what comes through it, 0 for at once."""
+    host_P = fabric.port_node_P[fabric.port_peer_P]
+    is_slow_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
+    if config.nic.slow_hosts:
+        is_slow_P &= np.isin(
+            host_P, [find_node(fabric, name, where="nic.slow_hosts") for name in config.nic.slow_hosts]
+        )
+    return np.where(is_slow_P, config.nic.drain_rate_bps or 0, 0)
+
+
+def _thresholds(fabric: Fabric, config: PacketConfig, *, is_before_nic_P: BoolArray) -> dict[str, IntArray]:
     """Return the thresholds of the ingress buffer behind each port, one computation per kind of link.
 
     Those of a NIC's buffer are of use only where hosts do not take packets at once.
     """
-    is_before_nic_P = ends_in_nic_buffer(fabric, config)
     link_P3 = np.stack([fabric.port_rate_bps_P, fabric.port_delay_ps_P, is_before_nic_P], axis=1)
     link_U3, kind_P = np.unique(link_P3, axis=0, return_inverse=True)
     buffer_bytes, xoff_bytes = config.nic.receive_buffer_bytes, config.nic.xoff_bytes
@@ -52,25 +83,6 @@ def buffers(fabric: Fabric, config: PacketConfig) -> dict[str, IntArray]:
     table_U4 = np.array(rows, np.int64).reshape(-1, 4)
     names = ("pause_above", "resume_below", "ingress_limit", "pause_response")
     return {name: table_U4[kind_P.ravel(), column].copy() for column, name in enumerate(names)}
-
-
-def ends_in_nic_buffer(fabric: Fabric, config: PacketConfig) -> BoolArray:
-    """Return which ports end in a NIC that does not hand on packets as fast as they come."""
-    return np.asarray(drain_rates_bps(fabric, config) > 0)
-
-
-def drain_rates_bps(fabric: Fabric, config: PacketConfig) -> IntArray:
-    """Return how fast the host behind each port takes what comes through it, 0 for at once, shape (P,).
-
-    Raises InputError for a slow host that is not there.
-    """
-    host_P = fabric.port_node_P[fabric.port_peer_P]
-    is_slow_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
-    if config.nic.slow_hosts:
-        is_slow_P &= np.isin(
-            host_P, [find_node(fabric, name, where="nic.slow_hosts") for name in config.nic.slow_hosts]
-        )
-    return np.where(is_slow_P, config.nic.drain_rate_bps or 0, 0)
 
 
 def _buffer(

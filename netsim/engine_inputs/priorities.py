@@ -4,6 +4,7 @@ Shapes: C priorities in ascending order, P ports, N nodes, Q queue pairs; those 
 netsim/engine/state/arrays.inl. All arrays are empty where a configuration lists no priorities.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.queues import PriorityConfig
 from fabrictune.netsim.config.switch import EcnConfig
 from fabrictune.netsim.engine_inputs.limits import NO_PRIORITY
-from fabrictune.netsim.engine_inputs.ports import ends_in_nic_buffer
 from fabrictune.netsim.headroom import QUANTUM_BITS
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import Network
@@ -73,11 +73,11 @@ def pause_patience_ps(fabric: Fabric, config: PacketConfig) -> int:
     return 2 * (config.pfc.quanta or 0) * QUANTUM_BITS * 10**12 // slowest_bps + PAUSE_PATIENCE_PS
 
 
-def priorities(network: Network, config: PacketConfig, thresholds: dict[str, IntArray]) -> dict[str, NDArray[Any]]:
+def priorities(network: Network, config: PacketConfig, ports: Mapping[str, IntArray]) -> dict[str, NDArray[Any]]:
     """Return the arrays in INTEGERS and FRACTIONS.
 
-    `thresholds` are those of a buffer of its own behind each port. Raises InputError for queue pairs of a priority that
-    is not listed, and for a shared buffer that is used up by reserves and headroom.
+    `ports` are the arrays of ports, with the thresholds of a buffer of its own behind each. Raises InputError for queue
+    pairs of a priority that is not listed, and for a shared buffer that is used up by reserves and headroom.
     """
     rules = sorted(config.queues.priorities, key=lambda rule: rule.priority)
     if not rules:
@@ -92,9 +92,9 @@ def priorities(network: Network, config: PacketConfig, thresholds: dict[str, Int
         "priority_port_node": network.fabric.port_node_P,
         "priority_queue_pair": _queue_pairs(network, config.queues.numbers),
         **(
-            _own_buffers(network.fabric, config, is_lossless_C, thresholds)
+            _own_buffers(network.fabric, config, is_lossless_C, ports)
             if config.buffer.size_bytes is None
-            else _shared_buffers(network.fabric, config, rules, is_lossless_C, thresholds)
+            else _shared_buffers(network.fabric, config, rules, is_lossless_C, ports)
         ),
     }
     is_shared = config.buffer.size_bytes is not None
@@ -121,19 +121,19 @@ def _queue_pairs(network: Network, numbers: tuple[int, ...]) -> IntArray:
 
 
 def _own_buffers(
-    fabric: Fabric, config: PacketConfig, is_lossless_C: BoolArray, thresholds: dict[str, IntArray]
+    fabric: Fabric, config: PacketConfig, is_lossless_C: BoolArray, ports: Mapping[str, IntArray]
 ) -> dict[str, Any]:
     """Return the buffers where each port and lossless priority has xoff and headroom, each lossy queue the buffer.
 
     A NIC has them for lossy priorities as well, without headroom.
     """
-    xoff_P = thresholds["pause_above"] + config.full_frame_bytes
-    whole_P = np.where(ends_in_nic_buffer(fabric, config), thresholds["ingress_limit"], 0)
+    xoff_P = ports["pause_above"] + config.full_frame_bytes
+    whole_P = np.where(ports["drain_rate"] > 0, ports["ingress_limit"], 0)
     return {
         "priority_output_reserve": np.full(len(is_lossless_C), config.pfc.buffer_bytes),
         "priority_input_reserve": np.where(is_lossless_C, xoff_P[:, None], whole_P[:, None]),
-        "priority_input_headroom": np.outer(thresholds["ingress_limit"] - xoff_P, is_lossless_C),
-        "priority_resume_offset": np.outer(xoff_P - thresholds["resume_below"], is_lossless_C),
+        "priority_input_headroom": np.outer(ports["ingress_limit"] - xoff_P, is_lossless_C),
+        "priority_resume_offset": np.outer(xoff_P - ports["resume_below"], is_lossless_C),
         "priority_shared_buffer": np.zeros(fabric.num_nodes),
         "priority_headroom_pool": np.full(fabric.num_nodes, UNLIMITED_BYTES),
     }
@@ -144,10 +144,10 @@ def _shared_buffers(
     config: PacketConfig,
     rules: list[PriorityConfig],
     is_lossless_C: BoolArray,
-    thresholds: dict[str, IntArray],
+    ports: Mapping[str, IntArray],
 ) -> dict[str, Any]:
     """Return the buffers where ports share what reserves and headroom leave of their switch's; NICs share nothing."""
-    own = _own_buffers(fabric, config, is_lossless_C, thresholds)
+    own = _own_buffers(fabric, config, is_lossless_C, ports)
     buffer, frame_bytes = config.buffer, config.full_frame_bytes
     assert buffer.size_bytes is not None, "chosen by the caller"
     behind_P = fabric.port_node_P[fabric.port_peer_P]

@@ -3,7 +3,10 @@
 Shapes: N transfers, D dependencies.
 """
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -34,7 +37,23 @@ def check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) -
         )
 
 
-def dependents(traffic: TrafficTrace) -> tuple[IntArray, IntArray]:
+def transfer_arrays(traffic: TrafficTrace) -> dict[str, NDArray[Any]]:
+    """Return the arrays of transfers and their dependencies."""
+    dependent_offset, dependent_row = _dependents(traffic)
+    return {
+        "transfer_medium": traffic.medium_N,
+        "transfer_qp": traffic.qp_N,
+        **_nvlink_ends(traffic),
+        "transfer_bytes": traffic.bytes_N,
+        "transfer_start": traffic.start_ps_N,
+        "transfer_delay": traffic.delay_ps_N,
+        "num_dependencies": np.diff(traffic.dependencies.offset_N1),
+        "dependent_offset": dependent_offset,
+        "dependent_row": dependent_row,
+    }
+
+
+def _dependents(traffic: TrafficTrace) -> tuple[IntArray, IntArray]:
     """Return the transfers that wait for each transfer: the trace's dependencies turned round, in row order."""
     offset_N1, row_D = traffic.dependencies.offset_N1, traffic.dependencies.row_D
     waiting_D = np.repeat(np.arange(len(traffic)), np.diff(offset_N1))
@@ -43,7 +62,7 @@ def dependents(traffic: TrafficTrace) -> tuple[IntArray, IntArray]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts_N)]).astype(np.int64), waiting_D[order_D]
 
 
-def nvlink_ends(traffic: TrafficTrace) -> dict[str, IntArray]:
+def _nvlink_ends(traffic: TrafficTrace) -> dict[str, IntArray]:
     """Return the GPUs at the ends of each transfer over NVLink, numbered anew from 0; no rows where none takes it."""
     on_nvlink_N = traffic.medium_N == Medium.NVLINK
     ends_2N = np.zeros((2, len(traffic) if on_nvlink_N.any() else 0), np.int64)

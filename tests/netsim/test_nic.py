@@ -100,8 +100,8 @@ def test_without_pauses_a_full_nic_drops(simulate: Simulate) -> None:
 
 def test_a_nic_s_buffer_must_hold_its_headroom() -> None:
     """At 100 Gb/s the headroom alone is more than 5 kB."""
-    from fabrictune.netsim.engine_inputs.ports import buffers
+    from fabrictune.netsim.engine_inputs.ports import port_arrays
     from tests.netsim.conftest import one_switch
 
     with pytest.raises(InputError, match=r"nic: 5000 B of buffer"):
-        buffers(one_switch(2), config(drain_rate_bps=10**9, receive_buffer_bytes=5_000))
+        port_arrays(one_switch(2), config(drain_rate_bps=10**9, receive_buffer_bytes=5_000))

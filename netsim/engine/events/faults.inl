@@ -39,7 +39,9 @@ void Engine<is_full>::apply(const Change& change) {
             health.byte_arrives = change.value;
             return;
         case Effect::Rate:
-            return set_rate(change.port, static_cast<std::int64_t>(change.value));
+            port_stats[change.port].rate_bps = static_cast<std::int64_t>(change.value);
+            ports[change.port].ps_per_byte = whole_ps_per_byte(port_stats[change.port].rate_bps);
+            return;
     }
 }
 

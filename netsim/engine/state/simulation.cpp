@@ -33,28 +33,12 @@ Simulation::Simulation(const Inputs& inputs)
 
 void Simulation::add_ports(const Inputs& inputs) {
     const std::size_t num_ports = inputs.port_rate_bps.size();
-    ports.resize(num_ports);
-    port_stats.resize(num_ports);
+    ports.reserve(num_ports);
+    port_stats.reserve(num_ports);
     for (std::size_t port = 0; port < num_ports; port++) {
-        set_rate(static_cast<std::uint32_t>(port), inputs.port_rate_bps[port]);
-        ports[port].delay_ps = static_cast<std::uint32_t>(inputs.port_delay_ps[port]);
-        ports[port].is_host = inputs.port_is_host[port] != 0;
-        ports[port].ingress_threshold_bytes = static_cast<std::int32_t>(inputs.pause_above[port]);
-        PortStats& stats = port_stats[port];
-        stats.peer = static_cast<std::uint32_t>(inputs.port_peer[port]);
-        stats.resume_below_bytes = static_cast<std::int32_t>(inputs.resume_below[port]);
-        stats.ingress_limit_bytes = static_cast<std::int32_t>(inputs.ingress_limit[port]);
-        stats.pause_response_ps = inputs.pause_response[port];
-        stats.loss_fraction = inputs.loss_fraction[port];
-        stats.random = RandomStream(settings.random_key, port);
+        ports.emplace_back(inputs, port);
+        port_stats.emplace_back(inputs, port);
     }
-}
-
-void Simulation::set_rate(std::uint32_t port, std::int64_t rate_bps) {
-    const std::int64_t ps_per_byte = BIT_PS_PER_BYTE / rate_bps;
-    const bool is_whole = BIT_PS_PER_BYTE % rate_bps == 0 && ps_per_byte <= UINT16_MAX;
-    ports[port].ps_per_byte = is_whole ? static_cast<std::uint16_t>(ps_per_byte) : 0;
-    port_stats[port].rate_bps = rate_bps;
 }
 
 void Simulation::add_queue_pairs(const Inputs& inputs) {

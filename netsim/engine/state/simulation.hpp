@@ -132,8 +132,6 @@ class Simulation {
   protected:
     explicit Simulation(const Inputs& inputs);
 
-    void set_rate(std::uint32_t port, std::int64_t rate_bps);
-
   private:
     void add_ports(const Inputs& inputs);
     void add_queue_pairs(const Inputs& inputs);
