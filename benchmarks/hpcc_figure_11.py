@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable
 from typing import Any
 
-from fabrictune.conformance.netsim.laws.hpcc_figure_11 import LAWS, Load, Slowdowns, measure
+from fabrictune.conformance.netsim.laws.hpcc_figure_11 import LAWS, Load, Slowdowns, simulate_slowdowns
 
 SEEDS = (1, 2, 3)
 DURATION_NS = 1_000_000
@@ -30,7 +30,9 @@ def benchmarks() -> list[dict[str, Any]]:
     """Return slowdowns, queues and pauses, as rows of benchmarks/results.json."""
     return [
         _row(
-            f"netsim.hpcc-figure-11.{name}.{label}.{figure}", unit, [pick(measure(label, load, seed)) for seed in SEEDS]
+            f"netsim.hpcc-figure-11.{name}.{label}.{figure}",
+            unit,
+            [pick(simulate_slowdowns(label, load, seed)) for seed in SEEDS],
         )
         for name, load in LOADS.items()
         for label in LAWS

@@ -17,7 +17,7 @@ from typing import Any
 
 from fabrictune.conformance.netsim.laws.long_flows import Settled, watch
 from fabrictune.conformance.netsim.one_switch import GBPS
-from fabrictune.foundation.settings.quantities import key_of, show_value
+from fabrictune.foundation.settings.quantities import format_setting, key_of
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.switch import EcnConfig
 
@@ -63,7 +63,7 @@ def _changes() -> Iterator[tuple[str, Settings]]:
     yield "defaults", ()
     for name, values in CHANGES.items():
         for value in values:
-            yield f"{key_of(name)} {show_value(name, value)}", ((name, value),)
+            yield f"{key_of(name)} {format_setting(name, value)}", ((name, value),)
 
 
 def _observe(settings: Settings) -> dict[str, float]:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from fabrictune.cc import barre, dcqcn, dcqcn_firmware, dctcp, hpcc, hybrid, none, swift, timely
 from fabrictune.cc.law_rules import require_law
-from fabrictune.foundation.errors import LawError, Mistake, UntrustedCodeError, choose
+from fabrictune.foundation.errors import LawError, Mistake, UntrustedCodeError, require_one_of
 
 LAWS: dict[str, ModuleType] = {
     "none": none,
@@ -32,7 +32,7 @@ def load_law(name_or_path: str, *, trust_code: bool = False) -> ModuleType:
     Raises LawError for an unknown name or a file that is no law, UntrustedCodeError for a file without `trust_code`.
     """
     if not is_path(name_or_path):
-        return LAWS[choose(name_or_path, list(LAWS), where="law", what="law", error=LawError)]
+        return LAWS[require_one_of(name_or_path, list(LAWS), where="law", what="law", error=LawError)]
     path = Path(name_or_path)
     text = _read(path)
     if not trust_code:

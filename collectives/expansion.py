@@ -24,7 +24,7 @@ from fabrictune.collectives.connections import connect, cut, take_turns
 from fabrictune.collectives.messages import messages_of
 from fabrictune.collectives.plans import Slicing, make_plans
 from fabrictune.collectives.rails import exit_nics
-from fabrictune.foundation.errors import InputError, Mistake, TraceError, choose
+from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, TrafficTrace
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
@@ -51,7 +51,7 @@ class ExpansionSpec:
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
 
     def __post_init__(self) -> None:
-        choose(self.algorithm, tuple(ALGORITHMS), where="algorithm", what="algorithm", error=InputError)
+        require_one_of(self.algorithm, tuple(ALGORITHMS), where="algorithm", what="algorithm", error=InputError)
         ranges = {
             "qps_per_connection": (1, MAX_QPS_PER_CONNECTION),
             "channels": (1, MAX_CHANNELS),
@@ -78,7 +78,7 @@ def expand(
     `operation_N` names the request each transfer came from, its sender's. Transfers 0 to N - 1 are the N requests
     becoming ready; the last of a request to finish is its completion.
     """
-    check_ranks(trace, placement, fabric)
+    check_placement(trace, placement, fabric)
     messages = messages_of(trace, make_plans(trace, placement.host_R, options.algorithm, options.slicing))
     if options.qp_use == "split":
         messages = cut(messages, options.qps_per_connection)
@@ -107,7 +107,7 @@ def expand(
     return queue_pairs, traffic
 
 
-def check_ranks(trace: CommTrace, placement: Placement, fabric: Fabric) -> None:
+def check_placement(trace: CommTrace, placement: Placement, fabric: Fabric) -> None:
     """Raise TraceError for a rank that has no place."""
     num_placed = len(placement.nic_R)
     highest = max((max(group, default=0) for group in trace.groups), default=0)

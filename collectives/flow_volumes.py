@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.collectives.expansion import ExpansionSpec, check_ranks
+from fabrictune.collectives.expansion import ExpansionSpec, check_placement
 from fabrictune.collectives.plans import CollectivePlan, make_plans
 from fabrictune.collectives.rails import exit_nics
 from fabrictune.foundation.arrays import IntArray
@@ -41,7 +41,7 @@ def expand_to_flows(
     The queue pairs are those of `expand`, in the same order. Everything is ready at time 0, and what stays inside a
     host is left out.
     """
-    check_ranks(trace, placement, fabric)
+    check_placement(trace, placement, fabric)
     plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=False)
     source_K, destination_K, bytes_K = _connections(trace, placement, plans)
     num_qps = options.qps_per_connection

@@ -116,7 +116,7 @@ def quote(found: str) -> str:
     return repr(found if len(found) <= 60 else f"{found[:57]}...")
 
 
-def choose(found: str, allowed: Sequence[str], *, where: str, what: str, error: type[FabrictuneError]) -> str:
+def require_one_of(found: str, allowed: Sequence[str], *, where: str, what: str, error: type[FabrictuneError]) -> str:
     """Return `found` if it is one of `allowed`; otherwise raise `error`, naming the nearest."""
     if found in allowed:
         return found

@@ -167,7 +167,7 @@ class Flow:
     origin: str = ""
 
 
-def collect(rows: Sequence[Flow], notes: Sequence[str] = ()) -> ObservedFlows:
+def collect_flows(rows: Sequence[Flow], notes: Sequence[str] = ()) -> ObservedFlows:
     """Return the table of rows; a source port that was not seen follows from the two queue-pair numbers, if known."""
     source_qpn_F, destination_qpn_F = _ints(row.source_qpn for row in rows), _ints(row.destination_qpn for row in rows)
     seen_port_F = _ints(row.source_port for row in rows)
@@ -193,10 +193,10 @@ def collect(rows: Sequence[Flow], notes: Sequence[str] = ()) -> ObservedFlows:
     )
 
 
-def concatenate(tables: Sequence[ObservedFlows]) -> ObservedFlows:
+def concatenate_flows(tables: Sequence[ObservedFlows]) -> ObservedFlows:
     """Return the rows of all tables, one table after another."""
     if not tables:
-        return collect([])
+        return collect_flows([])
     columns: dict[str, Any] = {}
     for name, is_text in _columns().items():
         parts = [getattr(table, name) for table in tables]

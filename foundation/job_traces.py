@@ -22,7 +22,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError
 from fabrictune.foundation.layout import AXES, ParallelLayout
 from fabrictune.foundation.tables import read_metadata
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, concatenate, naming
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, concatenate_traces, naming
 
 KIND = "JobTrace"
 ALONE = "work"  # what stands for an axis where a rank asks nobody but itself
@@ -47,7 +47,7 @@ class JobTrace:
     @classmethod
     def of_places(cls, layout: ParallelLayout, traces: Sequence[CommTrace]) -> Self:
         """Return the job of which these are the templates, in order of place."""
-        joined = concatenate(traces)
+        joined = concatenate_traces(traces)
         used, group_N = np.unique(joined.group_N, return_inverse=True)
         groups = tuple(joined.groups[group] for group in used.tolist())
         return cls(layout=layout, templates=replace(joined, groups=groups, group_N=group_N.ravel()))

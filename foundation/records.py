@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fabrictune.foundation.arrays import Columns as Columns
-from fabrictune.foundation.errors import Mistake, RecordError, choose
+from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
 from fabrictune.foundation.run_tables.catalog import TABLES, check_tables
@@ -130,7 +130,7 @@ class RunRecord:
 
         A column `x` of ports or NICs is followed by `x_label`; flags are truth values, codes are names.
         """
-        choose(name, list(self.tables), where=f"record of {self.kind!r}", what="table", error=RecordError)
+        require_one_of(name, list(self.tables), where=f"record of {self.kind!r}", what="table", error=RecordError)
         return to_labelled_arrow(TABLES[name], self.tables[name], self.tables.get("fabric"))
 
     def frame(self, name: str) -> "pd.DataFrame":

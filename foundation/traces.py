@@ -212,7 +212,7 @@ def _fill_unknown(table: Any, names: tuple[str, ...], num_rows: int) -> None:
             object.__setattr__(table, name, np.full(num_rows, UNKNOWN, np.int64))
 
 
-def concatenate(traces: Sequence[CommTrace]) -> CommTrace:
+def concatenate_traces(traces: Sequence[CommTrace]) -> CommTrace:
     """Return the rows of several traces one after another, with the groups of all; equal groups are one."""
     number_of = {group: number for number, group in enumerate(dict.fromkeys(g for one in traces for g in one.groups))}
     columns: dict[str, Any] = {}

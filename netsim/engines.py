@@ -22,7 +22,7 @@ from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.topology.network import Network
 
 
-class Run(Protocol):
+class RunFunction(Protocol):
     """Simulates a traffic trace over a network; raises InputError for what cannot be run, LawError."""
 
     def __call__(
@@ -45,7 +45,7 @@ class Engine:
     """One way to simulate a scenario."""
 
     spec: type  # its settings
-    run: Run
+    run: RunFunction
     ignores: frozenset[str] = frozenset()  # keys of a scenario that have no effect in it
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from fabrictune.foundation.documents import Document, load_json
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect
+from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect_flows
 
 MAX_QPN = 2**24 - 1
 MAX_MISTAKES = 100
@@ -77,7 +77,7 @@ def listed_flows(queue_pairs: Sequence[ListedQueuePair]) -> ObservedFlows:
             num_ambiguous += 1
         else:
             num_alone += 1
-    return collect(rows, list(_notes(num_alone, num_ambiguous)))
+    return collect_flows(rows, list(_notes(num_alone, num_ambiguous)))
 
 
 def _flow(queue_pair: ListedQueuePair, other: ListedQueuePair) -> Flow:

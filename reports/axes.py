@@ -21,7 +21,7 @@ LADDERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axis:
+class PlotAxis:
     """A scale from quantities `low..high` to positions `start..end`, linear or logarithmic."""
 
     low: float
@@ -65,26 +65,26 @@ class Axis:
         return f"{quantity / self.per_unit:.6g}"
 
 
-def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> Axis:
+def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> PlotAxis:
     """Return an axis of durations in the largest unit that leaves whole numbers in sight."""
     return _with_unit(low_ps, high_ps, start, end, DURATION_UNITS, DURATION_LADDER)
 
 
-def bytes_axis(high_bytes: float, *, start: float, end: float) -> Axis:
+def bytes_axis(high_bytes: float, *, start: float, end: float) -> PlotAxis:
     """Return an axis of sizes from zero."""
     return _with_unit(0, high_bytes, start, end, BYTE_UNITS, BYTE_LADDER)
 
 
-def axis_of(scale: Scale, *, start: float, end: float) -> Axis:
+def axis_of(scale: Scale, *, start: float, end: float) -> PlotAxis:
     """Return the axis that draws a scale from `start` to `end`."""
     if scale.unit in LADDERS:
         axis = _with_unit(scale.low, scale.high, start, end, *LADDERS[scale.unit])
     else:
-        axis = Axis(low=scale.low, high=scale.high, start=start, end=end, unit=scale.unit)
+        axis = PlotAxis(low=scale.low, high=scale.high, start=start, end=end, unit=scale.unit)
     return replace(axis, is_logarithmic=scale.is_logarithmic)
 
 
-def draw_bottom(axis: Axis, y: float, top: float, name: str) -> Markup:
+def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
     """Return ticks, grid lines up to `top` and the axis's name under a plot whose lower edge is `y`."""
     parts = []
     for tick in axis.ticks(8):
@@ -94,7 +94,7 @@ def draw_bottom(axis: Axis, y: float, top: float, name: str) -> Markup:
     return Markup("").join(parts)
 
 
-def draw_left(axis: Axis, x: float, right: float, name: str) -> Markup:
+def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:
     """Return ticks, grid lines to `right` and the axis's name beside a plot whose left edge is `x`."""
     parts = []
     for tick in axis.ticks(4):
@@ -106,6 +106,6 @@ def draw_left(axis: Axis, x: float, right: float, name: str) -> Markup:
 
 def _with_unit(
     low: float, high: float, start: float, end: float, units: Mapping[str, int], ladder: tuple[str, ...]
-) -> Axis:
+) -> PlotAxis:
     unit = next((name for name in reversed(ladder) if high >= units[name]), ladder[0])
-    return Axis(low=low, high=high, start=start, end=end, unit=unit, per_unit=units[unit])
+    return PlotAxis(low=low, high=high, start=start, end=end, unit=unit, per_unit=units[unit])

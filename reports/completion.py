@@ -10,8 +10,8 @@ import numpy as np
 from fabrictune.foundation.arrays import BoolArray, FloatArray
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.formulas import percentiles
-from fabrictune.foundation.metrics.transfers import completion_times_ps, flows, throughputs_bps
-from fabrictune.foundation.metrics.units import show_value
+from fabrictune.foundation.metrics.transfers import completion_times_ps, select_flows, throughputs_bps
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, words
@@ -110,7 +110,7 @@ def _time_scale(times: Sequence[FloatArray]) -> Scale:
 def _flows(run: Run) -> Columns | None:
     """Return the transfers over the fabric, None where the run has no transfers."""
     transfers = run.table(TRANSFERS)
-    return flows(transfers) if transfers is not None else None
+    return select_flows(transfers) if transfers is not None else None
 
 
 def _percentile_name(fraction: float) -> str:
@@ -122,7 +122,7 @@ def _percentile_row(label: str, times_T: FloatArray) -> tuple[Cell, ...]:
     return (
         words(label),
         number(len(times_T), f"{len(times_T):,}"),
-        *(number(value, show_value(value, "ps")) for value in values),
+        *(number(value, format_metric(value, "ps")) for value in values),
     )
 
 
@@ -139,7 +139,7 @@ def _queue_pair_row(run: Run, transfers: Columns, row: int) -> tuple[Cell, ...]:
         words(name),
         number(transfers["qp"][row], str(transfers["qp"][row])),
         number(is_same_T.sum(), f"{is_same_T.sum():,}"),
-        number(time_ps, show_value(time_ps, "ps")),
+        number(time_ps, format_metric(time_ps, "ps")),
         number(size, format_bytes(size)),
         number(rate_bps, format_rate(rate_bps)),
         _packets_cell(transfers, "packets_retransmitted", is_same_T, tone="bad"),

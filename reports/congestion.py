@@ -29,7 +29,7 @@ LANE_HEIGHT, LANE_GAP = 76.0, 34.0  # of the lane of pauses, and of the space ab
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Timeline:
+class CongestionTimeline:
     """One run's samples, thinned."""
 
     label: str
@@ -50,7 +50,7 @@ class SharedScale:
     paused_ports: int
 
     @classmethod
-    def of(cls, timelines: Sequence[Timeline]) -> Self:
+    def of(cls, timelines: Sequence[CongestionTimeline]) -> Self:
         """Return a scale that holds them all."""
         return cls(
             time_ps=max(float(timeline.time_ps_B.max()) for timeline in timelines) or 1.0,
@@ -71,7 +71,7 @@ def congestion_section(runs: Sequence[Run]) -> Section | None:
     return Section(anchor="congestion", title="Queues and pauses", lead=lead, blocks=tuple(blocks))
 
 
-def thin(label: str, samples: Columns) -> Timeline:
+def thin(label: str, samples: Columns) -> CongestionTimeline:
     """Return the samples gathered into at most MAX_INSTANTS spans, the worst of each kept."""
     times_ps, instant_S = np.unique(samples["time_ps"], return_inverse=True)
     num_spans = min(len(times_ps), MAX_INSTANTS)
@@ -87,7 +87,7 @@ def thin(label: str, samples: Columns) -> Timeline:
     for line, port in enumerate(port_K):
         is_of_port_S = samples["port"] == port
         np.maximum.at(queue_KB[line], span_S[is_of_port_S], samples["queue_bytes"][is_of_port_S])
-    return Timeline(
+    return CongestionTimeline(
         label=label,
         time_ps_B=times_ps[first_time].astype(np.float64),
         deepest_bytes_B=deepest_B,
@@ -107,7 +107,7 @@ def _deepest_ports(samples: Columns) -> tuple[int, ...]:
     return tuple(ports[order[deepest_of_port[order] > 0]].tolist())
 
 
-def draw_timeline(run: Run, timeline: Timeline, scale: SharedScale) -> Figure:
+def draw_timeline(run: Run, timeline: CongestionTimeline, scale: SharedScale) -> Figure:
     """Return queue depth over time, and the number of paused ports beneath it on the same clock."""
     across = axes.duration_axis(0, scale.time_ps, start=LEFT, end=svg.WIDTH - 8)
     up = axes.bytes_axis(1.05 * scale.queue_bytes, start=TOP + HEIGHT, end=TOP)
@@ -132,7 +132,7 @@ def draw_timeline(run: Run, timeline: Timeline, scale: SharedScale) -> Figure:
     return Figure(drawing=drawing, caption=caption, table=_drawn_queues(run, timeline) if timeline.port_K else None)
 
 
-def queue_chart(run: Run, timeline: Timeline) -> LineChart:
+def queue_chart(run: Run, timeline: CongestionTimeline) -> LineChart:
     """Return the depth over time of the deepest queues."""
     times_ps = timeline.time_ps_B.tolist()
     return LineChart(
@@ -146,7 +146,7 @@ def queue_chart(run: Run, timeline: Timeline) -> LineChart:
     )
 
 
-def _drawn_queues(run: Run, timeline: Timeline) -> Table:
+def _drawn_queues(run: Run, timeline: CongestionTimeline) -> Table:
     """Return the numbers of the drawn lines: how deep, when, and how deep half of the time."""
     rows = []
     for port, queue_B in zip(timeline.port_K, timeline.queue_bytes_KB, strict=True):
@@ -162,9 +162,9 @@ def _drawn_queues(run: Run, timeline: Timeline) -> Table:
     return Table(headings=("Port", "Peak queue depth", "At", "Median"), rows=tuple(rows))
 
 
-def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: SharedScale, foot: float) -> Markup:
+def _draw_pauses(timeline: CongestionTimeline, across: axes.PlotAxis, scale: SharedScale, foot: float) -> Markup:
     """Return the number of paused ports over time, in a lane of its own under the queues."""
-    lane = axes.Axis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)
+    lane = axes.PlotAxis(low=0, high=scale.paused_ports, start=foot, end=foot - LANE_HEIGHT + LANE_GAP)
     return Markup("").join(
         [
             _shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, "pauses"),
@@ -174,17 +174,17 @@ def _draw_pauses(timeline: Timeline, across: axes.Axis, scale: SharedScale, foot
     )
 
 
-def _pause_sentence(timeline: Timeline) -> str:
+def _pause_sentence(timeline: CongestionTimeline) -> str:
     most = int(timeline.paused_ports_B.max())
     return f"At most {plural(most, 'port')} paused at once." if most else "No sampled port was ever paused."
 
 
-def _shade(time_ps_B: FloatArray, value_B: IntArray, across: axes.Axis, up: axes.Axis, class_: str) -> Markup:
+def _shade(time_ps_B: FloatArray, value_B: IntArray, across: axes.PlotAxis, up: axes.PlotAxis, class_: str) -> Markup:
     top = [(across.at(time), up.at(value)) for time, value in zip(time_ps_B.tolist(), value_B.tolist(), strict=True)]
     return svg.area([(top[0][0], up.at(0)), *top, (top[-1][0], up.at(0))], class_)
 
 
-def _key(run: Run, timeline: Timeline) -> Markup:
+def _key(run: Run, timeline: CongestionTimeline) -> Markup:
     parts: list[Markup] = []
     x = LEFT
     for line, port in enumerate(timeline.port_K):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from markupsafe import Markup
 
 from fabrictune.reports import axes, svg
-from fabrictune.reports.axes import Axis
+from fabrictune.reports.axes import PlotAxis
 from fabrictune.reports.charts import LineChart, Scale
 
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
@@ -14,7 +14,7 @@ LETTER_WIDTH = 6.6
 NUM_STYLES = 4  # of lines, told apart by colour and dashes
 
 
-def plot_axes(across: Scale, up: Scale) -> tuple[Axis, Axis, Markup]:
+def plot_axes(across: Scale, up: Scale) -> tuple[PlotAxis, PlotAxis, Markup]:
     """Return the axes of a plot of the page's width, `across` and `up`, and their drawing."""
     bottom = axes.axis_of(across, start=LEFT, end=svg.WIDTH - 8)
     left = axes.axis_of(up, start=TOP + HEIGHT, end=TOP)

@@ -35,7 +35,7 @@ MAX_BRACKETS = 64
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class DrawingLayout:
     """Where each box of a folded fabric stands."""
 
     folded: Folded
@@ -66,7 +66,7 @@ def fabric_section(runs: Sequence[Run]) -> Section | None:
 
 def draw_fabric(load: LinkLoad) -> Figure:
     """Return the drawing of one run's fabric."""
-    plan = plan_drawing(fold(load.fabric))
+    plan = lay_out_drawing(fold(load.fabric))
     caption = _caption(load, plan.folded)
     drawing = svg.figure(
         plan.height,
@@ -81,7 +81,7 @@ def draw_fabric(load: LinkLoad) -> Figure:
     return Figure(drawing=drawing, caption=caption)
 
 
-def plan_drawing(folded: Folded) -> Plan:
+def lay_out_drawing(folded: Folded) -> DrawingLayout:
     """Return where to draw each box: a tier fills the page's width, ToR sets a little apart."""
     left_B, width_B = np.zeros(len(folded.name_B)), np.zeros(len(folded.name_B))
     for tier in np.unique(folded.tier_B):
@@ -93,7 +93,7 @@ def plan_drawing(folded: Folded) -> Plan:
         left_B[boxes] = LEFT + pitch * (slot + 0.5) - width_B[boxes] / 2
     tiers = tuple(sorted(set(folded.tier_B.tolist()), reverse=True))
     y_B = np.array([TOP + ROW_HEIGHT * tiers.index(tier) for tier in folded.tier_B.tolist()])
-    return Plan(folded=folded, left_B=left_B, width_B=width_B, y_B=y_B, tiers=tiers)
+    return DrawingLayout(folded=folded, left_B=left_B, width_B=width_B, y_B=y_B, tiers=tiers)
 
 
 def bundle_loads(folded: Folded, load: LinkLoad) -> FloatArray:
@@ -105,7 +105,7 @@ def bundle_loads(folded: Folded, load: LinkLoad) -> FloatArray:
     return load_U2
 
 
-def _draw_bundles(plan: Plan, load: LinkLoad) -> list[Markup]:
+def _draw_bundles(plan: DrawingLayout, load: LinkLoad) -> list[Markup]:
     """Return a line for each bundle, the busiest last and so on top."""
     folded, y_B = plan.folded, plan.y_B
     load_U2, name_U = bundle_loads(folded, load), _bundle_names(folded, load)
@@ -147,7 +147,7 @@ def _parallel_offsets(folded: Folded) -> FloatArray:
     return np.asarray(PARALLEL_SHARE * ((rank_U + 0.5) / count_G[pair_U] - 0.5))
 
 
-def _draw_boxes(plan: Plan) -> list[Markup]:
+def _draw_boxes(plan: DrawingLayout) -> list[Markup]:
     """Return every box, with its name where the names of all its tier fit."""
     folded = plan.folded
     shown_B = [f"{size:,}" for size in folded.size_B.tolist()] if folded.folded_by else list(folded.name_B)
@@ -161,7 +161,7 @@ def _draw_boxes(plan: Plan) -> list[Markup]:
     return parts
 
 
-def _name_tiers(plan: Plan, load: LinkLoad) -> list[Markup]:
+def _name_tiers(plan: DrawingLayout, load: LinkLoad) -> list[Markup]:
     parts: list[Markup] = []
     for row, tier in enumerate(plan.tiers):
         y = TOP + ROW_HEIGHT * row
@@ -171,7 +171,7 @@ def _name_tiers(plan: Plan, load: LinkLoad) -> list[Markup]:
     return parts
 
 
-def _name_sets(plan: Plan) -> list[Markup]:
+def _name_sets(plan: DrawingLayout) -> list[Markup]:
     """Return a bracket under the lowest tier's boxes of each ToR set, where there are several."""
     folded = plan.folded
     is_foot_B = folded.tier_B == folded.tier_B.min()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from fabrictune.foundation.metrics.units import show_value
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.reports.blocks import TIMES, Cell, Section, Table, missing, number, words
 from fabrictune.reports.kpis import Kpi, run_kpis
 from fabrictune.reports.record_view import Run
@@ -38,7 +38,7 @@ def kpi_table(runs: Sequence[Run], kind: str) -> Table:
 
 def format_kpi(kpi: Kpi) -> str:
     """Return an indicator's value for people, with its unit."""
-    return show_value(kpi.value, kpi.unit)
+    return format_metric(kpi.value, kpi.unit)
 
 
 def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:

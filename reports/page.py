@@ -28,14 +28,14 @@ from fabrictune.reports.kpi_table import kpi_section
 from fabrictune.reports.loads import loads_section
 from fabrictune.reports.pair_map import pair_map_section
 from fabrictune.reports.plans import plans_section
-from fabrictune.reports.provenance import describe
+from fabrictune.reports.provenance import read_provenance
 from fabrictune.reports.record_view import Run, open_run
 from fabrictune.reports.seed_studies import outcomes_section
 from fabrictune.reports.startup import storms_section
 from fabrictune.reports.sweeps import sweeps_section
 from fabrictune.reports.timers import timers_section
 from fabrictune.reports.training import training_section
-from fabrictune.reports.verdict import judge
+from fabrictune.reports.verdict import make_verdict
 
 TEMPLATES = Path(__file__).with_name("templates")
 PAGE_NAME = "report.html"
@@ -128,10 +128,10 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
     return environment.get_template("page.html.j2").render(
         title=title,
         questions=_questions(runs),
-        verdict=judge(runs),
+        verdict=make_verdict(runs),
         has_several=len(runs) > 1,
         sections=sections,
-        provenance=describe(runs),
+        provenance=read_provenance(runs),
         style=style,
         script=script,
         style_hash=_hash(style),

@@ -25,7 +25,7 @@ class Provenance:
     texts: tuple[tuple[str, str], ...]  # (key, text), those of several lines: the scenario, the configuration
 
 
-def describe(runs: Sequence[Run]) -> tuple[Provenance, ...]:
+def read_provenance(runs: Sequence[Run]) -> tuple[Provenance, ...]:
     """Return everything `run.json` says of each run, as text."""
     return tuple(_describe(run) for run in runs)
 

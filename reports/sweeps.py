@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.foundation.metrics.units import show_value
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
@@ -33,7 +33,7 @@ def sweeps_section(runs: Sequence[Run]) -> Section | None:
     for run in runs:
         points, objectives, sensitivity = run.table(POINTS), run.rows(OBJECTIVES), run.rows(SENSITIVITY)
         if points is not None and objectives is not None:
-            blocks.append(draw_points(run.label, points, objectives))
+            blocks.append(draw_sweep(run.label, points, objectives))
             if sensitivity is not None:
                 blocks.append(sensitivity_table(run.label, sensitivity))
     if not blocks:
@@ -42,7 +42,7 @@ def sweeps_section(runs: Sequence[Run]) -> Section | None:
     return Section(anchor="sweep", title="Sweep", lead=lead, blocks=tuple(blocks))
 
 
-def draw_points(label: str, points: Columns, objectives: Columns) -> Figure:
+def draw_sweep(label: str, points: Columns, objectives: Columns) -> Figure:
     """Return every point at its first two objectives (of one, over the point's number), and the table of all."""
     chart = sweep_chart(label, points, objectives)
     across, up, drawn_axes = plot_axes(chart.across, chart.up)
@@ -115,7 +115,7 @@ def _scale(objectives: Columns, name: str, ends_P: Ends) -> Scale:
     return Scale(name=name, low=low - margin, high=high + margin, unit=unit)
 
 
-def _mark(across: axes.Axis, up: axes.Axis, x: Ends, y: Ends, style: str, settings: str) -> Markup:
+def _mark(across: axes.PlotAxis, up: axes.PlotAxis, x: Ends, y: Ends, style: str, settings: str) -> Markup:
     """Return a point's square over the lines of its two intervals."""
     left, top = across.at(float(x[0])), up.at(float(y[0]))
     return Markup("").join(
@@ -131,8 +131,8 @@ def _points_table(points: Columns, objectives: Columns, metrics: Sequence[str]) 
     rows: dict[int, dict[str, Any]] = {}
     columns = (objectives[name].tolist() for name in ("point", "metric", "unit", "value", "low", "high"))
     for point, metric, unit, value, low, high in zip(*columns, strict=True):
-        half = f" ± {show_value((high - low) / 2, unit)}" if high > low else ""
-        rows.setdefault(point, {})[metric] = number(value, show_value(value, unit) + half)
+        half = f" ± {format_metric((high - low) / 2, unit)}" if high > low else ""
+        rows.setdefault(point, {})[metric] = number(value, format_metric(value, unit) + half)
     ordered = sorted(rows, key=lambda point: -points["is_on_front"][point])[:MAX_ROWS]
     return Table(
         headings=("Settings", "None better", *metrics),

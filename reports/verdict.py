@@ -57,7 +57,7 @@ class Verdict:
     num_groups_left_out: int
 
 
-def judge(runs: Sequence[Run]) -> Verdict:
+def make_verdict(runs: Sequence[Run]) -> Verdict:
     """Return the top of a page on these runs."""
     groups, unfinished = group_findings(runs), _unfinished(runs)
     worst = Severity.CRITICAL.value if unfinished else groups[0].finding.severity.value if groups else ""

@@ -71,9 +71,9 @@ def _scenarios() -> Iterator[str]:
 
 
 def _cases() -> Iterator[str]:
-    from fabrictune.conformance.suite import collect
+    from fabrictune.conformance.suite import collect_cases
 
-    for case in collect(["netsim."]):
+    for case in collect_cases(["netsim."]):
         if any(part in case.name for part in CASES):
             yield f"{case.name} {case.run()}"
 

@@ -19,7 +19,7 @@ from itertools import chain, groupby, zip_longest
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
 from fabrictune.topology.fabric import Fabric
@@ -67,7 +67,7 @@ def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_hos
     A host's GPUs share its NICs evenly, in order: GPU g of G uses NIC `g * nics // G`. Hosts without NIC are left out.
     `seed` is that of the random strategy; the others have nothing to draw.
     """
-    choose(strategy, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
+    require_one_of(strategy, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
     hosts_of_set = tor_sets(fabric)
     num_gpus = gpus_per_host * sum(len(hosts) for hosts in hosts_of_set)
     if layout.world_size > num_gpus or gpus_per_host < 1:

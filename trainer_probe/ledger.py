@@ -17,7 +17,7 @@ import numpy as np
 
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.layout import AXES, ParallelLayout
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate_traces
 from fabrictune.foundation.units import PS_PER_NS
 
 Groups = tuple[tuple[int, ...], ...]
@@ -141,4 +141,4 @@ def merge(traces: Sequence[CommTrace]) -> CommTrace:
             raise TraceError(
                 Mistake(where=f"ledger {place}", found="other groups than ledger 0", allowed="ledgers of one job")
             )
-    return concatenate(traces)
+    return concatenate_traces(traces)

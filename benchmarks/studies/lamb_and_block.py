@@ -34,7 +34,7 @@ from fabrictune.trainer_probe.model.operators import SingleProcess
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec
 from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
-from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
@@ -146,7 +146,9 @@ def _train(arm: Arm, rate: float, seed: int, corpus: Corpus) -> Iterator[float]:
     optimizer_spec = OptimizerSpec(name=arm.optimizer)
     optimizer = make_optimizer(trainer.shards, optimizer_spec, comm)
     num_steps = NUM_STEPS // arm.larger
-    schedule = Schedule(peak=rate, num_steps=num_steps, num_warmup_steps=round(WARM_UP_FRACTION * num_steps))
+    schedule = LearningRateSchedule(
+        peak=rate, num_steps=num_steps, num_warmup_steps=round(WARM_UP_FRACTION * num_steps)
+    )
     batches = Batches(_portions(corpus.training, degrees.batch_size, seed))
     held_out = _batch(Batches(_portions(corpus.held_out, HELD_OUT_SAMPLES, 0)), 0)
     for step in range(num_steps):

@@ -9,7 +9,7 @@ Source: NVIDIA nccl-tests, README.md (arguments) and doc/PERFORMANCE.md.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.traces import Operation
 
 ELEMENT_BYTES = 4  # float32, nccl-tests' own choice
@@ -69,7 +69,7 @@ class BenchSpec:
 
     def __post_init__(self) -> None:
         for name in self.names:
-            choose(name, tuple(BENCHED), where="names", what="operation", error=InputError)
+            require_one_of(name, tuple(BENCHED), where="names", what="operation", error=InputError)
         mistakes = [
             Mistake(where=name, found=str(value), allowed=f"{least} to {most}")
             for name, value, least, most in (

@@ -13,7 +13,7 @@ from fabrictune.collectives.nccl.connections import Connection, find_connections
 from fabrictune.collectives.nccl.log import NcclLog
 from fabrictune.collectives.nccl.queue_pairs import assign_queue_pairs
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.flows import UNKNOWN, Flow, ObservedFlows, collect
+from fabrictune.foundation.flows import UNKNOWN, Flow, ObservedFlows, collect_flows
 
 QPS_SETTING = "NCCL_IB_QPS_PER_CONNECTION"
 DEFAULT_QPS = 1
@@ -46,7 +46,7 @@ def nccl_flows(log: NcclLog, *, qps_per_connection: int | None = None) -> Observ
         for connection, queue_pairs in zip(connections, assigned, strict=True)
         for numbers in queue_pairs
     ]
-    return collect(rows, [*notes, *_notes(rows)])
+    return collect_flows(rows, [*notes, *_notes(rows)])
 
 
 def _qps(value: str) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.flows import Endpoint, Flow, ObservedFlows, collect
+from fabrictune.foundation.flows import Endpoint, Flow, ObservedFlows, collect_flows
 from fabrictune.foundation.xml_documents import Element, XmlDocument, load_xml
 
 PATTERNS: Mapping[int, str] = {
@@ -75,7 +75,7 @@ def ring_flows(
             for number, channel in enumerate(graph.channels):
                 where = f"{origin}:{channel.line}: ring channel {number}"
                 rows.extend(flow for flow in _around(channel, hosts, where) for _ in range(qps_per_connection))
-    return collect(rows, [] if rows else ["no ring of these graphs leaves its host"])
+    return collect_flows(rows, [] if rows else ["no ring of these graphs leaves its host"])
 
 
 def _around(channel: GraphChannel, hosts: Sequence[str], where: str) -> Iterator[Flow]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
-from fabrictune.foundation.errors import InputError, Mistake, choose, quote
+from fabrictune.foundation.errors import InputError, Mistake, quote, require_one_of
 
 SCHEMES = ("tcp", "redis", "rediss")
 REDIS_PORT = 6379
@@ -33,7 +33,7 @@ class StoreAddress:
     def parse(cls, text: str, *, where: str = "store") -> Self:
         """Return the store of an address; raises InputError."""
         parts = _split(text, where)
-        choose(parts.scheme, SCHEMES, where=where, what="kind of store", error=InputError)
+        require_one_of(parts.scheme, SCHEMES, where=where, what="kind of store", error=InputError)
         if parts.password is not None:
             raise InputError(
                 Mistake(

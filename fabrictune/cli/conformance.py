@@ -27,10 +27,10 @@ def run_all(prefixes: tuple[str, ...], quiet: bool, as_json: bool) -> int:
       fabrictune conformance
       fabrictune conformance netsim. cc.dcqcn --json
     """
-    from fabrictune.conformance.suite import collect, has_failed, run_cases
+    from fabrictune.conformance.suite import collect_cases, has_failed, run_cases
     from fabrictune.foundation.errors import InputError, Mistake
 
-    cases = collect(prefixes)
+    cases = collect_cases(prefixes)
     if not cases:
         raise InputError(Mistake(where="PREFIX", found=f"no case begins with {' or '.join(prefixes)}"))
     with progress_bar("conformance", is_quiet=quiet or as_json) as progress:

@@ -79,7 +79,7 @@ class CaseResult:
         }
 
 
-def collect(prefixes: Sequence[str] = ()) -> list[Case]:
+def collect_cases(prefixes: Sequence[str] = ()) -> list[Case]:
     """Return the cases whose names begin with one of `prefixes`, or all of them, in the order of `SUBJECTS`."""
     cases = [
         case

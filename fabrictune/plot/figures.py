@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabrictune.foundation.errors import Mistake, RecordError, choose
+from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.units import NS_PER_US, RATE_UNITS
 from fabrictune.plot import rendering
@@ -97,7 +97,7 @@ def startup(record: RunRecord, cost: str = "wall_ns") -> "Figure":
 
     Raises RecordError.
     """
-    choose(cost, tuple(COSTS), where="cost", what="cost", error=RecordError)
+    require_one_of(cost, tuple(COSTS), where="cost", what="cost", error=RecordError)
     ((run, storms),) = _tables(record, (), STORMS, "start-up storms")
     return _line_figure(storm_chart(run.label, storms, cost))
 

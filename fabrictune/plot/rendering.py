@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.extras import require_extra
-from fabrictune.reports.axes import Axis, axis_of
+from fabrictune.reports.axes import PlotAxis, axis_of
 from fabrictune.reports.charts import LineChart, PointChart, Scale
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def save(figure: "Figure", path: str | PathLike[str]) -> Path:
     import matplotlib as mpl
 
     target = Path(path)
-    choose(target.suffix, tuple(METADATA), where=str(target), what="file ending", error=InputError)
+    require_one_of(target.suffix, tuple(METADATA), where=str(target), what="file ending", error=InputError)
     try:
         with mpl.rc_context({"svg.hashsalt": "fabrictune", "pdf.fonttype": 42}):
             figure.savefig(target, dpi=DOTS_PER_INCH, metadata=METADATA[target.suffix])
@@ -118,7 +118,7 @@ def save(figure: "Figure", path: str | PathLike[str]) -> Path:
     return target
 
 
-def _set_scales(axes: "Axes", across: Scale, up: Scale) -> tuple[Axis, Axis]:
+def _set_scales(axes: "Axes", across: Scale, up: Scale) -> tuple[PlotAxis, PlotAxis]:
     """Set limits, names and units of both directions; returns the axes of the page, for their units."""
     x, y = (axis_of(scale, start=0, end=1) for scale in (across, up))
     for axis, scale, drawn, set_scale, set_limits in (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.settings.binding import Choice, Chosen
 from fabrictune.rdma_bench.timers.profile_files import read_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
@@ -41,7 +41,7 @@ def adapter_named(text: str) -> Chosen:
     mapping = _choice_from_text(text)
     if "file" in mapping:
         return Chosen(name="file", spec=ProfileFile(file=Path(text)))
-    choose(text, tuple(KNOWN_PROFILES), where="adapter", what="adapter", error=InputError)
+    require_one_of(text, tuple(KNOWN_PROFILES), where="adapter", what="adapter", error=InputError)
     return Chosen(name=text, spec=KnownAdapter())
 
 

@@ -6,7 +6,7 @@ A metric that is unknown breaks its bound: unknown never passes.
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fabrictune.foundation.errors import InputError, Mistake, UnitError, choose
+from fabrictune.foundation.errors import InputError, Mistake, UnitError, require_one_of
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_name
 from fabrictune.foundation.metrics.transfers import of_part
@@ -21,7 +21,7 @@ class Measure:
     part: str | None = field(default=None, metadata={"help": "of a mixture, whose transfers alone are measured"})
 
     def __post_init__(self) -> None:
-        choose(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
+        require_one_of(self.metric, tuple(METRICS), where="metric", what="metric", error=InputError)
         if self.part is not None and not METRICS[self.metric].is_of_transfers:
             allowed = f"with {self.metric}, no part: it is known of the whole run alone"
             raise InputError(Mistake(where="part", found=self.part, allowed=allowed))

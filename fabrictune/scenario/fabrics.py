@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key, key_path
-from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.assignments import parse_setting
 from fabrictune.topology.builders import BUILDERS
 from fabrictune.topology.fabric import Fabric
@@ -31,7 +31,7 @@ class FabricFile:
 
     def __post_init__(self) -> None:
         if self.format is not None:
-            choose(self.format, tuple(IMPORTERS), where="format", what="format", error=InputError)
+            require_one_of(self.format, tuple(IMPORTERS), where="format", what="format", error=InputError)
 
 
 FABRIC_CHOICE = Choice("builder", {**{name: one.spec for name, one in BUILDERS.items()}, "file": FabricFile})
@@ -54,17 +54,17 @@ def build_named(builder: str, values: Mapping[str, Any], *, where: str = "builde
 
     `where` is the place that a mistake in the builder's name is reported at.
     """
-    choose(builder, tuple(BUILDERS), where=where, what="builder", error=InputError)
+    require_one_of(builder, tuple(BUILDERS), where=where, what="builder", error=InputError)
     try:
         spec: Any = bind(BUILDERS[builder].spec, dict(values), folder=Path())
     except ValidationError as error:
-        raise InputError(*explain(error, CommandLine(builder))) from None
+        raise InputError(*to_mistakes(error, CommandLine(builder))) from None
     return BUILDERS[builder].build(spec)
 
 
 def save_fabric(fabric: Fabric, path: Path) -> None:
     """Write a fabric in the format that the file's ending names; raises InputError for another ending."""
-    choose(path.suffix, tuple(WRITERS), where=str(path), what="file ending", error=InputError)
+    require_one_of(path.suffix, tuple(WRITERS), where=str(path), what="file ending", error=InputError)
     WRITERS[path.suffix](fabric, path)
 
 

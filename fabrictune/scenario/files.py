@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from fabrictune.foundation.documents import Document, load_yaml, parse_yaml
 from fabrictune.foundation.errors import ScenarioError
 from fabrictune.foundation.settings.binding import bind
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.schema import Scenario
 
 MAX_SCENARIO_BYTES = 2**20
@@ -34,5 +34,5 @@ def _bound(document: Document) -> Scenario:
     try:
         scenario = bind(Scenario, document.tree, folder=document.path.parent)
     except ValidationError as error:
-        raise ScenarioError(*explain(error, document)) from None
+        raise ScenarioError(*to_mistakes(error, document)) from None
     return replace(scenario, document=document)

@@ -10,8 +10,8 @@ from pathlib import Path
 from fabrictune.collectives.nccl.flows import nccl_flows
 from fabrictune.collectives.nccl.graph_xml import read_graphs, ring_flows
 from fabrictune.collectives.nccl.log import read_nccl_log
-from fabrictune.foundation.errors import InputError, Mistake, choose
-from fabrictune.foundation.flows import ObservedFlows, concatenate
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
+from fabrictune.foundation.flows import ObservedFlows, concatenate_flows
 from fabrictune.rdma_bench.captures.reader import is_capture, read_capture
 from fabrictune.rdma_bench.resources import listed_flows, read_listing
 
@@ -43,7 +43,7 @@ def read_flows(paths: Sequence[Path], question: FlowQuestion, file_format: str |
             *(Mistake(where=str(path), found="no such file", next_step="check the path") for path in missing)
         )
     if file_format is not None:
-        choose(file_format, tuple(FLOW_FORMATS), where="format", what="format", error=InputError)
+        require_one_of(file_format, tuple(FLOW_FORMATS), where="format", what="format", error=InputError)
         return FLOW_FORMATS[file_format].read(paths, question)
     for one in FLOW_FORMATS.values():
         if paths and all(one.recognises(path) for path in paths):
@@ -54,7 +54,7 @@ def read_flows(paths: Sequence[Path], question: FlowQuestion, file_format: str |
 
 
 def _read_captures(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows:
-    return concatenate([read_capture(path).observed() for path in paths])
+    return concatenate_flows([read_capture(path).observed() for path in paths])
 
 
 def _read_listings(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows:
@@ -69,7 +69,7 @@ def _read_graphs(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows
     if len(question.hosts) < 2:
         found, allowed = f"{len(question.hosts)} hosts", "two or more: a graph file knows its own host alone"
         raise InputError(Mistake(where="hosts", found=found, allowed=allowed))
-    return concatenate(
+    return concatenate_flows(
         [
             ring_flows(
                 read_graphs(path),
@@ -83,7 +83,7 @@ def _read_graphs(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows
 
 
 def _read_tables(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows:
-    return concatenate([ObservedFlows.read(path) for path in paths])
+    return concatenate_flows([ObservedFlows.read(path) for path in paths])
 
 
 def _holds(text: bytes) -> Callable[[Path], bool]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.collectives.expansion import ExpansionSpec
-from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.settings.binding import NOT_A_KEY
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
@@ -28,7 +28,7 @@ class JobSpec:
     planned: Placement | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)  # instead of these
 
     def __post_init__(self) -> None:
-        choose(self.placement, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
+        require_one_of(self.placement, tuple(PLACEMENTS), where="placement", what="placement", error=InputError)
         if self.gpus_per_host is not None and self.gpus_per_host < 1:
             raise InputError(Mistake(where="gpus_per_host", found=str(self.gpus_per_host), allowed="1 or more"))
         if not 0 <= self.placement_seed < 2**63:

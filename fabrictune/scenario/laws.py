@@ -18,8 +18,8 @@ from fabrictune.cc.laws import LAWS, is_path, load_law
 from fabrictune.foundation.documents import Document
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
-from fabrictune.foundation.settings.mistakes import explain
-from fabrictune.foundation.settings.quantities import key_of, show_value
+from fabrictune.foundation.settings.mistakes import to_mistakes
+from fabrictune.foundation.settings.quantities import format_setting, key_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,8 @@ def parameters_spec(module: ModuleType) -> type:
         mistakes = [
             Mistake(
                 where=one.name,
-                found=show_value(one.name, getattr(self, one.name)),
-                allowed=f"{show_value(one.name, one.low)} to {show_value(one.name, one.high)} ({one.meaning})",
+                found=format_setting(one.name, getattr(self, one.name)),
+                allowed=f"{format_setting(one.name, one.low)} to {format_setting(one.name, one.high)} ({one.meaning})",
             )
             for one in module.PARAMETERS
             if not one.low <= getattr(self, one.name) <= one.high
@@ -67,9 +67,9 @@ def describe_parameters(module: ModuleType) -> list[dict[str, str]]:
     return [
         {
             "key": key_of(one.name),
-            "default": show_value(one.name, one.default),
-            "low": show_value(one.name, one.low),
-            "high": show_value(one.name, one.high),
+            "default": format_setting(one.name, one.default),
+            "low": format_setting(one.name, one.low),
+            "high": format_setting(one.name, one.high),
             "meaning": one.meaning,
         }
         for one in module.PARAMETERS
@@ -104,5 +104,5 @@ def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tupl
         parameters: Any = bind(parameters_spec(module), law.spec.parameters, folder=file.parent)
     except ValidationError as error:
         assert document, "parameters written in code are right"
-        raise ScenarioError(*explain(error, document, "law", "parameters")) from error
+        raise ScenarioError(*to_mistakes(error, document, "law", "parameters")) from error
     return module, dataclasses.asdict(parameters)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake, choose, nearest_name
+from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake, nearest_name, require_one_of
 from fabrictune.foundation.flows import UNKNOWN, Endpoint, ObservedFlows, ipv4_text
 from fabrictune.foundation.rocev2 import source_port
 from fabrictune.foundation.traces import Dependencies, Medium, TrafficTrace
@@ -67,7 +67,7 @@ class ObservedSpec:
 
     def __post_init__(self) -> None:
         if self.format is not None:
-            choose(self.format, tuple(FLOW_FORMATS), where="format", what="format", error=InputError)
+            require_one_of(self.format, tuple(FLOW_FORMATS), where="format", what="format", error=InputError)
         if not self.files:
             raise InputError(Mistake(where="files", found="no file", allowed="one or more"))
         if self.message_bytes < 1:

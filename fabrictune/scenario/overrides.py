@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from fabrictune.foundation.errors import ScenarioError
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.changes import Changes, change
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.schema import Scenario
 
 
@@ -18,5 +18,5 @@ def override(scenario: Scenario, changes: Changes, *, origin: str) -> Scenario:
     try:
         bound = bind(Scenario, changed.tree, folder=changed.path.parent)
     except ValidationError as error:
-        raise ScenarioError(*explain(error, changed)) from None
+        raise ScenarioError(*to_mistakes(error, changed)) from None
     return replace(bound, document=changed)

@@ -9,7 +9,7 @@ from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 
 
-def describe(composed: Composed) -> dict[str, Any]:
+def describe_composed(composed: Composed) -> dict[str, Any]:
     """Return the part of `run.json` that a scenario with its paths has."""
     description = describe_scenario(composed.scenario)
     if composed.notes:

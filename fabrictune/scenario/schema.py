@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from fabrictune.foundation.documents import Document, Key, key_path
-from fabrictune.foundation.errors import InputError, Mistake, ScenarioError, choose
+from fabrictune.foundation.errors import InputError, Mistake, ScenarioError, require_one_of
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.faults import FAULTS
@@ -109,7 +109,7 @@ class Scenario:
         spec = self.traffic.spec
         parts = tuple(part.name for part in spec.parts) if isinstance(spec, MixSpec) else ()
         for part in (measure.part for measure in measures if measure.part is not None):
-            choose(part, parts, where=where, what="part of the traffic", error=InputError)
+            require_one_of(part, parts, where=where, what="part of the traffic", error=InputError)
 
     def packet_config(self) -> PacketConfig:
         """Return the packet engine's settings; raises ScenarioError where another engine is chosen."""

@@ -16,7 +16,7 @@ from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.errors import InputError, Mistake, TraceError, choose
+from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
 from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
@@ -57,7 +57,7 @@ class CollectiveSpec(JobSpec):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_bytes(self.message_bytes)
-        choose(self.operation, COLLECTIVES, where="operation", what="operation", error=InputError)
+        require_one_of(self.operation, COLLECTIVES, where="operation", what="operation", error=InputError)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ WORTH_MORE_QUEUE_PAIRS = 0.01  # of throughput or of the slowest flow: each queu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlanStep:
     """One thing that was tried."""
 
     name: str
@@ -50,14 +50,14 @@ class Step:
 
 
 @dataclass
-class Plan:
+class CollisionPlan:
     """What has been decided so far, and how it was come to."""
 
     fabric: Fabric
     spec: Any  # of the traffic
     hash_spec: HashSpec
     queue_pairs: QueuePairs
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
     changes: dict[str, Any] = field(default_factory=dict)  # settings of the scenario that a step changed
 
 
@@ -72,7 +72,7 @@ def plan_scenario(
     report = progress or (lambda fraction, note="", /: None)
     fabric, spec = compose_fabric(scenario), scenario.traffic.spec
     queue_pairs = queue_pairs_of(scenario, fabric, spec)
-    plan = Plan(fabric=fabric, spec=spec, hash_spec=scenario.routing, queue_pairs=queue_pairs)
+    plan = CollisionPlan(fabric=fabric, spec=spec, hash_spec=scenario.routing, queue_pairs=queue_pairs)
     _measure_start(plan, num_seeds)
     report(0.1)
     if isinstance(spec, JobSpec):
@@ -111,18 +111,20 @@ def write_plan(record: RunRecord, directory: Path) -> list[Path]:
     return files
 
 
-def _measure_start(plan: Plan, num_seeds: int) -> None:
+def _measure_start(plan: CollisionPlan, num_seeds: int) -> None:
     plan.steps.append(
-        Step(name="as it is", knows_seeds=False, outcome=_over_seeds(plan, plan.queue_pairs, num_seeds), is_taken=True)
+        PlanStep(
+            name="as it is", knows_seeds=False, outcome=_over_seeds(plan, plan.queue_pairs, num_seeds), is_taken=True
+        )
     )
 
 
-def _over_seeds(plan: Plan, queue_pairs: QueuePairs, num_seeds: int) -> SeedStudyResult:
+def _over_seeds(plan: CollisionPlan, queue_pairs: QueuePairs, num_seeds: int) -> SeedStudyResult:
     first = plan.hash_spec.seed
     return measure_seeds(plan.fabric, queue_pairs, plan.hash_spec, range(first, first + num_seeds)).summary()
 
 
-def _try_placement(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
+def _try_placement(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> None:
     placement = plan.spec.place_on(plan.fabric)
     found = plan_placement(
         placement,
@@ -136,11 +138,11 @@ def _try_placement(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
     outcome = _over_seeds(plan, queue_pairs, num_seeds)
     has_swaps = found.climbing_bps[-1] < found.climbing_bps[1]
     name = f"placement: {found.start}{', hosts swapped' if has_swaps else ''}"
-    if _take(plan, Step(name=name, knows_seeds=False, outcome=outcome, is_taken=_is_better(plan, outcome))):
+    if _take(plan, PlanStep(name=name, knows_seeds=False, outcome=outcome, is_taken=_is_better(plan, outcome))):
         plan.spec, plan.queue_pairs = spec, queue_pairs
 
 
-def _rank_traffic(plan: Plan, placement: Placement) -> RankTraffic:
+def _rank_traffic(plan: CollisionPlan, placement: Placement) -> RankTraffic:
     """Return who sends how much to whom; the ranks of one NIC count as one, since they move together."""
     report = analyze_collisions(build_network(plan.fabric, plan.queue_pairs, plan.hash_spec))
     rank_C = np.zeros(plan.fabric.num_nics, np.int64)
@@ -152,7 +154,7 @@ def _rank_traffic(plan: Plan, placement: Placement) -> RankTraffic:
     )
 
 
-def _try_queue_pairs(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
+def _try_queue_pairs(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> None:
     """Try more queue pairs a connection, and take the fewest that are nearly as good as the best."""
     present = plan.spec.expansion.qps_per_connection
     tried = []
@@ -166,40 +168,40 @@ def _try_queue_pairs(plan: Plan, scenario: Scenario, num_seeds: int) -> None:
     for number, spec, queue_pairs, outcome in tried:
         is_taken = is_open and bool((_merit(outcome) >= enough).all())
         name = f"{number} QPs per connection"
-        if _take(plan, Step(name=name, knows_seeds=False, outcome=outcome, is_taken=is_taken)):
+        if _take(plan, PlanStep(name=name, knows_seeds=False, outcome=outcome, is_taken=is_taken)):
             plan.spec, plan.queue_pairs, is_open = spec, queue_pairs, False
             plan.changes["traffic.expansion.qps_per_connection"] = number
 
 
-def _try_known_seeds(plan: Plan, seed: int) -> None:
+def _try_known_seeds(plan: CollisionPlan, seed: int) -> None:
     """Search seeds for the tiers, then source ports, for the very hash the scenario has."""
     network = build_network(plan.fabric, plan.queue_pairs, plan.hash_spec)
     start = measure_network(network)
-    _take(plan, Step(name="the scenario's own seeds", knows_seeds=True, outcome=start, is_taken=True))
+    _take(plan, PlanStep(name="the scenario's own seeds", knows_seeds=True, outcome=start, is_taken=True))
     seeds = plan_tier_seeds(plan.fabric, plan.queue_pairs, plan.hash_spec, seed=seed)
     reseeded = build_network(plan.fabric, plan.queue_pairs, seeds.hash_spec)
     outcome = measure_network(reseeded)
     name = "a seed for each tier"
-    if _take(plan, Step(name=name, knows_seeds=True, outcome=outcome, is_taken=_is_better(plan, outcome))):
+    if _take(plan, PlanStep(name=name, knows_seeds=True, outcome=outcome, is_taken=_is_better(plan, outcome))):
         plan.hash_spec, network = seeds.hash_spec, reseeded
         plan.changes["routing.tiers"] = [{"tier": role.tier, "seed": role.seed} for role in plan.hash_spec.tiers]
     ports = plan_source_ports(network, plan.hash_spec, seed=seed)
     outcome = measure_network(build_network(plan.fabric, ports.queue_pairs, plan.hash_spec))
     name = f"source ports of {int(ports.is_changed_Q.sum())} queue pairs"
-    if _take(plan, Step(name=name, knows_seeds=True, outcome=outcome, is_taken=_is_better(plan, outcome))):
+    if _take(plan, PlanStep(name=name, knows_seeds=True, outcome=outcome, is_taken=_is_better(plan, outcome))):
         plan.queue_pairs = ports.queue_pairs
 
 
-def _take(plan: Plan, step: Step) -> bool:
+def _take(plan: CollisionPlan, step: PlanStep) -> bool:
     plan.steps.append(step)
     return step.is_taken
 
 
-def _current(plan: Plan) -> SeedStudyResult:
+def _current(plan: CollisionPlan) -> SeedStudyResult:
     return next(step.outcome for step in reversed(plan.steps) if step.is_taken)
 
 
-def _is_better(plan: Plan, outcome: SeedStudyResult) -> bool:
+def _is_better(plan: CollisionPlan, outcome: SeedStudyResult) -> bool:
     """Return whether either merit rises and neither falls."""
     gain = _merit(outcome) - _merit(_current(plan))
     return bool((gain >= 0).all() and (gain > 0).any())
@@ -210,7 +212,7 @@ def _merit(outcome: SeedStudyResult) -> FloatArray:
     return np.array([outcome.throughput_fraction.value, outcome.slowest_fraction.value])
 
 
-def _tables(plan: Plan) -> dict[str, Columns]:
+def _tables(plan: CollisionPlan) -> dict[str, Columns]:
     steps = {step.name: step for step in plan.steps}
     tables: dict[str, Columns] = {
         "steps": {
@@ -226,7 +228,7 @@ def _tables(plan: Plan) -> dict[str, Columns]:
     return tables
 
 
-def _port_table(plan: Plan) -> Columns:
+def _port_table(plan: CollisionPlan) -> Columns:
     pairs, label_C = plan.queue_pairs, _nic_labels(plan.fabric)
     return {
         "queue_pair": np.arange(len(pairs)),

@@ -7,7 +7,7 @@ from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.units import format_rate
 from fabrictune.scenario.composition import compose
-from fabrictune.scenario.provenance import describe
+from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.tables import estimate_columns
 from fabrictune.topology.ecmp.collisions import analyze_collisions
@@ -35,7 +35,7 @@ def analyze_scenario(
         tables["seeds"] = estimate_columns([distribution])
     return RunRecord(
         kind="ecmp analyze",
-        run={**describe_run(seed=scenario.seed, started=started), **describe(composed)},
+        run={**describe_run(seed=scenario.seed, started=started), **describe_composed(composed)},
         tables=tables,
         findings=(
             *composed.findings,

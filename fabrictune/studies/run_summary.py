@@ -8,7 +8,7 @@ import numpy as np
 
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_parts, measures_as_json
-from fabrictune.foundation.metrics.transfers import completion_times_ps, flows, slowdowns, throughputs_bps
+from fabrictune.foundation.metrics.transfers import completion_times_ps, select_flows, slowdowns, throughputs_bps
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate
 
@@ -109,7 +109,7 @@ class Summary:
 
 def summarize(record: RunRecord) -> Summary:
     """Return the summary of a simulated run."""
-    transfers = flows(record.tables["transfers"])
+    transfers = select_flows(record.tables["transfers"])
     time_ps, rate_bps, slowdown = completion_times_ps(transfers), throughputs_bps(transfers), slowdowns(transfers)
     label = _nic_labels(record)
     slowest = np.argsort(-time_ps, kind="stable")[:MAX_LISTED]

@@ -7,7 +7,7 @@ from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.scenario.compilation import CompiledScenario, compile_scenario
 from fabrictune.scenario.engines import engine_of
 from fabrictune.scenario.places import placed
-from fabrictune.scenario.provenance import describe
+from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.collisions import analyze_collisions
 
@@ -47,7 +47,7 @@ def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) 
 def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
     """Return the record with its scenario, the part of each transfer, and a finding for each broken expectation."""
     parts = _parts(compiled, record)
-    record = replace(record, run={**record.run, **describe(compiled)}, tables={**record.tables, **parts})
+    record = replace(record, run={**record.run, **describe_composed(compiled)}, tables={**record.tables, **parts})
     broken = [finding for expectation in compiled.scenario.expect if (finding := expectation.finding(record))]
     return replace(record, findings=(*compiled.findings, *broken, *record.findings))
 

@@ -17,7 +17,7 @@ QUANTITIES = (RATE, SIZE, PERCENTAGE, DURATION)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axis:
+class SweepAxis:
     """One key, and what it is varied over."""
 
     key: str = field(metadata={"help": "key path in the scenario, as `engine.ecn.kmin`"})

@@ -11,7 +11,7 @@ from fabrictune.foundation.documents import Key, key_path
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.metrics.measures import metric_and_part
 from fabrictune.foundation.settings.binding import bind
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.files import load_scenario
 from fabrictune.sweeps.schema import Sweep, load_sweep
 
@@ -43,7 +43,7 @@ def _sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_s
     try:
         return bind(Sweep, tree, folder=scenario.parent)
     except ValidationError as error:
-        raise ScenarioError(*explain(error, _CommandLine())) from None
+        raise ScenarioError(*to_mistakes(error, _CommandLine())) from None
 
 
 class _CommandLine:

@@ -13,10 +13,10 @@ from fabrictune.foundation.documents import Document, Key, key_path, load_yaml
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen, bind
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.expectations import Measure
 from fabrictune.scenario.schema import FOLDER_NAME, MAX_SEED
-from fabrictune.sweeps.axes import Axis
+from fabrictune.sweeps.axes import SweepAxis
 
 MAX_SWEEP_BYTES = 2**20
 MAX_POINTS = 100_000
@@ -77,7 +77,7 @@ class Sweep:
     question: str = field(default="", metadata={"help": "what the sweep is to answer; stands on the report"})
     scenario: Path = field(metadata={"help": "file of the scenario, from the sweep's own folder"})
     change: dict[str, Any] = field(default_factory=dict, metadata={"help": "key paths and values, for all points"})
-    vary: tuple[Axis, ...] = field(metadata={"help": "the keys, and what each is varied over"})
+    vary: tuple[SweepAxis, ...] = field(metadata={"help": "the keys, and what each is varied over"})
     search: Annotated[Chosen, SEARCH_CHOICE] = field(
         default=Chosen(name="grid", spec=GridSearch()), metadata={"help": "which points are tried"}
     )
@@ -120,5 +120,5 @@ def load_sweep(path: Path) -> Sweep:
     try:
         sweep = bind(Sweep, document.tree, folder=path.parent)
     except ValidationError as error:
-        raise ScenarioError(*explain(error, document)) from None
+        raise ScenarioError(*to_mistakes(error, document)) from None
     return replace(sweep, document=document)

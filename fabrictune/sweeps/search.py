@@ -16,7 +16,7 @@ from typing import Any
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.seeds import stream, stream_key
-from fabrictune.sweeps.axes import Axis
+from fabrictune.sweeps.axes import SweepAxis
 from fabrictune.sweeps.schema import MAX_POINTS, RandomSearch, Sweep, TpeSearch
 
 DRAWS_PER_POINT = 20  # before a small space counts as exhausted
@@ -95,7 +95,7 @@ def search_by_tpe(sweep: Sweep) -> Search:
                 study.tell(trial, list(costs))
 
 
-def _suggest(trial: Any, axis: Axis) -> Any:
+def _suggest(trial: Any, axis: SweepAxis) -> Any:
     """Return the value of an axis that a trial proposes: a place along a range, or one of a list."""
     if axis.is_range:
         return axis.at(trial.suggest_float(axis.key, 0.0, 1.0))

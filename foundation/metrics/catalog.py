@@ -14,7 +14,7 @@ from typing import Any
 
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.metrics import formulas, transfers
-from fabrictune.foundation.metrics.units import QUANTITIES, Unit, show_value
+from fabrictune.foundation.metrics.units import QUANTITIES, Unit, format_metric
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.foundation.settings.quantities import Quantity
 
@@ -47,14 +47,14 @@ class Metric:
 
     def show(self, value: float) -> str:
         """Return a value for people."""
-        return show_value(value, self.unit)
+        return format_metric(value, self.unit)
 
 
 def _of_flows(
     values: Callable[[Columns], FloatArray], reduce: Callable[[FloatArray], float]
 ) -> Callable[[RunRecord], float]:
     def formula(record: RunRecord) -> float:
-        value_F = values(transfers.flows(record.tables["transfers"]))
+        value_F = values(transfers.select_flows(record.tables["transfers"]))
         return reduce(value_F) if len(value_F) else math.nan
 
     return formula

@@ -25,7 +25,7 @@ def is_flow(transfers: Columns) -> BoolArray:
     return np.asarray((transfers["qp"] >= 0) & (transfers["bytes"] > 0))
 
 
-def flows(transfers: Columns) -> Columns:
+def select_flows(transfers: Columns) -> Columns:
     """Return the rows of the transfers that moved bytes over the fabric."""
     is_flow_T = is_flow(transfers)
     return {name: column[is_flow_T] for name, column in transfers.items()}
@@ -66,7 +66,7 @@ def makespan_ps(transfers: Columns) -> float:
 def aggregate_throughput_bps(transfers: Columns) -> float:
     """Return the payload of all flows over the makespan; nan where that is zero."""
     time_ps = makespan_ps(transfers)
-    return throughput_bps(float(flows(transfers)["bytes"].sum()), time_ps) if time_ps > 0 else math.nan
+    return throughput_bps(float(select_flows(transfers)["bytes"].sum()), time_ps) if time_ps > 0 else math.nan
 
 
 def queue_pair_rates_bps(flows: Columns) -> FloatArray:

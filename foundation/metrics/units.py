@@ -22,7 +22,7 @@ QUANTITIES: Mapping[str, Quantity] = {
 }
 
 
-def show_value(value: float, unit: str) -> str:
+def format_metric(value: float, unit: str) -> str:
     """Return a value of a metric for people: "never" if infinite, "unknown" if nan; the number where no unit is known.
 
     Infinite is a time that never ended, or what is computed from it.

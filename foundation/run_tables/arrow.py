@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import Columns, IntArray
 from fabrictune.foundation.run_tables.labels import nic_labels, port_labels
-from fabrictune.foundation.run_tables.schema import FLAG, Column, Reference, Table
+from fabrictune.foundation.run_tables.schema import FLAG, Column, Reference, TableSchema
 
 LabelsOf = Callable[[IntArray], Any]  # from numbers to an Arrow array of their names
 
 
-def to_arrow(schema: Table, columns: Columns) -> Any:
+def to_arrow(schema: TableSchema, columns: Columns) -> Any:
     """Return the `pyarrow.Table` of a Parquet file: columns of the schema's types."""
     import pyarrow as pa
 
@@ -33,7 +33,7 @@ def to_arrow(schema: Table, columns: Columns) -> Any:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def to_labelled_arrow(schema: Table, columns: Columns, fabric: Columns | None) -> Any:
+def to_labelled_arrow(schema: TableSchema, columns: Columns, fabric: Columns | None) -> Any:
     """Return the `pyarrow.Table` for people; `fabric` is the record's table of that name."""
     import pyarrow as pa
 

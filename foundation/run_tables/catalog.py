@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Any
 
 from fabrictune.foundation.run_tables import collectives, comparison, ecmp, rdma, simulation, training
-from fabrictune.foundation.run_tables.schema import Table
+from fabrictune.foundation.run_tables.schema import TableSchema
 
-SUBJECTS: Mapping[str, Sequence[Table]] = {
+SUBJECTS: Mapping[str, Sequence[TableSchema]] = {
     "Simulation": simulation.TABLES,
     "ECMP and paths": ecmp.TABLES,
     "Sweeps and comparison": comparison.TABLES,
@@ -15,7 +15,7 @@ SUBJECTS: Mapping[str, Sequence[Table]] = {
     "Training": training.TABLES,
     "RDMA": rdma.TABLES,
 }
-TABLES: Mapping[str, Table] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}
+TABLES: Mapping[str, TableSchema] = {table.name: table for table in chain.from_iterable(SUBJECTS.values())}
 
 assert len(TABLES) == sum(map(len, SUBJECTS.values())), "two tables of one name"
 

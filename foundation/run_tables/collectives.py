@@ -1,6 +1,13 @@
 """Tables of collectives: measured, modelled, compared, and the start-up of their groups."""
 
-from fabrictune.foundation.run_tables.schema import Column, Table, flag, number, text, whole
+from fabrictune.foundation.run_tables.schema import (
+    Column,
+    TableSchema,
+    flag_column,
+    integer_column,
+    number_column,
+    text_column,
+)
 
 MEASURED = ("coll bench", "coll import")
 ATTRIBUTED = {  # causes of a measured time, in the order in which it is shared out
@@ -20,11 +27,11 @@ _MODELS = {
     "fair": "with max-min fair shares of the links",
     "engine": "of the packet engine",
 }
-_OPERATION = text("operation", "name of the collective")
-_IN_PLACE = flag("is_in_place", "whether the result replaces the input")
-_NUM_RANKS = whole("num_ranks", "ranks of the group", unit="ranks")
-_SIZE = whole("size_bytes", "size as nccl-tests counts it")
-_CASE = whole("case", "row of table `measurements`")
+_OPERATION = text_column("operation", "name of the collective")
+_IN_PLACE = flag_column("is_in_place", "whether the result replaces the input")
+_NUM_RANKS = integer_column("num_ranks", "ranks of the group", unit="ranks")
+_SIZE = integer_column("size_bytes", "size as nccl-tests counts it")
+_CASE = integer_column("case", "row of table `measurements`")
 
 
 def _modelled() -> tuple[Column, ...]:
@@ -32,14 +39,14 @@ def _modelled() -> tuple[Column, ...]:
         column
         for name, what in _MODELS.items()
         for column in (
-            whole(f"{name}_ps", f"time {what}; -1 none"),
-            whole(f"{name}_busbw_bps", f"bus bandwidth {what}; -1 none"),
+            integer_column(f"{name}_ps", f"time {what}; -1 none"),
+            integer_column(f"{name}_busbw_bps", f"bus bandwidth {what}; -1 none"),
         )
     )
 
 
 TABLES = (
-    Table(
+    TableSchema(
         name="measurements",
         row="a collective at one size",
         kinds=MEASURED,
@@ -48,48 +55,48 @@ TABLES = (
             _IN_PLACE,
             _SIZE,
             _NUM_RANKS,
-            number("mean_ns", "mean time of an iteration"),
-            number("algorithm_bandwidth_bps", "algorithm bandwidth of nccl-tests"),
-            number("bus_bandwidth_bps", "bus bandwidth of nccl-tests"),
-            whole("num_wrong", "wrong elements; -1 where results are not checked", unit="elements"),
-            number("p10_ns", "10th percentile of the iterations", is_optional=True),
-            number("median_ns", "median of the iterations", is_optional=True),
-            number("p99_ns", "99th percentile of the iterations", is_optional=True),
-            number("skew_ns", "mean wait of the first rank for the last", is_optional=True),
+            number_column("mean_ns", "mean time of an iteration"),
+            number_column("algorithm_bandwidth_bps", "algorithm bandwidth of nccl-tests"),
+            number_column("bus_bandwidth_bps", "bus bandwidth of nccl-tests"),
+            integer_column("num_wrong", "wrong elements; -1 where results are not checked", unit="elements"),
+            number_column("p10_ns", "10th percentile of the iterations", is_optional=True),
+            number_column("median_ns", "median of the iterations", is_optional=True),
+            number_column("p99_ns", "99th percentile of the iterations", is_optional=True),
+            number_column("skew_ns", "mean wait of the first rank for the last", is_optional=True),
         ),
     ),
-    Table(
+    TableSchema(
         name="iterations",
         row="an iteration of a case",
         kinds=("coll bench",),
         columns=(
             _CASE,
-            whole("iteration", "number of the iteration"),
-            whole("duration_ns", "time from the last rank's begin to the last rank's end"),
-            whole("skew_ns", "wait of the first rank for the last"),
-            whole("last_rank", "rank that began last"),
+            integer_column("iteration", "number of the iteration"),
+            integer_column("duration_ns", "time from the last rank's begin to the last rank's end"),
+            integer_column("skew_ns", "wait of the first rank for the last"),
+            integer_column("last_rank", "rank that began last"),
         ),
     ),
-    Table(
+    TableSchema(
         name="ranks",
         row="a rank in a case",
         kinds=("coll bench",),
         columns=(
             _CASE,
-            whole("rank", "rank"),
-            whole("host", "number of its host"),
-            number("late_ns", "mean time after the first rank at which it begins"),
-            number("own_ns", "mean time that it spends in the call"),
-            whole("times_last", "iterations in which it began last", unit="iterations"),
+            integer_column("rank", "rank"),
+            integer_column("host", "number of its host"),
+            number_column("late_ns", "mean time after the first rank at which it begins"),
+            number_column("own_ns", "mean time that it spends in the call"),
+            integer_column("times_last", "iterations in which it began last", unit="iterations"),
         ),
     ),
-    Table(
+    TableSchema(
         name="model",
         row="a collective at one size, modelled",
         kinds=("coll model",),
         columns=(_OPERATION, _NUM_RANKS, _SIZE, *_modelled()),
     ),
-    Table(
+    TableSchema(
         name="fits",
         row="a series: one collective over two sizes or more",
         kinds=("coll compare",),
@@ -97,13 +104,13 @@ TABLES = (
             _OPERATION,
             _IN_PLACE,
             _NUM_RANKS,
-            whole("num_sizes", "measurements of the series", unit="measurements"),
-            number("alpha_ns", "time of a call of no bytes, by the fitted line"),
-            number("busbw_bps", "bus bandwidth of each further byte; -1 where more bytes take no longer"),
-            number("worst_error_fraction", "largest relative error of the line"),
+            integer_column("num_sizes", "measurements of the series", unit="measurements"),
+            number_column("alpha_ns", "time of a call of no bytes, by the fitted line"),
+            number_column("busbw_bps", "bus bandwidth of each further byte; -1 where more bytes take no longer"),
+            number_column("worst_error_fraction", "largest relative error of the line"),
         ),
     ),
-    Table(
+    TableSchema(
         name="attribution",
         row="a measured collective beside its model, its time shared out among causes",
         kinds=("coll compare",),
@@ -112,67 +119,69 @@ TABLES = (
             _IN_PLACE,
             _NUM_RANKS,
             _SIZE,
-            number("measured_ps", "measured time"),
-            number("bound_ps", "lower bound of any network of such links"),
-            number("fair_ps", "modelled time, with max-min fair shares of the links"),
-            number("ratio", "`measured_ps` over `fair_ps`"),
-            *(number(name, what) for name, what in ATTRIBUTED.items()),
+            number_column("measured_ps", "measured time"),
+            number_column("bound_ps", "lower bound of any network of such links"),
+            number_column("fair_ps", "modelled time, with max-min fair shares of the links"),
+            number_column("ratio", "`measured_ps` over `fair_ps`"),
+            *(number_column(name, what) for name, what in ATTRIBUTED.items()),
         ),
     ),
-    Table(
+    TableSchema(
         name="storms",
         row="a start-up of one pattern and size",
         kinds=("coll init storm",),
         columns=(
-            text("pattern", "how the groups are made"),
-            whole("ranks", "ranks that start at once", unit="ranks"),
-            whole("groups", "groups that they make", unit="groups"),
-            whole("operations", "store operations, in closed form", unit="operations"),
-            whole("requests", "requests to the store, counted", unit="requests"),
-            whole("requests_expected", "requests in closed form; the least where `is_exact` is 0", unit="requests"),
-            flag("is_exact", "whether the closed form is exact"),
-            whole("connect_ns", "time until all ranks are connected"),
-            whole("wall_ns", "time until all groups are made"),
-            whole("server_cpu_ns", "processor time of the store"),
-            whole("clients_cpu_ns", "processor time of the ranks"),
+            text_column("pattern", "how the groups are made"),
+            integer_column("ranks", "ranks that start at once", unit="ranks"),
+            integer_column("groups", "groups that they make", unit="groups"),
+            integer_column("operations", "store operations, in closed form", unit="operations"),
+            integer_column("requests", "requests to the store, counted", unit="requests"),
+            integer_column(
+                "requests_expected", "requests in closed form; the least where `is_exact` is 0", unit="requests"
+            ),
+            flag_column("is_exact", "whether the closed form is exact"),
+            integer_column("connect_ns", "time until all ranks are connected"),
+            integer_column("wall_ns", "time until all groups are made"),
+            integer_column("server_cpu_ns", "processor time of the store"),
+            integer_column("clients_cpu_ns", "processor time of the ranks"),
         ),
     ),
-    Table(
+    TableSchema(
         name="growth",
         row="a pattern and a cost, fitted over four sizes or more as constant + linear n + quadratic n²",
         kinds=("coll init storm",),
         columns=(
-            text("pattern", "how the groups are made"),
-            text("cost", "`requests`, `server_cpu_ns` or `wall_ns`"),
-            number("constant", "constant part", unit="of the cost"),
-            number("linear", "part for each rank", unit="of the cost"),
-            number("quadratic", "part for each pair of ranks", unit="of the cost"),
-            number("exponent", "slope of the cost over the ranks, both logarithmic"),
-            number("worst_error_fraction", "largest relative error of the fit"),
-            whole("extrapolated_ranks", "ranks of the larger job", unit="ranks"),
-            number("extrapolated", "cost of the larger job", unit="of the cost"),
-            number("quadratic_fraction", "share of the quadratic part in it"),
+            text_column("pattern", "how the groups are made"),
+            text_column("cost", "`requests`, `server_cpu_ns` or `wall_ns`"),
+            number_column("constant", "constant part", unit="of the cost"),
+            number_column("linear", "part for each rank", unit="of the cost"),
+            number_column("quadratic", "part for each pair of ranks", unit="of the cost"),
+            number_column("exponent", "slope of the cost over the ranks, both logarithmic"),
+            number_column("worst_error_fraction", "largest relative error of the fit"),
+            integer_column("extrapolated_ranks", "ranks of the larger job", unit="ranks"),
+            number_column("extrapolated", "cost of the larger job", unit="of the cost"),
+            number_column("quadratic_fraction", "share of the quadratic part in it"),
         ),
     ),
-    Table(
+    TableSchema(
         name="gains",
         row="a pattern at one size, beside pattern `legacy`",
         kinds=("coll init storm",),
         columns=(
-            whole("ranks", "ranks that start at once", unit="ranks"),
-            text("pattern", "how the groups are made"),
-            number("requests_times", "requests of `legacy` over its own"),
-            number("server_cpu_ns_times", "processor time of the store under `legacy` over its own"),
-            number("wall_ns_times", "wall time of `legacy` over its own"),
+            integer_column("ranks", "ranks that start at once", unit="ranks"),
+            text_column("pattern", "how the groups are made"),
+            number_column("requests_times", "requests of `legacy` over its own"),
+            number_column("server_cpu_ns_times", "processor time of the store under `legacy` over its own"),
+            number_column("wall_ns_times", "wall time of `legacy` over its own"),
         ),
     ),
-    Table(
+    TableSchema(
         name="startup",
         row="a rank of a start-up that was tried",
         kinds=("coll init check",),
         columns=(
-            whole("rank", "rank"),
-            whole("elapsed_ns", "time from its first request to the store until its last group is made"),
+            integer_column("rank", "rank"),
+            integer_column("elapsed_ns", "time from its first request to the store until its last group is made"),
         ),
     ),
 )

@@ -1,79 +1,79 @@
 """Tables of RDMA: bandwidths and latencies, retransmission timers, and flaps of a job's link."""
 
-from fabrictune.foundation.run_tables.schema import Table, number, text, whole
+from fabrictune.foundation.run_tables.schema import TableSchema, integer_column, number_column, text_column
 
 TABLES = (
-    Table(
+    TableSchema(
         name="rdma_transfers",
         row="a measured case",
         kinds=("rdma bw", "rdma lat", "rdma matrix"),
         columns=(
-            text("sender", "worker that sends"),
-            text("receiver", "worker that receives"),
-            whole("queue_pairs", "queue pairs in use", unit="queue pairs"),
-            whole("size_bytes", "size of a message"),
-            whole("directions", "1, or 2 where both send", unit="directions"),
-            number("bandwidth_bps", "bandwidth of all directions together; 0 not measured"),
-            number("median_ns", "median latency; 0 not measured"),
-            number("p99_ns", "99th percentile of the latency; 0 not measured"),
+            text_column("sender", "worker that sends"),
+            text_column("receiver", "worker that receives"),
+            integer_column("queue_pairs", "queue pairs in use", unit="queue pairs"),
+            integer_column("size_bytes", "size of a message"),
+            integer_column("directions", "1, or 2 where both send", unit="directions"),
+            number_column("bandwidth_bps", "bandwidth of all directions together; 0 not measured"),
+            number_column("median_ns", "median latency; 0 not measured"),
+            number_column("p99_ns", "99th percentile of the latency; 0 not measured"),
         ),
     ),
-    Table(
+    TableSchema(
         name="trials",
         row="a cut of a real adapter's path",
         kinds=("rdma timers measure",),
         columns=(
-            whole("timeout", "local ACK timeout exponent"),
-            whole("retries", "retry count", unit="retries"),
-            whole("cut_ns", "time that the path was cut; -1 for good"),
-            whole(
+            integer_column("timeout", "local ACK timeout exponent"),
+            integer_column("retries", "retry count", unit="retries"),
+            integer_column("cut_ns", "time that the path was cut; -1 for good"),
+            integer_column(
                 "status",
                 "status of the completion that ended the trial",
                 codes={-1: "none", 0: "success", 12: "retry exceeded"},
             ),
-            whole("after_ns", "time from the cut to that completion"),
-            whole("model_ns", "the same by the timer profile; -1 never"),
-            whole("retransmissions", "retransmissions counted by the adapter; -1 not counted", unit="packets"),
+            integer_column("after_ns", "time from the cut to that completion"),
+            integer_column("model_ns", "the same by the timer profile; -1 never"),
+            integer_column("retransmissions", "retransmissions counted by the adapter; -1 not counted", unit="packets"),
         ),
     ),
-    Table(
+    TableSchema(
         name="timers",
         row="an adapter with one pair of settings; -1 for never, and for not measured",
         kinds=("rdma timers simulate",),
         columns=(
-            text("profile", "timer profile of the adapter"),
-            text("confidence", "where the profile comes from"),
-            whole("timeout", "local ACK timeout exponent"),
-            whole("retries", "retry count", unit="retries"),
-            number("gives_up_ns", "time after which a queue pair gives up on a dead link, by the model"),
-            number("simulated_gives_up_ns", "the same in the engine"),
-            number("measured_gives_up_ns", "the same on a device"),
-            number("flap_ns", "time that the link is down"),
-            number("stall_ns", "time that the flap stalls traffic, by the model"),
-            number("simulated_stall_ns", "the same in the engine"),
-            number("measured_stall_ns", "the same on a device"),
+            text_column("profile", "timer profile of the adapter"),
+            text_column("confidence", "where the profile comes from"),
+            integer_column("timeout", "local ACK timeout exponent"),
+            integer_column("retries", "retry count", unit="retries"),
+            number_column("gives_up_ns", "time after which a queue pair gives up on a dead link, by the model"),
+            number_column("simulated_gives_up_ns", "the same in the engine"),
+            number_column("measured_gives_up_ns", "the same on a device"),
+            number_column("flap_ns", "time that the link is down"),
+            number_column("stall_ns", "time that the flap stalls traffic, by the model"),
+            number_column("simulated_stall_ns", "the same in the engine"),
+            number_column("measured_stall_ns", "the same on a device"),
         ),
     ),
-    Table(
+    TableSchema(
         name="flaps",
         row="a flap of a real job's link",
         kinds=("rdma flap-job",),
         columns=(
-            whole("flap_ns", "length of the flap that was asked for"),
-            whole("down_ns", "time that the link was down"),
-            number("tcp_timeout_ns", "TCP's retransmission timeout before the flap"),
-            number("tcp_resumes_ns", "time until TCP's first retransmission over the restored link"),
-            whole("stall_ns", "time until the interrupted iteration ended"),
+            integer_column("flap_ns", "length of the flap that was asked for"),
+            integer_column("down_ns", "time that the link was down"),
+            number_column("tcp_timeout_ns", "TCP's retransmission timeout before the flap"),
+            number_column("tcp_resumes_ns", "time until TCP's first retransmission over the restored link"),
+            integer_column("stall_ns", "time until the interrupted iteration ended"),
         ),
     ),
-    Table(
+    TableSchema(
         name="rdma",
         row="a flap and an adapter: the same flap over RDMA, predicted",
         kinds=("rdma flap-job",),
         columns=(
-            text("profile", "timer profile of the adapter"),
-            whole("flap_ns", "length of the flap that was asked for"),
-            number("resumes_ns", "time until traffic resumes; -1 never"),
+            text_column("profile", "timer profile of the adapter"),
+            integer_column("flap_ns", "length of the flap that was asked for"),
+            number_column("resumes_ns", "time until traffic resumes; -1 never"),
         ),
     ),
 )

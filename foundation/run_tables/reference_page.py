@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fabrictune.foundation.run_tables.catalog import SUBJECTS
-from fabrictune.foundation.run_tables.schema import FLAG, Column, Table
+from fabrictune.foundation.run_tables.schema import FLAG, Column, TableSchema
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "record-tables.md"
 HEAD = """# Tables of run records
@@ -36,7 +36,7 @@ def reference_page() -> str:
     return "\n".join([HEAD, *(f"{section}\n" for section in sections)])
 
 
-def _section(table: Table) -> str:
+def _section(table: TableSchema) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in table.kinds)
     rows = "\n".join(map(_row, table.columns))
     return f"### {table.name}\n\nA row is {table.row}. Records: {kinds}.\n\n{COLUMN_HEAD}\n{rows}"

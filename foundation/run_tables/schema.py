@@ -35,7 +35,7 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TableSchema:
     """One table: a Parquet file of a run record."""
 
     name: str
@@ -75,33 +75,33 @@ class Table:
                 yield f"{self.name}.{name} holds {array.dtype}, not {column.type}"
 
 
-def whole(name: str, meaning: str, **more: Any) -> Column:
+def integer_column(name: str, meaning: str, **more: Any) -> Column:
     """Return a column of whole numbers; its unit is the name's suffix unless `unit` is given."""
     return _column(name, "int64", meaning, more)
 
 
-def number(name: str, meaning: str, **more: Any) -> Column:
+def number_column(name: str, meaning: str, **more: Any) -> Column:
     """Return a column of numbers; its unit is the name's suffix unless `unit` is given."""
     return _column(name, "float64", meaning, more)
 
 
-def text(name: str, meaning: str, **more: Any) -> Column:
+def text_column(name: str, meaning: str, **more: Any) -> Column:
     """Return a column of text."""
     return Column(name=name, type="string", meaning=meaning, **more)
 
 
-def flag(name: str, meaning: str, **more: Any) -> Column:
+def flag_column(name: str, meaning: str, **more: Any) -> Column:
     """Return a column of 0 and 1."""
     return Column(name=name, type="int64", meaning=meaning, codes=FLAG, **more)
 
 
-def interval(name: str, meaning: str, **more: Any) -> tuple[Column, ...]:
+def interval_columns(name: str, meaning: str, **more: Any) -> tuple[Column, ...]:
     """Return an estimate's three columns: the figure, and the ends of its 95 % interval."""
     unit = more.pop("unit", _unit_of(name))
     return (
-        number(name, meaning, unit=unit, **more),
-        number(f"{name}_low", "lower end of its 95 % interval", unit=unit, **more),
-        number(f"{name}_high", "upper end of its 95 % interval", unit=unit, **more),
+        number_column(name, meaning, unit=unit, **more),
+        number_column(f"{name}_low", "lower end of its 95 % interval", unit=unit, **more),
+        number_column(f"{name}_high", "upper end of its 95 % interval", unit=unit, **more),
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.settings.binding import choice_of, settings_of
-from fabrictune.foundation.settings.quantities import key_of, quantity_of, show_value
+from fabrictune.foundation.settings.quantities import format_setting, key_of, quantity_of
 
 TYPES: Mapping[Any, str] = {
     int: "whole number",
@@ -52,7 +52,7 @@ def list_keys(known: Mapping[str, type], section: str) -> list[KeyLine]:
 
     Raises InputError for a section that is not known.
     """
-    choose(section, tuple(known), where="SECTION", what="section", error=InputError)
+    require_one_of(section, tuple(known), where="SECTION", what="section", error=InputError)
     return list(_lines(known[section], "", is_nested_listed=section != next(iter(known))))
 
 
@@ -111,7 +111,7 @@ def _default(field: "dataclasses.Field[Any]") -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return show_value(field.name, value)
+        return format_setting(field.name, value)
     if isinstance(value, tuple) and all(isinstance(entry, str) for entry in value):
         return ", ".join(value)
     return value if isinstance(value, str) else ""

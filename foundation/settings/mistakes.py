@@ -37,7 +37,7 @@ class Places(Protocol):
         """Return the line, by which mistakes are sorted."""
 
 
-def explain(error: ValidationError, places: Places, *prefix: str) -> list[Mistake]:
+def to_mistakes(error: ValidationError, places: Places, *prefix: str) -> list[Mistake]:
     """Return every mistake in `error` at its place in `places`; `prefix` leads to the mapping that was checked."""
     mistakes = [_explain_one(dict(detail), places, prefix) for detail in error.errors(include_url=False)]
     return [mistake for _, mistake in sorted(mistakes, key=lambda pair: pair[0])]

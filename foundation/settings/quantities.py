@@ -96,7 +96,7 @@ def key_of(field_name: str) -> str:
     return field_name.removesuffix(suffix)
 
 
-def show_value(field_name: str, value: float) -> str:
+def format_setting(field_name: str, value: float) -> str:
     """Return a field's number for people, as a file would write it."""
     quantity = quantity_of(field_name)
     return quantity.show(value) if quantity else _show_plainly(value)

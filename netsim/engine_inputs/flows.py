@@ -10,7 +10,7 @@ from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import NO_PORT
 
 
-def flows(
+def make_flow_records(
     fabric: Fabric, path_QDH: IntArray, law: CompiledLaw, config: PacketConfig, *, drain_rate_P: IntArray
 ) -> np.ndarray:
     """Return the law's records, the engine's header filled in."""

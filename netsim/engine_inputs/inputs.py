@@ -17,7 +17,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.engine_inputs.capture import capture_settings, captured_flows
 from fabrictune.netsim.engine_inputs.epochs import with_epochs
 from fabrictune.netsim.engine_inputs.faults import fault_arrays
-from fabrictune.netsim.engine_inputs.flows import flows
+from fabrictune.netsim.engine_inputs.flows import make_flow_records
 from fabrictune.netsim.engine_inputs.path_choice import path_choice
 from fabrictune.netsim.engine_inputs.paths import checked_paths
 from fabrictune.netsim.engine_inputs.ports import port_arrays
@@ -60,7 +60,7 @@ def lower(
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
     check_traffic(traffic, len(network.queue_pairs), config)
     path, epochs = with_epochs(network, path_QDH)
-    flow = flows(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
+    flow = make_flow_records(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
     return EngineInputs(
         settings={
             **settings(config, seed, probe),

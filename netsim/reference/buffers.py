@@ -6,7 +6,7 @@ Source: IEEE 802.1Qbb.
 from dataclasses import dataclass
 
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
-from fabrictune.netsim.reference.run import Kind, Run
+from fabrictune.netsim.reference.run import Kind, RunState
 
 
 @dataclass
@@ -22,7 +22,7 @@ class IngressBuffer:
 class PortBuffers:
     """The buffers behind all ports."""
 
-    def __init__(self, run: Run, ports: list[Port]) -> None:
+    def __init__(self, run: RunState, ports: list[Port]) -> None:
         self.run = run
         self.behind = [IngressBuffer() for _ in ports]
 

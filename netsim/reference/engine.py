@@ -22,10 +22,10 @@ from fabrictune.netsim.reference.laws import FlowLaw
 from fabrictune.netsim.reference.ports import LOSS_CAUSES, PORT_COLUMNS, QUEUE_COLUMNS, Packet, make_ports
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.receivers import NicBuffer, Receiver
-from fabrictune.netsim.reference.routes import Routes
-from fabrictune.netsim.reference.run import ClockEvent, Kind, Run
+from fabrictune.netsim.reference.routes import Router
+from fabrictune.netsim.reference.run import ClockEvent, Kind, RunState
 from fabrictune.netsim.reference.senders import Sender
-from fabrictune.netsim.reference.transfers import NOT_YET, TIME_COLUMNS, Messages, Transfer, Transfers
+from fabrictune.netsim.reference.transfers import NOT_YET, TIME_COLUMNS, ReadyTransfers, Transfer, Transfers
 
 Columns = dict[str, IntArray]
 
@@ -34,11 +34,11 @@ class ReferenceEngine:
     """One run; `run()` it, then read `outcome`, `now_ps` and the columns, named as the compiled engine's."""
 
     def __init__(self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None = None) -> None:
-        self.state = run = Run(inputs)
+        self.state = run = RunState(inputs)
         self.ports = make_ports(run)
         buffers = PriorityBuffers(run, self.ports) if run.has_priorities else PortBuffers(run, self.ports)
         self.buffers = buffers
-        self.routes = Routes(run, self.ports)
+        self.routes = Router(run, self.ports)
         self.forwarding = Forwarding(run, self.ports, buffers, self.routes)
         self.faults = Faults(run, self.forwarding)
         self.nic_buffers = [NicBuffer(run, buffers, port) for port in self.ports]
@@ -55,7 +55,7 @@ class ReferenceEngine:
         self.senders: list[Sender] = []
         self.receivers: list[Receiver] = []
         for pair in range(run.num_pairs):
-            messages = Messages(run, pair)
+            messages = ReadyTransfers(run, pair)
             flow_law = FlowLaw(interpreted, events, uses_telemetry, inputs["flow"][pair : pair + 1].copy())
             self.senders.append(Sender(run, forwarding, messages, flow_law, pair))
             receiver = Receiver(run, forwarding, self.transfers, messages, pair, sends_cnps="on_cnp" in events)

@@ -7,13 +7,13 @@ changes in the order of time.
 from fabrictune.netsim.faults.timeline import Effect
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.ports import Port
-from fabrictune.netsim.reference.run import ClockEvent, Kind, Run
+from fabrictune.netsim.reference.run import ClockEvent, Kind, RunState
 
 
 class Faults:
     """The changes still to come."""
 
-    def __init__(self, run: Run, forwarding: Forwarding) -> None:
+    def __init__(self, run: RunState, forwarding: Forwarding) -> None:
         self.run, self.forwarding = run, forwarding
         self.next_change = 0
         self._schedule()

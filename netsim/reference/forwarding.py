@@ -15,14 +15,16 @@ from fabrictune.netsim.engine_inputs.limits import NO_ROUTE
 from fabrictune.netsim.reference.buffers import PortBuffers
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
-from fabrictune.netsim.reference.routes import Routes
-from fabrictune.netsim.reference.run import Kind, Run
+from fabrictune.netsim.reference.routes import Router
+from fabrictune.netsim.reference.run import Kind, RunState
 
 
 class Forwarding:
     """Moves packets from port to port."""
 
-    def __init__(self, run: Run, ports: list[Port], buffers: PortBuffers | PriorityBuffers, routes: Routes) -> None:
+    def __init__(
+        self, run: RunState, ports: list[Port], buffers: PortBuffers | PriorityBuffers, routes: Router
+    ) -> None:
         self.run, self.ports, self.buffers, self.routes = run, ports, buffers, routes
 
     def on_arrival(self, port: Port, packet: Packet) -> bool:

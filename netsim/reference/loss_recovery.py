@@ -11,7 +11,7 @@ losses by time.
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.reference.ports import Packet
-from fabrictune.netsim.reference.transfers import Messages
+from fabrictune.netsim.reference.transfers import ReadyTransfers
 
 
 class GoBackN:
@@ -19,7 +19,7 @@ class GoBackN:
 
     deadline_ps = NEVER  # no packet is taken for lost by time
 
-    def __init__(self, messages: Messages) -> None:
+    def __init__(self, messages: ReadyTransfers) -> None:
         self.messages = messages
         self.oldest = self.next = self.in_flight_bytes = 0
 
@@ -63,7 +63,7 @@ class GoBackN:
 class SelectiveRepeat:
     """Sends each packet again, alone, that is taken for lost."""
 
-    def __init__(self, messages: Messages, window_packets: int, reorder_window_ps: int) -> None:
+    def __init__(self, messages: ReadyTransfers, window_packets: int, reorder_window_ps: int) -> None:
         self.messages, self.window_packets, self.reorder_window_ps = messages, window_packets, reorder_window_ps
         self.oldest = self.next = self.in_flight_bytes = 0
         self.flying: dict[int, int] = {}  # sequence -> when it was sent, in this order

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.engine_inputs.limits import NO_PRIORITY
-from fabrictune.netsim.reference.run import RandomStream, Run
+from fabrictune.netsim.reference.run import RandomStream, RunState
 
 PORT_COLUMNS = (
     "tx_bytes",
@@ -147,7 +147,7 @@ class Port:
 
     peer: "Port"
 
-    def __init__(self, run: Run, number: int) -> None:
+    def __init__(self, run: RunState, number: int) -> None:
         self.run, self.number = run, number
         self.rate_bps: int = run.columns["port_rate_bps"][number]
         self.delay_ps: int = run.columns["port_delay_ps"][number]
@@ -193,7 +193,7 @@ class Port:
         self.drop()
 
 
-def make_ports(run: Run) -> list[Port]:
+def make_ports(run: RunState) -> list[Port]:
     """Return the ports of a run, each with its peer."""
     ports = [Port(run, number) for number in range(len(run.columns["port_rate_bps"]))]
     for port, peer in zip(ports, run.columns["port_peer"], strict=True):
@@ -201,7 +201,7 @@ def make_ports(run: Run) -> list[Port]:
     return ports
 
 
-def priority_of(run: Run, kind: str, pair: int) -> int:
+def priority_of(run: RunState, kind: str, pair: int) -> int:
     """Return the queue that a queue pair's packets of a kind take."""
     if not run.has_priorities:
         return DATA if kind == "data" else CONTROL
@@ -216,7 +216,7 @@ def serialization_ps(num_bytes: int, rate_bps: int) -> int:
     return -(-num_bytes * PS_BITS_PER_BYTE // rate_bps)
 
 
-def _queues(run: Run) -> list[OutputQueue]:
+def _queues(run: RunState) -> list[OutputQueue]:
     if not run.has_priorities:
         return [OutputQueue(0, run.settings.marking), OutputQueue(0, run.settings.marking, is_counted=False)]
     names = ("priority_ecn_min", "priority_ecn_max", "priority_ecn_max_fraction")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
-from fabrictune.netsim.reference.run import Kind, Run
+from fabrictune.netsim.reference.run import Kind, RunState
 
 QUANTUM_BYTES = 64
 
@@ -100,7 +100,7 @@ class InputQueue:
 class PriorityBuffers:
     """The buffers of all nodes, and the pauses and watchdogs of all ports."""
 
-    def __init__(self, run: Run, ports: list[Port]) -> None:
+    def __init__(self, run: RunState, ports: list[Port]) -> None:
         self.run, self.ports = run, ports
         columns = run.columns
         shared = zip(columns["priority_shared_buffer"], columns["priority_headroom_pool"], strict=True)

@@ -14,14 +14,14 @@ from fabrictune.netsim.reference.buffers import PortBuffers
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.ports import Packet, Port, priority_of, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
-from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, Run
-from fabrictune.netsim.reference.transfers import Messages, Transfer, Transfers
+from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, RunState
+from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer, Transfers
 
 
 class NicBuffer:
     """What came through a port and waits for its host to take it."""
 
-    def __init__(self, run: Run, buffers: PortBuffers | PriorityBuffers, port: Port) -> None:
+    def __init__(self, run: RunState, buffers: PortBuffers | PriorityBuffers, port: Port) -> None:
         self.run, self.buffers, self.port = run, buffers, port
         self.drain_rate_bps: int = run.columns["drain_rate"][port.number]  # 0: at once
         self.packets: deque[Packet] = deque()
@@ -73,10 +73,10 @@ class Receiver:
 
     def __init__(
         self,
-        run: Run,
+        run: RunState,
         forwarding: Forwarding,
         transfers: Transfers,
-        messages: Messages,
+        messages: ReadyTransfers,
         number: int,
         *,
         sends_cnps: bool,

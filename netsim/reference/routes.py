@@ -7,15 +7,15 @@ Source: netsim/config/path_choice.py has the papers.
 
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
 from fabrictune.netsim.reference.ports import Packet, Port
-from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, Run
+from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, RunState
 
 HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, _WEIGHTED = range(5)
 
 
-class Routes:
+class Router:
     """Names the port through which a packet leaves the node that it has reached."""
 
-    def __init__(self, run: Run, ports: list[Port]) -> None:
+    def __init__(self, run: RunState, ports: list[Port]) -> None:
         self.run, self.ports = run, ports
         self.num_flows = 2 * run.num_pairs
         self.position = [flow * run.settings.path_stride for flow in range(self.num_flows)]  # in the table of paths

@@ -38,7 +38,7 @@ class ClockEvent(IntEnum):
     DRAIN = 3
 
 
-class Run:
+class RunState:
     """Inputs and clock of one run."""
 
     def __init__(self, inputs: EngineInputs) -> None:

@@ -17,8 +17,8 @@ from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.laws import FlowLaw
 from fabrictune.netsim.reference.loss_recovery import GoBackN, SelectiveRepeat
 from fabrictune.netsim.reference.ports import PS_BITS_PER_BYTE, Packet, priority_of
-from fabrictune.netsim.reference.run import Kind, Run
-from fabrictune.netsim.reference.transfers import Messages, Transfer
+from fabrictune.netsim.reference.run import Kind, RunState
+from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer
 
 LONGEST_GAP_PS = 1e17
 
@@ -26,7 +26,9 @@ LONGEST_GAP_PS = 1e17
 class Sender:
     """The sending end of one queue pair."""
 
-    def __init__(self, run: Run, forwarding: Forwarding, messages: Messages, law: FlowLaw, number: int) -> None:
+    def __init__(
+        self, run: RunState, forwarding: Forwarding, messages: ReadyTransfers, law: FlowLaw, number: int
+    ) -> None:
         self.run, self.forwarding, self.messages, self.law, self.number = run, forwarding, messages, law, number
         self.recovery = _loss_recovery(run, messages, number)
         self.priority = priority_of(run, "data", number)
@@ -288,7 +290,7 @@ class Sender:
             self._arm_timer(self.law.deadline_ps)
 
 
-def _loss_recovery(run: Run, messages: Messages, number: int) -> GoBackN | SelectiveRepeat:
+def _loss_recovery(run: RunState, messages: ReadyTransfers, number: int) -> GoBackN | SelectiveRepeat:
     reorder_windows_ps = run.columns["reorder_window"]
     if not reorder_windows_ps:
         return GoBackN(messages)

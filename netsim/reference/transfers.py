@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.reference.ports import serialization_ps
-from fabrictune.netsim.reference.run import Kind, Run
+from fabrictune.netsim.reference.run import Kind, RunState
 
 NOT_YET = -1
 TIME_COLUMNS = ("ready_ps", "start_ps", "finish_ps", "acknowledged_ps")
@@ -34,10 +34,10 @@ class Transfer:
     cnps: int = 0
 
 
-class Messages:
+class ReadyTransfers:
     """The ready transfers of one queue pair, as both of its ends know them."""
 
-    def __init__(self, run: Run, pair: int) -> None:
+    def __init__(self, run: RunState, pair: int) -> None:
         self.run = run
         media = zip(run.columns["transfer_medium"], run.columns["transfer_qp"], strict=True)
         self.num_open = list(media).count((Medium.FABRIC, pair))  # not acknowledged
@@ -76,7 +76,7 @@ class Messages:
 class Transfers:
     """All transfers of a run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunState) -> None:
         self.run = run
         self.num_events = 0  # of transfers to come
         self.nvlink_until_ps: dict[tuple[str, int], int] = {}  # when a GPU's link out or in is free

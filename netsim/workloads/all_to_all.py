@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 MAX_MESSAGES = 5_000_000
@@ -21,6 +21,6 @@ def make_all_to_all(spec: AllToAllSpec, fabric: Fabric, seed: int) -> Made:
     """Return n(n - 1) messages, the k-th of every NIC to the k-th behind it; raises InputError."""
     num_nics = fabric.num_nics
     if num_nics * (num_nics - 1) > MAX_MESSAGES:
-        refuse("all_to_all", f"a fabric of {num_nics} NICs", f"{MAX_MESSAGES:,} messages in all")
+        raise_input_error("all_to_all", f"a fabric of {num_nics} NICs", f"{MAX_MESSAGES:,} messages in all")
     step_N, source_N = (index.ravel() for index in np.mgrid[1 : max(num_nics, 1), 0:num_nics])
     return one_message_each(source_N, (source_N + step_N) % num_nics, spec.message_bytes, priority=spec.priority)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 
@@ -20,9 +20,11 @@ class IncastSpec(WorkloadSpec):
 def make_incast(spec: IncastSpec, fabric: Fabric, seed: int) -> Made:
     """Return the queue pairs and transfers of an incast; raises InputError."""
     if not 0 <= spec.receiver < fabric.num_nics:
-        refuse("incast.receiver", f"NIC {spec.receiver}", f"0 to {fabric.num_nics - 1}, the fabric's NICs")
+        raise_input_error("incast.receiver", f"NIC {spec.receiver}", f"0 to {fabric.num_nics - 1}, the fabric's NICs")
     if not 1 <= spec.senders < fabric.num_nics:
-        refuse("incast.senders", f"{spec.senders} senders", f"1 to {fabric.num_nics - 1}, the fabric's other NICs")
+        raise_input_error(
+            "incast.senders", f"{spec.senders} senders", f"1 to {fabric.num_nics - 1}, the fabric's other NICs"
+        )
     others = np.delete(np.arange(fabric.num_nics), spec.receiver)
     source_N = others[: spec.senders]
     return one_message_each(source_N, np.full(spec.senders, spec.receiver), spec.message_bytes, priority=spec.priority)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.foundation.seeds import stream
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 
@@ -20,7 +20,7 @@ def make_permutation(spec: PermutationSpec, fabric: Fabric, seed: int) -> Made:
     """Return the queue pairs and transfers of a random permutation without fixed points; raises InputError."""
     num_nics = fabric.num_nics
     if num_nics < 2:
-        refuse("permutation", f"a fabric of {num_nics} NIC", "2 NICs or more")
+        raise_input_error("permutation", f"a fabric of {num_nics} NIC", "2 NICs or more")
     ring_N = stream(seed, "netsim", "permutation").permutation(num_nics)
     destination_N = np.empty(num_nics, np.int64)
     destination_N[ring_N] = np.roll(ring_N, -1)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.errors import InputError, choose
+from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.seeds import stream
 from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
 from fabrictune.netsim.workloads.flow_sizes import FLOW_SIZES
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import NO_NIC, Fabric
 
 MAX_FLOWS = 5_000_000
@@ -31,24 +31,24 @@ class PoissonSpec(WorkloadSpec):
     sizes: str = field(default="web_search", metadata={"help": f"distribution: {', '.join(FLOW_SIZES)}"})
 
     def __post_init__(self) -> None:
-        choose(self.sizes, tuple(FLOW_SIZES), where="sizes", what="distribution", error=InputError)
+        require_one_of(self.sizes, tuple(FLOW_SIZES), where="sizes", what="distribution", error=InputError)
         if not 0 < self.load_fraction < 1:
-            refuse("load", f"{self.load_fraction}", "above 0 and below 1")
+            raise_input_error("load", f"{self.load_fraction}", "above 0 and below 1")
         if not 1 <= self.duration_ns <= 10**13:
-            refuse("duration", f"{self.duration_ns} ns", "1 ns to 3 hours")
+            raise_input_error("duration", f"{self.duration_ns} ns", "1 ns to 3 hours")
 
 
 def make_poisson(spec: PoissonSpec, fabric: Fabric, seed: int) -> Made:
     """Return the flows in order of their beginning; raises InputError."""
     if fabric.num_nics < 2:
-        refuse("poisson", f"a fabric of {fabric.num_nics} NIC", "2 NICs or more")
+        raise_input_error("poisson", f"a fabric of {fabric.num_nics} NIC", "2 NICs or more")
     mean_bytes = FLOW_SIZES[spec.sizes].mean_bytes
     of_nic = fabric.port_nic_P != NO_NIC
     rate_bps_C = np.bincount(fabric.port_nic_P[of_nic], fabric.port_rate_bps_P[of_nic], minlength=fabric.num_nics)
     flows_per_s_C = spec.load_fraction * rate_bps_C / (8 * mean_bytes)
     num_expected = float(flows_per_s_C.sum()) * spec.duration_ns / 1e9
     if num_expected > MAX_FLOWS:
-        refuse("poisson", f"some {num_expected:.3g} flows", f"up to {MAX_FLOWS:,}; shorten `duration`")
+        raise_input_error("poisson", f"some {num_expected:.3g} flows", f"up to {MAX_FLOWS:,}; shorten `duration`")
     drawn = [_flows_of(nic, spec, fabric.num_nics, float(rate), seed) for nic, rate in enumerate(flows_per_s_C)]
     source_N, destination_N, bytes_N, start_ps_N = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
     order_N = np.lexsort((source_N, start_ps_N))

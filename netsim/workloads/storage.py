@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, refuse
+from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 MAX_MESSAGES = 5_000_000
@@ -25,11 +25,15 @@ def make_storage(spec: StorageSpec, fabric: Fabric, seed: int) -> Made:
     """Return the writes, NIC c's to server c modulo their number; raises InputError."""
     num_writers = fabric.num_nics - spec.servers
     if spec.servers < 1 or num_writers < 1:
-        refuse("storage.servers", f"{spec.servers} of {fabric.num_nics} NICs", "1 or more, and fewer than all")
+        raise_input_error(
+            "storage.servers", f"{spec.servers} of {fabric.num_nics} NICs", "1 or more, and fewer than all"
+        )
     if not 1 <= spec.bursts * num_writers <= MAX_MESSAGES:
-        refuse("storage.bursts", f"{spec.bursts} of {num_writers} messages", f"1 to {MAX_MESSAGES:,} messages in all")
+        raise_input_error(
+            "storage.bursts", f"{spec.bursts} of {num_writers} messages", f"1 to {MAX_MESSAGES:,} messages in all"
+        )
     if not 0 <= spec.interval_ns <= 10**14:
-        refuse("storage.interval", f"{spec.interval_ns} ns", "0 to 28 hours")
+        raise_input_error("storage.interval", f"{spec.interval_ns} ns", "0 to 28 hours")
     burst_N, source_N = (index.ravel() for index in np.mgrid[0 : spec.bursts, 0:num_writers])
     start_ps_N = burst_N * spec.interval_ns * PS_PER_NS
     return one_message_each(

@@ -45,7 +45,7 @@ def one_message_each(
     num_rows = len(source_N)
     bytes_N = np.broadcast_to(np.asarray(message_bytes, np.int64), num_rows).copy()
     if (bytes_N < 0).any():
-        refuse("message", f"{int(bytes_N.min())} B", "0 B or more")
+        raise_input_error("message", f"{int(bytes_N.min())} B", "0 B or more")
     zero_N = np.zeros(num_rows, np.int64)
     traffic = TrafficTrace(
         source_N=np.asarray(source_N, np.int64),
@@ -61,6 +61,6 @@ def one_message_each(
     return make_queue_pairs(source_N, destination_N, priority=priority), traffic
 
 
-def refuse(where: str, found: str, allowed: str) -> None:
+def raise_input_error(where: str, found: str, allowed: str) -> None:
     """Raise InputError."""
     raise InputError(Mistake(where=where, found=found, allowed=allowed))

@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fabrictune.foundation.documents import load_yaml
-from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.settings.binding import bind
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, TimerProfile
 
@@ -23,7 +23,7 @@ def find_profile(name: str, *, where: str) -> TimerProfile:
     """Return a known profile by its name, or the one in a file if the text has a dot or a slash; raises InputError."""
     if "." in name or "/" in name:
         return read_profile(Path(name))
-    return KNOWN_PROFILES[choose(name, tuple(KNOWN_PROFILES), where=where, what="profile", error=InputError)]
+    return KNOWN_PROFILES[require_one_of(name, tuple(KNOWN_PROFILES), where=where, what="profile", error=InputError)]
 
 
 def read_profile(path: Path) -> TimerProfile:
@@ -32,7 +32,7 @@ def read_profile(path: Path) -> TimerProfile:
     try:
         return bind(TimerProfile, document.tree, folder=path.parent)
     except ValidationError as error:
-        raise InputError(*explain(error, document)) from None
+        raise InputError(*to_mistakes(error, document)) from None
 
 
 def write_profile(profile: TimerProfile, path: Path) -> Path:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
-from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, choose
+from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, require_one_of
 from fabrictune.rdma_bench.verbs.channel import ChannelError, has_ended, receive_message, send_message
 from fabrictune.rdma_bench.verbs.counters import read_counters
 from fabrictune.rdma_bench.verbs.diagnosis import diagnose, require_devices
@@ -40,7 +40,7 @@ class PlaceSpec:
     gid_index: int = -1  # -1: the first of RoCE v2 on IPv4
 
     def __post_init__(self) -> None:
-        choose(self.role, ROLES, where="role", what="role", error=InputError)
+        require_one_of(self.role, ROLES, where="role", what="role", error=InputError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class Session:
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         name = str(request.pop("do", ""))
         try:
-            choose(name, tuple(self._answers), where="do", what="request", error=InputError)
+            require_one_of(name, tuple(self._answers), where="do", what="request", error=InputError)
             return {"result": self._answers[name](request)}
         except FabrictuneError as error:
             return {"error": type(error).__name__, "mistakes": [asdict(mistake) for mistake in error.mistakes]}

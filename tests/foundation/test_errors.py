@@ -15,9 +15,9 @@ from fabrictune.foundation.errors import (
     UnavailableError,
     UnitError,
     UntrustedCodeError,
-    choose,
     nearest_name,
     quote,
+    require_one_of,
 )
 
 
@@ -89,7 +89,7 @@ def test_long_text_is_cut_before_it_is_shown() -> None:
 def test_choosing_returns_the_name_or_lists_what_there_is() -> None:
     """The message is what a user sees after a typing error."""
     allowed = ["none", "dcqcn"]
-    assert choose("none", allowed, where="--law", what="law", error=LawError) == "none"
+    assert require_one_of("none", allowed, where="--law", what="law", error=LawError) == "none"
     with pytest.raises(LawError) as caught:
-        choose("dcqn", allowed, where="--law", what="law", error=LawError)
+        require_one_of("dcqn", allowed, where="--law", what="law", error=LawError)
     assert str(caught.value) == "--law: unknown law 'dcqn'\n  did you mean 'dcqcn'?\n  allowed: none, dcqcn"

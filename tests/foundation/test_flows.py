@@ -14,8 +14,8 @@ from fabrictune.foundation.flows import (
     Endpoint,
     Flow,
     ObservedFlows,
-    collect,
-    concatenate,
+    collect_flows,
+    concatenate_flows,
     ipv4_text,
     parse_ipv4,
 )
@@ -30,7 +30,7 @@ ROWS = st.builds(Flow, source=ENDPOINTS, destination=ENDPOINTS, source_qpn=QPNS,
 def test_a_source_port_that_was_not_seen_follows_from_the_queue_pair_numbers() -> None:
     """0x45 x 0x48 = 0x1368, so 0xD368; a port that was seen stands, and half a pair says nothing."""
     a, b = Endpoint(host="a"), Endpoint(host="b")
-    flows = collect(
+    flows = collect_flows(
         [
             Flow(source=a, destination=b, source_qpn=0x45, destination_qpn=0x48),
             Flow(source=a, destination=b, source_qpn=0x45, destination_qpn=0x48, source_port=50000),
@@ -57,7 +57,7 @@ def test_an_endpoint_shows_what_is_known_of_it(endpoint: Endpoint, shown: str) -
 @given(st.lists(ROWS, max_size=5))
 def test_a_table_survives_its_file(rows: list[Flow]) -> None:
     """Every column and the notes come back."""
-    flows = collect(rows, notes=["cut short"])
+    flows = collect_flows(rows, notes=["cut short"])
     with tempfile.TemporaryDirectory() as folder:
         flows.write(Path(folder, "flows.parquet"))
         again = ObservedFlows.read(Path(folder, "flows.parquet"))
@@ -68,19 +68,20 @@ def test_a_table_survives_its_file(rows: list[Flow]) -> None:
 def test_tables_join_row_by_row_and_can_be_taken_apart() -> None:
     """Two captures of one job are one table; `take` keeps the order it is given."""
     parts = [
-        collect([Flow(source=Endpoint(ipv4=number), destination=Endpoint())], [f"note {number}"]) for number in (1, 2)
+        collect_flows([Flow(source=Endpoint(ipv4=number), destination=Endpoint())], [f"note {number}"])
+        for number in (1, 2)
     ]
-    joined = concatenate(parts)
+    joined = concatenate_flows(parts)
     assert joined.source_ipv4_F.tolist() == [1, 2]
     assert joined.notes == ("note 1", "note 2")
     assert joined.take(np.array([1])).label(0) == "0.0.0.2 to unknown"
-    assert len(concatenate([])) == 0
+    assert len(concatenate_flows([])) == 0
 
 
 def test_a_value_out_of_range_is_named() -> None:
     """A queue-pair number has 24 bits."""
     with pytest.raises(TraceError) as caught:
-        collect([Flow(source=Endpoint(), destination=Endpoint(), source_qpn=2**24)])
+        collect_flows([Flow(source=Endpoint(), destination=Endpoint(), source_qpn=2**24)])
     assert str(caught.value) == (
         "observed flows: source_qpn 16777216 in row 0\n  allowed: 0 to 16777215, or -1 where it is not known"
     )

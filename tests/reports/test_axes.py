@@ -2,7 +2,7 @@
 
 import pytest
 
-from fabrictune.reports.axes import Axis, axis_of, bytes_axis, duration_axis
+from fabrictune.reports.axes import PlotAxis, axis_of, bytes_axis, duration_axis
 from fabrictune.reports.charts import Scale
 
 
@@ -36,6 +36,6 @@ def test_a_logarithmic_scale_gives_each_decade_the_same_length() -> None:
 
 def test_a_scale_of_one_value_puts_it_in_the_middle() -> None:
     """Flows that all take the same time leave no span to divide by."""
-    axis = Axis(low=5, high=5, start=0, end=10)
+    axis = PlotAxis(low=5, high=5, start=0, end=10)
     assert axis.at(5) == 5
     assert axis.ticks(4) == [5]

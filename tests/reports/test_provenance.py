@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.reports.provenance import MAX_TEXT, Provenance, describe
+from fabrictune.reports.provenance import MAX_TEXT, Provenance, read_provenance
 from fabrictune.reports.record_view import open_run
 
 
 def described(make_record: Callable[..., RunRecord], **run: Any) -> Provenance:
-    (found,) = describe([open_run(make_record(run=run), "run")])
+    (found,) = read_provenance([open_run(make_record(run=run), "run")])
     return found
 
 

@@ -16,7 +16,7 @@ from fabrictune.trainer_probe.data.service import Service
 from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
@@ -39,7 +39,7 @@ from tests.trainer_probe.optimizers.flat_models import comm_of_one
 README = Path(__file__).parents[2] / "README.md"
 MODEL = ModelSpec(width=16, depth=2, num_heads=2, vocabulary=258, sequence=8, window=4, block="parallel")
 BATCH_SIZE, NUM_STEPS = 4, 3
-SCHEDULE = Schedule(peak=0.02, num_steps=NUM_STEPS, num_warmup_steps=1)
+SCHEDULE = LearningRateSchedule(peak=0.02, num_steps=NUM_STEPS, num_warmup_steps=1)
 
 
 def divide(layout: ParallelLayout) -> Degrees:

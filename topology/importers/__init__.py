@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabrictune.foundation.errors import InputError, Mistake, choose
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import is_own_file, read_fabric
 from fabrictune.topology.graphs import is_graphml, read_graphml
@@ -83,7 +83,7 @@ def import_with_notes(paths: Sequence[Path], format: str | None = None) -> Impor
     if missing or not paths:
         raise InputError(*(_missing(path) for path in missing or [Path("topology")]))
     if format is not None:
-        choose(format, tuple(IMPORTERS), where="format", what="format", error=InputError)
+        require_one_of(format, tuple(IMPORTERS), where="format", what="format", error=InputError)
         return IMPORTERS[format].load(paths)
     for importer in IMPORTERS.values():
         if all(importer.recognises(path) for path in paths):

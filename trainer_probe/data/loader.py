@@ -103,7 +103,7 @@ class Loader:
         rows_RC: IntArray = self._slots_NRC[self._num_taken % len(self._slots_NRC)].astype(np.int64)
         self._num_taken += 1
         try:
-            wire.send(self._connection, {"num_released": self._num_taken})
+            wire.send_message(self._connection, {"num_released": self._num_taken})
         except ConnectionError:
             raise self._gone() from None
         return rows_RC
@@ -122,7 +122,7 @@ class Loader:
 
     def _receive(self) -> tuple[dict[str, Any], list[int]]:
         try:
-            message, descriptors = wire.receive(self._connection)
+            message, descriptors = wire.receive_message(self._connection)
         except EOFError:
             raise self._gone() from None
         except TimeoutError:
@@ -134,7 +134,7 @@ class Loader:
                 )
             ) from None
         if "error" in message:
-            raise wire.error_of(message)
+            raise wire.decode_error(message)
         return message, descriptors
 
     def _gone(self) -> LoaderError:

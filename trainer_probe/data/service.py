@@ -123,7 +123,7 @@ class Loop:
         try:
             action()
         except FabrictuneError as error:
-            self._error = wire.describe(error)
+            self._error = wire.encode_error(error)
             self._send(list(self._num_released), self._error)
 
     def _progress(self) -> dict[str, int]:
@@ -145,7 +145,7 @@ class Loop:
 
     def _on_worker(self, worker: socket.socket) -> None:
         try:
-            message, _ = wire.receive(worker)
+            message, _ = wire.receive_message(worker)
             self._num_released[worker] = message["num_released"]
         except EOFError:
             self._drop(worker)
@@ -162,7 +162,7 @@ class Loop:
             if worker not in self._num_released:
                 continue  # dropped by an earlier message
             try:
-                wire.send(worker, message, *descriptors)
+                wire.send_message(worker, message, *descriptors)
             except ConnectionError:
                 self._drop(worker)
 

@@ -74,12 +74,12 @@ def available_bytes() -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
 
-def send(connection: socket.socket, message: Mapping[str, Any], *descriptors: int) -> None:
+def send_message(connection: socket.socket, message: Mapping[str, Any], *descriptors: int) -> None:
     """Send a message with descriptors of open files."""
     socket.send_fds(connection, [json.dumps(message).encode()], descriptors)
 
 
-def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def receive_message(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Return the next message and its descriptors; raises EOFError where the other end is closed."""
     try:
         data, descriptors, _, _ = socket.recv_fds(connection, _LONGEST_MESSAGE, 1)
@@ -96,11 +96,11 @@ def belongs_to_this_user(connection: socket.socket) -> bool:
     return bool(_CREDENTIALS.unpack(credentials)[1] == os.getuid())
 
 
-def describe(error: FabrictuneError) -> dict[str, Any]:
+def encode_error(error: FabrictuneError) -> dict[str, Any]:
     """Return an error as a message."""
     return {"error": type(error).__name__, "mistakes": [asdict(mistake) for mistake in error.mistakes]}
 
 
-def error_of(message: Mapping[str, Any]) -> FabrictuneError:
+def decode_error(message: Mapping[str, Any]) -> FabrictuneError:
     """Return the error in a message."""
     return _ERRORS[message["error"]](*(Mistake(**mistake) for mistake in message["mistakes"]))

@@ -22,7 +22,7 @@ _NAMES = (*DECAYS, INVERSE_SQUARE_ROOT)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schedule:
+class LearningRateSchedule:
     """A learning rate over a training of `num_steps`. Raises InputError, with all mistakes at once."""
 
     peak: float = field(default=3e-4, metadata={"help": "highest learning rate"})

@@ -13,7 +13,7 @@ from fabrictune.foundation.documents import Document, load_yaml
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.changes import Changes, change
-from fabrictune.foundation.settings.mistakes import explain
+from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.trainer_probe.model.spec import MODELS
 from fabrictune.trainer_probe.recipes.schema import Recipe, RecipeKeys
 
@@ -55,7 +55,7 @@ def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--
     try:
         return bind(RecipeKeys, document.tree, folder=path.parent)
     except ValidationError as error:
-        raise InputError(*explain(error, document)) from None
+        raise InputError(*to_mistakes(error, document)) from None
 
 
 def _expand_preset(document: Document) -> None:

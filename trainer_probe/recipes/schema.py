@@ -16,7 +16,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.settings.binding import Choice, Chosen
 from fabrictune.trainer_probe.data.batches import BatchSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
@@ -70,7 +70,9 @@ class Recipe:
     degrees: Degrees = field(default_factory=Degrees, metadata={"help": "division of a step over ranks"})
     overlap: Overlap = field(default="all", metadata={"help": "axes whose communication overlaps with work"})
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "optimizer and its settings"})
-    schedule: Schedule = field(default_factory=Schedule, metadata={"help": "learning rate of each step"})
+    schedule: LearningRateSchedule = field(
+        default_factory=LearningRateSchedule, metadata={"help": "learning rate of each step"}
+    )
     precision: Precision | None = field(
         default=None, metadata={"help": "of the model; by default bfloat16 on a GPU, float32 on a CPU"}
     )

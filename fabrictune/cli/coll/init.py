@@ -206,11 +206,11 @@ def _store(text: str, ca_file: str | None) -> "StoreAddress":
 def _patterns(names: tuple[str, ...]) -> "tuple[Pattern, ...]":
     """Return the patterns of these names, or all; raises InputError."""
     from fabrictune.collectives.startup.storm.patterns import PATTERNS
-    from fabrictune.foundation.errors import choose
+    from fabrictune.foundation.errors import require_one_of
 
     allowed = [pattern.name for pattern in PATTERNS]
     for name in names:
-        choose(name, allowed, where="--pattern", what="pattern", error=InputError)
+        require_one_of(name, allowed, where="--pattern", what="pattern", error=InputError)
     return tuple(pattern for pattern in PATTERNS if not names or pattern.name in names)
 
 

@@ -8,7 +8,7 @@ from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.optimizers.schedule import Schedule
+from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
@@ -34,7 +34,7 @@ def _recipe(layout: ParallelLayout, overlap: Overlap) -> Recipe:
         degrees=Degrees(layout=layout, num_batches=_SAMPLES // layout.dp),
         overlap=overlap,
         optimizer=OptimizerSpec(epsilon=1e-6),
-        schedule=Schedule(peak=0.02, num_steps=3),
+        schedule=LearningRateSchedule(peak=0.02, num_steps=3),
         precision="float64",
         data=Chosen(name="synthetic", spec=SyntheticSource(num_tokens=4096)),
         num_steps=3,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fabrictune.conformance.suite import collect
+from fabrictune.conformance.suite import collect_cases
 from fabrictune.foundation.cases import Case
 
 pytest.importorskip("torch")
@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 MAY_MISS = ("cc.", "netsim.", "validate.")  # figures of other simulators and of hardware, which miss visibly
 
 
-@pytest.mark.parametrize("case", collect(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", collect_cases(), ids=lambda case: case.name)
 def test_a_case_falls_in_its_band(case: Case) -> None:
     """Exact claims (class A) lie in their bands; so do all others of packages that have no misses."""
     got = case.run()

@@ -10,7 +10,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.conformance import suite
-from fabrictune.conformance.suite import SUBJECTS, CaseResult, collect, has_failed, run_case, run_cases
+from fabrictune.conformance.suite import SUBJECTS, CaseResult, collect_cases, has_failed, run_case, run_cases
 from fabrictune.foundation.cases import Case, around, exactly
 
 
@@ -65,10 +65,12 @@ def test_only_exact_cases_decide() -> None:
 
 def test_names_begin_with_their_room() -> None:
     """`netsim.` finds the cases of netsim, and every name is used once."""
-    names = [case.name for case in collect()]
+    names = [case.name for case in collect_cases()]
     assert len(set(names)) == len(names)
     for room in SUBJECTS:
-        assert [name for name in names if name.startswith(f"{room}.")] == [case.name for case in collect([f"{room}."])]
+        assert [name for name in names if name.startswith(f"{room}.")] == [
+            case.name for case in collect_cases([f"{room}."])
+        ]
 
 
 def test_every_module_with_cases_is_listed() -> None:

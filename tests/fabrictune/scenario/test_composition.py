@@ -11,7 +11,7 @@ from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import Dependencies, Medium, TrafficTrace
 from fabrictune.scenario.composition import compose, compose_law
 from fabrictune.scenario.files import load_scenario
-from fabrictune.scenario.provenance import describe
+from fabrictune.scenario.provenance import describe_composed
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "fabrictune" / "scenarios"
 FAT_TREE = "fabric: {builder: fat_tree, radix: 4}\n"
@@ -124,5 +124,5 @@ def test_a_collective_of_any_kind_along_any_axis(tmp_path: Path) -> None:
     traffic = "{workload: collective, operation: all_to_all, axis: tp, layout: {tp: 4, dp: 4}, message: 1 MB}"
     composed = compose(load_scenario(write(tmp_path, f"traffic: {traffic}\n")))
     assert composed.traffic.bytes_N.sum() == 16 * 750_000
-    collective = describe(composed)["collective"]
+    collective = describe_composed(composed)["collective"]
     assert (collective["operation"], collective["busbw_factor"]) == ("all_to_all", 0.75)

@@ -8,7 +8,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.errors import FabrictuneWarning, InputError
-from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect
+from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect_flows
 from fabrictune.foundation.rocev2 import BaseTransportHeader, Opcode, pack_packet
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.scenario.observed import DeviceName, EndpointName, ObservedSpec, make_observed
@@ -29,7 +29,7 @@ def fabric() -> Fabric:
 def spec_for(tmp_path: Path, *rows: Flow, notes: tuple[str, ...] = (), **settings: object) -> ObservedSpec:
     """Return a spec that reads these flows from a file."""
     path = tmp_path / "flows.parquet"
-    collect(rows, notes).write(path)
+    collect_flows(rows, notes).write(path)
     return ObservedSpec(files=(path,), **settings)  # type: ignore[arg-type]
 
 
@@ -278,7 +278,7 @@ def test_mistakes_name_the_line_of_the_scenario(
 ) -> None:
     """Or the file in which they lie."""
     (tmp_path / "graph.xml").write_text(GRAPH)
-    collect([seen(HOST0, HOST2)]).write(tmp_path / "flows.parquet")
+    collect_flows([seen(HOST0, HOST2)]).write(tmp_path / "flows.parquet")
     assert run(["ecmp", "analyze", str(write_scenario(tmp_path, *lines))]) == 2
     assert capsys.readouterr().err == message.format(tmp_path)
 

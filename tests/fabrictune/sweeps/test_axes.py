@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.sweeps.axes import Axis
+from fabrictune.sweeps.axes import SweepAxis
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ def test_a_range_is_divided_into_values_that_a_file_would_have(
     ends: dict[str, Any], steps: int, levels: tuple[Any, ...]
 ) -> None:
     """Equal ratios or differences, four figures, whole nanoseconds; the last has no whole number between its ends."""
-    assert Axis(key="k", steps=steps, **ends).levels() == levels
+    assert SweepAxis(key="k", steps=steps, **ends).levels() == levels
 
 
 def test_a_list_is_shared_out_evenly() -> None:
     """A share in [0, 1/3) is the first of three, and 1 still the last."""
-    axis = Axis(key="k", values=("a", "b", "c"))
+    axis = SweepAxis(key="k", values=("a", "b", "c"))
     assert [axis.at(share) for share in (0, 0.33, 0.34, 0.67, 1)] == ["a", "a", "b", "c", "c"]
 
 
 def test_quantities_have_an_order_and_names_have_not() -> None:
     """100 KB is less than 1 MB although "1 MB" sorts first."""
-    sizes, names = Axis(key="k", values=("1 MB", "100 KB")), Axis(key="k", values=("web", "hadoop"))
+    sizes, names = SweepAxis(key="k", values=("1 MB", "100 KB")), SweepAxis(key="k", values=("web", "hadoop"))
     assert sizes.has_order
     assert sizes.position("1 MB") == 1e6
     assert not names.has_order
@@ -59,4 +59,4 @@ def test_quantities_have_an_order_and_names_have_not() -> None:
 def test_what_is_no_axis_is_refused(settings: dict[str, Any], words: str) -> None:
     """Each with what would do."""
     with pytest.raises(InputError, match=words):
-        Axis(key="k", **settings)
+        SweepAxis(key="k", **settings)

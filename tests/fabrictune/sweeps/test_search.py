@@ -6,14 +6,14 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.sweeps.axes import Axis
+from fabrictune.sweeps.axes import SweepAxis
 from fabrictune.sweeps.schema import GridSearch, Objective, RandomSearch, Sweep, TpeSearch
 from fabrictune.sweeps.search import Values, num_points, start_search
 
-AXES = (Axis(key="a", values=(1, 2)), Axis(key="b", low=0.0, high=1.0, steps=3))
+AXES = (SweepAxis(key="a", values=(1, 2)), SweepAxis(key="b", low=0.0, high=1.0, steps=3))
 
 
-def sweep(name: str, spec: object, *, axes: tuple[Axis, ...] = AXES, seed: int = 0) -> Sweep:
+def sweep(name: str, spec: object, *, axes: tuple[SweepAxis, ...] = AXES, seed: int = 0) -> Sweep:
     """Return a sweep with that search."""
     return Sweep(
         name="s",
@@ -52,7 +52,7 @@ def test_random_points_repeat_by_seed_and_differ_among_themselves() -> None:
     assert len(set(points)) == 20
     assert run(wanted, best=0) == points
     assert run(sweep("random", RandomSearch(points=20), seed=1), best=0) != points
-    few = (AXES[0], Axis(key="b", values=(0, 1)))
+    few = (AXES[0], SweepAxis(key="b", values=(0, 1)))
     assert len(run(sweep("random", RandomSearch(points=20), axes=few), best=0)) == 4
 
 
@@ -69,7 +69,7 @@ def test_tpe_goes_where_it_was_better_and_can_be_replayed() -> None:
 
 def test_a_grid_beyond_bounds_is_refused_before_it_is_made() -> None:
     """1000 x 1000 points."""
-    axes = tuple(Axis(key=key, low=0.0, high=1.0, steps=1000) for key in "ab")
+    axes = tuple(SweepAxis(key=key, low=0.0, high=1.0, steps=1000) for key in "ab")
     with pytest.raises(InputError, match="1,000,000 points"):
         num_points(sweep("grid", GridSearch(), axes=axes))
 
@@ -77,4 +77,4 @@ def test_a_grid_beyond_bounds_is_refused_before_it_is_made() -> None:
 def test_a_grid_over_a_range_without_steps_is_refused() -> None:
     """How many values it should take is not for us to say."""
     with pytest.raises(InputError, match="add the key 'steps'"):
-        num_points(sweep("grid", GridSearch(), axes=(Axis(key="a", low=0.0, high=1.0),)))
+        num_points(sweep("grid", GridSearch(), axes=(SweepAxis(key="a", low=0.0, high=1.0),)))

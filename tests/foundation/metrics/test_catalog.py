@@ -8,7 +8,7 @@ import pytest
 
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import label_of, measure_all, measures_as_json
-from fabrictune.foundation.metrics.units import QUANTITIES, show_value
+from fabrictune.foundation.metrics.units import QUANTITIES, format_metric
 from fabrictune.foundation.records import RunRecord
 
 
@@ -49,7 +49,7 @@ def test_a_measure_prints_with_its_unit() -> None:
 )
 def test_values_are_shown_with_their_units(value: float, unit: str, text: str) -> None:
     """The same on every terminal and page."""
-    assert show_value(value, unit) == text
+    assert format_metric(value, unit) == text
 
 
 def test_ratios_of_packets_need_packets() -> None:

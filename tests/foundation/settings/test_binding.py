@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
-from fabrictune.foundation.settings.quantities import key_of, show_value
+from fabrictune.foundation.settings.quantities import format_setting, key_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,6 @@ def test_what_is_missing_is_named() -> None:
 
 def test_a_law_parameter_is_shown_as_a_file_writes_it() -> None:
     """55,000,000 ps are 55 us; a number without unit stays one."""
-    assert show_value("rate_timer_ps", 55_000_000) == "55 us"
-    assert show_value("alpha_gain", 1 / 256) == "0.00390625"
+    assert format_setting("rate_timer_ps", 55_000_000) == "55 us"
+    assert format_setting("alpha_gain", 1 / 256) == "0.00390625"
     assert key_of("rate_timer_ps") == "rate_timer"

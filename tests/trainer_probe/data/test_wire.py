@@ -13,7 +13,7 @@ from fabrictune.trainer_probe.data import wire
 def test_an_error_comes_out_as_it_went_in() -> None:
     """Its kind, and all its mistakes."""
     error = TokenFileError(Mistake(where="a", found="b", allowed="c"), Mistake(where="d", found="e", next_step="f"))
-    found = wire.error_of(wire.describe(error))
+    found = wire.decode_error(wire.encode_error(error))
     assert type(found) is TokenFileError
     assert found.mistakes == error.mistakes
 
@@ -24,8 +24,8 @@ def test_memory_is_shared_by_its_descriptor() -> None:
     with ours, theirs:
         descriptor = wire.make_memory(4096, available_bytes=8192)
         with mmap.mmap(descriptor, 4096) as written:
-            wire.send(ours, {"some": "words"}, descriptor)
-            message, (received,) = wire.receive(theirs)
+            wire.send_message(ours, {"some": "words"}, descriptor)
+            message, (received,) = wire.receive_message(theirs)
             written[:5] = b"seven"
             with mmap.mmap(received, 4096, prot=mmap.PROT_READ) as read:
                 assert read[:5] == b"seven"
@@ -54,7 +54,7 @@ def test_an_end_that_has_gone_is_noticed() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.close()
     with theirs, pytest.raises(EOFError):
-        wire.receive(theirs)
+        wire.receive_message(theirs)
 
 
 def test_the_other_end_of_a_pair_is_ours() -> None:

@@ -103,11 +103,11 @@ def _orderings(load: Load) -> Iterator[Case]:
 
 
 def _ratio(pick: Callable[[Slowdowns], float], better: str, worse: str, load: Load) -> float:
-    return pick(measure(better, load, 1)) / pick(measure(worse, load, 1))
+    return pick(simulate_slowdowns(better, load, 1)) / pick(simulate_slowdowns(worse, load, 1))
 
 
 @cache
-def measure(label: str, load: Load, seed: int) -> Slowdowns:
+def simulate_slowdowns(label: str, load: Load, seed: int) -> Slowdowns:
     """Return the figures of one run under one of LAWS."""
     from fabrictune.netsim.packet import run
     from fabrictune.topology.hashing import HashSpec
