@@ -1,4 +1,4 @@
-"""One queue, N flows, one law: the smallest closed loop, to see where a law comes to rest.
+"""Bottleneck of one queue, N flows and one law: the smallest closed loop, to find the equilibrium of a law.
 
 Time goes in steps short against the receiver's CNP interval. In a step every flow sends at its rate, the queue grows by
 what the port cannot carry, and each flow is marked with the chance that RED marks at least one of its packets; a marked

@@ -1,7 +1,7 @@
-"""Keep generated code in the user's cache, and find it again.
+"""Cache of generated code in the user's cache folder.
 
-It is code that will run, so a file counts only if it and its folder belong to this user, nobody else may write to them,
-and its digest is right. Whatever hinders keeping or finding one costs a second, not the run.
+It is code that will run, so a file counts only if it and its folder belong to this user, no other user may write to
+them, and its digest is right. Whatever hinders keeping or finding one costs a second, not the run.
 """
 
 import hashlib

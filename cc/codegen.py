@@ -1,4 +1,4 @@
-"""Generate machine code for a law's handlers: C functions `int64 NAME(Params*, Flow*, event arguments...)`.
+"""Generation of machine code for a law's handlers: C functions `int64 NAME(Params*, Flow*, event arguments...)`.
 
 Numba compiles each handler, and every plain Python function it calls, for the law's two records. The law's module
 itself stays plain Python. A C entry in front, written here in LLVM's language, turns pointers into records and an

@@ -1,9 +1,9 @@
 """DCQCN, the rate control of RoCEv2 NICs, in the form its paper gives.
 
 A switch marks packets by the length of its queue, the receiver answers marks with at most one CNP per interval, and the
-sender cuts its rate by a share alpha/2 that remembers how often it was told to. Between cuts a timer and a byte counter
-each raise the rate: first half-way back to the rate before the cut, then the target itself in small steps, then, once
-both have expired often enough, in large ones.
+sender cuts its rate by a share alpha/2 that remembers how often it was notified. Between cuts a timer and a byte
+counter each raise the rate: first half-way back to the rate before the cut, then the target itself in small steps,
+then, once both have expired often enough, in large ones.
 
 The alpha timer never fires here. Its decay by (1 - g) per interval is a power, taken when the next CNP needs it.
 

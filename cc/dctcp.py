@@ -1,7 +1,7 @@
 """DCTCP: a window cut once a round trip by half of the share of marked bytes, smoothed over round trips.
 
 A step mark at a short queue and a cut in proportion keep the queue near the mark. On lossless fabrics it is the window
-beside DCQCN's rate: the same alpha, told at every acknowledgement instead of once per notification.
+next to DCQCN's rate: the same alpha, informed by every acknowledgement instead of once per notification.
 
 A round trip has passed when a packet is acknowledged that was sent after the last one had begun.
 

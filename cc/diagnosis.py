@@ -1,4 +1,4 @@
-"""Turn a compiler's complaint about a handler into a message for the person who wrote it.
+"""Diagnosis of a compiler's error in a handler, as a message for the author of the law.
 
 Numba explains at length and in its own terms. Kept are the line of the law it concerns and the sentence that says what
 is wrong there.

@@ -1,7 +1,7 @@
 """Fingerprint of a law's machine code: the bytecode and constants of its functions, and the compiler.
 
 Comments, other functions of the file and the values of parameters change nothing. A law that names a global whose value
-cannot be told (an array, a module other than `math`) has no fingerprint, and is compiled anew each time.
+cannot be determined (an array, a module other than `math`) has no fingerprint, and is compiled anew each time.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _COMPILED_BY = tuple(Path(__file__).with_name(f"{name}.py") for name in ("codege
 
 
 def fingerprint(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.void]) -> str | None:
-    """Return the digest of all that the law's machine code depends on; None where that cannot be told."""
+    """Return the digest of all that the law's machine code depends on; None where that cannot be determined."""
     digest = hashlib.sha256()
     try:
         for fact in (*_facts_of_compiler(), params.descr, flow.descr, *_facts_of_functions(module)):
@@ -36,7 +36,7 @@ def fingerprint(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np
 
 
 class _UnknownValueError(Exception):
-    """A global has a value that no text stands for."""
+    """A global has a value without a text form."""
 
 
 def _facts_of_compiler() -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The two records a law works on: `params`, its parameters as set, and `flow`, one queue pair's state.
+"""Records a law works on: `params`, its parameters as set, and `flow`, one queue pair's state.
 
 Both are NumPy structured dtypes with C alignment, so that one array serves the interpreted law, the compiled law and
 the C++ engine alike.

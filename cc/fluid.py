@@ -1,6 +1,6 @@
-"""The fluid model of DCQCN: where N equal flows through one queue come to rest.
+"""Fluid model of DCQCN: the equilibrium of N equal flows through one queue.
 
-At the fixed point every flow has its share C/N, cuts and increases balance, and the queue stands where RED marks just
+At the fixed point every flow has its share C/N, cuts and increases balance, and the queue is where RED marks just
 as often as that takes. Two conditions on the distance between target and current rate give one equation in the marking
 probability p, which has one root.
 

@@ -1,4 +1,4 @@
-"""The fluid model of DCQCN in motion: integrate its equations from any start and see where the flows go.
+"""Fluid model of DCQCN in motion: its equations, integrated from any start.
 
 It is a witness for the fixed point that shares none of its algebra: the equations are stepped as the paper writes them,
 and flows that start unequal end at the root that bisection found.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from fabrictune.cc.fluid import PS_PER_SECOND, DcqcnFluid, chance_of_a_mark, counters, expiries_per_packet
 
-_ALWAYS = 0.5  # stands for the marking beyond Kmax, where the equations have a pole at 1
+_ALWAYS = 0.5  # the marking beyond Kmax, where the equations have a pole at 1
 
 
 @dataclass
@@ -26,7 +26,7 @@ class FluidFlow:
 
 @dataclass(frozen=True, kw_only=True)
 class FluidState:
-    """Where the model stands after a while."""
+    """State of the model after a while."""
 
     rate_bps: tuple[float, ...]  # of each flow
     alpha: tuple[float, ...]

@@ -14,7 +14,7 @@ no stages: `max_stages` 0).
 The sender's NIC is no switch and is left out of the measurement, as in the paper. The base round trip T is one for the
 whole network, a little above its longest, as in the paper (13 us in its simulations): it is the time that a measurement
 is averaged over, and a flow with a share of a packet in its own short round trip would measure noise.
-Left out: what tells one path from another. A flow whose packets are sprayed compares ports that are not the same.
+Left out: the identity of a path. A flow whose packets are sprayed compares ports that are not the same.
 """
 
 from typing import Any
@@ -142,7 +142,7 @@ def _react(params: Any, flow: Any, now_ps: int, rtt_ps: int) -> None:
 def _apply(flow: Any, cwnd_bytes: float) -> None:
     """Send while less than the window is in flight, paced over the base round trip.
 
-    The authors' sender lets the packet out that passes the window; the engine's lets none. So it is told of one more.
+    The authors' sender lets the packet out that passes the window; the engine's lets none. So it gets one more.
     """
     flow.cwnd_bytes = cwnd_bytes + flow.mtu_bytes
     flow.rate_bps = min(cwnd_bytes * 8 * PS_PER_SECOND / flow.round_trip_ps, flow.line_rate_bps)

@@ -10,7 +10,7 @@ no reconstruction; docs/decisions/0032-hybrid-law.md gives the reason for each t
 - Quick cut (DCQCN's): a notification takes alpha/2 of the window, alpha being the smoothed share of round trips that
   had one. Growth waits a round trip after it.
 - One cut a round trip, whichever signal asks first, for both tell of the same queue.
-- Recovery (DCQCN's, on Swift's condition): a cut by delay took what was measured to be too much and stands. A cut by
+- Recovery (DCQCN's, on Swift's condition): a cut by delay took what was measured to be too much, and is final. A cut by
   ECN is a guess; half the way back is given in each round trip whose delay is below the target.
 - Pace: the window's worth over the unloaded round trip, so that packets come evenly, and in flight is never more than
   the window, so that a late signal does no harm.
@@ -18,7 +18,7 @@ no reconstruction; docs/decisions/0032-hybrid-law.md gives the reason for each t
 Source: Jiang et al., "MegaScale", NSDI 2024, section 3.6, for the idea; the terms: Swift (SIGCOMM 2020), algorithm
 1 and section 3.5; DCQCN (SIGCOMM 2015), equations 1 and 2, with the gain and the clock of DCTCP (SIGCOMM 2010).
 Left out: Swift's window for end hosts, since NICs answer by themselves; growth that would wait for PFC to resume, since
-no law is told of pauses.
+no law learns of pauses.
 """
 
 from typing import Any

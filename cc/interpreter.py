@@ -1,6 +1,6 @@
 """Interpreter of laws: plain Python, or the compiled form called event by event.
 
-The interpreted law is the slow truth beside the compiled one, and where to look when a law misbehaves: a handler that
+The interpreted law is the slow reference of the compiled one, and where to look when a law misbehaves: a handler that
 raises shows its own traceback. Both forms work on the same arrays of shape (1,), so that their bytes can be compared.
 """
 

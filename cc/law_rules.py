@@ -139,7 +139,7 @@ def _check_telemetry(module: ModuleType) -> Iterator[Mistake]:
         yield Mistake(
             where=f"{_where(module, handler)}: on_ack",
             found="reads telemetry, which is collected only for a law that asks for it",
-            next_step="write USES_TELEMETRY = True beside PARAMETERS and STATE",
+            next_step="write USES_TELEMETRY = True next to PARAMETERS and STATE",
         )
 
 

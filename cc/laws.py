@@ -73,7 +73,7 @@ def _read(path: Path) -> str:
 
 
 def _execute(path: Path, text: str) -> ModuleType:
-    """Run the file as a module of its own, without leaving compiled files beside it."""
+    """Run the file as a module of its own, without leaving compiled files next to it."""
     module = ModuleType(path.stem)
     module.__file__ = str(path.resolve())
     try:

@@ -1,4 +1,4 @@
-"""Link a law's object file into this process, by LLVM's own linker."""
+"""Linking of a law's object file into this process, by LLVM's own linker."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

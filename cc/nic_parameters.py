@@ -1,4 +1,4 @@
-"""A ConnectX NIC's DCQCN parameters: what each is called where, and what it is in the law.
+"""DCQCN parameters of a ConnectX NIC: their names in each tool, and their values in the law.
 
 The same number goes by three names. `mlxconfig` keeps it for the next boot (`RPG_AI_RATE_P1`), the vendor's driver
 shows it under /sys/class/net/<interface>/ecn (`roce_rp/rpg_ai_rate`), the upstream kernel under
@@ -31,7 +31,7 @@ class NicParameter:
     upstream_name: str  # under cc_params
     law_name: str = ""  # the law's parameter; empty for the receiver's
     folder: str = "roce_rp"  # of the vendor's driver: the sender's parameters, or the receiver's
-    unit: float = 1  # what 1 stands for in the law
+    unit: float = 1  # what 1 means in the law
     shown: str = "{}"  # the number as a scenario writes it
     shown_per_unit: int = 1
 

@@ -1,4 +1,4 @@
-"""The collective algorithms that can be chosen by name.
+"""Table of the collective algorithms that can be chosen by name.
 
 To add one: write its module of functions from a group's shape to a Schedule and to its Cost, and list it here. Proofs,
 costs and the packet engine's cases follow from the list.

@@ -4,7 +4,7 @@
 
 Rounds are messages that must follow one another; buffers are what must cross links one after another, as a share of the
 collective's buffer: what the busiest NIC sends, and for a broadcast what its last link waits for besides. What stays
-inside a host counts as rounds only. Each schedule's module counts its own (`all_reduce_cost` beside `all_reduce`).
+inside a host counts as rounds only. Each schedule's module counts its own (`all_reduce_cost` next to `all_reduce`).
 
 Source: Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), for the model; each algorithm's own source for its counts.
 """

@@ -1,5 +1,4 @@
-"""Which queue pair each message takes: one connection for each direction of each edge of each channel
-of each group.
+"""Queue pair of each message: one connection for each direction of each edge of each channel of each group.
 
 A connection has one queue pair or several, which its messages take in turn (NCCL's way since 2.20). Where messages are
 to be split over all of them (NCCL's way before), they are first cut into as many parts; a part is a row of its own,

@@ -1,4 +1,4 @@
-"""From what ranks ask for to what the wires carry: a CommTrace on a placement becomes queue pairs and a TrafficTrace.
+"""Expansion of a CommTrace on a placement into queue pairs and a TrafficTrace.
 
 `unrolling` writes out the messages between ranks, `connections` gives them queue pairs, and here they get their
 endpoints: ranks on one host talk over NVLINK, GPU to GPU, others over the FABRIC, NIC to NIC. A GPU is numbered by its

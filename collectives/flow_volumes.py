@@ -1,4 +1,4 @@
-"""What each connection of a trace carries in all, without writing its messages out: a flow a queue pair.
+"""Volume of each connection of a trace, without writing its messages out: a flow a queue pair.
 
 The messages of a schedule are added up once for each edge, and the sums repeated for every collective that follows it.
 So a job of any number of groups costs what its edges cost, and an analysis that asks for paths and loads only, or for

@@ -1,4 +1,4 @@
-"""Whole jobs written down as communication traces, without running them."""
+"""Communication traces of whole jobs, written down without running them."""
 
 import numpy as np
 

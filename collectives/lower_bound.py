@@ -1,4 +1,4 @@
-"""What no network of given links can beat: the time a schedule takes if nothing but its own messages is in the way.
+"""Lower bound on the time of a schedule over given links, with nothing but its own messages in the way.
 
 A message cannot leave before the longest chain of messages it waits for, and a collective cannot end before the longest
 chain of those that wait for it. In between, every NIC and every GPU's NVLink carries its messages one after another, in

@@ -1,4 +1,4 @@
-"""From requests to messages between ranks: every collective of a trace, written out step by step.
+"""Messages between ranks: every collective of a trace, written out step by step.
 
 Every request becomes two rows that move nothing: *ready*, which waits for the requests it depends on and then for the
 work before it, and *done*, which waits for every message to and from its rank. Between them lie the messages of its

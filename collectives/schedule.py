@@ -1,4 +1,4 @@
-"""Schedule: who sends which chunks to whom, and after what, in one collective of n members.
+"""Schedule of one collective of n members: messages with their chunks, ends and dependencies.
 
 A collective cuts its buffer into equal parts and moves chunks, each of one part's size, in steps. A schedule says
 nothing of bytes, ranks or time: members are numbered 0 to n - 1 in ring order, and `expansion` puts a schedule on a

@@ -1,1 +1,1 @@
-"""RDMA retransmission: what the timers of a queue pair promise, what adapters do, and what survives a link flap."""
+"""RDMA retransmission: timers of a queue pair by the standard and on adapters, and the survival of link flaps."""

@@ -2,7 +2,7 @@
 
 A listing has the device and both numbers of every connected queue pair, but neither the other host nor addresses. Where
 the listings of both hosts are at hand, a row of one that has its two numbers swapped in the other names the other end;
-where several have, nobody can tell. The file's name without its ending is taken as the host's name.
+where several have, it is unknown. The file's name without its ending is taken as the host's name.
 
 Nothing in a listing says which end sends, so a connection gives two flows, one from each end.
 
@@ -61,7 +61,7 @@ def read_listing(path: Path) -> tuple[ListedQueuePair, ...]:
 
 
 def listed_flows(queue_pairs: Sequence[ListedQueuePair]) -> ObservedFlows:
-    """Return a flow from each connected queue pair whose other end stands in a listing too; notes count the others."""
+    """Return a flow from each connected queue pair whose other end is in a listing too; notes count the others."""
     connected = [queue_pair for queue_pair in queue_pairs if queue_pair.is_connected]
     by_numbers: dict[tuple[int, int], list[ListedQueuePair]] = defaultdict(list)
     for queue_pair in connected:

@@ -1,7 +1,8 @@
 """Differences between two versions of a fabric: nodes, links, rates, delays and rails.
 
-Nodes and ports are known by their names, so neither their order nor addresses count. A link that went and a link that
-came with a port in common are one recabling, told at that port; of two cables that changed places, each is told once.
+Nodes and ports are known by their names, so neither their order nor addresses count. A link that was removed
+and one that was added at the same port are one recabling, reported at that port; two cables that changed places are
+reported once each.
 """
 
 from collections.abc import Iterator, Mapping

@@ -10,8 +10,8 @@ import numpy as np
 
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
-DEFAULT_RATE_BPS = 100_000_000_000  # of a link whose file tells no rate
-DEFAULT_CABLE_MM = 10_000  # of a link whose file tells no length
+DEFAULT_RATE_BPS = 100_000_000_000  # of a link whose file gives no rate
+DEFAULT_CABLE_MM = 10_000  # of a link whose file gives no length
 FIRST_IPV4 = (10 << 24) + 1  # NICs are addressed from 10.0.0.1 upwards, in their order
 
 

@@ -1,6 +1,6 @@
-"""Switches and links that have failed, by the names people give them, as the ports that carry nothing any more.
+"""Failed switches and links: from their names to the ports that carry nothing any more.
 
-The fabric stays as it is, so that nodes keep their hash seeds and ports their numbers; routing is told what has failed.
+The fabric stays as it is, so that nodes keep their hash seeds and ports their numbers; routing receives the failures.
 A network in time is a row of routing epochs, of which each later one begins when routing has converged.
 """
 

@@ -1,4 +1,4 @@
-"""Max-min fair rates: what flows get of the ports they share when none can have more but at a poorer one's cost.
+"""Max-min fair rates of flows that share ports: none can rise but at the cost of a flow with less.
 
 All flows rise together, each in proportion to its weight, until a port is full or a flow has what it asks for; those
 stop there, and the others rise on. The result is the only one in which every flow that gets less than its demand has a

@@ -1,4 +1,4 @@
-"""From a name that people write to the node or port it means: `agg0-3`, `tor0-5:up0`, `tor0-5:up0 -> agg0-0:down5`."""
+"""Lookup of nodes and ports by the names that people write: `agg0-3`, `tor0-5:up0`, `tor0-5:up0 -> agg0-0:down5`."""
 
 from collections.abc import Sequence
 

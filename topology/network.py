@@ -1,4 +1,4 @@
-"""Network: what an engine needs to know of the world. A fabric, the queue pairs on it, and the path each takes.
+"""Network: the input of an engine. A fabric, the queue pairs on it, and the path of each.
 
 Paths are computed here, once for every queue pair, direction and routing epoch; an engine follows them and hashes
 nothing itself. An epoch is a span of time with one routing: the first starts at 0, later ones after faults converge.

@@ -51,9 +51,9 @@ def _read_hosts(fabric: Fabric) -> _Hosts:
     nic_of: dict[tuple[int, str], int] = {}
     for nic, host in enumerate(fabric.nic_host_C.tolist()):
         ports = ports_of[nic]
-        told = int(fabric.nic_rail_C[nic])
-        rail = f"port {fabric.port_name_P[ports[0]]}" if told == NO_RAIL else f"rail {told}"
-        if (host, rail) not in nic_of:  # a rail's further NICs are compared with nobody
+        rail_number = int(fabric.nic_rail_C[nic])
+        rail = f"port {fabric.port_name_P[ports[0]]}" if rail_number == NO_RAIL else f"rail {rail_number}"
+        if (host, rail) not in nic_of:  # a rail's further NICs have no peer to compare with
             nic_of[host, rail] = nic
             wires[host][rail] = tuple(sorted(fabric.port_node_P[fabric.port_peer_P[ports]].tolist()))
     wiring_of = {host: frozenset(wiring.items()) for host, wiring in wires.items()}

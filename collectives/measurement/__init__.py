@@ -1,1 +1,1 @@
-"""Collectives as they were measured: by our own bench, or by nccl-tests."""
+"""Measured collectives: by the bench of this package, or by nccl-tests."""

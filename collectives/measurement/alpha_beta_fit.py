@@ -1,4 +1,4 @@
-"""A line through measured times: what a call costs whatever its size, and what each byte costs.
+"""Line through measured times: the cost of a call, and the cost of each byte.
 
     time = alpha + beta * bytes
 

@@ -33,17 +33,17 @@ class ClockOffset:
 
 
 def host_number() -> int:
-    """Return a number that ranks on one host share, and that tells nothing of its name."""
+    """Return a number that ranks on one host share, and that does not reveal its name."""
     text = BOOT_ID.read_text() if BOOT_ID.exists() else str(time.monotonic_ns())
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])
 
 
-def find_offset(asked_ns: list[int], answered_ns: list[int], told_ns: list[int]) -> ClockOffset:
+def find_offset(asked_ns: list[int], answered_ns: list[int], remote_ns: list[int]) -> ClockOffset:
     """Return the offset of the question that was answered soonest."""
     waits = zip(asked_ns, answered_ns, strict=True)
     wait_ns, best = min((end - begin, number) for number, (begin, end) in enumerate(waits))
     at_ns = (asked_ns[best] + answered_ns[best]) // 2
-    return ClockOffset(at_ns=at_ns, offset_ns=told_ns[best] - at_ns, error_ns=wait_ns // 2 + 1)
+    return ClockOffset(at_ns=at_ns, offset_ns=remote_ns[best] - at_ns, error_ns=wait_ns // 2 + 1)
 
 
 def on_clock_of_rank_0(stamp_ns: IntArray, before: ClockOffset, after: ClockOffset) -> tuple[IntArray, int]:
@@ -66,15 +66,15 @@ def measure_offset(hosts: list[int], device: torch.device) -> ClockOffset:
 
 
 def _ask(device: torch.device) -> ClockOffset:
-    asked, answered, told = [], [], []
+    asked, answered, remote = [], [], []
     message = torch.zeros(1, dtype=torch.int64, device=device)
     for _ in range(NUM_QUESTIONS):
         asked.append(time.perf_counter_ns())
         dist.send(message, 0)
         dist.recv(message, 0)
-        told.append(int(message.item()))  # waits for a GPU
+        remote.append(int(message.item()))  # waits for a GPU
         answered.append(time.perf_counter_ns())
-    return find_offset(asked, answered, told)
+    return find_offset(asked, answered, remote)
 
 
 def _answer(rank: int, device: torch.device) -> None:

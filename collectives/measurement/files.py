@@ -1,8 +1,8 @@
 """Measurements from files: a record of our own, or the text or JSON of nccl-tests.
 
-What nccl-tests does not say (the operation in older text, the number of ranks where its head is missing) is told by
-whoever imports it. Of a file's environment only settings of the network are kept, and hosts are counted, not named,
-unless their names are asked for.
+What nccl-tests does not say (the operation in older text, the number of ranks where its head is missing) is given
+at the import. Of a file's environment only settings of the network are kept, and hosts are counted, not named,
+unless their names are to be kept.
 """
 
 from collections.abc import Iterator
@@ -26,8 +26,8 @@ _NAMES = {operation: name for name, operation in BENCHED.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """What the importer's user knows and the file may not say."""
+class ImportHints:
+    """Facts that the user states because the file may not have them."""
 
     name: str | None = None  # of the operation
     num_ranks: int | None = None
@@ -41,7 +41,7 @@ class MeasurementFiles:
     rows: tuple[Measurement, ...]
     source: str
     num_hosts: int  # 0 where it is not known
-    hosts: tuple[str, ...] = ()  # their names, where they were asked for
+    hosts: tuple[str, ...] = ()  # their names, where they are kept
     settings: dict[str, str] = field(default_factory=dict)
 
     def record(self, *, started: float) -> RunRecord:
@@ -56,9 +56,9 @@ class MeasurementFiles:
         return RunRecord(kind="coll import", run=run, tables={TABLE: to_table(self.rows)})
 
 
-def read_measurements(path: Path, told: Told | None = None) -> MeasurementFiles:
-    """Return what was measured; raises InputError, which says what has to be told."""
-    told = told or Told()
+def read_measurements(path: Path, hints: ImportHints | None = None) -> MeasurementFiles:
+    """Return what was measured; raises InputError, which says what has to be stated."""
+    hints = hints or ImportHints()
     if path.is_dir():
         record = RunRecord.read(path)
         rows = from_record(record, where=str(path))
@@ -66,7 +66,7 @@ def read_measurements(path: Path, told: Told | None = None) -> MeasurementFiles:
     is_json = _first_byte(path) == b"{"
     runs = (read_test_json(path),) if is_json else read_test_text([path])
     hosts = tuple(dict.fromkeys(host for run in runs for host in run.hosts))
-    rows = tuple(row for run in runs for row in _rows(run, told))
+    rows = tuple(row for run in runs for row in _rows(run, hints))
     if not rows:
         found = "no row with a size and a time"
         raise InputError(Mistake(where=str(path), found=found, allowed="sizes from 1 B on, each with its time"))
@@ -74,7 +74,7 @@ def read_measurements(path: Path, told: Told | None = None) -> MeasurementFiles:
         rows=rows,
         source=f"nccl-tests, {'JSON' if is_json else 'text'}",
         num_hosts=len(hosts),
-        hosts=hosts if told.keeps_hosts else (),
+        hosts=hosts if hints.keeps_hosts else (),
         settings={name: value for run in runs for name, value in run.settings.items()},
     )
 
@@ -93,8 +93,8 @@ def _hosts_of(record: RunRecord) -> int:
     return number if isinstance(number, int) and number > 0 else 0
 
 
-def _rows(run: TestOutput, told: Told) -> Iterator[Measurement]:
-    name, num_ranks = _operation(run, told), _num_ranks(run, told)
+def _rows(run: TestOutput, hints: ImportHints) -> Iterator[Measurement]:
+    name, num_ranks = _operation(run, hints), _num_ranks(run, hints)
     for row in run.rows:
         for is_in_place, timing in ((False, row.out_of_place), (True, row.in_place)):
             if timing and timing.duration_ns > 0 and row.size_bytes > 0:
@@ -108,9 +108,9 @@ def _rows(run: TestOutput, told: Told) -> Iterator[Measurement]:
                 )
 
 
-def _operation(run: TestOutput, told: Told) -> str:
-    if told.name is not None:
-        return told.name
+def _operation(run: TestOutput, hints: ImportHints) -> str:
+    if hints.name is not None:
+        return hints.name
     possible: tuple[Operation, ...] = possible_operations(run)
     if len(possible) == 1:
         return _NAMES[possible[0]]
@@ -122,8 +122,8 @@ def _operation(run: TestOutput, told: Told) -> str:
     )
 
 
-def _num_ranks(run: TestOutput, told: Told) -> int:
-    num_ranks = told.num_ranks or run.num_ranks
+def _num_ranks(run: TestOutput, hints: ImportHints) -> int:
+    num_ranks = hints.num_ranks or run.num_ranks
     if num_ranks:
         return num_ranks
     raise InputError(

@@ -1,4 +1,4 @@
-"""Measured collectives, whoever measured them: one row for each operation, size and place.
+"""Measured collectives of any source: one row for each operation, size and place.
 
 They are table `measurements` of a run record. Our own bench adds columns, of which skew_ns is read here.
 """

@@ -1,4 +1,4 @@
-"""One rank's part of a bench: it runs every case, notes when each iteration began and ended, and shares its notes.
+"""Part of one rank in a bench: it runs every case, samples begin and end of each iteration, and shares the samples.
 
 Iterations follow one another without a barrier, and each is waited for (nccl-tests' `-z 2`), so that the notes say when
 each rank arrived and when it left. Times are rank 0's clock.
@@ -21,7 +21,7 @@ from fabrictune.foundation.progress import Progress
 
 
 def run_bench(spec: BenchSpec, progress: Progress | None = None) -> TimingSamples:
-    """Run all cases with the ranks of the default group; each of them calls this, and gets everybody's notes."""
+    """Run all cases with the ranks of the default group; each of them calls this, and gets the samples of all."""
     is_on_gpus = dist.get_backend() == "nccl"
     device = torch.device("cuda", torch.cuda.current_device()) if is_on_gpus else torch.device("cpu")
     place = RankPlace(rank=dist.get_rank(), num_ranks=dist.get_world_size(), device=device)

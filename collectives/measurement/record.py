@@ -14,7 +14,7 @@ from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecor
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
 
 SEED = 0  # nothing here is drawn at random
-WAITED_FOR = "each iteration is waited for and no barrier stands between two, as with nccl-tests -z 2"
+WAITED_FOR = "each iteration is waited for and no barrier lies between two, as with nccl-tests -z 2"
 REDUCE_SCATTER = (
     "reduce_scatter is an all-to-all whose parts each rank adds up: gloo's own is an all-reduce, of twice the bytes"
 )

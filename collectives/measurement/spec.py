@@ -88,7 +88,7 @@ class BenchSpec:
             raise InputError(*mistakes)
 
     def sizes(self) -> tuple[int, ...]:
-        """Return the sizes asked for, in rising order."""
+        """Return the sizes, in rising order."""
         if self.step_bytes is not None:
             return tuple(range(self.min_bytes, self.max_bytes + 1, self.step_bytes))
         sizes = [self.min_bytes]

@@ -1,4 +1,4 @@
-"""From when each rank came and went to figures: time, spread, and who keeps the others waiting.
+"""Figures from the begin and end of each rank: time, spread, and stragglers.
 
 The *time* of a case is nccl-tests': from a rank's first begin to its last end, over the number of iterations, averaged
 over ranks. An *iteration* lasts from the last rank's begin to the last rank's end; before it lies the *skew*, in which
@@ -16,7 +16,7 @@ from fabrictune.collectives.measurement.spec import BenchCase
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.traces import Operation
 
-# Where nobody can end before all have begun, who comes late is late; elsewhere a root or a sender just runs ahead.
+# No rank can end these before all have begun, so a late rank is a straggler; elsewhere a root may just run ahead.
 NEEDS_ALL_RANKS = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL)
 LATE_FRACTION = 0.1  # of the time; a rank that costs the others less is not worth a word
 
@@ -70,7 +70,7 @@ class Straggler:
 def find_straggler(samples: TimingSamples, cases: Sequence[BenchCase]) -> Straggler | None:
     """Return the rank that comes last far more often than its share and costs the others time, if there is one.
 
-    Only operations are counted in which nobody can end before all have begun.
+    Only operations are counted in which no rank can end before all have begun.
     """
     chosen = [number for number, case in enumerate(cases) if case.operation in NEEDS_ALL_RANKS]
     num_ranks = len(samples.began_ns_RCK)

@@ -1,4 +1,4 @@
-"""A bench whose ranks somebody else has started, on any hosts: torchrun, Slurm, or whatever sets torchrun's variables.
+"""Bench on ranks that a launcher started, on any hosts: torchrun, Slurm, or another that sets torchrun's variables.
 
 Source: torch.distributed, `env://` initialisation.
 """
@@ -22,12 +22,12 @@ def bench_as_rank(
     timeout_s: float,
     progress: Progress | None = None,
 ) -> TimingSamples:
-    """Run a bench as the rank that a launcher has made of this process, and return everybody's notes.
+    """Run a bench as the rank that a launcher has made of this process, and return the samples of all ranks.
 
     Raises UnavailableError for NCCL on a machine without a GPU for this rank.
     """
-    told = {"MASTER_ADDR": launched.host, "MASTER_PORT": str(launched.port)}
-    os.environ.update({**QUICK_RESOLVER, **os.environ, **told})
+    rendezvous = {"MASTER_ADDR": launched.host, "MASTER_PORT": str(launched.port)}
+    os.environ.update({**QUICK_RESOLVER, **os.environ, **rendezvous})
     import torch
     import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-"""Every operation on real buffers: how torch runs it, and what it must leave in them.
+"""Operations on real buffers: their calls in torch, and the contents they must leave.
 
 Buffers are filled with a pattern that differs between ranks and places, of whole numbers so small that every sum is
 exact in float32; a result is right if every element is.

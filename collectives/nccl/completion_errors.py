@@ -95,7 +95,7 @@ def _error(match: re.Match[str], warning: WarningFact, places: "_Places") -> Com
 
 
 class _Places:
-    """Whose address is whose, as far as the log tells."""
+    """Hosts of addresses, as far as the log has them."""
 
     def __init__(self, log: NcclLog) -> None:
         self._devices = log.devices

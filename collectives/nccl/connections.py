@@ -1,4 +1,4 @@
-"""The connections between hosts that a log of NCCL tells of: one for each channel that leaves a host.
+"""Connections between hosts in a log of NCCL: one for each channel that leaves a host.
 
 The sending side logs `[send] via NET/IB/<device>`, the receiving side `[receive]`; where only one side's log is at
 hand, the other's host comes from the list of ranks, and its device is taken to have the same number, as it has on hosts

@@ -1,4 +1,4 @@
-"""From a log of NCCL to the flows it opened between hosts.
+"""Flows between hosts that a job opened, from its log of NCCL.
 
 Each connection opens NCCL_IB_QPS_PER_CONNECTION queue pairs, and its data take all of them, in turn or split
 (NCCL_IB_SPLIT_DATA_ON_QPS): the flows are the same, so that setting changes none of them. Numbers and source ports are
@@ -66,4 +66,4 @@ def _notes(rows: list[Flow]) -> Iterator[str]:
         yield f"queue pairs without number, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: {num_unnumbered}"
     num_half_known = sum(row.source_qpn != UNKNOWN and row.destination_qpn == UNKNOWN for row in rows)
     if num_half_known:
-        yield f"queue pairs whose remote number the log does not tell, and so no source port: {num_half_known}"
+        yield f"queue pairs whose remote number the log does not have, and so no source port: {num_half_known}"

@@ -1,4 +1,4 @@
-"""The graphs that NCCL searched on a host: which GPUs each channel passes, in which order, and through which devices.
+"""Graphs that NCCL searched on a host: GPUs of each channel in their order, and network devices.
 
 From NCCL_GRAPH_DUMP_FILE. A channel that leaves the host begins and ends with a network device: it enters through the
 first and leaves through the last. With the order of the hosts this gives the connections between them before anything

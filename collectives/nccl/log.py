@@ -1,4 +1,4 @@
-"""A log of NCCL (NCCL_DEBUG=INFO), or those of several hosts together, as the facts in it.
+"""Facts in a log of NCCL (NCCL_DEBUG=INFO), or in those of several hosts together.
 
 Ranks are numbers within a communicator, and a channel's message does not say which. The communicator that a process
 last began to initialise on the same GPU is taken.
@@ -28,11 +28,11 @@ from fabrictune.collectives.nccl.log_facts import (
     WarningFact,
     read_facts,
 )
-from fabrictune.collectives.nccl.log_lines import NOBODY, read_log_lines
+from fabrictune.collectives.nccl.log_lines import NO_HOST, read_log_lines
 from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_FACTS = 2_000_000
-NO_COMMUNICATOR = ""  # where it is not told
+NO_COMMUNICATOR = ""  # where it is not known
 
 Kind = TypeVar("Kind")
 
@@ -66,7 +66,7 @@ class NcclLog:
         return hosts | {(NO_COMMUNICATOR, rank): min(names) for rank, names in anywhere.items() if len(names) == 1}
 
     def settings(self, name: str) -> dict[str, str]:
-        """Return what a setting was on each host whose log tells it."""
+        """Return what a setting was on each host whose log has it."""
         return {fact.host: fact.value for fact in self.environment if fact.name == name}
 
 
@@ -76,7 +76,7 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
     num_messages = 0
     for path in paths:
         for line in read_log_lines(path):
-            num_messages += line.host != NOBODY
+            num_messages += line.host != NO_HOST
             facts.extend(read_facts(line))
             if len(facts) > MAX_FACTS:
                 found, next_step = f"more than {MAX_FACTS:,} facts", "give the part of the log up to the first step"

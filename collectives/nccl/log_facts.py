@@ -1,4 +1,4 @@
-"""The facts that messages of NCCL state, one frozen class each, and how each is read: `READERS` lists them all.
+"""Facts that messages of NCCL state, one frozen class each, with their readers: `READERS` lists them all.
 
 A reader is a pattern and a function from its match to facts. A message that fits no pattern says nothing that is used
 here. Patterns accept the wordings of NCCL 2.7 to 2.30 that could be found in its source and in public logs.
@@ -27,7 +27,7 @@ class RankFact:
     gpu: int  # CUDA device
     pid: int
     bus_id: str
-    communicator: str  # "" where only nccl-tests' list of devices tells the rank
+    communicator: str  # "" where only nccl-tests' list of devices has the rank
     num_ranks: int
     is_complete: bool  # its initialisation has ended
     where: str

@@ -1,4 +1,4 @@
-"""The lines of a log with NCCL_DEBUG set: who wrote each message, where it stands, and what it says.
+"""Lines of a log with NCCL_DEBUG set: the writer of each message, its place in the file, and its text.
 
 A message begins with `host:pid:tid [gpu] NCCL INFO`. Anything may stand before it: a time in any format that
 NCCL_DEBUG_TIMESTAMP_FORMAT allows, the tag of a launcher. Processes that share a terminal write into each other's
@@ -15,7 +15,7 @@ from pathlib import Path
 from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_LINE_BYTES = 2**16  # what is longer is cut into pieces of this length
-NOBODY = ""
+NO_HOST = ""
 
 _PREFIX = re.compile(  # a host begins where a word does, so that a long word is tried once and not at each letter
     r"(?<![^\s:<>\[\]])(?P<host>[^\s:<>\[\]]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) \[(?P<gpu>-?\d{1,4})\] "
@@ -25,7 +25,7 @@ _PREFIX = re.compile(  # a host begins where a word does, so that a long word is
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogLine:
-    """One message, or one line of somebody else's with `host` NOBODY."""
+    """One message of NCCL, or one line of another program with `host` NO_HOST."""
 
     host: str
     pid: int
@@ -55,7 +55,7 @@ def split_line(text: str, where: str) -> Iterator[LogLine]:
     matches = list(_PREFIX.finditer(text))
     ends = [*(match.start() for match in matches), len(text)]
     if before := text[: ends[0]].strip():
-        yield LogLine(host=NOBODY, pid=0, tid=0, gpu=0, level="", message=before, where=where)
+        yield LogLine(host=NO_HOST, pid=0, tid=0, gpu=0, level="", message=before, where=where)
     for match, end in zip(matches, ends[1:], strict=True):
         yield LogLine(
             host=match["host"],

@@ -1,11 +1,11 @@
-"""The queue pairs that a log of NCCL tells of, given to the connections that opened them.
+"""Queue pairs in a log of NCCL, by the connections that opened them.
 
 With NCCL_DEBUG_SUBSYS=INIT,NET (or ALL) the sending side logs each queue pair it opens: number, device, address. The
-other end's number follows up to NCCL 2.25; later versions log the own number again, which tells nothing (a number that
+other end's number follows up to NCCL 2.25; later versions log the own number again, which is of no use (a number that
 is repeated is no remote one), but since 2.29 the receiving side logs its queue pairs too.
 
 These messages name no channel. Numbers are given to the connections of their host, GPU and device in the order in which
-both were logged, and only where their counts agree; remote numbers to local ones of a thread likewise.
+both were logged, and only where their counts agree; remote numbers to local ones of a thread in the same way.
 
 Source: NCCL, src/transport/net_ib.cc (ncclIbConnect) and src/transport/net_ib/connect.cc.
 """
@@ -24,7 +24,7 @@ Thread = tuple[str, int, int]  # host, process, thread
 
 @dataclass(frozen=True)
 class QueuePairNumbers:
-    """Both ends' numbers, UNKNOWN where they are not told."""
+    """Both ends' numbers, UNKNOWN where they are not logged."""
 
     source: int = UNKNOWN
     destination: int = UNKNOWN
@@ -43,7 +43,10 @@ def assign_queue_pairs(
         _distribute(received, destinations, qps_per_connection),
     )
     return [
-        [QueuePairNumbers(own, told if told != UNKNOWN else opened) for own, told, opened in zip(*numbers, strict=True)]
+        [
+            QueuePairNumbers(own, remote if remote != UNKNOWN else opened)
+            for own, remote, opened in zip(*numbers, strict=True)
+        ]
         for numbers in zip(*columns, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""The JSON that nccl-tests writes (`-J FILE`): one run, its configuration, devices, environment and rows.
+"""JSON that nccl-tests writes (`-J FILE`): one run, its configuration, devices, environment and rows.
 
 The environment is redacted before anything else sees it. Of each process the file has the first device alone, so that
 the number of ranks is that of processes times the threads and GPUs of each.

@@ -1,4 +1,4 @@
-"""Which operation a run of nccl-tests measured: by its program's name, or else by what only that operation prints.
+"""Operation of a run of nccl-tests: by its program's name, or else by what only that operation prints.
 
 Older runs do not name their program. Their rows still tell the reduction and the root, and the ratio of bus to
 algorithm bandwidth, which is 2(n - 1)/n for an all-reduce and (n - 1)/n for operations in parts. An all-gather and an

@@ -11,7 +11,7 @@ BPS_PER_GB_PER_S = 8e9
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """How the iterations of one size spread, where the run was told to time each."""
+    """How the iterations of one size spread, where the run timed each."""
 
     min_ns: float
     max_ns: float

@@ -1,9 +1,9 @@
-"""The text that nccl-tests prints: one row for each size, with the bandwidth it reached.
+"""Text that nccl-tests prints: one row for each size, with the bandwidth it reached.
 
 All its layouts are read: the old one without a root column and with `error`, the new ones with `root` and `#wrong`,
 with a spread of iterations behind each timing, with a time stamp behind each row, and with one of the two timings
-alone, which is then taken to be out of place. Rows are told by their shape and not by their place, since NCCL's own
-log lines stand between them. A file may hold several runs, one behind the other.
+alone, which is then taken to be out of place. Rows are known by their shape and not by their place, since NCCL's own
+log lines are between them. A file may hold several runs, one behind the other.
 
 Source: nccl-tests, src/common.cu and src/util.cu.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabrictune.collectives.nccl.log_lines import NOBODY, read_log_lines
+from fabrictune.collectives.nccl.log_lines import NO_HOST, read_log_lines
 from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, Spread, TestOutput, TestRow, Timing
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.units import NS_PER_US
@@ -47,7 +47,7 @@ def read_test_text(paths: Sequence[Path]) -> tuple[TestOutput, ...]:
     num_rows = 0
     for path in paths:
         for line in read_log_lines(path):
-            if line.host != NOBODY:
+            if line.host != NO_HOST:
                 continue
             tag = _TAG.match(line.message)
             text = line.message[tag.end() :] if tag else line.message

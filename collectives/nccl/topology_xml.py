@@ -1,10 +1,10 @@
-"""A host as NCCL sees it: NUMA nodes, PCI switches, GPUs and network devices, from NCCL_TOPO_DUMP_FILE or by hand.
+"""Topology of a host as NCCL sees it: NUMA nodes, PCI switches, GPUs and network devices, from a dump or by hand.
 
 What matters of it to a network is which device lies near which GPU. NCCL's names for that are kept: PIX under one PCI
 switch, PXB through several, PHB through the host bridge of one NUMA node, SYS between NUMA nodes.
 
 A dump has `gpu` and `net` elements; files that cloud providers write by hand often have the PCI tree alone, where a
-GPU or a network device is told by its PCI class. Then they are numbered in the order of the file.
+GPU or a network device is known by its PCI class. Then they are numbered in the order of the file.
 
 Source: NCCL, src/graph/xml.cc and topo.h; PCI Code and ID Assignment Specification (classes).
 Left out: NVLink, C2C and the bandwidth of links.

@@ -1,7 +1,7 @@
 """Ring: all-reduce as a reduce-scatter and an all-gather, each half by itself, and broadcast.
 
 Each member talks to its right neighbour only. In step s member m passes on chunk m - s - 1 (modulo n). For n - 1 steps
-the receiver adds what comes to what it has, after which member m holds the whole sum of chunk m; for n - 1 more steps
+the receiver adds what arrives to what it has, after which member m holds the whole sum of chunk m; for n - 1 more steps
 the finished chunks travel round once. A broadcast's chunks leave the root one after another and are passed on to the
 last. A member waits for a chunk's arrival before passing it on, and for nothing else.
 

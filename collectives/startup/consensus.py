@@ -1,4 +1,4 @@
-"""How ranks agree before they begin: each states something, rank 0 judges all statements, and all learn the verdict.
+"""Consensus of ranks before they begin: each makes a statement, rank 0 judges all of them, and all learn the verdict.
 
 Needs a store and nothing else, so ranks may disagree even on which groups they will make.
 """
@@ -13,7 +13,7 @@ Judge = Callable[[Sequence[str]], str]  # statements by rank -> verdict
 
 
 def agree(num_ranks: int, rank: int, statement: str, judge: Judge) -> Steps[str]:
-    """Return the verdict, on every rank the same; raises StartupError, naming ranks that have not come in time.
+    """Return the verdict, on every rank the same; raises StartupError, naming ranks that did not arrive in time.
 
     Rank 0 returns when all others have the verdict: it may serve the store, which then ends with it.
     """

@@ -1,4 +1,4 @@
-"""The groups of a job, in the one order in which every rank makes those it is a member of.
+"""Groups of a job, in the one order in which every rank makes those it is a member of.
 
 All ranks know the whole list, each makes only its own groups, in the list's order. That cannot deadlock, whatever the
 groups share. Take the first group in the list that is not complete: each of its members has completed all its

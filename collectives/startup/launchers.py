@@ -1,4 +1,4 @@
-"""Which launcher a process stands under, if any, and what that has told it: torchrun, or Slurm's srun.
+"""Launcher of a process, if any, and the variables it has set: torchrun's, or those of Slurm's srun.
 
 Source: PyTorch, "torchrun (Elastic Launch)", environment variables; Slurm, srun, "output environment variables".
 """
@@ -16,7 +16,7 @@ _SLURM_PORTS = range(20_000, 40_000)  # chosen by the job's number, so that two 
 
 @dataclass(frozen=True, kw_only=True)
 class Launched:
-    """What a launcher has told one of the processes it started."""
+    """Facts from a launcher for one of the processes it started."""
 
     launcher: str
     rank: int

@@ -1,8 +1,8 @@
 """Process groups of torch, made in order by their members only.
 
-A rank joins and makes the default group, then each of its groups in the plan's order. Before torch is asked for a group
-its members have met, so a rank that is missing is named, where a backend would only say that a connection or a key did
-not come.
+A rank joins and makes the default group, then each of its groups in the plan's order. Before torch makes a group
+all its members have arrived, so a rank that is missing is named, where a backend would only say that a connection or a
+key did not come.
 
 `global-barriers` is the way of torch before 2.1, which later ones still have (`TORCH_DIST_INIT_BARRIER=1`): every rank
 makes every group and waits for all ranks after each. It is here to be compared with.

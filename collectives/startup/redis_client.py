@@ -174,7 +174,7 @@ class RedisClient:
             self._greet(connection)
         except redis.RedisError as error:
             connection.disconnect()
-            if isinstance(error, redis.AuthenticationError):  # no password was asked for until now
+            if isinstance(error, redis.AuthenticationError):  # the server now requires a password
                 raise StartupError(not_let_in(self.address, error)) from error
             raise
         return connection

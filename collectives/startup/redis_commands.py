@@ -1,4 +1,4 @@
-"""The Redis commands behind a store's operations.
+"""Redis commands behind a store's operations.
 
 Every key is a stream of one entry, because reading a stream is the one command of Redis that waits for a key, leaves it
 there, brings its value and serves any number of waiters (`XREAD BLOCK`); nothing is ever polled. Writing is a script,
@@ -10,7 +10,7 @@ Source: redis.io, commands XADD, XREAD, EVALSHA. Streams need Redis 5.0; nothing
 import hashlib
 from dataclasses import dataclass, field
 
-EPOCH = "epoch"  # the key that tells one life of the server from the next
+EPOCH = "epoch"  # the key that distinguishes one life of the server from the next
 
 Word = str | bytes | int
 Command = tuple[Word, ...]

@@ -1,4 +1,4 @@
-"""One connection to a Redis server: let in, and every reply in time."""
+"""Connection to a Redis server: authentication, and a deadline for every reply."""
 
 import ssl
 from typing import Any
@@ -54,7 +54,7 @@ def open_connection(address: StoreAddress, timeout_s: float) -> Connection:
 
 
 def exchange(connection: Connection, command: Command, timeout_s: float) -> Any:
-    """Send one command and return its reply; a server that does not know a script is told.
+    """Send one command and return its reply; a script that the server does not know is sent in full.
 
     Raises redis.TimeoutError if no reply has begun in time, and redis.ResponseError where the server refuses.
     """

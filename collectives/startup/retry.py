@@ -1,4 +1,4 @@
-"""Trying again, with ever longer pauses, until a deadline. Only for reaching a server: waits for ranks never poll."""
+"""Retries with ever longer pauses until a deadline. Only for reaching a server: waits for ranks never poll."""
 
 import time
 from collections.abc import Callable

@@ -103,7 +103,7 @@ def start_tcp_store(*, use_libuv: bool = True) -> Server:
 
 
 def free_port() -> int:
-    """Return a port of the loopback device that nobody uses now."""
+    """Return a port of the loopback device that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port

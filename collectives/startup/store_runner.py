@@ -1,7 +1,7 @@
 """Runner of a protocol over a torch store, with a deadline that always holds.
 
 The operations run in a thread of their own: torch's TCPStore bounds its waits, but not the reply to a write, and a
-server whose process has stopped would hold its clients for ever. Past the deadline the thread is left behind.
+server whose process has stopped would hold its clients indefinitely. Past the deadline the thread is left behind.
 """
 
 import time

@@ -84,7 +84,7 @@ def _connect_tcp(address: StoreAddress, attempt: str, timeout_s: float) -> "dist
 
 
 def _await_listener(address: StoreAddress, timeout_s: float) -> None:
-    """Return when something listens there; torch's own retrying takes longer than it is told, and fills the screen."""
+    """Return when something listens there; torch's own retrying takes longer than its limit, and fills the screen."""
     try:
         retry(
             lambda left_s: socket.create_connection((address.host, address.port), timeout=left_s).close(),

@@ -1,1 +1,1 @@
-"""Communication traces that others wrote, and the trace of ours in their formats. One format a file."""
+"""Communication traces of other programs, and our own trace in their formats. One format a file."""

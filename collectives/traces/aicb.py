@@ -163,7 +163,7 @@ def _pass(where: str, fields: Sequence[str], axis: str) -> _Pass:
 
 
 def _requests(layers: Sequence[_Layer], stage: _Stage, rank: int, *, first_row: int) -> Iterator[TraceRow]:
-    """Yield a rank's requests: forward through the layers, then backward, weight gradients beside the way."""
+    """Yield a rank's requests: forward through the layers, then backward, weight gradients in parallel."""
     waits: tuple[int, ...] = ()
     worked_ps, row = 0, first_row
     order = [(layer, 0) for layer in layers] + [(layer, place) for layer in reversed(layers) for place in (1, 2)]

@@ -1,9 +1,9 @@
 """Chakra execution traces: a graph of compute and communication nodes for each rank, `NAME.RANK.et`.
 
 Reading keeps the communication: a request for each send, receive and collective, which waits for the communication
-before it on every way through the graph, and for the longest work between. Sizes are taken as they stand (`comm_size`,
-signed or not). Groups are those of `comm_group.json` beside the files, where a node's `pg_name` names one, and all
-ranks elsewhere. Writing gives every request a node, work in microseconds (whole picoseconds stand in an attribute of
+before it on every way through the graph, and for the longest work between. Sizes are taken as they are (`comm_size`,
+signed or not). Groups are those of `comm_group.json` next to the files, where a node's `pg_name` names one, and all
+ranks elsewhere. Writing gives every request a node, work in microseconds (whole picoseconds are in an attribute of
 their own, so that reading restores them), and the groups as such a file.
 
 Source: mlcommons/chakra, schema/protobuf/et_def.proto; ASTRA-sim's use of attributes and of comm_group.json.

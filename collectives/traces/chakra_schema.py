@@ -1,4 +1,4 @@
-"""The messages of a Chakra execution trace, as Protocol Buffers descriptors: those parts that a network needs.
+"""Messages of a Chakra execution trace, as Protocol Buffers descriptors: the parts that a network needs.
 
 What is left out here (inputs, outputs, storage) is kept by the library as unknown fields, and otherwise ignored.
 

@@ -1,4 +1,4 @@
-"""The formats that communication traces can be read from, told from the files themselves."""
+"""Formats of communication traces, recognised from the files themselves."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def find_job(paths: Sequence[Path]) -> JobTrace | None:
 
 
 def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None, is_added_up: bool = False) -> CommTrace:
-    """Return the trace that the files hold, in whichever format; a folder stands for its traces. Raises TraceError.
+    """Return the trace that the files hold, in whichever format; a folder means its traces. Raises TraceError.
 
     `num_ranks` is heeded by formats that write one rank for all. A planned job is written out; where only its flows are
     wanted, `is_added_up` has each rank ask once for all the bytes of a kind, so that any number of ranks can be.

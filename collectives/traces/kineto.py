@@ -3,7 +3,7 @@
 A request is an NCCL kernel with its collective's name, ranks and elements; where a trace has none (gloo, an older
 profiler), the entries `record_param_comms` on the host. On each rank a request waits for the one before it on the same
 stream, and for the gap between them as work; issue and completion are those measured. Ranks of a group of which no
-trace is given are taken to have asked for the same as the lowest rank of theirs that is. A broadcast comes from its
+trace is given are taken to have made the same requests as the lowest rank of theirs that is. A broadcast comes from its
 group's first rank, which the trace does not say otherwise. The file is read as a stream.
 
 Source: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the names of arguments.
@@ -61,7 +61,7 @@ _ELEMENT_BYTES = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Event:
-    """A request with its place on a stream and whether a GPU's kernel told of it."""
+    """A request with its place on a stream and whether a GPU's kernel recorded it."""
 
     is_kernel: bool
     stream: tuple[Any, Any]
@@ -126,7 +126,7 @@ class _Bounded:
 
 
 def _read(path: Path) -> tuple[int, list[_Event]]:
-    """Return the rank of a trace and what it asked for, by time; kernels where there are any."""
+    """Return the rank of a trace and its requests, by time; kernels where there are any."""
     events: list[_Event] = []
     rank: int | None = None
     try:
@@ -240,7 +240,7 @@ def _peer(operation: Operation, arguments: Mapping[str, Any], where: str) -> int
 
 
 def _as_others(rank: int, of_rank: Mapping[int, list[_Event]]) -> list[_Event]:
-    """Return what a rank without a trace must have asked for: its groups' collectives, as their lowest rank did."""
+    """Return the requests of a rank without a trace: the collectives of its groups, as their lowest rank made them."""
     traced = sorted(of_rank)
     return sorted(
         (

@@ -22,7 +22,7 @@ class Totals:
 
     @classmethod
     def of(cls, trace: CommTrace | JobTrace) -> Self:
-        """Add up a trace, or a job of which each template stands for many ranks."""
+        """Add up a trace, or a job of which each template is that of many ranks."""
         if isinstance(trace, CommTrace):
             return cls._add_up(trace, len(np.unique(trace.rank_N)), len(trace.groups), num_instances=1)
         layout, axes = trace.layout, set(trace.templates.axis_N)

@@ -1,7 +1,7 @@
-"""The flows of a capture: packets added chunk by chunk to one row for each, in memory that grows with the flows alone.
+"""Flows of a capture: packets added chunk by chunk to one row for each, in memory that grows with the flows alone.
 
 A flow is what leaves one address for one queue pair of another through one UDP source port: the packets that ECMP sends
-the same way. Its own queue-pair number stands in none of its packets, but in those of the opposite flow, which has the
+the same way. Its own queue-pair number is in none of its packets, but in those of the opposite flow, which has the
 same source port where both ends derive it from the two numbers.
 
 Shapes: F flows, K packets of a chunk, O pairs of flow and opcode.
@@ -24,7 +24,7 @@ from fabrictune.rdma_bench.captures.sequence import SEQUENCE_STATE, classify_req
 MAX_FLOWS = 2**20
 NUM_SLOTS = 2**16  # of the table in which a packet's flow is looked up first
 
-KEY = ("source_ipv4", "destination_ipv4", "source_port", "destination_qpn")  # what tells flows apart
+KEY = ("source_ipv4", "destination_ipv4", "source_port", "destination_qpn")  # identifies a flow
 
 ROW = np.dtype(
     [
@@ -65,7 +65,7 @@ class CaptureFlows:
         return {int(opcode): int(total[opcode]) for opcode in np.nonzero(total)[0]}
 
     def observed(self, origin: str, notes: tuple[str, ...] = ()) -> ObservedFlows:
-        """Return the flows in the form that all readers share, with the queue-pair numbers of both ends if told."""
+        """Return the flows in the form that all readers share, with the queue-pair numbers of both ends if known."""
         nameless = ("",) * len(self)
         return ObservedFlows(
             source_ipv4_F=self.row_F["source_ipv4"],
@@ -133,7 +133,7 @@ class FlowTable:
     def _flows_of(self, packets: RocePackets) -> IntArray:
         """Return each packet's row, and add the rows that are new.
 
-        Most packets belong to a flow that stands in the slot their fields lead to; only the others are sorted.
+        Most packets belong to a flow that is in the slot their fields lead to; only the others are sorted.
         """
         slot_K = _slots(packets)
         flow_K = self.flow_by_slot[slot_K]

@@ -1,4 +1,4 @@
-"""Frames: where each captured frame lies in its file, a chunk at a time, whatever the container.
+"""Frames: offsets and lengths of captured frames in their file, a chunk at a time, for any container.
 
 The containers (`pcap`, `pcapng`) find the frames, `packets` reads their headers. Both look at many places at once:
 `gather` copies one header from each place into a structured array, whose dtype is the wire format.

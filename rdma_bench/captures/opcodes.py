@@ -1,6 +1,6 @@
-"""What each of the 256 opcodes of the base transport header means for a capture, as tables to index with a column.
+"""Meanings of the 256 opcodes of the base transport header, as tables to index with a column.
 
-The high three bits are the transport (0 is the reliable connection), the low five the operation; CNP stands apart.
+The high three bits are the transport (0 is the reliable connection), the low five the operation; CNP is separate.
 
 Source: InfiniBand Architecture Specification vol. 1, 9.2: opcodes and their extended headers; annex A17: CNP.
 Left out: reliable datagrams.

@@ -1,7 +1,7 @@
 """The pcap container: a file header, then records of 16 bytes and the frame.
 
 Both byte orders, times in microseconds and in nanoseconds. Finding the records is the one step that cannot be done in
-bulk, since each tells where the next begins; all else is.
+bulk, since each has the offset of the next; all else is.
 
 Source: draft-ietf-opsawg-pcap, "PCAP Capture File Format".
 Left out: the modified pcap of Kuznetzov, with its longer records.

@@ -21,7 +21,7 @@ BYTE_ORDER_MAGIC = 0x1A2B3C4D
 RESOLUTION_OPTION, OFFSET_OPTION = 9, 14
 MIN_BLOCK_BYTES = 12
 PACKET_HEADER_BYTES = 28
-MIN_PACKET_BYTES = PACKET_HEADER_BYTES + 4  # the length stands a second time at the end
+MIN_PACKET_BYTES = PACKET_HEADER_BYTES + 4  # the length is repeated at the end
 MAX_INTERFACES = 2**16
 MAX_OPTION_BYTES = 2**12  # of an interface that are looked at
 

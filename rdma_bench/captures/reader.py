@@ -1,4 +1,4 @@
-"""From a capture file to its flows: the file is mapped, not read, and goes through in chunks.
+"""Reader of the flows of a capture file, which is mapped, not read, and decoded in chunks.
 
 A file that ends in the middle of a packet gives the packets before it, and a note; so does one that is damaged.
 

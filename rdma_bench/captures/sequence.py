@@ -1,4 +1,4 @@
-"""Packet sequence numbers: which requests of each flow came in order, after a gap, or once more.
+"""Packet sequence numbers: requests of each flow in order, after a gap, or repeated.
 
 Every request of a reliable connection carries the number after the last one's. A number beyond the expected one is a
 *gap*: packets lost before the capture point, or missed by the capture. A number that is not beyond the highest seen is

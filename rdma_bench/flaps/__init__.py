@@ -1,1 +1,1 @@
-"""A link of this machine's own that goes down and comes back under a real job, and what TCP makes of it."""
+"""Flaps of a link of this machine under a real job, and the reaction of TCP."""

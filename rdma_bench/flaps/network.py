@@ -1,7 +1,7 @@
 """Two hosts under one switch, each a network namespace of this machine, and the link that can be taken down.
 
 The switch's port is what goes down, not a host's: the hosts keep their addresses and routes, and learn of it by
-silence, as when an optic fails on the far side. Neighbours are permanent, so that nobody asks for them afterwards.
+silence, as when an optic fails on the far side. Neighbours are permanent, so that no ARP request is needed afterwards.
 
 Source: ip-netns(8), ip-link(8), ss(8); a bridge without spanning tree forwards as soon as a port is up.
 """
@@ -20,7 +20,7 @@ from fabrictune.rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
 
 INTERFACE = "nic0"
 COMMAND_TIMEOUT_S = 30
-_ADDRESSES = ("192.0.2.1", "192.0.2.2")  # for documentation, RFC 5737: nobody's
+_ADDRESSES = ("192.0.2.1", "192.0.2.2")  # for documentation, RFC 5737
 _MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 
 

@@ -1,4 +1,4 @@
-"""When TCP sends again what nobody has acknowledged: the analogue of a queue pair's timers that any machine has.
+"""Retransmission times of TCP: the analogue of a queue pair's timers that any machine has.
 
 The first retransmission comes a retransmission timeout after the last sending, 200 ms and the round trip's variation on
 a short path, and each following one after twice the time before it, at most two minutes. So what resumes after a flap

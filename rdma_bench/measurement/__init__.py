@@ -1,1 +1,1 @@
-"""Measurements on RDMA devices, led from one place: two workers, one at each end, and what they found."""
+"""Measurements on RDMA devices, controlled from one place: two workers, one at each end, and their results."""

@@ -1,4 +1,4 @@
-"""What perftest's programs say they measured, from their text or from what they write as JSON.
+"""Results of perftest's programs, from their text or their JSON.
 
 The JSON of versions before 6.10 is none: keys and words stand without quotes, and a comma follows the last. Numbers of
 the last size are taken from either, by name. Bandwidths are in Gb/s where `--report_gbits` was given, else in MiB/s,
@@ -43,7 +43,7 @@ def read_latency_ns(text: str, json: str = "") -> tuple[float, float]:
 
 
 def read_counter_changes(text: str) -> dict[str, int]:
-    """Return the changes of counters that were asked for with `--report-counters`."""
+    """Return the changes of the counters listed in `--report-counters`."""
     return {match[1]: int(match[2]) for match in _COUNTER.finditer(text[-_MOST_CHARACTERS:])}
 
 

@@ -1,4 +1,4 @@
-"""Why a measurement stopped before its end, in words that its record keeps."""
+"""Reasons why a measurement stopped before its end, in words that its record keeps."""
 
 CTRL_C = "Ctrl-C"
 

@@ -1,4 +1,4 @@
-"""The numbers of a timer model that explain trials of a dead path: floor, multiplier, first wait, early stage.
+"""Parameters of a timer model that explain trials of a dead path: floor, multiplier, first wait, early stage.
 
 For each timeout exponent T the times over the retry count R lie on a line: its slope is the regular wait I(T), and what
 is left at R 0 is the start, S(T). From those:

@@ -1,10 +1,9 @@
-"""Trials of retransmission timers, one setting after another: how long a dead path takes to be noticed, and how long a
-flap stalls.
+"""Trials of retransmission timers, one setting after another: detection time of a dead path, and stall after a flap.
 
 Each trial has queue pairs of its own. The path dies either by silence, the peer's queue pair dropping what comes, which
-needs nobody's leave and cannot be undone; or by commands that the receiver's host has been given, which a flap needs.
+needs no permission and cannot be undone; or by commands that the receiver's host has been given, which a flap needs.
 
-What was measured until something broke, or somebody pressed Ctrl-C, is kept, with the reason why there is no more.
+What was measured until something broke, or a user pressed Ctrl-C, is kept, with the reason why there is no more.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""Workers, as whoever leads a measurement sees them: on this host, or on others over TCP.
+"""Workers as seen by the controller of a measurement: on this host, or on others over TCP.
 
-A worker on this host is a process of ours, under the first Python here that can load pyverbs, on a socket that nobody
-else can reach. One on another host was started there (`fabrictune rdma serve`), and knows the same token.
+A worker on this host is a process of ours, under the first Python here that can load pyverbs, on a socket that no other
+user can reach. One on another host was started there (`fabrictune rdma serve`), and knows the same token.
 """
 
 import json
@@ -63,9 +63,9 @@ class RdmaWorker:
             )
         return answer.get("result")
 
-    def _mistake(self, told: Mapping[str, Any]) -> Mistake:
+    def _mistake(self, reply: Mapping[str, Any]) -> Mistake:
         names = ("found", "allowed", "nearest", "next_step")
-        return Mistake(where=f"{self.name}: {told.get('where')}", **{name: str(told.get(name, "")) for name in names})
+        return Mistake(where=f"{self.name}: {reply.get('where')}", **{name: str(reply.get(name, "")) for name in names})
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from fabrictune.rdma_bench.soft_roce.image import get_image
 from fabrictune.rdma_bench.soft_roce.programs import require_programs
 
 try:
-    require_programs(["qemu-system-x86_64"])  # without it nobody needs the image
+    require_programs(["qemu-system-x86_64"])  # without it the image is of no use
     print(get_image().folder)
 except UnavailableError as error:
     print(error, file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The virtual machine's image: a kernel, and a root file system in memory made of Debian packages, kept in the cache.
+"""Image of the virtual machine: a kernel, and a root file system in memory made of Debian packages, in the cache.
 
 An image is named after its kernel and a digest of what goes into it, so that a new kernel or another recipe makes
-another. It is built beside its place and renamed into it: no reader sees half of one. Building takes 12 s and 120 MB of
-downloads, an image 45 MB.
+another. It is built next to its place and renamed into it: no reader sees half of one. Building takes 12 s and 120 MB
+of downloads, an image 45 MB.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """The virtual machine: booted by QEMU in software emulation, driven through a serial port, gone when its block ends.
 
-Nothing waits for ever: booting and every command have limits. The machine lives as long as the thread that booted it:
+No wait is unlimited: booting and every command have limits. The machine lives as long as the thread that booted it:
 the kernel ends it with its parent (docs/decisions/0044-time-limits.md). An error quotes the console's last lines.
 
 The guest sees the folders of `rdma_bench` and `foundation`, read-only, and one to exchange files in. Its network ends

@@ -1,4 +1,4 @@
-"""Debian packages for the virtual machine: which kernel, what its userland needs, and their files, all without root.
+"""Debian packages for the virtual machine: kernel, userland and their files, all without root.
 
 apt resolves the dependencies against a system on which nothing is installed, downloads them, and checks their
 signatures, from wherever this machine's own configuration says. Where the machine has no package lists (a container

@@ -1,4 +1,4 @@
-"""Programs of this machine that the virtual machine needs: found, or their package named; run, or their words shown."""
+"""Programs of this machine that the virtual machine needs: a missing one is reported with its package."""
 
 import os
 import shutil

@@ -1,1 +1,1 @@
-"""Retransmission timers: what is known of adapters, what it predicts, and which settings do what is wanted."""
+"""Retransmission timers: profiles of adapters, predictions from them, and selection of settings."""

@@ -1,4 +1,4 @@
-"""What a log of NCCL says of its timers: whose completions failed and towards whom, and settings that cannot work.
+"""Report on the timers of a log of NCCL: failed completions with both ends, and settings that cannot work.
 
 Error 12, IBV_WC_RETRY_EXC_ERR, means that nothing came back for as long as the timers allow. It names no culprit: a
 dead peer, a link that is down or a switch that lost its route all look alike. So the findings name both ends, and what
@@ -43,10 +43,10 @@ _MEANINGS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the job should do; infinite where nobody says."""
+    """Requirements of the job; infinite where none is given."""
 
     survive_ns: float = 0.0  # a flap of this length
-    watchdog_ns: float = math.inf  # whoever waits for a collective gives up after this
+    watchdog_ns: float = math.inf  # a wait for a collective is given up after this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Explanation:
 
 
 def explain_log(log: NcclLog, profile: TimerProfile, wanted: Wanted) -> Explanation:
-    """Return completion errors and settings of a log; what an adapter makes of these is told by `profile`."""
+    """Return completion errors and settings of a log; `profile` says what an adapter makes of these."""
     version = log.versions[0].version if log.versions else NEWEST
     default = nccl_default(version, where="the log's version")
     timeouts = _values(log, TIMEOUT, default.timeout_exponent)

@@ -27,7 +27,7 @@ Confidence = Literal["documented", "measured", "extrapolated"]
 class RetransmissionSpec:
     """What an application asks of its queue pairs; the defaults are NCCL's since 2.23.4."""
 
-    timeout_exponent: int = 20  # 0: wait for ever
+    timeout_exponent: int = 20  # 0: wait without limit
     retries: int = 7
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Trials of a real adapter whose path was cut, as a record keeps them, and what they came to for given settings.
+"""Trials of a real adapter whose path was cut, from a record, and their result for given settings.
 
 A record of `rdma timers measure` has them in its table `trials`.
 """

@@ -1,4 +1,4 @@
-"""How a measurement speaks to the ends of it: JSON messages of limited length, between two who know the same token.
+"""Channel between a measurement and its ends: JSON messages of limited length, between two that know the same token.
 
 Both prove that they know it by a keyed digest of the other's random challenge, so that the token itself is never sent.
 Messages are neither encrypted nor signed after that: they say which device to measure and how, and what came of it.
@@ -59,7 +59,7 @@ def receive_message(connection: socket.socket, *, at_most: int = MAX_MESSAGE_BYT
 
 
 def greet_as_worker(connection: socket.socket, token: str) -> None:
-    """Let whoever connected prove that it knows the token; raises ChannelError."""
+    """Have the connected peer prove that it knows the token; raises ChannelError."""
     connection.settimeout(scaled(GREETING_TIMEOUT_S))
     challenge = secrets.token_hex(32)
     send_message(connection, {"challenge": challenge})

@@ -1,8 +1,8 @@
-"""Hardware counters of a port: read before and after, and what lies between, where they wrapped or stood still.
+"""Hardware counters of a port: read before and after, and their differences, over a wrap too.
 
 Counters of drivers are read as numbers of 32 or 64 bits, whatever their width: one that comes back smaller has wrapped
-at 2**32, or was set to zero (the device was reset), which nobody can tell from one that wrapped late. Counters that the
-InfiniBand standard gives 4 to 32 bits stop at their highest value instead.
+at 2**32, or was set to zero (the device was reset), which cannot be distinguished from one that wrapped late. Counters
+that the InfiniBand standard gives 4 to 32 bits stop at their highest value instead.
 
 Source: IBTA 1.4, volume 1, 16.1.3.5 (PortCounters); Linux, drivers/infiniband: hw/mlx5/counters.c,
 hw/bnxt_re/hw_counters.c, sw/rxe/rxe_hw_counters.c.

@@ -1,4 +1,4 @@
-"""Why RDMA devices cannot be used here, where they cannot: five answers with five different next steps.
+"""Diagnosis of RDMA devices that cannot be used here: five causes with five next steps.
 
 pyverbs comes from the distribution (`python3-pyverbs`), for its own Python and its own libibverbs: the package of the
 same name on the Python index builds another library, which then does not fit. So a virtual environment often has none,

@@ -1,6 +1,6 @@
-"""A path made dead and alive again, by programs that this host's owner named on the worker's command line.
+"""Cut and restoration of a path, by programs that this host's owner named on the worker's command line.
 
-Nobody who speaks to the worker can name others. What was cut is healed at the latest when the measurement ends.
+No peer of the worker can name others. What was cut is healed at the latest when the measurement ends.
 """
 
 import subprocess

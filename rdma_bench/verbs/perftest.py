@@ -1,6 +1,6 @@
-"""perftest's programs, run at one end: words from checked numbers, never a shell, and never longer than its limit.
+"""Runs of perftest's programs at one end: arguments from checked numbers, no shell, and a time limit.
 
-The server's end waits for the client's; both are told the same sizes. A client that comes too early tries again.
+The server's end waits for the client's; both get the same sizes. A client that comes too early tries again.
 
 Source: perftest 4.5, perftest_parameters.c (what each option means).
 """

@@ -1,4 +1,4 @@
-"""The clock of whoever waits for a device: one loop that polls, rests, and knows when to stop."""
+"""Polling of a device: one loop that polls, rests, and ends at its limit."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ IsAbandoned = Callable[[], bool]
 
 
 def polling(limit_s: float, is_abandoned: IsAbandoned, *, pause_s: float = PAUSE_S) -> Iterator[int]:
-    """Yield the monotonic time in ns again and again, until the limit is over or nobody waits for the answer."""
+    """Yield the monotonic time in ns again and again, until the limit is over or the answer is no longer needed."""
     end_ns = time.monotonic_ns() + round(limit_s * NS_PER_S)
     rounds = 0
     while (now_ns := time.monotonic_ns()) < end_ns:

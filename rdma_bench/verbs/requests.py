@@ -1,4 +1,4 @@
-"""Requests of a measurement become checked specifications: no key that is unknown, no value of another type."""
+"""Specifications from the requests of a measurement, checked: no unknown key, no value of another type."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields

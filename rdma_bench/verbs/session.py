@@ -1,4 +1,4 @@
-"""What a worker does for one measurement: request by request, on one connection, and then everything is freed.
+"""Session of a worker for one measurement: request by request, on one connection, and then everything is freed.
 
 A session holds at most one endpoint. It keeps the device's port for itself (as a sender, or as a receiver), so that two
 measurements at once do not spoil each other. When the connection ends, however it does, the path is healed, the queue
@@ -99,7 +99,7 @@ class Session:
             while True:
                 send_message(self._connection, self._answer(receive_message(self._connection)))
         except ChannelError:
-            return  # gone: whoever asked has its answers, or will never want them
+            return  # gone: the controller has its answers, or no longer wants them
         finally:
             self._cutter.heal()
             self._held.close()

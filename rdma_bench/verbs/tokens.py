@@ -1,4 +1,4 @@
-"""The secret that a worker and whoever leads a measurement share, as a file."""
+"""Secret that a worker and the controller of a measurement share, as a file."""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@ is the stall. The two differ, since the timer of a busy queue pair was started b
 *Refused*: one message to a peer that has no receive posted, which ends when the retries for that are used up.
 
 A trial knows nothing of the cut, so that no two clocks are compared; it ends with an error, once a stall is over, after
-its limit, or when whoever asked for it is gone.
+its limit, or when its controller is gone.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""The program that stands on a host with an RDMA device and measures for whoever knows its token.
+"""Worker program on a host with an RDMA device, which measures for controllers that know its token.
 
     python3 -m fabrictune.rdma_bench.verbs.worker --listen 10.0.0.1:18700 --token-file token \\
         --cut-command "ip link set eth0 down" --heal-command "ip link set eth0 up"

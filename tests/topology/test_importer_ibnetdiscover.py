@@ -30,7 +30,7 @@ def test_golden_subnet_gives_golden_fabric(golden: Path, tmp_path: Path) -> None
     assert (tmp_path / "fabric.json").read_text() == (golden / "subnet.fabric.json").read_text()
     assert imported.notes == (
         "SHARP aggregation nodes, left out with their links: 1",
-        f"nodes that only their neighbours tell of: 1 (first H-000000000000002b at {path}:38)",
+        f"nodes that only their neighbours list: 1 (first H-000000000000002b at {path}:38)",
         f"{path}:31: the link leaf1:7 -> leaf1:8, from a node to itself, left out",
         "1 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 6",

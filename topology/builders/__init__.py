@@ -16,7 +16,7 @@ from fabrictune.topology.fabric import Fabric
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:
-    """A shape that can be asked for by name."""
+    """A shape that can be built by name."""
 
     spec: type
     build: Callable[[Any], Fabric]

@@ -1,4 +1,4 @@
-"""The counts of a CLOS fabric: what is asked for, what follows from it, and what does not fit.
+"""Counts of a CLOS fabric: those given, those derived from them, and contradictions between them.
 
 `clos` says what the words mean. A count that is not given is worked out from the others; where they contradict one
 another, or a switch would need more ports than it has, the setting to change is named and nothing is rounded.

@@ -122,7 +122,7 @@ class UniformHashing:
 
     @property
     def throughput_fraction(self) -> float:
-        """Share of all that is asked for: M E[min(load, capacity)] / N."""
+        """Carried share of the offered load: M E[min(load, capacity)] / N."""
         carried = np.minimum(np.arange(self.num_flows + 1), self.capacity_flows)
         return float(self.num_links / self.num_flows * (self.load_probability @ carried))
 
@@ -140,7 +140,7 @@ class UniformHashing:
 
 
 def _tilt_towards(mean: float, log_factorial_K: FloatArray) -> float:
-    """Return the logarithm of the Poisson mean with which a variable cut off after K values has the mean asked for."""
+    """Return the logarithm of the Poisson mean with which a variable cut off after K values has the given mean."""
     count_K = np.arange(len(log_factorial_K))
     low, high = -WIDEST_TILT, WIDEST_TILT
     for _ in range(NUM_HALVINGS):

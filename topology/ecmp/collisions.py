@@ -1,4 +1,4 @@
-"""ECMP collisions: which links the hash gives more than they carry, who meets there, and what it costs.
+"""ECMP collisions: links oversubscribed by the hash, the flows that share them, and their cost.
 
 Every queue pair is taken to be active at once, those of one NIC sharing its rate: the moment in which all transfers of
 a ring run. A NIC of several ports has the rate of all of them, a queue pair that of one at most. Where the demand on a
@@ -41,7 +41,7 @@ class CollisionReport:
 
     @property
     def overloaded_ports(self) -> IntArray:
-        """Ports asked for more than their rate, the worst first, ties in port order; shape (L,)."""
+        """Oversubscribed ports, the worst first, ties in port order; shape (L,)."""
         ratio_P = self.demand_bps_P / self.rate_bps_P
         overloaded = np.nonzero(ratio_P > FULL)[0]
         return overloaded[np.argsort(-ratio_P[overloaded], kind="stable")]
@@ -67,7 +67,7 @@ class CollisionReport:
     def tables(self) -> dict[str, Columns]:
         """Return the tables of a run record: a row per loaded port, per collision, and per queue pair."""
         loaded = np.nonzero(self.num_flows_P)[0]
-        is_overloaded_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry stands for NO_PORT
+        is_overloaded_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry is NO_PORT
         is_overloaded_P1[self.overloaded_ports] = True
         queue_pair, hop = np.nonzero(is_overloaded_P1[self.port_QH])
         port = self.port_QH[queue_pair, hop].astype(np.int64)
@@ -130,7 +130,7 @@ def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np
     port_X = port_QH[has_port_QH]
     demand_bps_X = np.broadcast_to(demand_bps_Q[:, None], port_QH.shape)[has_port_QH]
     demand_bps_P = np.bincount(port_X, demand_bps_X, minlength=fabric.num_ports).astype(np.float64)
-    share_P1 = np.ones(fabric.num_ports + 1)  # the last entry stands for NO_PORT
+    share_P1 = np.ones(fabric.num_ports + 1)  # the last entry is NO_PORT
     is_loaded_P = demand_bps_P > 0
     share_P1[:-1][is_loaded_P] = np.minimum(1.0, fabric.port_rate_bps_P[is_loaded_P] / demand_bps_P[is_loaded_P])
     return CollisionReport(

@@ -1,8 +1,8 @@
-"""Why flows meet on one link: who they are, and the choice of the hash that brought each there.
+"""Flows of one link, and the choices of the hash that brought each there.
 
-A flow's way is told hop by hop: which of how many equal-cost ports the hash chose. Where a hop had one choice, no seed
-and no source port would have changed it. Ranks and rails say who meets whom; numbers of queue pairs and source ports
-are what `rdma resource show qp` and a capture show of the same flow.
+A flow's path is listed hop by hop: which of how many equal-cost ports the hash chose. Where a hop had one choice, no
+seed and no source port would have changed it. Ranks and rails identify the flows; numbers of queue pairs and source
+ports are what `rdma resource show qp` and a capture show of the same flow.
 
 Shapes: Q queue pairs, C NICs.
 """

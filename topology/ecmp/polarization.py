@@ -52,7 +52,7 @@ def check_polarization(fabric: Fabric, hash_spec: HashSpec) -> tuple[Finding, ..
 
 
 def choosing_tiers(fabric: Fabric) -> list[ChoosingTier]:
-    """Return the tiers whose switches have several uplinks, from below; none where a fabric tells no tiers."""
+    """Return the tiers whose switches have several uplinks, from below; none where tiers are unknown."""
     next_node_P = fabric.port_node_P[fabric.port_peer_P]
     tier_P, next_tier_P = fabric.node_tier_N[fabric.port_node_P], fabric.node_tier_N[next_node_P]
     is_up_P = (tier_P > 0) & (next_tier_P == tier_P + 1)  # hosts have tier 0, switches of no known tier a lower one

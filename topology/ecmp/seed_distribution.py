@@ -1,6 +1,6 @@
 """Cost of collisions with unknown hash seeds: exact where there is a closed form.
 
-For given flows on a fabric: the chance that any link is asked for more than it carries, the worst link's load on
+For given flows on a fabric: the chance that any link is oversubscribed, the worst link's load on
 average and in the worst of a hundred fabrics, the share of the traffic that gets through, and what the unluckiest flow
 keeps. Where every flow makes one choice among the same links the answer is exact; elsewhere the flows are routed under
 many seeds and each figure has its 95 % interval. The seed of a tier's own role counts as known, and stays.
@@ -30,10 +30,10 @@ class SeedDistribution:
     """What to expect of a fabric whose seeds are not known."""
 
     num_seeds: int  # tried; 0 where the figures are exact
-    overload_probability: Estimate  # that any link is asked for more than it carries
+    overload_probability: Estimate  # that any link is oversubscribed
     worst_load_fraction: Estimate  # demand over rate of the worst link, on average
     worst_load_fraction_p99: Estimate  # what 99 of 100 fabrics stay at or below
-    throughput_fraction: Estimate  # of all that is asked for
+    throughput_fraction: Estimate  # carried, of the offered load
     slowest_fraction: Estimate  # of what the unluckiest flow asks for
 
     @property

@@ -29,7 +29,7 @@ class SeedOutcomes:
     """What was measured under each of S seeds."""
 
     worst_load_fraction_S: FloatArray  # demand over rate of the worst link
-    throughput_fraction_S: FloatArray  # of all that is asked for
+    throughput_fraction_S: FloatArray  # carried, of the offered load
     slowest_fraction_S: FloatArray  # of what the unluckiest flow asks for
     mean_nic_bps_S: FloatArray  # what a sending NIC sends
     slowest_connection_bps_S: FloatArray  # all queue pairs between two NICs together
@@ -75,7 +75,7 @@ class SeedStudyResult:
     """What to expect of a fabric whose seeds are not known."""
 
     num_seeds: int
-    overload_probability: Estimate  # that any link is asked for more than it carries
+    overload_probability: Estimate  # that any link is oversubscribed
     worst_load_fraction: Estimate
     worst_load_fraction_p99: float
     throughput_fraction: Estimate

@@ -1,8 +1,8 @@
 """Traffic whose collisions have a closed form: every flow makes one choice, and all choose among the same links.
 
 Flows from one ToR to another through two tiers are like that. What follows the choice must add nothing: each port
-behind a member is reached through that member alone and is no slower, and no port that all hashes load alike is asked
-for more than it carries. Flows must be told apart by what is hashed, ask for equal amounts, and be hashed ideally.
+behind a member is reached through that member alone and is no slower, and no port that all hashes load alike is
+oversubscribed. Flows must differ in what is hashed, ask for equal amounts, and be hashed ideally.
 
 Shapes: Q queue pairs, M members of the group.
 """

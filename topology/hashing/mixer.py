@@ -1,6 +1,6 @@
 """The ideal hash: every bit of the result depends on every bit of the 5-tuple and of the seed.
 
-It stands for what ECMP would do if switches hashed perfectly; what it loses is what randomness itself costs.
+It models ECMP on switches that hash perfectly; its losses are those of randomness itself.
 
 Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA'14 (SplitMix64's increment), with
 the shifts and multipliers of D. Stafford's variant 13 of the MurmurHash3 finaliser, as that generator uses them.

@@ -74,7 +74,7 @@ class HashSpec:
         return mix_bits(mix_bits(node_N) ^ np.uint64(self.seed))
 
     def hash_flows(self, flows: FiveTuples, seed_F: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return each flow's hash at a switch of the seed beside it, roles aside."""
+        """Return each flow's hash at a switch with the given seed, roles aside."""
         function = HASHES[self.function]
         value_F = function.hash_flows(flows.choosing(self.fields), seed_F)
         if not self.rotation:

@@ -83,7 +83,8 @@ def _refuse_absent(tiers: Sequence[int], node_tier_N: IntArray) -> None:
         Mistake(
             where=f"tiers[{number}].tier",
             found=f"tier {tier}, which no node of the fabric has",
-            allowed=", ".join(str(one) for one in present if one != UNKNOWN_TIER) or "none: its nodes tell no tier",
+            allowed=", ".join(str(tier) for tier in present if tier != UNKNOWN_TIER)
+            or "none: the tiers of its nodes are unknown",
         )
         for number, tier in enumerate(tiers)
         if tier not in present or tier == UNKNOWN_TIER

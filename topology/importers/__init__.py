@@ -1,7 +1,7 @@
 """Importers: files that others wrote in, Fabric out. One format a file, listed here.
 
 A topology file says what is cabled to what, seldom all that an engine needs: each importer says which defaults it fills
-in and what it skips, and returns a note of every such case beside the fabric.
+in and what it skips, and returns a note of every such case with the fabric.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
 def import_with_notes(paths: Sequence[Path], format: str | None = None) -> ImportedFabric:  # noqa: A002
     """Return the fabric with a note of every default filled in and everything skipped; raises InputError.
 
-    A folder stands for the files in it, those whose names begin with a dot left out.
+    A folder means the files in it, except those whose names begin with a dot.
     """
     paths = [file for path in paths for file in _files_at(path)]
     missing = [path for path in paths if not path.is_file()]

@@ -1,8 +1,8 @@
-"""Adjacencies: what each device says stands at the other end of its ports, joined into cables.
+"""Adjacencies: neighbours that devices report on their ports, joined into cables.
 
-A neighbour table tells a link from one end, so two tables tell it twice, as one cable. Where they do not agree the
-cable is kept, and the disagreement is a finding beside the fabric: an end that is silent about a link although its own
-table was read, or two ends that run at different rates, of which the lower is taken. A port with two different
+A neighbour table describes a link from one end; the tables of both ends make one cable. Where they do not agree the
+cable is kept, and the disagreement is a finding returned with the fabric: an end that is silent about a link although
+its own table was read, or two ends that run at different rates, of which the lower is taken. A port with two different
 neighbours cannot be kept; that is a mistake of the files.
 """
 
@@ -36,10 +36,10 @@ def join_adjacencies(
     default_rate_bps: int = DEFAULT_RATE_BPS,
     confidence: Confidence = Confidence.CONFIGURED,
 ) -> None:
-    """Add a cable for each link, in the order and the direction in which links are first told.
+    """Add a cable for each link, in the order and the direction in which links first appear.
 
     `reporters` are the nodes whose own table was read: only of these is silence a finding. How many links got the
-    default rate or cable is noted. `confidence` is MEASURED for what devices saw, CONFIGURED for what they were told.
+    default rate or cable is noted. `confidence` is MEASURED for what devices saw, CONFIGURED for what they were given.
     """
     links = _pair(adjacencies)
     for link in links:
@@ -47,11 +47,11 @@ def join_adjacencies(
         first = link[0]
         if len(link) == 1 and first.there[0] in reporters:
             cabling.findings.append(_one_sided(first, confidence))
-        rates_bps = [told.rate_bps for told in link if told.rate_bps is not None]
+        rates_bps = [adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None]
         if len(set(rates_bps)) > 1:
             cabling.findings.append(_speed_mismatch(link, rates_bps, confidence))
-    num_default_rates = sum(all(told.rate_bps is None for told in link) for link in links)
-    num_default_cables = sum(all(told.cable_mm is None for told in link) for link in links)
+    num_default_rates = sum(all(adjacency.rate_bps is None for adjacency in link) for link in links)
+    num_default_cables = sum(all(adjacency.cable_mm is None for adjacency in link) for link in links)
     if num_default_rates:
         rate = format_rate(default_rate_bps)
         cabling.notes.append(f"{num_default_rates} links have no speed; assuming {rate}")
@@ -63,55 +63,57 @@ def join_adjacencies(
 def without_loops(cabling: Cabling, adjacencies: Iterable[Adjacency]) -> Iterator[Adjacency]:
     """Yield the adjacencies between different nodes, with a note of every cable from a node to itself."""
     loops: set[frozenset[End]] = set()
-    for told in adjacencies:
-        ends = frozenset((told.here, told.there))
-        if told.here[0] != told.there[0]:
-            yield told
+    for adjacency in adjacencies:
+        ends = frozenset((adjacency.here, adjacency.there))
+        if adjacency.here[0] != adjacency.there[0]:
+            yield adjacency
         elif ends not in loops:
             loops.add(ends)
-            cabling.notes.append(f"{told.where}: the link {_label(told)}, from a node to itself, left out")
+            cabling.notes.append(f"{adjacency.where}: the link {_label(adjacency)}, from a node to itself, left out")
 
 
 def _pair(adjacencies: Iterable[Adjacency]) -> list[list[Adjacency]]:
     """Return one or two adjacencies for each link."""
     links: list[list[Adjacency]] = []
     one_sided: dict[tuple[End, End], list[Adjacency]] = {}
-    for told in adjacencies:
-        link = one_sided.pop((told.there, told.here), None)
+    for adjacency in adjacencies:
+        link = one_sided.pop((adjacency.there, adjacency.here), None)
         if link is None:
-            link = one_sided[told.here, told.there] = []
+            link = one_sided[adjacency.here, adjacency.there] = []
             links.append(link)
-        link.append(told)
+        link.append(adjacency)
     return links
 
 
 def _cable(link: list[Adjacency], default_rate_bps: int) -> Cable:
-    rates_bps = [told.rate_bps for told in link if told.rate_bps is not None]
-    cables_mm = [told.cable_mm for told in link if told.cable_mm is not None]
+    rates_bps = [adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None]
+    cables_mm = [adjacency.cable_mm for adjacency in link if adjacency.cable_mm is not None]
     return Cable(
         ends=(link[0].here, link[0].there),
         rate_bps=min(rates_bps, default=default_rate_bps),
         delay_ps=max(cables_mm, default=DEFAULT_CABLE_MM) * CABLE_DELAY_PS_PER_MM,
         where=link[0].where,
-        rail=max(told.rail for told in link),
+        rail=max(adjacency.rail for adjacency in link),
     )
 
 
-def _one_sided(told: Adjacency, confidence: Confidence) -> Finding:
+def _one_sided(adjacency: Adjacency, confidence: Confidence) -> Finding:
     return Finding(
         id="cabling.one-sided",
         severity=Severity.WARNING,
-        entity=_label(told),
-        expected=f"the link in the table of {told.there[0]} as well",
-        actual=f"one-sided: seen by {told.here[0]} only",
+        entity=_label(adjacency),
+        expected=f"the link in the table of {adjacency.there[0]} as well",
+        actual=f"one-sided: seen by {adjacency.here[0]} only",
         next_step="collect the tables of both ends again at the same time; if they still differ, check the cable",
         confidence=confidence,
-        evidence=(told.where,),
+        evidence=(adjacency.where,),
     )
 
 
 def _speed_mismatch(link: list[Adjacency], rates_bps: list[int], confidence: Confidence) -> Finding:
-    ends = [f"{format_rate(rate)} at {':'.join(told.here)}" for told, rate in zip(link, rates_bps, strict=True)]
+    ends = [
+        f"{format_rate(rate)} at {':'.join(adjacency.here)}" for adjacency, rate in zip(link, rates_bps, strict=True)
+    ]
     return Finding(
         id="cabling.speed-mismatch",
         severity=Severity.ERROR,
@@ -120,9 +122,9 @@ def _speed_mismatch(link: list[Adjacency], rates_bps: list[int], confidence: Con
         actual=" and ".join(ends),
         next_step="set both ports to the speed that the cable and its modules carry",
         confidence=confidence,
-        evidence=tuple(told.where for told in link),
+        evidence=tuple(adjacency.where for adjacency in link),
     )
 
 
-def _label(told: Adjacency) -> str:
-    return f"{':'.join(told.here)} -> {':'.join(told.there)}"
+def _label(adjacency: Adjacency) -> str:
+    return f"{':'.join(adjacency.here)} -> {':'.join(adjacency.there)}"

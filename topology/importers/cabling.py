@@ -1,8 +1,8 @@
 """Cabling: nodes and cables as files name them, before they are a Fabric.
 
-Importers fill it and go on after a mistake, so that one run tells every mistake of a file, each with its line. What is
-left out or filled in is kept as notes for the reader. A switch whose tier no file tells gets its distance in links to
-the nearest host, which is its tier in every CLOS fabric.
+Importers fill it and go on after a mistake, so that one run reports every mistake of a file, each with its line. What
+is left out or filled in is kept as notes for the reader. A switch whose tier no file gives gets its distance in links
+to the nearest host, which is its tier in every CLOS fabric.
 """
 
 from collections.abc import Iterable, Sequence
@@ -132,7 +132,7 @@ class Cabling:
         used.setdefault(end, cable)
 
     def _tiers(self) -> dict[str, int]:
-        """Return each node's tier, those that are not told by distance from the hosts."""
+        """Return each node's tier: the one given, or else its distance from the hosts."""
         neighbours: dict[str, list[str]] = {name: [] for name in self.nodes}
         for cable in self.cables:
             (first, _), (second, _) = cable.ends
@@ -144,8 +144,8 @@ class Cabling:
             reached = _unseen((near for name in frontier for near in neighbours[name]), tiers)
             tiers.update(dict.fromkeys(reached, tiers[frontier[0]] + 1))
             frontier = reached
-        told = {name: node.tier for name, node in self.nodes.items() if node.tier != UNKNOWN_TIER}
-        return dict.fromkeys(self.nodes, UNKNOWN_TIER) | tiers | told
+        given = {name: node.tier for name, node in self.nodes.items() if node.tier != UNKNOWN_TIER}
+        return dict.fromkeys(self.nodes, UNKNOWN_TIER) | tiers | given
 
 
 def _unseen(names: Iterable[str], seen: dict[str, int]) -> list[str]:

@@ -3,11 +3,11 @@
 Needed are two devices and two ports; a rate, a length, roles, a rail and a status are used where they stand. COLUMNS
 has the names that are known, those of NetBox's cable export and bulk import among them; case, spaces and punctuation do
 not count. A rate is `400 Gbps`, `400G` or `400GbE`, a length `30 m` or `3 Meters`; a bare number has the unit that ends
-its heading (`rate_gbps`, `Length (m)`) or stands in the column `length_unit`.
+its heading (`rate_gbps`, `Length (m)`) or is in the column `length_unit`.
 
 Roles (`server`, `leaf`, `spine`, ...) say what is a host, and which tier a switch has. A device without a role is a
-host if its name begins with one of HOST_NAMES, which is noted. A cable may be told once, or from both ends; where a
-list tells most of its cables from both ends, one that it does not is a finding. Cables of another status than
+host if its name begins with one of HOST_NAMES, which is noted. A cable may be listed once, or from both ends; where a
+list has most of its cables from both ends, one that it has once is a finding. Cables of another status than
 connected, and those between ports of power or consoles, are skipped and noted.
 
 Source: RFC 4180; NetBox, the cable model of dcim and the headings of its bulk import.
@@ -81,8 +81,8 @@ def load_csv(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS)
     """Read one cabling list; raises InputError with every mistake in it."""
     reader = _Reader(the_only(paths))
     cables = list(reader.cables())
-    told = {(cable.here, cable.there) for cable in cables}
-    num_mutual = sum((cable.there, cable.here) in told for cable in cables)
+    ends = {(cable.here, cable.there) for cable in cables}
+    num_mutual = sum((cable.there, cable.here) in ends for cable in cables)
     is_mutual = 2 * num_mutual > len(cables)
     cabling = reader.cabling
     join_adjacencies(cabling, cables, reporters=cabling.nodes if is_mutual else (), default_rate_bps=default_rate_bps)
@@ -146,7 +146,7 @@ class _Reader:
             raise FabricError(Mistake(where=f"{self.path}:{lines.line_num}", found=f"no CSV: {error}")) from None
 
     def _read_heading(self, cells: Sequence[str], where: str) -> dict[str, int]:
-        """Return the place of each column; raises FabricError where one that is needed is missing or stands twice."""
+        """Return the place of each column; raises FabricError where one that is needed is missing or is there twice."""
         if len(cells) > MAX_COLUMNS:
             raise FabricError(Mistake(where=where, found=f"{len(cells)} columns", allowed=f"at most {MAX_COLUMNS}"))
         places: dict[str, int] = {}
@@ -202,7 +202,7 @@ class _Reader:
         return self._quantity(parse_length_mm, text, where)
 
     def _quantity(self, parse: Callable[..., int], text: str, where: str) -> int | None:
-        """Return a quantity, None where nothing is told; one that cannot be read is a mistake."""
+        """Return a quantity, None where the cell is empty; one that cannot be read is a mistake."""
         try:
             return parse(text, where=where) if text else None
         except UnitError as error:

@@ -2,7 +2,7 @@
 
 HPCC: `nodes switches links`, then the switches' numbers, then a line `from to rate delay error-rate` for each link.
 SimAI: `nodes gpus-per-server nvswitches switches links gpu-type`, then the numbers of the NVSwitches and those of the
-switches, then links alike. The header rules: what stands after as many links as it says is not read.
+switches, then links alike. The header rules: what follows the stated number of links is not read.
 
 Nodes that are no switches are hosts. In SimAI's form they are GPUs: each run of `gpus-per-server` of them is one host
 with a NIC for every link of a GPU, whose place in its server is the rail. Links inside a server, those to NVSwitches

@@ -167,11 +167,11 @@ def _plan(header: Keys, blocks: Sequence[Keys], where: str) -> _Plan:
 
 
 def _check_oversubscription(block: Keys, above: Keys, where: str) -> None:
-    told = block.get("oversubscribed")
+    ratio = block.get("oversubscribed")
     down = block["radix_down"] * block["downlink_speed_gbps"]
     up = block["radix_up"] * above["downlink_speed_gbps"]
-    if told is not None and down != told * up:
-        found = f"{told}, and {down} Gbps down, {up} Gbps up"
+    if ratio is not None and down != ratio * up:
+        found = f"{ratio}, and {down} Gbps down, {up} Gbps up"
         raise FabricError(Mistake(where=where, found=found, allowed="capacity down over capacity up"))
 
 

@@ -7,7 +7,7 @@ Width times speed is the rate, in the nominal figures that ibstat prints (4xHDR 
 of theirs). A link that both of its nodes tell of is one link; that they differ in rate, of which the lower is taken, or
 that one of them is silent, is a finding. Switches and routers are named by their description. A channel adapter
 described as "node1 mlx5_0" is the NIC `mlx5_0` of the host `node1`, so that a host has all its adapters; any other
-description names a host of its own. A description that two nodes share is told apart by GUID.
+description names a host of its own. A description that two nodes share is made unique by GUID.
 
 A node that only its neighbours tell of, as in a file that was cut, is taken from them and noted. SHARP aggregation
 nodes are parts of their switches, not hosts, and are left out with their links; so are links from a node to itself.
@@ -59,7 +59,7 @@ _OTHER_LINE = re.compile(r"#.*|\w+=.*|Chassis \d+.*|Non-Chassis Nodes|Hostname:.
 
 
 def is_ibnetdiscover(path: Path) -> bool:
-    """Return whether a record of a node stands in the beginning of the file."""
+    """Return whether the beginning of the file has a record of a node."""
     return begins_with(path, _HEAD)
 
 
@@ -182,7 +182,7 @@ class _Subnet:
         missing = [node for node in self.nodes.values() if not node.has_record]
         if missing:
             first = f"{missing[0].id} at {missing[0].where}"
-            self.cabling.notes.append(f"nodes that only their neighbours tell of: {len(missing)} (first {first})")
+            self.cabling.notes.append(f"nodes that only their neighbours list: {len(missing)} (first {first})")
 
     def _mistake(self, where: str, found: str, allowed: str) -> None:
         self.cabling.add_mistakes(Mistake(where=where, found=found, allowed=allowed))

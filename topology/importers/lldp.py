@@ -1,4 +1,4 @@
-"""Fabrics as LLDP sees them: what lldpctl printed on several devices, joined into one.
+"""Fabrics from LLDP: the output of lldpctl on several devices, joined into one.
 
 A neighbour is known by name, with or without its domain; one without a name by the only name that has its chassis id,
 else by that id. A link that both ends hear is one link, even where one of them knows the other's port only by a
@@ -6,7 +6,7 @@ description; a link that one end hears and the other, though its table was read,
 
 A node is a host if it says that it is a station, that it neither bridges nor routes, or, since hosts with containers do
 both, if all its ports are named as Linux names NICs (eth0, ens1f0np0, ib0). Left out with a note: management
-interfaces, further neighbours on one port, links from a node to itself, and devices that hear nobody.
+interfaces, further neighbours on one port, links from a node to itself, and devices without a neighbour.
 
 Source: IEEE 802.1AB; lldpcli(8).
 Left out: rates and cable lengths, which LLDP does not tell, and bonds, whose members are links of their own.
@@ -59,7 +59,7 @@ def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS
 
 
 def _heard(devices: Sequence[Device], cabling: Cabling) -> dict[End, Neighbour]:
-    """Return one neighbour for each port: of several the first with a name, since NICs speak beside their hosts."""
+    """Return one neighbour for each port: of several the first with a name, since NICs speak as well as their hosts."""
     heard: dict[End, Neighbour] = {}
     num_further = 0
     for device in devices:
@@ -132,7 +132,7 @@ def _ports_of(ends: Iterable[End]) -> dict[str, dict[str, None]]:
 
 
 def _management(ends: Iterable[End], cabling: Cabling) -> set[End]:
-    """Return the ports that are for management, with a note: by name, and eth0 beside a switch's other ports."""
+    """Return the ports that are for management, with a note: by name, and eth0 next to a switch's other ports."""
     ports_of = _ports_of(ends)
     found = {
         (node, port): None  # in their order
@@ -155,19 +155,19 @@ def _add_nodes(
 ) -> None:
     """Add the nodes that have a link, those whose tables were read first."""
     ports_of = _ports_of([*links, *links.values()])
-    told: dict[str, frozenset[str]] = {}
+    capabilities_of: dict[str, frozenset[str]] = {}
     for device in devices:
         if device.chassis and device.chassis.capabilities is not None:
-            told[device.name] = device.chassis.capabilities
+            capabilities_of[device.name] = device.chassis.capabilities
     for here, there in links.items():
         capabilities = heard[here].chassis.capabilities
         if capabilities is not None:
-            told.setdefault(there[0], capabilities)
+            capabilities_of.setdefault(there[0], capabilities)
     where_of = {device.name: device.where for device in devices if device.name in ports_of}
     for here, there in links.items():
         where_of.setdefault(there[0], heard[here].where)
     for name, where in where_of.items():
-        cabling.add_node(name, _kind(told.get(name), ports_of[name]), where=where)
+        cabling.add_node(name, _kind(capabilities_of.get(name), ports_of[name]), where=where)
     silent = [device.name for device in devices if device.name not in ports_of]
     if silent:
         cabling.notes.append(f"devices without a link to a neighbour, left out: {len(silent)} (first {silent[0]})")

@@ -27,7 +27,7 @@ TEXT_TITLE = "LLDP neighbors:"
 _SECTION = re.compile(r"  (\w[\w -]*):")
 _FIELD = re.compile(r"    (\w+):\s+(\S.*)")
 _INTERFACE = re.compile(r"Interface:\s+([^,]+),.*")
-_NOT_RECEIVED = "Not received"  # what the text says of a name that was not told
+_NOT_RECEIVED = "Not received"  # in the text, instead of a name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Chassis:
 
     name: str
     id: str
-    capabilities: frozenset[str] | None  # those enabled, of Bridge, Router, Station, ...; None where it tells none
+    capabilities: frozenset[str] | None  # those enabled, of Bridge, Router, Station, ...; None where it sends none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def read_neighbour_table(text: str, path: Path, cabling: Cabling) -> NeighbourTa
 
 
 class _Interface(NamedTuple):
-    """One interface of any form: its name, the object that tells of it, and where that stands."""
+    """One interface of any form: its name, the object that describes it, and where that object is."""
 
     name: str
     body: dict[str, Any]
@@ -84,7 +84,7 @@ class _Interface(NamedTuple):
 
 
 def _local_chassis(tree: Mapping[str, Any]) -> Chassis | None:
-    """Return the device's own chassis, which SONiC saves beside the neighbours."""
+    """Return the device's own chassis, which SONiC saves with the neighbours."""
     fields = _first(_first(_first(tree.get("lldp_loc_chassis")).get("local-chassis")).get("chassis"))
     return _chassis(fields) if fields else None
 
@@ -104,7 +104,7 @@ def _json_interfaces(document: Document, cabling: Cabling) -> Iterator[_Interfac
 def _each(
     document: Document, cabling: Cabling, value: Any, *keys: Key
 ) -> Iterator[tuple[tuple[Key, ...], dict[str, Any]]]:
-    """Yield the objects of a list, or the one that stands in its place, with their keys."""
+    """Yield the objects of a list, or the one in its place, with their keys."""
     items = value if isinstance(value, list) else [value]
     for row, item in enumerate(items):
         keys_of_item = (*keys, row) if isinstance(value, list) else keys
@@ -154,9 +154,13 @@ def _neighbours(interfaces: Iterable[_Interface], cabling: Cabling) -> Iterator[
         port = _first(interface.body.get("port"))
         port_id = _first(port.get("id"))
         is_port_name = port_id.get("type") == "ifname" and bool(_text(port_id))
-        told = _text(port_id) if is_port_name else _text(port.get("descr")) or _text(port_id)
+        name_of_port = _text(port_id) if is_port_name else _text(port.get("descr")) or _text(port_id)
         yield Neighbour(
-            local_port=interface.name, chassis=chassis, port=told, is_port_name=is_port_name, where=interface.where
+            local_port=interface.name,
+            chassis=chassis,
+            port=name_of_port,
+            is_port_name=is_port_name,
+            where=interface.where,
         )
 
 

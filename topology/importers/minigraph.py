@@ -44,7 +44,7 @@ def load_minigraph(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RAT
         raise FabricError(*cabling.mistakes)  # of files that are no minigraphs there is no more to say
     for switch in switches:
         switch.add_own_node()
-    adjacencies = [told for switch in switches for told in switch.adjacencies()]
+    adjacencies = [adjacency for switch in switches for adjacency in switch.adjacencies()]
     cabling.name = switches[0].name if len(switches) == 1 else f"minigraph-{len(switches)}-switches"
     reporters = {switch.name for switch in switches}
     join_adjacencies(cabling, adjacencies, reporters=reporters, default_rate_bps=default_rate_bps)
@@ -63,7 +63,7 @@ class _Names:
 
 
 class _Switch:
-    """One minigraph: the switch it is for, and the devices and speeds it tells of."""
+    """One minigraph: the switch it is for, and the devices and speeds in it."""
 
     def __init__(self, path: Path, cabling: Cabling, names: _Names) -> None:
         self.document = load_xml(path)
@@ -143,7 +143,7 @@ class _Switch:
                         yield port.text_of("InterfaceName"), rate_bps
 
     def _speed_bps(self, element: Element, tag: str) -> int | None:
-        """Return the speed that a child tells, None where it tells none."""
+        """Return the speed that a child gives, None where it gives none."""
         for child in element.each(tag):
             if is_speed(child.text):
                 return int(child.text) * 10**6

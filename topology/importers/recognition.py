@@ -1,4 +1,4 @@
-"""Telling formats apart by how a file begins: a few kilobytes are read, and nothing is parsed."""
+"""Recognition of a format by the beginning of a file: a few kilobytes are read, and nothing is parsed."""
 
 import re
 from pathlib import Path

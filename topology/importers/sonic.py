@@ -2,8 +2,8 @@
 
 DEVICE_NEIGHBOR names what hangs on each port. It comes keyed by the local port, with `name` and `port` of the
 neighbour, or keyed by the neighbour, with `local_port` and `port`; tables come nested, or flat as `TABLE|key`. Rates
-are PORT's `speed`, delays follow from CABLE_LENGTH. A link that both switches tell of is one link; a neighbour whose
-own file is not given becomes a node that has just the links told of it. A neighbour is a host if
+are PORT's `speed`, delays follow from CABLE_LENGTH. A link in the tables of both switches is one link; a neighbour
+whose own file is not given becomes a node that has just the links that others list. A neighbour is a host if
 DEVICE_NEIGHBOR_METADATA says `Server`, or if it says nothing and the name begins with "server"; all others are
 switches.
 
@@ -134,7 +134,7 @@ class _Switch:
         return name if name in self.tables["PORT"] else self.port_of_alias.get(name, name)
 
     def cable_mm(self, port: str) -> int | None:
-        """Return the length of a port's cable, None where it is not told."""
+        """Return the length of a port's cable, None where it is not given."""
         for key, row in self.tables["CABLE_LENGTH"].items():
             if port in row:
                 try:
@@ -144,7 +144,7 @@ class _Switch:
         return None
 
     def rate_bps(self, port: str) -> int | None:
-        """Return the rate of a port, None where it is not told."""
+        """Return the rate of a port, None where it is not given."""
         speed = self.tables["PORT"].get(port, {}).get("speed")
         if speed is None:
             return None
@@ -224,6 +224,6 @@ def _refuse_unlisted(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -
 
 def _add_neighbour(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -> None:
     metadata = switch.tables["DEVICE_NEIGHBOR_METADATA"].get(neighbour.name, {})
-    told = str(metadata.get("type", ""))
-    tier = TIER_OF_TYPE.get(told, UNKNOWN_TIER)
-    cabling.add_node(neighbour.name, kind_of(neighbour.name, told), where=neighbour.where, tier=tier)
+    role = str(metadata.get("type", ""))
+    tier = TIER_OF_TYPE.get(role, UNKNOWN_TIER)
+    cabling.add_node(neighbour.name, kind_of(neighbour.name, role), where=neighbour.where, tier=tier)

@@ -1,1 +1,1 @@
-"""Equal-cost paths of a live network, found by asking it: one UDP source port after another, one hop after another."""
+"""Discovery of the equal-cost paths of a live network, by probes of one UDP source port and one hop after another."""

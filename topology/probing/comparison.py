@@ -1,4 +1,4 @@
-"""Paths seen beside paths predicted: does the fabric of a scenario, under its hash, send flows where they really go?
+"""Comparison of observed paths with those that a scenario's fabric predicts under its hash.
 
 Two questions with two answers. *Which paths are there?* compares sets: those of all source ports that RoCEv2 uses, as
 the model routes them, and those that were seen. *Which source port takes which?* counts agreement, and says what chance
@@ -48,7 +48,7 @@ class PathComparison:
 
 
 class Model:
-    """A fabric and how its switches hash, asked for the paths of probes."""
+    """A fabric with the hash of its switches, as a predictor of the paths of probes."""
 
     def __init__(self, fabric: Fabric, hash_spec: HashSpec, destination_qpn: int) -> None:
         self.fabric = fabric
@@ -96,7 +96,7 @@ class Model:
 
 
 def compare_paths(target: TargetPaths, names: Names, model: Model) -> PathComparison:
-    """Put what was seen of one target beside what the model says; raises InputError as `Model.ways` does."""
+    """Compare what was seen of one target with what the model says; raises InputError as `Model.ways` does."""
     whole = [path for path in target.paths if _is_whole(path)]
     unnamed = {hop[0] for path in whole for hop in _switch_hops(path) if hop[0] not in names}
     has_ports = all(":" in names.get(hop[0], ":") for path in whole for hop in _switch_hops(path))

@@ -1,6 +1,6 @@
-"""Sends the probes of a plan, distance by distance, and listens: the order and the pace, without clock or socket.
+"""Discovery of paths: order and pace of the probes of a plan, distance by distance, without clock or socket.
 
-All flows are asked for their first hop, then all that are still on their way for the second, and so on. What does not
+All flows are probed for their first hop, then those that have not arrived for the second, and so on. What does not
 answer is asked again, each time more slowly. Both come through a `ProbeSocket`, so the whole of it runs against a
 simulated network as well as against raw sockets.
 """
@@ -31,7 +31,7 @@ class ProbeSocket(Protocol):
 
 
 def discover(plan: ProbePlan, wire: ProbeSocket, progress: Progress | None = None) -> "Discovery":
-    """Probe as planned; `progress` is told the share done, at most."""
+    """Probe as planned; `progress` receives the share done, at most."""
     discovery = Discovery(plan, wire)
     while discovery.seen.distance < plan.max_hops and discovery.seen.advance():
         for attempt in range(plan.attempts):

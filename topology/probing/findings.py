@@ -40,7 +40,7 @@ def find_differences(comparison: PathComparison) -> Iterator[Finding]:
             f"{comparison.num_agreeing} of {comparison.num_source_ports} source ports take the path predicted, "
             f"where chance gives {comparison.chance_fraction:.0%}"
         )
-        step = "give `routing:` the function, fields and seeds of these switches, where the vendor tells them"
+        step = "give `routing:` the function, fields and seeds of these switches, where the vendor documents them"
         yield _finding("probe.choice-differs", Severity.INFO, target, "the same choice", actual, step)
 
 

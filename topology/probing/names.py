@@ -1,7 +1,8 @@
 """Names of the addresses that answer, from a file in the form of /etc/hosts: an address, then its name.
 
 Switches answer from the address of a port, so a name that is to be compared with a fabric is `node` or `node:port`, as
-`fabrictune topo show --links` prints them. Nobody is asked: a look-up would send packets that were not announced.
+`fabrictune topo show --links` prints them. No name server is asked: a look-up would send packets that were not
+announced.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What was heard, flow by flow and hop by hop, and which flows still have to be asked.
+"""Observations: replies by flow and hop, and the flows that are still to be probed.
 
 Replies may come out of order, twice, late or never: the paths follow from the set of replies alone. A hop that gave no
 answer is unknown and stays so; nothing is filled in from other flows.
@@ -21,7 +21,7 @@ class Ending(StrEnum):
     ARRIVED = "arrived"  # the target answered
     REFUSED = "refused"  # the last hop said that it goes no further
     SILENT = "silent"  # nothing answers any more: the target, or a hop before it
-    CUT = "cut"  # the furthest distance asked for
+    CUT = "cut"  # the furthest distance probed
 
 
 class Observations:
@@ -29,7 +29,7 @@ class Observations:
 
     def __init__(self, flows: Sequence[ProbeFlow]) -> None:
         self.flows = tuple(flows)
-        self.distance = 0  # that is being asked for
+        self.distance = 0  # being probed
         self.num_replies = 0
         self._responders: dict[ProbeFlow, dict[int, set[int]]] = {flow: {} for flow in flows}
         self._end: dict[ProbeFlow, tuple[int, ReplyKind]] = {}

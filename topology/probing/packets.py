@@ -1,8 +1,8 @@
 """Probes and the replies to them, as bytes.
 
 A probe is a whole RoCEv2 packet, so that a switch which hashes the queue-pair number behind the UDP header finds one.
-It asks for nothing: an unreliable datagram to a queue pair that nobody is expected to own, with a key of zero, which a
-responder drops without a word. Its distance and attempt stand in the IPv4 identification, which no ECMP hash reads and
+It asks for nothing: an unreliable datagram to a queue pair that is not expected to exist, with a key of zero, which a
+responder drops silently. Its distance and attempt are in the IPv4 identification, which no ECMP hash reads and
 every reply quotes; so a reply says by itself which probe it answers, however late or often it comes. A target that
 answers quotes the time to live that was left, from which its true distance follows, even if it was silent at first.
 

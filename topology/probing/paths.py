@@ -1,4 +1,4 @@
-"""The paths of each target, from what was seen of each source port.
+"""Paths to each target, from what was seen of each source port.
 
 Two source ports share a path if every hop answered alike. A path with an unknown hop stays apart from the one that it
 may be part of: guessing would hide that a hop is silent. How many paths were missed cannot be known, but how much they
@@ -55,7 +55,7 @@ class TargetPaths:
 
 
 def group_paths(seen: Observations) -> list[TargetPaths]:
-    """Return the paths to each target, in the order in which they were asked for."""
+    """Return the paths to each target, in the order of the plan."""
     return [
         TargetPaths(source_ipv4=source, target_ipv4=target, paths=_distinct(seen, list(flows)))
         for (source, target), flows in groupby(seen.flows, key=lambda flow: (flow.source_ipv4, flow.target_ipv4))

@@ -15,7 +15,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.rocev2 import FIRST_DYNAMIC_PORT
 from fabrictune.foundation.units import format_duration
 
-MAX_PROBES = 200_000  # of one probing, whatever is asked for
+MAX_PROBES = 200_000  # of one probing
 MAX_DISTANCE = 32  # links; no fabric of three tiers has more than 6
 UNUSED_QPN = 0xFFFFFE  # adapters number queue pairs upwards, and the last number is the multicast group's
 
@@ -33,7 +33,7 @@ _RANGES = {
 
 
 class ProbeFlow(NamedTuple):
-    """What ECMP tells flows to UDP port 4791 apart by."""
+    """Fields in which flows to UDP port 4791 differ for ECMP."""
 
     source_ipv4: int
     target_ipv4: int
@@ -42,13 +42,13 @@ class ProbeFlow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbePlan:
-    """What to send. Targets and rate have no default: whoever probes a network says whose and how hard."""
+    """What to send. Targets and rate have no default: they are the choice of the one who probes."""
 
     targets: tuple[int, ...]  # IPv4
     rate_per_s: int  # probes, over all targets
     num_source_ports: int = field(default=64, metadata={"help": "source ports to each target"})
     first_source_port: int = field(default=FIRST_DYNAMIC_PORT, metadata={"help": "the lowest of them"})
-    max_hops: int = field(default=8, metadata={"help": "the furthest distance asked for"})
+    max_hops: int = field(default=8, metadata={"help": "the furthest distance probed"})
     attempts: int = field(default=3, metadata={"help": "probes to a hop that does not answer"})
     timeout_ps: int = field(default=_PS // 2, metadata={"help": "wait for replies after the last probe of a round"})
     dscp: int = field(default=0, metadata={"help": "traffic class of the probes; 0 is best effort"})

@@ -1,4 +1,4 @@
-"""What a probing found, whole: paths, comparison with a model, findings; as JSON, and as a run record.
+"""Report of a probing: paths, comparison with a model, findings; as JSON, and as a run record.
 
 The record is of kind `topo probe`; its tables are `probed_flows` and `probed_hops`.
 """
@@ -23,7 +23,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeReport:
-    """The paths to every target, in the order in which they were asked for."""
+    """The paths to every target, in the order of the plan."""
 
     plan: Mapping[str, Any]
     num_probes: int

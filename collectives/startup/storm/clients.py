@@ -62,7 +62,7 @@ class EmulatedRank(asyncio.Protocol):
             self._end(error)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell whoever waits for this rank."""
+        """End the wait for this rank with an error."""
         self._end(error or ConnectionError("the server has closed the connection"))
 
     def begin(self, steps: Steps[None]) -> None:

@@ -1,4 +1,4 @@
-"""A storm experiment: every pattern at every size, one after another, each on a fresh server."""
+"""Storm experiment: every pattern at every size, one after another, each on a fresh server."""
 
 import asyncio
 import resource
@@ -69,7 +69,7 @@ class StormResult:
 
 
 def run_storms(spec: StormSpec, progress: Progress | None = None) -> list[StormResult]:
-    """Run all storms; `progress` is told the share done. Raises UnavailableError where a server cannot be started."""
+    """Run all storms; `progress` receives the share done. Raises UnavailableError where a server cannot be started."""
     _require_servers({pattern.server for pattern in spec.patterns})
     _allow_connections(max(spec.num_ranks))
     cases = [(pattern, number, spec.plan(number)) for number in spec.num_ranks for pattern in spec.patterns]

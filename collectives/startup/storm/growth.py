@@ -1,7 +1,7 @@
 """Growth of a cost with the number of ranks: linear and quadratic part, and extrapolation.
 
 A cost y at n ranks is fitted as c + a n + b n² by least squares on relative errors, so that small jobs count as much as
-large ones; a and b are not negative. Beside it stands the plain exponent, the slope of log y over log n.
+large ones; a and b are not negative. Next to it is the plain exponent, the slope of log y over log n.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The ways to start a job that a storm compares: what each rank asks of the store, on which server, and how often.
+"""Start-up patterns that a storm compares: the store operations of each rank, their server, and their number.
 
 The backend's own exchange is in all of them alike: NCCL's, in which the first member of a group writes an identifier
 that the others read. What differs is the waiting around it.
@@ -51,7 +51,7 @@ def polled_barrier(name: str, world_size: int) -> Steps[None]:
 
 
 def signalled_barrier(name: str, world_size: int) -> Steps[None]:
-    """Wait for all ranks as torch does since 2.1: whoever sees the full count writes a key that all wait for."""
+    """Wait for all ranks as torch does since 2.1: the rank that sees the full count writes a key that all wait for."""
     yield Add(f"barrier:{name}", 1)
     if (yield Add(f"barrier:{name}", 0)) == world_size:
         yield Set(f"barrier:{name}:last_worker", "1")
@@ -147,7 +147,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         name="tcp-unchecked",
-        what="torch as it comes now: TCPStore (libuv), no waiting but the backend's, so nobody is missed by name",
+        what="torch as of today: TCPStore (libuv), no waiting but the backend's, so no missing rank is named",
         server="tcp-libuv",
         steps=_without_waiting,
         operations=_exchange_operations,

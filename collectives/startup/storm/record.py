@@ -1,4 +1,4 @@
-"""Storms as a run record: what was measured, how it grows, and what a larger job would see.
+"""Storms as a run record: measurements, their growth, and the extrapolation to a larger job.
 
 Tables: `storms`; `growth` with four sizes or more of a pattern; `gains` where `legacy` is among the patterns.
 """
@@ -115,7 +115,7 @@ def _miscounts(results: Sequence[StormResult]) -> Iterable[Finding]:
                 entity=f"pattern {result.pattern.name}, {result.num_ranks} ranks",
                 expected=f"{expected} requests" if exact else f"{expected} requests or more",
                 actual=f"{result.num_requests} requests",
-                next_step="the protocol and its closed form have come apart: report it",
+                next_step="the protocol and its closed form disagree: report it",
                 confidence=Confidence.MEASURED,
                 evidence=("table storms",),
             )

@@ -1,4 +1,4 @@
-"""torch's TCPStore on the wire: one byte says what is asked, and texts go with their length before them.
+"""torch's TCPStore on the wire: one byte for the operation, and texts after their length.
 
 Source: torch 2.13, TCPStore.cpp. There is no document; a test holds this to what torch's own client sends.
 """

@@ -50,12 +50,12 @@ def compare(
       fabrictune coll compare runs/bench
       fabrictune coll compare all_reduce.txt --scenario my.yaml --json
     """
-    from fabrictune.collectives.measurement.files import Told, read_measurements
+    from fabrictune.collectives.measurement.files import ImportHints, read_measurements
     from fabrictune.scenario.files import load_scenario
     from fabrictune.validate.measured_collectives import compare_measured
 
     scenario = load_scenario(scenario_file) if scenario_file else None
-    imported = read_measurements(measured, Told(name=operation, num_ranks=num_ranks))
+    imported = read_measurements(measured, ImportHints(name=operation, num_ranks=num_ranks))
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = compare_measured(imported, scenario, progress=progress)
     directory = with_command(record).write(out)

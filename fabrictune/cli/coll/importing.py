@@ -41,10 +41,10 @@ def import_measurements(
       fabrictune coll import all_reduce.txt --out runs/all-reduce
       fabrictune coll import old.log --operation all_gather --num-ranks 16 --json
     """
-    from fabrictune.collectives.measurement.files import Told, read_measurements
+    from fabrictune.collectives.measurement.files import ImportHints, read_measurements
 
     started = time.perf_counter()
-    imported = read_measurements(file, Told(name=operation, num_ranks=num_ranks, keeps_hosts=keep_hosts))
+    imported = read_measurements(file, ImportHints(name=operation, num_ranks=num_ranks, keeps_hosts=keep_hosts))
     record = imported.record(started=started)
     directory = with_command(record).write(out)
     rows = to_rows(record.tables["measurements"])

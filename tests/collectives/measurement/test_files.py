@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fabrictune.collectives.measurement.files import Told, read_measurements
+from fabrictune.collectives.measurement.files import ImportHints, read_measurements
 from fabrictune.collectives.measurement.measurements import UNCHECKED, Measurement, to_table
 from fabrictune.foundation.errors import InputError, RecordError
 from fabrictune.foundation.records import RunRecord
@@ -34,7 +34,7 @@ def test_text_becomes_measurements(tmp_path: Path) -> None:
 def test_hosts_are_named_only_on_request(tmp_path: Path) -> None:
     """Counted else."""
     path = written(tmp_path, *HEAD, ROW)
-    assert read_measurements(path, Told(keeps_hosts=True)).hosts == ("node-0", "node-1")
+    assert read_measurements(path, ImportHints(keeps_hosts=True)).hosts == ("node-0", "node-1")
 
 
 def test_what_the_file_does_not_say_must_be_told(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_what_the_file_does_not_say_must_be_told(tmp_path: Path) -> None:
     ):
         read_measurements(path)
     with pytest.raises(InputError, match="does not list its ranks\n  next: say it with --num-ranks"):
-        read_measurements(path, Told(name="all_reduce"))
-    assert read_measurements(path, Told(name="all_reduce", num_ranks=4)).rows == (MEASURED,)
+        read_measurements(path, ImportHints(name="all_reduce"))
+    assert read_measurements(path, ImportHints(name="all_reduce", num_ranks=4)).rows == (MEASURED,)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_an_empty_size_is_no_measurement(tmp_path: Path) -> None:
     rows = ["  0  0  float  sum  -1  35.20  0.00  0.00  N/A  34.05  0.00  0.00  N/A", ROW]
     assert len(read_measurements(written(tmp_path, *HEAD, *rows)).rows) == 1
     with pytest.raises(InputError, match="no row with a size and a time"):
-        read_measurements(written(tmp_path, *HEAD, rows[0]), Told(name="all_reduce"))
+        read_measurements(written(tmp_path, *HEAD, rows[0]), ImportHints(name="all_reduce"))
 
 
 def test_records_of_another_kind_or_with_other_values_are_refused(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_later_versions_repeat_the_own_number_and_the_source_port_stays_unknown(
     """A handshake with a number that the thread itself opened tells nothing of the other end."""
     found = flows(tmp_path, *ONE_CHANNEL, opens("a", 0x45), connects("a", 0x45))
     assert (found.source_qpn_F.tolist(), found.source_port_F.tolist()) == ([0x45], [UNKNOWN])
-    assert found.notes == ("queue pairs whose remote number the log does not tell, and so no source port: 1",)
+    assert found.notes == ("queue pairs whose remote number the log does not have, and so no source port: 1",)
 
 
 def accepts(host: str, qpn: int, device: int = 0) -> str:

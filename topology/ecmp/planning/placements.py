@@ -39,7 +39,7 @@ class RankTraffic:
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementPlan:
-    """Where the ranks should run, and how the search came to it."""
+    """Proposed placement of the ranks, and the course of the search."""
 
     placement: Placement
     start: str  # the placement the swaps began from: "present" or "contiguous"
@@ -130,7 +130,7 @@ def _neighbours(grounds: _Grounds, placement: Placement, traffic: RankTraffic) -
 
 
 def _swap_hosts(grounds: _Grounds, placement: Placement, traffic: RankTraffic, order: np.random.Generator) -> IntArray:
-    """Return the place that what stood at each place stands at after one pass of swaps, shape (B,)."""
+    """Return the new place of what was at each place, after one pass of swaps, shape (B,)."""
     neighbours = _neighbours(grounds, placement, traffic)
     at_B = np.arange(len(grounds.host_B))  # what was at place b is now at place at_B[b]
     busy = np.nonzero(neighbours.demand_bps_BK.any(axis=1))[0]

@@ -2,9 +2,9 @@
 
 A queue pair's source port is the one header field its owner may choose (`mlx5dv_modify_qp_udp_sport`), so a job that
 knows the switches' hash can pick paths. In each round every flow that crosses an overloaded link tries some random
-ports, in turn and against the loads as they then stand, and takes the one under which the sum over links of excess
-squared over rate is least, unless its own is better. Squares make one link asked for three times its rate worse than
-two asked for twice. A move that changes nothing is made too: it is the way across a plateau.
+ports, in turn and against the loads at that moment, and takes the one under which the sum over links of excess
+squared over rate is least, unless its own is better. Squares make one link loaded to three times its rate worse than
+two loaded to twice. A move that changes nothing is made too: it is the way across a plateau.
 
 Left out: the acknowledgements' way back, which the same port decides and whose load is small.
 
@@ -35,7 +35,7 @@ PATIENCE = 3  # rounds without gain after which the search ends
 
 @dataclass(frozen=True, kw_only=True)
 class PortPlan:
-    """Source ports, and how the search came to them."""
+    """Proposed source ports, and the course of the search."""
 
     queue_pairs: QueuePairs  # with the planned source ports
     is_changed_Q: BoolArray
@@ -112,7 +112,7 @@ def _move(
     report: CollisionReport, row_F: IntArray, port_FK: IntArray, path_FKH: NDArray[np.int32], source_port_Q: IntArray
 ) -> None:
     """Let one flow after the other take the best of its ports; writes into `source_port_Q`."""
-    demand_P1 = np.append(report.demand_bps_P, 0.0)  # the last entry stands for NO_PORT, whose rate nothing exceeds
+    demand_P1 = np.append(report.demand_bps_P, 0.0)  # the last entry is NO_PORT, whose rate nothing exceeds
     rate_P1 = np.append(report.rate_bps_P, np.iinfo(np.int64).max)
     for row, port_K, path_KH in zip(row_F.tolist(), port_FK, path_FKH, strict=True):
         demand_bps = report.demand_bps_Q[row]

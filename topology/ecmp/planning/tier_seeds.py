@@ -26,7 +26,7 @@ MAX_TIER_SEED = 2**16  # switches take seeds of 16 bits or more
 
 @dataclass(frozen=True, kw_only=True)
 class SeedPlan:
-    """How the switches should hash, and how the search came to it."""
+    """Proposed hash seeds, and the course of the search."""
 
     hash_spec: HashSpec
     excess_bps: tuple[float, ...]  # before the search, then after each try; never rises
