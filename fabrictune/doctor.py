@@ -61,7 +61,7 @@ class RequirementStatus:
 
 
 def examine(checks: Sequence[Requirement], progress: Progress | None = None) -> list[RequirementStatus]:
-    """Run checks in their order; `progress` is told the share done."""
+    """Run checks in their order; `progress` receives the completed fraction."""
     diagnoses = []
     for number, check in enumerate(checks):
         found = check.look()

@@ -1,4 +1,4 @@
-"""Where the project keeps what it can make again."""
+"""Cache directories: what the project can compute again."""
 
 import os
 from pathlib import Path

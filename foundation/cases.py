@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One published result and how to obtain ours."""
+    """One published result and the code that reproduces it."""
 
     name: str  # begins with the package's name: "netsim.incast-closed-form"
     source: str  # paper and section, closed form, other simulator, hardware

@@ -1,12 +1,12 @@
-"""Reading YAML and JSON that others wrote: bounded, with line numbers, and without any of YAML's surprises.
+"""Bounded readers of YAML and JSON files from others, with line numbers and without YAML's surprises.
 
 `load_yaml(path)` and `load_json(path)` return a `Document`: `tree` is made of dict, list, str, int, float, bool and
 None; `document.where("topology", "links", 2)` is the text `file.yaml:7: topology.links[2]` for a Mistake, with the line
-of the deepest of these keys that stands in the file. Keys of a mapping are always text.
+of the deepest of these keys that the file contains. Keys of a mapping are always text.
 
 YAML is read as its 1.2 core schema: `no`, `on` and `1:30` are text, and only true, false, null, numbers and text
 exist. Refused, each with one message: files over a size limit, before they are read; text that is no UTF-8; empty
-files; a key that stands twice; tags; more than one document; nesting deeper than MAX_DEPTH; and aliases that unfold to
+files; a duplicate key; tags; more than one document; nesting deeper than MAX_DEPTH; and aliases that unfold to
 more than MAX_NODES values. A file is never executed and never costs more memory than its limits allow.
 
 Source: YAML 1.2.2, section 10.3 (core schema), and its merge key `<<`; RFC 8259 (JSON).
@@ -37,7 +37,7 @@ Key = str | int
 
 
 class Mark(NamedTuple):
-    """The line on which a value stands, and the marks of what it contains."""
+    """The line of a value, and the marks of what it contains."""
 
     line: int
     inner: Mapping[Key, "Mark"] = MappingProxyType({})
@@ -54,7 +54,7 @@ class Document:
     find_marks: Callable[[], Mark]
 
     def line(self, *keys: Key) -> int:
-        """Return the line of the deepest of `keys` that stands in the file."""
+        """Return the line of the deepest of `keys` that the file contains."""
         mark = self.find_marks()
         for key in keys:
             if key not in mark.inner:
@@ -86,12 +86,12 @@ def parse_yaml(text: str, path: Path) -> Document:
 
 
 def load_json(path: Path, *, max_bytes: int = MAX_BYTES) -> Document:
-    """Read a JSON file; raises InputError. Lines are looked up only when one is asked for."""
+    """Read a JSON file; raises InputError. Lines are looked up only on request."""
     return parse_json(read_text(path, max_bytes=max_bytes), path)
 
 
 def parse_json(text: str, path: Path) -> Document:
-    """Return JSON text that stands in `path` as a document; raises InputError."""
+    """Return the JSON text of `path` as a document; raises InputError."""
     with _bad_json_refused(path):
         tree = _JSON.decode(text)
         _refuse_half_characters(text, tree)
@@ -172,9 +172,7 @@ class _YamlComposer:
                 self._refuse(line, "a second document (---)", "one document in a file")
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchors:
-                self._refuse(
-                    line, f"alias *{event.anchor} of what does not stand before it", "an anchor before its alias"
-                )
+                self._refuse(line, f"alias *{event.anchor} without an anchor before it", "an anchor before its alias")
             self._add(*self.anchors[event.anchor], line, is_new=False)
         elif isinstance(event, yaml.ScalarEvent):
             self._add_scalar(event, line)
@@ -263,7 +261,7 @@ class _Collection:
         return tree, Mark(self.line, self.marks, self.num_nodes)
 
     def _merge(self, value: Any, mark: Mark) -> str:
-        """Remember the mapping, or mappings, whose keys stand in for those that are missing here."""
+        """Remember the mapping, or mappings, whose keys replace those that are missing here."""
         self.key = None
         parts = [(value, mark)] if isinstance(value, dict) else []
         if isinstance(value, list):
@@ -303,7 +301,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise ValueError(f"the key {repeated!r} stands twice in one object")
+        raise ValueError(f"the key {repeated!r} appears twice in one object")
     return values
 
 
@@ -321,7 +319,7 @@ def _finite_float(text: str) -> float:
 
 
 def _refuse_half_characters(text: str, tree: Any) -> None:
-    """Refuse half of a surrogate pair, which no file and no terminal could be given."""
+    """Refuse half of a surrogate pair, which no file and no terminal can represent."""
     if "\\u" in text:
         try:
             json.dumps(tree, ensure_ascii=False).encode()

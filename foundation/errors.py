@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
-    """One thing that is wrong with an input."""
+    """One mistake in an input."""
 
     where: str  # "file.yaml:7: fabric.link_rate", a file, a key path, or a command-line option
-    found: str  # what stands there
-    allowed: str = ""  # what may stand there
+    found: str  # the value there
+    allowed: str = ""  # the values allowed there
     nearest: str = ""  # the allowed name closest to what was found
     next_step: str = ""  # what to do about it
 
@@ -32,7 +32,7 @@ class Mistake:
 
 
 class FabrictuneError(Exception):
-    """Something a user can mend. `exit_code` is what the command line ends with."""
+    """A mistake that a user can correct. `exit_code` is the exit code of the command line."""
 
     exit_code = 2
 
@@ -101,7 +101,7 @@ class LoaderError(UnavailableError):
 
 
 class FabrictuneWarning(UserWarning):
-    """Something a user should know of, and that stops nothing: a file cut short, a value filled in."""
+    """A warning that stops nothing: a file cut short, a value filled in."""
 
 
 def nearest_name(found: str, allowed: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Packages that are extras: asked for before they are used, so that whoever lacks one reads how to install it."""
+"""Optional packages: a check before use that names the extra to install."""
 
 import importlib.util
 

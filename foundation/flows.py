@@ -1,4 +1,4 @@
-"""ObservedFlows: the flows that something saw on a real network, whoever saw them.
+"""ObservedFlows: flows observed on a real network, whatever the source.
 
 Readers of captures, of queue-pair listings and of NCCL's logs all write this one table; the roof puts it on a fabric. A
 row is one direction of one queue pair. Each reader knows something else: a capture has addresses and source ports, a

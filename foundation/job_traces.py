@@ -1,8 +1,8 @@
-"""JobTrace: what all ranks of a large job ask for, written down once for each pipeline place.
+"""JobTrace: the requests of all ranks of a large job, stored once for each pipeline place.
 
-Ranks at one place of the pipeline ask for the same, each of its own groups. So the requests of one rank a place are
-templates, of which every rank is an instance: it has its template's rows, with its own groups along the same axes, and
-the peers that have the same places in them. A step of 12,288 ranks is eight templates of some thousand rows, where
+Ranks at one place of the pipeline make the same requests, each of its own groups. So one rank's requests at each place
+are templates, of which every rank is an instance: it has its template's rows, with its own groups along the same axes,
+and the peers that have the same places in them. A step of 12,288 ranks is eight templates of some thousand rows, where
 written out it would be fifty million.
 
 Shapes: N rows of the templates, P pipeline places, R ranks, A axes, W rows written out, D dependencies of these.
@@ -25,7 +25,7 @@ from fabrictune.foundation.tables import read_metadata
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, concatenate_traces, naming
 
 KIND = "JobTrace"
-ALONE = "work"  # what stands for an axis where a rank asks nobody but itself
+ALONE = "work"  # in place of an axis for a request of a rank alone
 MAX_ROWS = 5_000_000  # written out, at some 200 bytes each
 MAX_RANKS = 2**20
 _AXES = (*AXES, ALONE)
@@ -54,12 +54,12 @@ class JobTrace:
 
     @property
     def num_instances(self) -> int:
-        """How many ranks share a template."""
+        """Number of ranks that share a template."""
         return self.layout.tp * self.layout.dp
 
     @property
     def num_requests(self) -> int:
-        """W: how many requests all ranks make."""
+        """Number of requests of all ranks, W."""
         return len(self.templates) * self.num_instances
 
     def of_rank(self, rank: int) -> CommTrace:

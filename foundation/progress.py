@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Receives the fraction that is done, 0 to 1, and a short note to show beside it."""
+    """A callback with the completed fraction, 0 to 1, and a short note to show with it."""
 
     def __call__(self, fraction: float, note: str = "", /) -> None: ...
 

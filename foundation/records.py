@@ -2,7 +2,7 @@
 
 `run.json` says what ran (kind, scenario text, versions, seed, configuration, machine, wall time); each table is one
 Parquet file with columns of numbers or text; `findings.jsonl` is what a person should look at. Everything downstream
-reads this and nothing else. A record is written beside its place and renamed into it: no reader sees half of one.
+reads this and nothing else. A record is written next to its place and renamed into it: no reader sees half of one.
 
 `foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page.
 """
@@ -84,13 +84,13 @@ class RunRecord:
     findings: tuple[Finding, ...] = ()
     files: Mapping[str, bytes | bytearray] = field(
         default_factory=dict
-    )  # written beside the tables for other tools, never read
+    )  # written next to the tables for other tools, never read
 
     def write(self, directory: str | PathLike[str], *, durably: bool = False) -> Path:
         """Write the record as `directory`, which must not exist or be an earlier record; returns it.
 
         With `durably` it is on disk, not only on its way there, before it appears and before this returns.
-        Raises RecordError where something else stands there, or nothing can be written. Every table and column must be
+        Raises RecordError if the place is taken by something else or cannot be written. Every table and column must be
         in the schema of the record's kind.
         """
         check_tables(self.kind, self.tables)
@@ -126,7 +126,7 @@ class RunRecord:
             (directory / name).write_bytes(content)
 
     def table(self, name: str) -> "pa.Table":
-        """Return a table with names beside its numbers, and units and meanings in its schema; raises RecordError.
+        """Return a table with names next to its numbers, and units and meanings in its schema; raises RecordError.
 
         A column `x` of ports or NICs is followed by `x_label`; flags are truth values, codes are names.
         """

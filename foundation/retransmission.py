@@ -1,12 +1,12 @@
-"""When a reliable queue pair sends again what nobody has acknowledged, and when it gives up.
+"""Retransmission timers of a reliable queue pair: when it sends again, and when it fails.
 
 A queue pair has a list of waits. When the first has passed without progress it goes back and sends again, then the
-second runs, and so on; when the last has passed it fails. Progress begins the list anew. Whatever an adapter does with
-the timeout exponent T and the retry count R that an application sets, it comes to such a list, and `TimerModel` is the
+second runs, and so on; when the last has passed it fails. Progress begins the list anew. Every
+adapter turns the timeout exponent T and the retry count R of an application into such a list, and `TimerModel` is the
 few numbers that make one.
 
 The standard: a wait is 4.096 us * 2**T, and R retries make R + 1 waits. A ConnectX-6 counts T as 16 at least and waits
-twice the nominal; a series of early retransmissions stands for the first retry. It is taken as long as the step from
+twice the nominal; a series of early retransmissions replaces the first retry. It is taken as long as the step from
 one to the next is no longer than the nominal timeout. R - 1 waits follow, the first of them no longer than the series'
 next step.
 
@@ -25,7 +25,7 @@ UNIT_PS = 4_096_000
 MAX_EXPONENT = 31
 MAX_RETRIES = 7
 NEVER_PS = 2**62
-ENDLESS_WAITS, ENDLESS_PS = 1024, 2**60  # so many waits, or so long (13 days), stand for waits without end
+ENDLESS_WAITS, ENDLESS_PS = 1024, 2**60  # so many waits, or so long (13 days), count as waits without end
 
 # Wait of a sender whose receiver was not ready, by the timer code in the RNR NAK. Source: ibid., table 45.
 RNR_TIMERS_MS = (
@@ -44,7 +44,7 @@ def _setting(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class TimerModel:
-    """What an adapter makes of a timeout exponent and a retry count; the defaults are the standard's."""
+    """An adapter's waits for a timeout exponent and a retry count; the defaults are the standard's."""
 
     floor_exponent: int = _setting(0, "a smaller timeout exponent counts as this one")
     interval_multiplier: float = _setting(1.0, "a regular wait, in nominal timeouts")
@@ -52,7 +52,7 @@ class TimerModel:
     extra_waits: int = _setting(1, "regular waits beyond the retries")
     early_ns: tuple[int, ...] = _setting((), "when early retransmissions go out, after the first sending")
     fewest_retries: int = _setting(0, "a retry count below which nothing is known")
-    endless_retries: int | None = _setting(None, "a retry count that stands for no limit")
+    endless_retries: int | None = _setting(None, "a retry count that means no limit")
 
     def __post_init__(self) -> None:
         endless = 0 if self.endless_retries is None else self.endless_retries
@@ -112,7 +112,7 @@ class TimerModel:
 
 STANDARD = TimerModel()
 _CONNECTX_6_EARLY_MS = (
-    *(12.0, 71.0),  # stand for 4 to 11 between them, which vary from trial to trial
+    *(12.0, 71.0),  # in place of 4 to 11 between them, which vary from trial to trial
     *(138.0, 239.0, 440.4, 977.2, 1782.5, 3930.0, 8225.0),  # measured
     *(16_815.0, 33_995.0, 68_354.0, 137_074.0),  # beyond T 20 by the series' own rule: steps that double
 )

@@ -66,7 +66,7 @@ class Opcode(IntEnum):
 
 
 class Syndrome(IntEnum):
-    """What an acknowledgement extended header says; credits are not counted."""
+    """The meaning of an acknowledgement extended header; credits are not counted."""
 
     ACK = 0x1F
     RNR_NAK = 0x20  # plus the timer code
@@ -171,7 +171,7 @@ def invariant_crc(datagram: bytes) -> int:
     """Return the ICRC of an IPv4 datagram without its ICRC (annex A17.3.3); it goes on the wire little-endian.
 
     Fields that change on the way (type of service, time to live, both checksums, the BTH's congestion byte) count as
-    ones, and eight bytes of ones stand for the local route header that Ethernet does not have.
+    ones, and eight bytes of ones replace the local route header that Ethernet does not have.
     """
     masked = bytearray(datagram)
     for offset in (1, 8, 10, 11, IPV4_BYTES + 6, IPV4_BYTES + 7, IPV4_BYTES + UDP_BYTES + 4):

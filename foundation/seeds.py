@@ -20,5 +20,5 @@ def stream_key(seed: int, *name: str | int) -> int:
     """Return the 128-bit key of the stream `name`, for engines that draw their own numbers."""
     assert 0 <= seed < 2**63, "a seed is a whole number from 0 to 2**63 - 1"
     assert all(type(part) in (int, str) for part in name), "a stream is named by plain text and whole numbers"
-    text = repr((int(seed), *name))  # tells 1 from "1", and ("a", "b") from ("ab",)
+    text = repr((int(seed), *name))  # distinguishes 1 from "1", and ("a", "b") from ("ab",)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")

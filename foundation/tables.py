@@ -58,7 +58,7 @@ def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
 
 
 def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, str]:
-    """Return what was written beside the columns; raises `error` for what is no Parquet file."""
+    """Return the metadata of the file; raises `error` for what is no Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

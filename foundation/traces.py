@@ -1,4 +1,4 @@
-"""The two trace tables: what ranks ask for (CommTrace) and what the wires carry (TrafficTrace).
+"""The two trace tables: requests of ranks (CommTrace) and transfers on the wires (TrafficTrace).
 
 A CommTrace is written by the trainer's ledger and by importers; collectives expands it on a placement into a
 TrafficTrace, which both engines take. Both are tables of equal-length columns with dependencies in compressed sparse
@@ -28,7 +28,7 @@ KIND = "table"  # of the metadata: what the rows of a file are
 
 
 class Operation(IntEnum):
-    """What a rank asks of its group."""
+    """An operation that a rank requests of its group."""
 
     ALL_REDUCE = 0
     REDUCE_SCATTER = 1
@@ -41,7 +41,7 @@ class Operation(IntEnum):
 
 
 class Medium(IntEnum):
-    """What carries a transfer. `NONE` is a delay that moves no bytes."""
+    """The medium of a transfer. `NONE` is a delay that moves no bytes."""
 
     FABRIC = 0
     NVLINK = 1
@@ -133,7 +133,7 @@ class CommTrace:
 
     @classmethod
     def read_as(cls, kind: str, path: Path) -> tuple[Self, Mapping[str, str]]:
-        """Read what `write` wrote as this kind, and the metadata beside it; raises TraceError."""
+        """Read what `write` wrote as this kind, and its metadata; raises TraceError."""
         columns, metadata = _read(cls, path, kind)
         groups = _groups(metadata, str(path))
         with naming(path):

@@ -1,4 +1,4 @@
-"""Text with a unit becomes a whole number here, and nowhere else.
+"""Conversion of text with a unit to whole numbers; no other module does this.
 
 `"400 Gbps"` is 400,000,000,000 bits a second, `"5 us"` is 5,000,000 picoseconds, `"9 MB"` is 9,000,000 bytes and
 `"9 MiB"` 9,437,184. Arithmetic is exact (fractions, no floats), and a value that is no whole number of its base unit is

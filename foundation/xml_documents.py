@@ -1,4 +1,4 @@
-"""Reading XML that others wrote: bounded, with line numbers, and without anything that unfolds.
+"""Bounded reader of XML files from others, with line numbers and without entity expansion.
 
 `load_xml(path)` returns an `XmlDocument`, whose `root` is an `Element` with its tag, attributes, text, children and
 line; `document.where(element)` is the text `file.xml:7: <DeviceLinkBase>` for a Mistake. Namespaces are dropped:
@@ -9,7 +9,7 @@ type declaration, and with it every entity and every reference to another file; 
 MAX_NODES elements and attributes. The parser refuses them while it reads, so a bomb of ten lines costs ten lines.
 
 Source: XML 1.0 (fifth edition) and Namespaces in XML 1.0; defusedxml for what is unsafe in them.
-Left out: comments, processing instructions, and text that stands between the children of an element.
+Left out: comments, processing instructions, and text between the children of an element.
 """
 
 import io

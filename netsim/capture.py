@@ -105,7 +105,7 @@ def capture_file(
 
 @dataclass(frozen=True, kw_only=True)
 class _Flow:
-    """A queue pair's addresses and messages; number, end and bytes of a message stand at the same place."""
+    """A queue pair's addresses and messages; number, end and bytes of a message have the same index."""
 
     nics: tuple[int, int]  # of the sender and the receiver
     addresses: tuple[int, int]

@@ -1,4 +1,4 @@
-"""PFC deadlock: ports paused for ever by buffers that wait for one another in a cycle.
+"""PFC deadlock: ports paused forever by buffers that wait for one another in a cycle.
 
 A port is paused until the buffer behind its wire has drained to its resume threshold. What that buffer holds for a port
 that is itself never resumed does not drain. So start with all held ports and strike out every one whose buffer would

@@ -1,4 +1,4 @@
-"""Engines: what each is told, how it is run, and which settings of a scenario mean nothing to it.
+"""Table of engines: the inputs of each, its `run`, and the settings of a scenario that it ignores.
 
 An engine is one module with its settings (a frozen dataclass) and its `run`, and one line in ENGINES. Its settings have
 `time_limit_ns`, and `with_timers(TimerModel)` unless it ignores `adapter`.
@@ -23,7 +23,7 @@ from fabrictune.topology.network import Network
 
 
 class RunFunction(Protocol):
-    """Simulates a traffic trace over a network; raises InputError for what cannot be run, LawError."""
+    """An engine's `run`: simulates a traffic trace; raises InputError for what cannot be run, LawError."""
 
     def __call__(
         self,

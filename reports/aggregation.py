@@ -1,4 +1,4 @@
-"""Folding a fabric until it can be drawn: nodes become boxes, links between two boxes become one bundle.
+"""Aggregation of a fabric until it can be drawn: nodes become boxes, links between two boxes one bundle.
 
 A fabric of a few hundred links is drawn as it is, every node a box and every link a bundle of its own. A larger one is
 folded by ToR set (the nodes' group), then by rail, then by tier alone, at the first of these that fits on a page.
@@ -20,7 +20,7 @@ MAX_BUNDLES = 1_200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Folded:
-    """What is drawn of a fabric."""
+    """Boxes and bundles of a drawn fabric."""
 
     box_N: IntArray
     name_B: tuple[str, ...]
@@ -66,7 +66,7 @@ def _fold_by(fabric: FabricView, keys: tuple[IntArray, ...], folded_by: str) -> 
     )
     box_N = box_N.reshape(-1)
     end_P2 = np.stack([box_N[fabric.port_node_P], box_N[fabric.peer_node_P]], axis=1)
-    # Where nodes stand alone so do links: the lower of its two port numbers tells parallel links apart.
+    # Where nodes stand alone so do links: the lower of its two port numbers distinguishes parallel links.
     link_P = np.zeros(fabric.num_ports) if folded_by else np.minimum(np.arange(fabric.num_ports), fabric.port_peer_P)
     key_P3 = np.column_stack([np.sort(end_P2, axis=1), link_P]).astype(np.int64)
     key_U3, bundle_P = np.unique(key_P3, axis=0, return_inverse=True)

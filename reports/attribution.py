@@ -1,4 +1,4 @@
-"""Where measured collectives' time goes: the parts of each, in the order in which they were shared out."""
+"""Attribution of measured collectives' time: the parts of each, in the order of attribution."""
 
 from collections.abc import Sequence
 

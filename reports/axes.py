@@ -95,7 +95,7 @@ def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
 
 
 def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:
-    """Return ticks, grid lines to `right` and the axis's name beside a plot whose left edge is `x`."""
+    """Return ticks, grid lines to `right` and the axis's name for a plot whose left edge is `x`."""
     parts = []
     for tick in axis.ticks(4):
         parts.append(svg.line(x, axis.at(tick), right, axis.at(tick), "grid"))

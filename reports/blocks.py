@@ -1,4 +1,4 @@
-"""What a page is made of: sections of figures and tables, as data the template lays out."""
+"""Blocks of a page: sections of figures and tables, as data the template lays out."""
 
 import sys
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from markupsafe import Markup
 
 from fabrictune.foundation.units import format_duration, format_fraction
 
-MISSING = "\u2013"  # stands in a table where a run has no such number
+MISSING = "\u2013"  # shown in a table where a run has no such number
 TIMES = "\u00d7"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell of a table; a cell with `sort` is a number and stands right-aligned."""
+    """One cell of a table; a cell with `sort` is a number and is right-aligned."""
 
     text: str | Markup
     sort: float | None = None
@@ -27,7 +27,7 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
-    is_folded: bool = False  # shown when asked for
+    is_folded: bool = False  # shown on request
     left_out: str = ""  # what a bounded table does not show, and where it is
 
 

@@ -1,4 +1,4 @@
-"""Bus bandwidth over size: what was measured beside what a model gives, one figure for each operation."""
+"""Bus bandwidth over size, measured and modelled, one figure for each operation."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,6 +1,6 @@
-"""Predicted beside measured: how far each operation's simulated time lies from the clock's.
+"""Comparison of predictions with measurements: each operation's simulated time against the clock's.
 
-Repetitions of one operation and size stand in one row: a clock on a shared machine is judged by its median and by the
+Repetitions of one operation and size share a row: a clock on a shared machine is judged by its median and by the
 spread of the middle half, not by single readings.
 
 Shapes: R rows of the table `comparison`.

@@ -1,4 +1,4 @@
-"""Congestion over time: how deep the queues stood, how many ports were paused, and which ports suffered most.
+"""Congestion over time: depth of the queues, number of paused ports, and the ports that suffered most.
 
 Samples are thinned to a few hundred instants; each keeps the worst of its span, so that a short burst is never lost.
 

@@ -11,7 +11,7 @@ from fabrictune.reports.charts import LineChart, Scale
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0
 LETTER_WIDTH = 6.6
-NUM_STYLES = 4  # of lines, told apart by colour and dashes
+NUM_STYLES = 4  # of lines, distinguished by colour and dashes
 
 
 def plot_axes(across: Scale, up: Scale) -> tuple[PlotAxis, PlotAxis, Markup]:
@@ -39,7 +39,7 @@ def draw_curves(chart: LineChart) -> Markup:
 
 
 def _key_places(labels: Sequence[str]) -> Iterator[tuple[float, float]]:
-    """Yield where each label's key stands: in a row above the plot, and what finds no room there below it."""
+    """Yield the position of each label's key: in a row above the plot, and below it where there is no room."""
     x, y = KEY_LEFT, TOP - 8
     for label in labels:
         width = KEY_GAP + LETTER_WIDTH * len(label)

@@ -36,7 +36,7 @@ MAX_BRACKETS = 64
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrawingLayout:
-    """Where each box of a folded fabric stands."""
+    """Positions of the boxes of a folded fabric."""
 
     folded: Folded
     left_B: FloatArray
@@ -46,7 +46,7 @@ class DrawingLayout:
 
     @property
     def centre_B(self) -> FloatArray:
-        """Where links meet the boxes."""
+        """Points where links meet the boxes."""
         return self.left_B + self.width_B / 2
 
     @property

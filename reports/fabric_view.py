@@ -1,4 +1,4 @@
-"""The fabric as a record tells it: nodes, ports and the classes of links between tiers.
+"""Fabric of a record: nodes, ports and the classes of links between tiers.
 
 A *link class* is a direction between two tiers, such as "ToR → spine": ports of one class do the same work, so their
 loads may be compared with one another.

@@ -1,4 +1,4 @@
-"""What faults cost: the goodput of all queue pairs around each, and where packets were lost to them."""
+"""Cost of faults: the goodput of all queue pairs around each, and the packets that each lost."""
 
 from collections.abc import Sequence
 

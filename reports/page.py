@@ -1,6 +1,6 @@
 """Run records in, one self-contained HTML page out.
 
-The page loads nothing: style, script and drawings stand in the file, and its content security policy lets the browser
+The page loads nothing: style, script and drawings are in the file, and its content security policy lets the browser
 run the one script whose hash it names and fetch nothing at all. It reads without the script. The same records give the
 same bytes. Sections whose tables no record has are left out.
 """

@@ -1,4 +1,4 @@
-"""Heat map of hosts: what each sends to each other one, darker where it is more."""
+"""Heat map of hosts: traffic between each pair, darker where it is more."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def pair_map_section(runs: Sequence[Run]) -> Section | None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairMap:
-    """What each host sends to each other one, in one case of a measurement."""
+    """Traffic between each pair of hosts, in one case of a measurement."""
 
     title: str
     is_latency: bool  # then `values` are ns of a write, else bits a second

@@ -1,4 +1,4 @@
-"""Plans of training jobs: what a step takes at best, what GPUs hold, and what they ask of the network."""
+"""Plans of training jobs: minimum step time, memory of GPUs, and load on the network."""
 
 from collections.abc import Sequence
 

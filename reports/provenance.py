@@ -1,4 +1,4 @@
-"""Where the numbers come from: scenario, seed, versions, machine, wall time and command of each run."""
+"""Provenance of the numbers: scenario, seed, versions, machine, wall time and command of each run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ MAX_TEXT = 40_000  # characters of one value: a long scenario is cut, and says s
 
 LONG = 160  # characters from which a text is folded
 
-SCENARIO = "scenario"  # stands first among the texts
+SCENARIO = "scenario"  # first among the texts
 SHOWN_ABOVE = ("question",)  # at the head of the page
 
 

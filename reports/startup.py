@@ -1,4 +1,4 @@
-"""Storms of start-up: what each pattern costs as jobs grow, on logarithmic axes where a power law is a line."""
+"""Start-up storms: the cost of each pattern as jobs grow, on logarithmic axes where a power law is a line."""
 
 from collections.abc import Mapping, Sequence
 

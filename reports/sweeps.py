@@ -1,4 +1,4 @@
-"""A sweep on the page: its points by two objectives, those that none is better than, and which keys matter."""
+"""Sweeps on the page: points by two objectives, the Pareto front, and sensitivities."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What link flaps do under given timers: model, engine and device in one table, and a real job that stood still."""
+"""Link flaps under given timers: model, engine and device in one table, and a real job that stalled."""
 
 from collections.abc import Sequence
 

@@ -36,7 +36,7 @@ SUBJECTS = {
         "deadlock",
         "laws.barre",
         "laws.dcqcn",
-        "laws.dcqcn_beside_pfc",
+        "laws.dcqcn_with_pfc",
         "laws.dctcp",
         "laws.hpcc",
         "laws.hpcc_figure_11",
@@ -60,7 +60,7 @@ class CaseResult:
 
     @property
     def has_passed(self) -> bool:
-        """Whether the result is within tolerance, both ends included."""
+        """Return whether the result is within tolerance, both ends included."""
         return self.actual is not None and bool(self.case.low <= self.actual <= self.case.high)
 
     def as_json(self) -> dict[str, object]:
@@ -92,7 +92,7 @@ def collect_cases(prefixes: Sequence[str] = ()) -> list[Case]:
 
 
 def _may_match(room: str, prefixes: Sequence[str]) -> bool:
-    """Return whether a room can have a case that is asked for: case names begin with the room's."""
+    """Return whether a room can have a requested case: case names begin with the room's."""
     return not prefixes or any(prefix.startswith(room) or room.startswith(prefix) for prefix in prefixes)
 
 

@@ -1,1 +1,1 @@
-"""Scenario files: read and checked, composed into what an engine takes, and run."""
+"""Scenario files: parsed and checked, composed into an engine's inputs, and run."""

@@ -1,4 +1,4 @@
-"""Adapters as a scenario chooses them: whose retransmission timers its NICs have.
+"""Choice of a scenario's adapter, whose retransmission timers its NICs have.
 
 `adapter: connectx-6`, or `adapter: ./my-nic.json`, a profile that `fabrictune rdma timers measure` wrote. What the
 application asks of them is under `engine.transport`.
@@ -37,7 +37,7 @@ STANDARD_ADAPTER = Chosen(name="ibta", spec=KnownAdapter())
 
 
 def adapter_named(text: str) -> Chosen:
-    """Return the adapter that a known name or the name of a file stands for."""
+    """Return the adapter of a known name or a profile's file."""
     mapping = _choice_from_text(text)
     if "file" in mapping:
         return Chosen(name="file", spec=ProfileFile(file=Path(text)))

@@ -1,4 +1,4 @@
-"""From a Scenario to what its engine runs. Nothing of a compiled scenario is read, drawn or looked up later.
+"""Compilation of a Scenario to its engine's inputs. A compiled scenario reads, draws or looks up nothing later.
 
 The stages of a run are `load_scenario`, `compile_scenario`, `run_engine` and `judge`, each a type further: Scenario,
 CompiledScenario, RunRecord, and a RunRecord with the broken expectations among its findings.

@@ -1,4 +1,4 @@
-"""From a Scenario to its network and traffic: fabric, workload and routing put together, as every analysis needs them.
+"""Composition of a Scenario: fabric, workload and routing put together, as every analysis needs them.
 
 Mistakes that only show here (a rank more than the fabric has GPUs, a receiver that does not exist) name the line of the
 scenario they come from, unless they lie in another file, which they then name.
@@ -54,7 +54,7 @@ def _compose_fabric(scenario: Scenario) -> ImportedFabric:
 
 
 def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: bool = False) -> Composed:
-    """Build the scenario's fabric, traffic and paths; `progress` is told the share done. Raises InputError.
+    """Build the scenario's fabric, traffic and paths; `progress` receives the completed fraction. Raises InputError.
 
     With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs.
     """

@@ -1,4 +1,4 @@
-"""A scenario for its engine: without the settings that mean nothing there, and with its adapter's timers."""
+"""Adaptation of a scenario to its engine: without settings it ignores, and with its adapter's timers."""
 
 import warnings
 from dataclasses import MISSING, Field, replace

@@ -1,4 +1,4 @@
-"""What a scenario expects of a run: metrics of its record, with a bound each; a broken bound is a finding.
+"""Expectations of a scenario: metrics of its record, each with a bound; a broken bound is a finding.
 
 A metric that is unknown breaks its bound: unknown never passes.
 """

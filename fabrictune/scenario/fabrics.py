@@ -1,4 +1,4 @@
-"""Fabrics as a scenario or a command chooses them: built by name from settings, or read from a file of somebody's."""
+"""Choice of a fabric by a scenario or a command: built by name from settings, or read from a topology file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ WRITERS = {".json": write_fabric, ".graphml": write_graphml}
 
 @dataclass(frozen=True, kw_only=True)
 class FabricFile:
-    """A fabric that somebody else described."""
+    """A fabric described in a topology file."""
 
     file: Path = field(metadata={"help": "topology file"})
-    format: str | None = field(default=None, metadata={"help": "told from the file where it is not given"})
+    format: str | None = field(default=None, metadata={"help": "by default recognised from the file"})
 
     def __post_init__(self) -> None:
         if self.format is not None:

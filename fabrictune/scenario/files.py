@@ -23,7 +23,7 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def parse_scenario(text: str, path: Path) -> Scenario:
-    """Return the scenario in YAML text; `path` is what mistakes name, and files are looked for beside it.
+    """Return the scenario in YAML text; `path` is what mistakes name, and files are looked up relative to it.
 
     Raises InputError, or ScenarioError with every mistake found.
     """

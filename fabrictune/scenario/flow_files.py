@@ -1,4 +1,4 @@
-"""Files that tell of real flows, whoever wrote them: `FLOW_FORMATS` lists them, and each reader stands in its own room.
+"""Files of observed flows: `FLOW_FORMATS` lists the formats, and each reader is in its own room.
 
 The first format that recognises all files of a question reads them.
 """
@@ -15,12 +15,12 @@ from fabrictune.foundation.flows import ObservedFlows, concatenate_flows
 from fabrictune.rdma_bench.captures.reader import is_capture, read_capture
 from fabrictune.rdma_bench.resources import listed_flows, read_listing
 
-LOOKED_AT_BYTES = 2**20  # of a file, for what tells its format
+LOOKED_AT_BYTES = 2**20  # of a file, read to recognise its format
 
 
 @dataclass(frozen=True, kw_only=True)
 class FlowQuestion:
-    """What the readers are told beside the files."""
+    """Context that readers get with the files."""
 
     qps_per_connection: int | None  # None: as the files say
     hosts: tuple[str, ...]  # in the order of the ring, for files that know one host alone
@@ -87,7 +87,7 @@ def _read_tables(paths: Sequence[Path], question: FlowQuestion) -> ObservedFlows
 
 
 def _holds(text: bytes) -> Callable[[Path], bool]:
-    """Return whether a text stands in the first part of a file."""
+    """Return whether the first part of a file contains a text."""
 
     def recognises(path: Path) -> bool:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A training job as a scenario describes it: its layout, where its ranks run, and the flows between neighbours."""
+"""Training jobs of a scenario: layout, placement of ranks, and the flows between neighbours."""
 
 from dataclasses import dataclass, field
 

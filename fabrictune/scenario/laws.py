@@ -1,4 +1,4 @@
-"""Laws as a scenario chooses them: by name with the law's own parameters as keys, or by a file of the user's.
+"""Choice of a law by a scenario: by name with the law's parameters as keys, or by a file of the user's.
 
 `law: dcqcn`, `law: ./my_law.py`, or a mapping with `name` or `file` and `parameters`. A law's `PARAMETERS` follow the
 same convention as specs: `additive_increase_bps` is the key `additive_increase: 40 Mbps`.
@@ -77,7 +77,7 @@ def describe_parameters(module: ModuleType) -> list[dict[str, str]]:
 
 
 def choice_from_text(text: str) -> dict[str, Any]:
-    """Return the mapping that the short form `law: dcqcn` or `law: ./my_law.py` stands for."""
+    """Return the mapping of the short form `law: dcqcn` or `law: ./my_law.py`."""
     return {"file": text} if is_path(text) else {"name": text}
 
 

@@ -1,4 +1,4 @@
-"""Traffic of several kinds at once: a job beside a storage burst, an incast and those who suffer from it.
+"""Mixtures of traffic: a job at the same time as a storage burst, an incast and their victims.
 
 `TRAFFIC` lists all that a scenario can send: each kind alone, and mixtures of them. A part of a mixture has a name,
 which the record's `transfers` carry and which bounds can be set for.
@@ -57,7 +57,7 @@ class MixSpec:
 def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[Made, NDArray[np.object_]]:
     """Return the queue pairs and transfers of all parts, and the part's name for each transfer; raises InputError.
 
-    What a part draws at random follows from the seed and its name, whatever stands beside it.
+    The random draws of a part depend on the seed and its name only, not on the other parts.
     """
     parts = [
         SINGLE_TRAFFIC[part.traffic.name].make(part.traffic.spec, fabric, stream_key(seed, "mix", part.name) >> 65)

@@ -1,4 +1,4 @@
-"""A scenario's congestion control as the lines that would set a NIC; nothing here sets one."""
+"""NIC configuration lines of a scenario's congestion control; nothing here sets a NIC."""
 
 import dataclasses
 

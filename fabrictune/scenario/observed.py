@@ -1,4 +1,4 @@
-"""Flows that were seen on a real network, put on a fabric: each end on its NIC, each source port as it was observed.
+"""Observed flows on a fabric: each end on its NIC, each source port as observed.
 
 An end is found, in this order, by the scenario's own `endpoints`; by its host and device, where the fabric has a node
 of that name with a port of that name (`devices` may translate it); by its host alone, where that has one NIC; by its
@@ -56,7 +56,7 @@ class ObservedSpec:
 
     files: tuple[Path, ...] = field(metadata={"help": "what was written on the real network"})
     format: str | None = field(
-        default=None, metadata={"help": f"{', '.join(FLOW_FORMATS)}; told from the files where it is not given"}
+        default=None, metadata={"help": f"{', '.join(FLOW_FORMATS)}; by default recognised from the files"}
     )
     endpoints: tuple[EndpointName, ...] = field(default=(), metadata={"help": "NICs of ends, one by one"})
     devices: tuple[DeviceName, ...] = field(default=(), metadata={"help": "ports of devices, on all hosts"})
@@ -144,7 +144,7 @@ class _Directory:
         return next(iter(nics)) if len(nics) == 1 else NO_NIC
 
     def mistake(self, end: Endpoint, origin: str) -> Mistake:
-        """Return what is wrong with an end that has no NIC, and what to write to mend it."""
+        """Return the mistake of an end that has no NIC, and the lines that correct it."""
         name = next(iter(_names(end)), "")
         ports = [port for host, port in self.nic_by_port if host == end.host]
         if ports:

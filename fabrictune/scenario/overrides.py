@@ -1,4 +1,4 @@
-"""A scenario with some of its settings changed: the same file, other values, all checks."""
+"""Overrides of a scenario's settings: the same file with other values, and all checks."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from fabrictune.scenario.schema import Scenario
 
 
 def override(scenario: Scenario, changes: Changes, *, origin: str) -> Scenario:
-    """Return the scenario with `changes` made; `origin` says where they stand. Raises ScenarioError, InputError."""
+    """Return the scenario with `changes` made; `origin` is their place. Raises ScenarioError, InputError."""
     assert scenario.document is not None, "only what came from a file can be written anew"
     changed = change(scenario.document, changes, origin=origin)
     try:

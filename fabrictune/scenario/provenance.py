@@ -1,4 +1,4 @@
-"""What a record says of the scenario it answers: name, question, text, notes of the import, collective."""
+"""Provenance of a record: the scenario's name, question, text, import notes and collective."""
 
 from typing import Any
 

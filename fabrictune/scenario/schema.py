@@ -1,4 +1,4 @@
-"""What a scenario file may say: each field here is a key there, and `binding` derives the check of the file.
+"""Schema of a scenario file: each field is a key, and `binding` derives the check of the file.
 
 A scenario is data: a question, the fabric and the traffic it is asked of, and the bounds of a good answer. Fabrics,
 workloads, laws and the engine's settings are defined in their own rooms and only chosen from here.
@@ -45,7 +45,7 @@ Changes = dict[str, Any]  # key path, as `fabric.num_hosts`, and the value that 
 
 @dataclass(frozen=True, kw_only=True)
 class WhatIf:
-    """The scenario otherwise: other settings, or something failed."""
+    """A variant of the scenario: other settings, or failed parts."""
 
     name: str = field(metadata={"help": "of the row"})
     change: Changes = field(default_factory=dict, metadata={"help": "key paths and their values"})
@@ -54,7 +54,7 @@ class WhatIf:
 
 @dataclass(frozen=True, kw_only=True)
 class Factor:
-    """Something that is either so or so, to be crossed with the other factors."""
+    """A factor with two levels, crossed with the other factors."""
 
     name: str = field(metadata={"help": "of the factor"})
     low: Changes = field(metadata={"help": "key paths and their values without it"})
@@ -66,7 +66,7 @@ class Scenario:
     """A question about a fabric, complete enough to be answered twice with the same result."""
 
     name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the question, and of its record"})
-    question: str = field(default="", metadata={"help": "what the run is to answer; stands on the report"})
+    question: str = field(default="", metadata={"help": "question that the run answers; the report shows it"})
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = field(
         default=0, metadata={"help": "of everything that is drawn at random"}
     )
@@ -120,7 +120,7 @@ class Scenario:
 
     @property
     def headline(self) -> str:
-        """The name, and the question if one is asked, for people."""
+        """The name and the question, if any, for people."""
         return f"{self.name}: {self.question.strip()}" if self.question else self.name
 
     def where(self, *keys: Key) -> str:

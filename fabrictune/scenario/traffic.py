@@ -1,4 +1,4 @@
-"""What a scenario can send over a fabric: netsim's workloads, a training job's collectives, and traces from files.
+"""Traffic of a scenario: netsim's workloads, a training job's collectives, and traces from files.
 
 `SINGLE_TRAFFIC` lists them: a spec, and a function from it to queue pairs and a TrafficTrace. This module only joins
 rooms: the job and its expansion come from collectives, the placement from topology.
@@ -62,14 +62,14 @@ class CollectiveSpec(JobSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class CommTraceSpec(JobSpec):
-    """What a job asked for, from a file."""
+    """The requests of a job, from a file."""
 
     file: Path = field(metadata={"help": f"communication trace, or a folder of them: {', '.join(TRACE_FORMATS)}"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficTraceSpec:
-    """What the wires carry, from a file; endpoints are NICs of the fabric."""
+    """The transfers on the wires, from a file; endpoints are NICs of the fabric."""
 
     file: Path = field(metadata={"help": "traffic trace (Parquet)"})
     priority: int = field(default=3, metadata={"help": "802.1p priority of the data"})
@@ -163,12 +163,12 @@ SINGLE_TRAFFIC: Mapping[str, Workload] = {
         summary="every rank of a training job sends to its neighbours along the axes, all at once",
     ),
     "comm_trace": _of_requests(
-        CommTraceSpec, _trace_of_file, "what the ranks of a job asked for, from a file", sums_of=_sums_of_file
+        CommTraceSpec, _trace_of_file, "requests of the ranks of a job, from a file", sums_of=_sums_of_file
     ),
     "observed": Workload(
         spec=ObservedSpec, make=make_observed, summary="flows seen on a real network: captures, NCCL's logs, listings"
     ),
     "traffic_trace": Workload(
-        spec=TrafficTraceSpec, make=make_from_traffic_trace, summary="what the wires carried, from a file"
+        spec=TrafficTraceSpec, make=make_from_traffic_trace, summary="transfers on the wires, from a file"
     ),
 }

@@ -1,7 +1,7 @@
-"""What would make a scenario's flows collide less, step by step: placement, queue pairs, seeds per tier, source ports.
+"""Plan against a scenario's collisions, step by step: placement, queue pairs, seeds per tier, source ports.
 
-Each step starts from what the steps before it decided, is measured beside what was there, and is taken only if more of
-the traffic gets through or the slowest flow gains, and neither loses. Placement and queue pairs need no knowledge of
+Each step starts from the decisions before it, is compared with the state before it, and is taken only if more of the
+traffic gets through or the slowest flow gains, and neither loses. Placement and queue pairs need no knowledge of
 the switches' hash and are measured over many seeds; tier seeds and source ports are for the hash and the seeds that the
 scenario has, and are measured under these.
 """
@@ -41,7 +41,7 @@ WORTH_MORE_QUEUE_PAIRS = 0.01  # of throughput or of the slowest flow: each queu
 
 @dataclass(frozen=True, kw_only=True)
 class PlanStep:
-    """One thing that was tried."""
+    """One attempted change."""
 
     name: str
     knows_seeds: bool
@@ -51,7 +51,7 @@ class PlanStep:
 
 @dataclass
 class CollisionPlan:
-    """What has been decided so far, and how it was come to."""
+    """The decisions so far, and the steps that led to them."""
 
     fabric: Fabric
     spec: Any  # of the traffic
@@ -94,7 +94,7 @@ def plan_scenario(
 
 
 def write_plan(record: RunRecord, directory: Path) -> list[Path]:
-    """Write the record, and beside its tables what can be applied as it is; returns what was written.
+    """Write the record, and next to its tables the files that can be applied as they are; returns what was written.
 
     Raises RecordError.
     """

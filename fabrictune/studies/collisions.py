@@ -1,4 +1,4 @@
-"""A scenario's ECMP collisions, found without an engine: which links its flows overload, and how badly."""
+"""ECMP collisions of a scenario without an engine: the links its flows overload, and how badly."""
 
 import time
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""A factorial experiment on a scenario: all combinations of its factors, and the effect of each and of each set.
+"""Factorial experiment on a scenario: all combinations of its factors, with the effect of each set of them.
 
 Two tables come of it: `designs`, one row for each combination, and `effects`, one row for each set of factors and each
 measured figure.

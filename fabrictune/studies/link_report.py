@@ -1,4 +1,4 @@
-"""Why flows meet on a link of a scenario: the paths of its traffic, and the job's ranks where it is a job's."""
+"""Report on a link of a scenario: the paths of the flows that meet there, and their ranks in a job."""
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
@@ -13,7 +13,7 @@ from fabrictune.topology.placement import Placement
 
 
 def explain_scenario_link(scenario: Scenario, link: str | None, progress: Progress | None = None) -> LinkExplanation:
-    """Return the flows that cross a link, by default the one asked for most of its rate; raises InputError."""
+    """Return the flows that cross a link, by default the one with the highest offered load; raises InputError."""
     composed = compose(scenario, progress, as_flows=True)
     fabric = composed.network.fabric
     report = analyze_collisions(composed.network)

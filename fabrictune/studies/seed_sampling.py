@@ -1,4 +1,4 @@
-"""A scenario measured over many seeds: its fabric once, its flows under every seed of the switches' hash.
+"""Samples of a scenario over many seeds: its fabric once, its flows under every seed of the switches' hash.
 
 A random placement is drawn anew for every seed, since which one a scheduler makes is as unknown as the hash.
 """

@@ -1,4 +1,4 @@
-"""A scenario run in its engine: a RunRecord in which broken expectations are findings."""
+"""Simulation of a scenario in its engine: a RunRecord in which broken expectations are findings."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def simulate(
 ) -> RunRecord:
     """Compile the scenario, run it in its engine and judge the record.
 
-    Beside the engine's tables the record has those of `ecmp analyze` for the network before any fault, max-min fair
+    Besides the engine's tables the record has those of `ecmp analyze` for the network before any fault, max-min fair
     rates included, unless it is to be without `with_collisions`. Raises InputError, LawError.
     """
     compiled = compile_scenario(scenario, trust_code=trust_code)

@@ -1,4 +1,4 @@
-"""What if: one scenario under several settings, each measured over the same number of seeds.
+"""What-if variants: one scenario under several settings, each measured over the same number of seeds.
 
 A variant changes keys of the scenario, fails switches or links, or both; the scenario as it is comes first. Variants
 come from the scenario's own `whatif` list and from the command line.

@@ -1,1 +1,1 @@
-"""Sweeps: one scenario under many settings, each its own record; what the best of them are, and which keys matter."""
+"""Sweeps: one scenario under many settings, each its own record; Pareto-optimal points, and sensitivities."""

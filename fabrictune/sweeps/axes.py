@@ -1,4 +1,4 @@
-"""The axes of a sweep: a key of the scenario, and the values it takes, written as the scenario's file would have them.
+"""Axes of a sweep: a key of the scenario, and the values it takes, written as in the scenario's file.
 
 An axis is a list of values, or a range from `low` to `high`, linear or logarithmic. A value drawn from a range of
 quantities is rounded to four figures, so that what a table shows is exactly what ran.

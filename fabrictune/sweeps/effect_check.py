@@ -1,4 +1,4 @@
-"""Whether every key of a sweep changes anything, found out by a few of its runs before the rest.
+"""Effect check: a few early runs of a sweep that show whether every key changes anything.
 
 Two points are looked at, one with every key at its first value and one with every key at its last. From each, one key
 at a time goes to its other end. A key that changes no number of any transfer, port or queue at either place has no
@@ -33,8 +33,8 @@ def refuse_keys_without_effect(sweep: Sweep, result: Callable[[Values], str | No
     first, last = _corners(sweep)
     for place, axis in enumerate(sweep.vary):
         pairs = [(result(one), result(_moved(one, other, place))) for one, other in ((first, last), (last, first))]
-        told = [(before, after) for before, after in pairs if before is not None and after is not None]
-        if told and all(before == after for before, after in told):
+        known = [(before, after) for before, after in pairs if before is not None and after is not None]
+        if known and all(before == after for before, after in known):
             idle.append(
                 Mistake(
                     where=sweep.where("vary", place, "key"),

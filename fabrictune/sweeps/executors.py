@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are done: in threads of this process. `ray_executing` has them done on many machines.
+"""Executors of a sweep's runs: here threads of this process; `ray_executor` has many machines.
 
 The engine runs without the interpreter's lock, so threads run side by side and share what is made once. An executor
 gives each record, as it is done, to a function that keeps it, in the thread that called: only one writes.

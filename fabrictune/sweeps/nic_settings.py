@@ -1,4 +1,4 @@
-"""The points of a sweep's front as settings that a NIC accepts, put into the sweep's record; none is ever applied."""
+"""NIC settings of a sweep's front, added to the sweep's record; none is ever applied."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ FILE = "nic-settings.txt"
 def settings_of_front(record: RunRecord, folder: SweepFolder, files: str) -> RunRecord:
     """Return the record with the lines of each point on the front, the best in the first objective first.
 
-    They stand in its head as `nic_settings` (settings, lines) and in a file of their own; a point whose law no NIC has
+    They are in its head as `nic_settings` (settings, lines) and in a file of their own; a point whose law no NIC has
     built in has none.
     """
     found = []

@@ -47,7 +47,7 @@ def _sweep_of(scenario: Path, axes: Sequence[str], metrics: Sequence[str], num_s
 
 
 class _CommandLine:
-    """Where the keys of such a sweep stand."""
+    """The place of such a sweep's keys."""
 
     def where(self, *keys: Key) -> str:
         """Return the option, and the key in it."""

@@ -1,4 +1,4 @@
-"""Which points no other is better than: the Pareto front, and what can be said of it with few seeds.
+"""Pareto front of a sweep, and points that are surely dominated despite few seeds.
 
 A point dominates another if it is no worse in any objective and better in one. The front is that of the means. A point
 off it is *surely* dominated only if another's 95 % interval lies wholly beyond its own in every objective; the others

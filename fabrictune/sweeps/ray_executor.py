@@ -1,4 +1,4 @@
-"""The runs of a sweep on the workers of a Ray cluster: one that is named, or one started here for the sweep.
+"""Executor on the workers of a Ray cluster: one that is named, or one started here for the sweep.
 
 Workers get plain data and give back records; they write nothing, so they need no disk in common, but the files that the
 scenario names must be there under the same paths. A worker that dies takes no result with it: Ray gives its run to
@@ -69,7 +69,7 @@ class RayCluster:
 def open_cluster(num_workers: int, address: str | None = None) -> Iterator[RayCluster]:
     """Join the cluster at `address`, or start one of `num_workers` here.
 
-    Some of Ray's ports are open on all of a machine's addresses, whatever it is told; a cluster of our own therefore
+    Some of Ray's ports are open on all of a machine's addresses, whatever its settings; a cluster of our own therefore
     answers only to those who have its token, a random one in the environment of this process and its workers.
 
     Raises UnavailableError where Ray is not installed, or there is no cluster.

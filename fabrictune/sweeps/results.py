@@ -1,6 +1,6 @@
 """Results of a sweep, as tables of its record.
 
-Points are in the order in which the search proposed them, so the tables are the same whoever ran it. A point has
+Points are in the order in which the search proposed them, so the tables do not depend on the executor. A point has
 objectives only if every one of its runs gave every one of them.
 
 Shapes: P points, O objectives.

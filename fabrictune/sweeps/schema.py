@@ -1,4 +1,4 @@
-"""What a sweep file may say: a scenario, the keys to vary, how to search, and what is good.
+"""Schema of a sweep file: a scenario, the keys to vary, the search, and the objectives.
 
 A sweep is data, as a scenario is. Every key is checked as the scenario's own file would be, with the same messages.
 """
@@ -74,7 +74,7 @@ class Sweep:
     """A scenario, and the settings it is to be tried under."""
 
     name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the sweep, and of its folder"})
-    question: str = field(default="", metadata={"help": "what the sweep is to answer; stands on the report"})
+    question: str = field(default="", metadata={"help": "question that the sweep answers; the report shows it"})
     scenario: Path = field(metadata={"help": "file of the scenario, from the sweep's own folder"})
     change: dict[str, Any] = field(default_factory=dict, metadata={"help": "key paths and values, for all points"})
     vary: tuple[SweepAxis, ...] = field(metadata={"help": "the keys, and what each is varied over"})

@@ -1,6 +1,6 @@
-"""Which points a sweep tries: a grid, random draws, or Optuna's search where points before them promise most.
+"""Searches of a sweep: a grid, random draws, or Optuna's search near the most promising points.
 
-A search is a generator: it yields batches of points and is sent, for each, what the objectives came to. Batches never
+A search is a generator: it yields batches of points and receives the values of the objectives for each. Batches never
 depend on how many workers run them, or on which is done first, so the same sweep tries the same points anywhere; and a
 search that is started again, and sent the same figures, proposes the same points.
 
@@ -87,8 +87,8 @@ def search_by_tpe(sweep: Sweep) -> Search:
     study = optuna.create_study(sampler=sampler, directions=["minimize"] * len(sweep.objectives))
     for first in range(0, spec.points, spec.batch):
         trials = [study.ask() for _ in range(min(spec.batch, spec.points - first))]
-        told = yield [tuple(_suggest(trial, axis) for axis in sweep.vary) for trial in trials]
-        for trial, costs in zip(trials, told, strict=True):
+        batch_costs = yield [tuple(_suggest(trial, axis) for axis in sweep.vary) for trial in trials]
+        for trial, costs in zip(trials, batch_costs, strict=True):
             if costs is None:
                 study.tell(trial, state=optuna.trial.TrialState.FAIL)
             else:

@@ -1,4 +1,4 @@
-"""How much of what an objective varies by is each key's own doing.
+"""Sensitivity of an objective to each key: variance share and rank correlation.
 
 *Variance share*: the part of an objective's variance over the points that the means by a key's values explain, the
 first-order index of a variance decomposition. It is corrected for what chance alone would explain, so a key without
@@ -28,7 +28,7 @@ Values = FloatArray
 
 
 def variance_share(position_P: Values, value_P: Values) -> float:
-    """Return the share of the values' variance that the positions' groups explain, 0 to 1; nan if it cannot be told.
+    """Return the share of the values' variance that the positions' groups explain, 0 to 1; nan if it is unknown.
 
     `position_P` are numbers that are equal for points of one group; `grouped` makes them of a range.
     """

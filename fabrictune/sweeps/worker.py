@@ -37,7 +37,7 @@ Kept = TypeVar("Kept")
 
 
 class Stopped(Protocol):
-    """Tells whether a run is to be given up."""
+    """A callback that returns whether to abandon a run."""
 
     def __call__(self) -> bool: ...
 
@@ -89,7 +89,7 @@ class Worker:
 
 
 def _kept(store: OrderedDict[Hashable, Any], key: Hashable, make: Callable[[], Any]) -> Any:
-    """Return what is kept under a key, made if it is not there; what was not asked for the longest goes."""
+    """Return what is kept under a key, made if it is not there; the least recently used is dropped."""
     if key not in store:
         store[key] = make()
     store.move_to_end(key)
@@ -119,7 +119,7 @@ def _text(task: Task) -> str:
 
 
 def _digest(record: RunRecord) -> str:
-    """Return a digest of all numbers that the run came to."""
+    """Return a digest of all numbers of the run."""
     digest = hashlib.blake2b(digest_size=16)
     for name in RESULT_TABLES:
         for column, values in record.tables.get(name, {}).items():

@@ -1,1 +1,1 @@
-"""Predictions beside measurements: what really ran, run again in the simulator."""
+"""Comparisons of predictions with measurements: real runs, simulated again."""

@@ -1,4 +1,4 @@
-"""Where the time of a measured collective goes: parts that add up to it, each computed, each with what would test it.
+"""Attribution of a measured collective's time to parts that add up to it, each with a test that would confirm it.
 
 The model's parts come first, in the order in which they cannot be avoided: what the NICs need, what the algorithm's
 rounds add, what flows lose to one another, of which more queue pairs would give some back. What the measurement shows
@@ -17,11 +17,11 @@ from fabrictune.validate.collective_model import MANY_QPS, Modelled
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """Something that takes time."""
+    """A cause of delay."""
 
     name: str
     what: str
-    test: str  # what would tell whether it is so
+    test: str  # an experiment that would confirm it
 
 
 CAUSES: Mapping[str, Cause] = {

@@ -1,6 +1,6 @@
-"""Two numbers that stand for this machine's loopback: the latency of a message, and the rate at which it then flows.
+"""Calibration of this machine's loopback: the latency of a message, and its rate from then on.
 
-They are all the simulator is told of this machine. They are fitted to exchanges: t(bytes) = latency + bytes/rate.
+They are all that the simulator knows of this machine. They are fitted to exchanges: t(bytes) = latency + bytes/rate.
 
 Shapes: E sizes of exchanges, K repetitions.
 """

@@ -1,11 +1,11 @@
-"""What a collective should take on a scenario's fabric, in steps from what nothing can beat to what this fabric gives.
+"""Model of a collective on a scenario's fabric, in steps from an absolute bound to the time on this fabric.
 
 - *line*: the busiest NIC sends or receives its bytes, headers included, at its rate;
 - *bound*: nothing is in the way but the collective's own messages, which wait for one another and for the cables;
 - *fair*: flows that the scenario's hash puts on one link share it max-min fairly;
-- *engine*: the packet engine's time, where it is asked for.
+- *engine*: the packet engine's time, on request.
 
-Each is at least as long as the one before, but for the engine, which knows nothing of the others. Beside them stands
+Each is at least as long as the one before, but for the engine, which knows nothing of the others. In addition there is
 the alpha-beta cost of the algorithm, where it has one for a single channel.
 
 Left out: the switches' links count as at least as fast as the NICs' in the bound; a group's ranks have one path a queue
@@ -92,7 +92,7 @@ class CollectiveModel:
             self._placement = self._spec.place_on(self._fabric)
 
     def at(self, size_bytes: int, *, with_engine: bool = False) -> Modelled:
-        """Return the times of one size; raises InputError, and LawError if the engine is asked for."""
+        """Return the times of one size; raises InputError, and LawError if the engine is requested."""
         line_ps = self._line_ps(size_bytes)
         bound_ps = max(line_ps, self._bound_ps(size_bytes))
         slowdown, many_qps_slowdown = self._slowdowns

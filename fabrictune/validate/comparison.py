@@ -1,4 +1,4 @@
-"""The same collectives measured and simulated, one beside the other.
+"""Comparison of the same collectives measured and simulated.
 
 A collective lasts from the moment its last member asks for it to the moment its last member is done, on either side.
 
@@ -38,7 +38,7 @@ class CollectiveComparison:
 
 
 def compare_collectives(trace: CommTrace, transfers: Columns) -> CollectiveComparison:
-    """Return each collective of a measured trace beside its simulation, given the simulator's table `transfers`.
+    """Return each collective of a measured trace with its simulation, given the simulator's table `transfers`.
 
     The first N transfers must be the requests becoming ready, as `collectives/expansion.py` has them.
     """

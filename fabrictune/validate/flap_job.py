@@ -1,8 +1,8 @@
-"""A real job whose link goes down and comes back: how long it stalls, beside when TCP sends again.
+"""Flaps of a real job's link: how long the job stalls, compared with when TCP sends again.
 
 Two ranks all-reduce over gloo between two hosts that are network namespaces of this machine. For each flap the port of
-the switch to one of them is taken down; the iteration that was on its way tells how long the job stood still. What RDMA
-timers would make of the same flap stands beside it, as a prediction.
+the switch to one of them is taken down; the duration of the iteration on its way is the length of the stall. What RDMA
+timers would make of the same flap is added as a prediction.
 """
 
 import math
@@ -32,9 +32,9 @@ AGREEMENT = 0.25  # within which a stall agrees with the prediction
 
 @dataclass(frozen=True, kw_only=True)
 class FlapResult:
-    """What one flap did."""
+    """Result of one flap."""
 
-    flap_ns: int  # as asked for
+    flap_ns: int  # as requested
     down_ns: int  # as it was
     timeout_ns: float  # of TCP, just before
     stall_ns: int  # from the link's going down to the end of the iteration that was on its way
@@ -76,7 +76,7 @@ def run_flap_job(
 def flap_record(
     results: Sequence[FlapResult], ended: Mapping[str, Any], predictions: Sequence[Prediction], *, started: float
 ) -> RunRecord:
-    """Return the flaps as a record, each beside what adapters would make of it."""
+    """Return the flaps as a record, each with what adapters would make of it."""
     flaps = [
         {
             "flap_ns": result.flap_ns,

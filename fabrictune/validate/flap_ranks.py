@@ -1,4 +1,4 @@
-"""The ranks of a job that lasts until it is told to stop, each on a host of its own, and what rank 0 says of it."""
+"""Ranks of a job that lasts until it is stopped, each on a host of its own, and the reports of rank 0."""
 
 import json
 import os
@@ -50,7 +50,7 @@ class LastingJob:
             self._events.get()
 
     def stop(self) -> None:
-        """Tell rank 0 to end the job."""
+        """Make rank 0 end the job."""
         stdin = self._ranks[0].stdin
         assert stdin, "a pipe"
         stdin.close()

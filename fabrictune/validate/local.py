@@ -1,4 +1,4 @@
-"""The trainer's communication on this machine, measured and simulated.
+"""Communication of the trainer on this machine, measured and simulated.
 
 Two gloo processes train on the loopback device and write their ledger. Of the same run, exchanges of messages give the
 loopback's latency and rate, which become a fabric of two hosts; the ledger is expanded on it and runs in the packet

@@ -1,4 +1,4 @@
-"""What is measured on this machine: two processes that train, and exchange messages between the steps.
+"""Measurement on this machine: two processes that train, and exchange messages between the steps.
 
 An exchange is both processes sending to each other at once, as the members of a ring of two do in every step. One of
 each size follows every step, so that whatever else the machine does disturbs exchanges and training alike; like a
@@ -62,7 +62,7 @@ class LocalSpec:
                     where="exchange_bytes",
                     found=str(self.exchange_bytes),
                     allowed=f"two sizes or more, from {BYTES_PER_ELEMENT} B",
-                    next_step="a latency and a rate need two sizes to be told apart",
+                    next_step="separating a latency from a rate needs two sizes",
                 )
             )
         if mistakes:

@@ -1,4 +1,4 @@
-"""Measured collectives beside a model of them, and the gap between the two attributed.
+"""Measured collectives compared with a model of them, and the gap between the two attributed.
 
 Tables: `fits`, a row for each *series* (rows of one operation, place and number of ranks) of two sizes or more; with a
 scenario `attribution`, a row for each measurement, its parts named as in `attribution.py`.

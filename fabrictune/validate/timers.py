@@ -1,4 +1,4 @@
-"""A link flap of a scenario under other timers: what the model says, what the engine does, what was measured.
+"""Timer study of a scenario's link flap: the model's times, the engine's, and measured ones.
 
 The scenario's first flap or broken link is tried twice for every timeout, retry count and adapter: once it stays down,
 and the first queue pair to give up says when a dead peer is noticed; once it comes back, and what the slowest transfer
@@ -70,7 +70,7 @@ def simulate_timers(
 ) -> list[TimerRow]:
     """Return a row for each adapter (a name or a file) and pair of settings; without adapters, for the scenario's.
 
-    `trials` are measured ones to stand beside; `flap_ns` is how long the link is down, by default the scenario's own.
+    `trials` are measured ones to compare; `flap_ns` is how long the link is down, by default the scenario's own.
     Raises InputError.
     """
     chosen = [adapter_named(name) for name in adapters] or [scenario.adapter]

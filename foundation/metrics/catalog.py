@@ -36,7 +36,7 @@ class Metric:
 
     @property
     def quantity(self) -> Quantity:
-        """How its values are written in a file."""
+        """The quantity of its values, as written in a file."""
         return QUANTITIES[self.unit]
 
     def measure(self, record: RunRecord) -> float:

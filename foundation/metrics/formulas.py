@@ -2,12 +2,12 @@
 
 A percentile here is the nearest rank: the smallest value that at least that share of the values does not exceed. It is
 a value that really occurred, it needs no rule for what lies between two of them (which says nothing of a tail, and is
-undefined beside an infinite value), and it can be read off the cumulative distribution. So the p99 of 100 values is the
-99th, and the p50 of an even number of values is the lower of the two in the middle.
+undefined next to an infinite value), and it can be read off the cumulative distribution. So the p99 of 100 values is
+the 99th, and the p50 of an even number of values is the lower of the two in the middle.
 
 Two things are not percentiles in this sense and use other estimators. The median of repeated readings of one quantity
 (a benchmark's runs, a device's trials) estimates that quantity, and is the sample median: `statistics.median`. The ends
-of a confidence interval are quantiles of an estimator's distribution. Both say so where they stand.
+of a confidence interval are quantiles of an estimator's distribution. Both say so in their docstrings.
 
 Source: Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50 (1996), definition 1;
 Jain, Chiu and Hawe, DEC-TR-301 (1984); nccl-tests, doc/PERFORMANCE.md.

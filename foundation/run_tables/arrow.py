@@ -1,4 +1,4 @@
-"""Tables as Arrow: what a Parquet file holds, and the same with names beside the numbers that stand for something.
+"""Arrow form of tables: the columns of a Parquet file, and the same with a label for each number that is a name.
 
 Every field carries its `unit` and `meaning` as metadata. In a labelled table a column `x` that refers to a port, a NIC
 or an address is followed by `x_label`, flags are truth values, codes are names, and text is dictionary-encoded. A label

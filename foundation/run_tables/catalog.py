@@ -1,4 +1,4 @@
-"""Every table of every run record, by name. A new table is an entry in one of the modules listed here."""
+"""Catalog of every table of every run record, by name. A new table is an entry in a module listed here."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain

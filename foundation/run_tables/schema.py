@@ -1,4 +1,4 @@
-"""What a table of a run record is: its columns with type, unit and meaning, and the check of what is written.
+"""Schema of a run record's table: columns with type, unit and meaning, and the check of what is written.
 
 Three types are stored: whole numbers, numbers and text. A flag is a whole number, 0 or 1. A value that does not exist,
 such as the end of a transfer that never ended, is -1.

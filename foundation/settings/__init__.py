@@ -1,1 +1,1 @@
-"""Settings read from files: specs become keys, text becomes numbers, mistakes are told at their lines."""
+"""Settings files: specs become keys, text becomes numbers, mistakes are reported at their lines."""

@@ -4,7 +4,7 @@ A setting is defined once, as a field of a frozen dataclass in its own room: `li
 becomes the key `link_rate`, whose value is text with a unit (`400 Gbps`), and the dataclass becomes a pydantic model
 that checks a mapping of such keys and reports every mistake in it, not the first. Nested specs become nested mappings,
 `tuple[...]` a list, `Literal` the list of what is allowed, `Choice` a mapping of which one key names the spec.
-What the end of a field's name means stands in `quantities`.
+`quantities` defines the suffixes of field names.
 """
 
 import dataclasses

@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a mapping, in the project's words: place, what was found, what is allowed, a guess."""
+"""Translation of pydantic's errors to Mistakes: place, value found, values allowed, nearest name."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ NEEDED: Mapping[str, str] = {  # what a value should have been, by pydantic's na
 
 
 class Places(Protocol):
-    """Where keys stand: a Document, or a command line."""
+    """The place of keys: a Document, or a command line."""
 
     def where(self, *keys: Key) -> str:
         """Return the place for people."""

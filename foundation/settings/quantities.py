@@ -1,4 +1,4 @@
-"""What the end of a field's name says of its value in a file: `_bps` is a rate, written `400 Gbps`.
+"""Suffixes of field names and the values they take in a file: `_bps` is a rate, written `400 Gbps`.
 
 | suffix of the field  | value in the file                     |
 |----------------------|---------------------------------------|

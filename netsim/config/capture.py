@@ -17,7 +17,7 @@ class CaptureConfig:
     hosts: tuple[str, ...] = setting((), "names of hosts: every queue pair from or to one of them")
     at: str = setting(SENDER, "sender or receiver: the queue pair's NIC there; or a link, by a port: tor0:up1")
     snap_bytes: int = setting(2**16, "how much of each packet is kept; headers fit into 128 B, by default all is")
-    max_packets: int = setting(10_000, "packets kept; how many more there were stands in the record")
+    max_packets: int = setting(10_000, "packets kept; the record counts those beyond")
 
     def __post_init__(self) -> None:
         require(min(self.flows, default=0) >= 0, "capture.flows", f"{self.flows}", "rows, 0 or more")

@@ -36,7 +36,7 @@ class PathChoiceConfig:
     ties: Literal["random", "first"] = setting("random", "least queue: which of equally short queues")
     queue_step_bytes: int = setting(1, "least queue: queues within one step of this count as equally short")
     queue_levels: int | None = setting(
-        None, "least queue: how many steps are told apart, longer queues counting as the last; by default all"
+        None, "least queue: number of steps that are distinguished, longer queues counting as the last; by default all"
     )
     weights: Literal["rate", "links"] = setting(
         "rate", "weighted: by the port's rate, or by the number of links with which the next switch leads on"

@@ -27,7 +27,7 @@ MAX_ALPHA = 128.0
 class PriorityConfig:
     """One priority of all ports: its scheduling, its buffer and its marking."""
 
-    priority: int = setting(3, "0 to 7, as queue pairs have it; 3 unless they were told otherwise")
+    priority: int = setting(3, "0 to 7, as queue pairs have it; 3 by default")
     weight: int = setting(0, "share of what strict priorities leave; 0: strict, before all weights and lower numbers")
     lossless: bool = setting(False, "whether it pauses its senders; others drop what is too much")
     alpha: float = setting(1.0, "shared buffer: the threshold of a queue in parts of what is free")
@@ -84,4 +84,4 @@ class BufferConfig:
             is_right = value is None or 1 <= value <= MAX_BUFFER_BYTES
             require(is_right, f"buffer.{name}", f"{value} B", f"1 to {MAX_BUFFER_BYTES} B")
             is_used = value is None or self.size_bytes is not None
-            require(is_used, f"buffer.{name}", f"{value} B without a shared buffer", "only beside buffer.size")
+            require(is_used, f"buffer.{name}", f"{value} B without a shared buffer", "only with buffer.size")

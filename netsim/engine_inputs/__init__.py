@@ -1,1 +1,1 @@
-"""From network, traffic, law and configuration to the flat arrays an engine reads, checked once on the way."""
+"""Inputs of an engine: network, traffic, law and configuration as flat arrays, checked once on the way."""

@@ -1,4 +1,4 @@
-"""Which queue pairs are captured, and where."""
+"""Captured queue pairs and places."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an engine reads, and `lower`, which makes it.
+"""EngineInputs, and `lower`, which makes them.
 
 Everything is checked here, once, so that the compiled engine and its Python reference may trust what they get.
 """
@@ -31,7 +31,7 @@ from fabrictune.topology.network import Network
 
 @dataclass(frozen=True, kw_only=True)
 class EngineInputs:
-    """What an engine reads: settings, and arrays as items; both must have exactly the names that the engine lists.
+    """Inputs of an engine: settings, and arrays as items; both must have exactly the names that the engine lists.
 
     Meanings, units and shapes: netsim/engine/state/settings.inl and netsim/engine/state/arrays.inl.
     """

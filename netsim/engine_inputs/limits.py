@@ -1,4 +1,4 @@
-"""What the engine's packed events and indices can hold."""
+"""Limits of the engine's packed events and indices."""
 
 from fabrictune.foundation.errors import InputError, Mistake
 

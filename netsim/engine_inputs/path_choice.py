@@ -1,6 +1,6 @@
 """The next hops among which switches choose, as an engine reads them; empty where paths are fixed.
 
-Every set of paths has its own, in which what is down then leads nowhere: all rows, sets and ports of the first stand
+Every set of paths has its own, in which what is down then leads nowhere: all rows, sets and ports of the first are
 before those of the second, and numbers run on.
 
 Shapes: P ports, Q queue pairs, D = 2 directions; those of the arrays are in netsim/engine/state/arrays.inl.

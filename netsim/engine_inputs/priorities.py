@@ -24,7 +24,7 @@ from fabrictune.topology.network import Network
 
 NO_MARK = 2**62
 UNLIMITED_BYTES = 2**62
-PAUSE_PATIENCE_PS = 10**10  # 10 ms beside the pause itself, more than any cable and response takes
+PAUSE_PATIENCE_PS = 10**10  # 10 ms in addition to the pause itself, more than any cable and response takes
 
 INTEGERS = (
     "priority_weight",

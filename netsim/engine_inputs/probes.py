@@ -1,4 +1,4 @@
-"""Which ports and queue pairs are sampled."""
+"""Sampled ports and queue pairs."""
 
 import numpy as np
 

@@ -28,7 +28,7 @@ Ports = frozenset[int]
 
 
 class Effect(IntEnum):
-    """What changes at a port, numbered as in netsim/engine/state/faults.hpp."""
+    """A change at a port, numbered as in netsim/engine/state/faults.hpp."""
 
     DOWN = 0  # value 1 while it is
     LOSS = 1  # value: share of packets lost

@@ -1,4 +1,4 @@
-"""The slow truth beside the compiled engine: the same model in plain Python, for small cases.
+"""Reference engine: the compiled engine's model in plain Python, slow, for small cases.
 
 One heap of (time, kind, id), dictionaries and lists, laws interpreted; nothing is arranged for speed. Tests hold the
 compiled engine to it, table for table and byte for byte. Where the two differ, this is the one to read first, in this

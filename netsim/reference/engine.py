@@ -72,7 +72,7 @@ class ReferenceEngine:
         return self.state.now_ps
 
     def run(self) -> None:
-        """Handle events in order until everything is done, or nothing can be."""
+        """Handle events in order until all is done or nothing can happen."""
         state = self.state
         if not self.transfers.all:
             state.outcome = "finished"

@@ -61,7 +61,7 @@ class Packet:
 
 @dataclass
 class PauseTimer:
-    """Whether something is paused; counts pauses and their time."""
+    """State of a pause, with counts of pauses and their time."""
 
     counts: dict[str, int]
     is_on: bool = False

@@ -1,4 +1,4 @@
-"""What all parts of a run share: inputs as plain lists, the clock, the heap of events, and random streams.
+"""State that all parts of a run share: inputs as plain lists, the clock, the heap of events, random streams.
 
 Events happen by time, then kind, then the number of the port, queue pair or transfer they are about; never by
 insertion (docs/decisions/0003-packet-engine.md).

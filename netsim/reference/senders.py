@@ -198,7 +198,7 @@ class Sender:
         self._resume()
 
     def _on_rnr_nak(self, expected: int) -> None:
-        """Wait and send again, since the receiver was not ready; fail when it was so too often."""
+        """Wait for the RNR timer and send again; fail after too many RNR NAKs."""
         settings = self.run.settings
         if expected < self.recovery.oldest:
             return

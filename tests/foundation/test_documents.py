@@ -116,7 +116,7 @@ def test_aliases_and_merges_are_unfolded(tmp_path: Path) -> None:
         ("a: !!python/object/apply:os.system [x]\n", ":1: the tag 'tag:yaml.org,2002:python/object/apply:os.system'\n"
          "  allowed: values without tags"),
         ("a: 1\n---\nb: 2\n", ":2: a second document (---)\n  allowed: one document in a file"),
-        ("a: *b\n", ":1: alias *b of what does not stand before it\n  allowed: an anchor before its alias"),
+        ("a: *b\n", ":1: alias *b without an anchor before it\n  allowed: an anchor before its alias"),
         ("<<: 7\n", ":1: a merge (<<) of what is no mapping\n  allowed: each key once, as text"),
         ("[" * (MAX_DEPTH + 1), f":1: values nested too deeply\n  allowed: {MAX_DEPTH} levels"),
         ("", ": an empty file"),
@@ -139,7 +139,7 @@ def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1,\n "a": 2}', ": no JSON that can be used: the key 'a' stands twice in one object"),
+        ('{"a": 1,\n "a": 2}', ": no JSON that can be used: the key 'a' appears twice in one object"),
         ('{"a": NaN}', ": no JSON that can be used: NaN is no number"),
         ('{"a": 1e999}', ": no JSON that can be used: 1e999 is no number"),
         ('{"a": 12345678901234567890}', ": no JSON that can be used: a whole number of 20 digits"),

@@ -53,7 +53,7 @@ from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportCo
         (lambda: PfcConfig(response_ns=10**7), "pfc.response: 10000000 ns\n  allowed: 0 to 1 ms"),
         (
             lambda: BufferConfig(headroom_pool_bytes=5),
-            "buffer.headroom_pool: 5 B without a shared buffer\n  allowed: only beside buffer.size",
+            "buffer.headroom_pool: 5 B without a shared buffer\n  allowed: only with buffer.size",
         ),
         (lambda: ProbeConfig(interval_ns=0), "probe.interval: 0 ns\n  allowed: 1 to 100000000000000 ns"),
         (lambda: ProbeConfig(num_busiest=0), "probe.num_busiest: 0\n  allowed: 1 or more"),

@@ -1,4 +1,4 @@
-"""Barre: where many flows come to rest at one queue, against the closed form."""
+"""Barre: the resting point of many flows at one queue, against the closed form."""
 
 from functools import cache
 
@@ -58,7 +58,7 @@ def fluid(num_flows: int) -> BarreFluid:
 
 @cache
 def at_rest(num_flows: int) -> BottleneckResult:
-    """Return where the flows come to rest under the law itself, one of them started at three times its share."""
+    """Return the resting point of the flows under the law itself, one of them started at three times its share."""
     from fabrictune.cc.compiler import compile_law
 
     share_bps = CAPACITY_BPS / num_flows

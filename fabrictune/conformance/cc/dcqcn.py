@@ -1,4 +1,4 @@
-"""DCQCN's decay and its first cut, worked out by hand, and where two of its flows come to rest."""
+"""DCQCN's decay and its first cut, worked out by hand, and the resting point of two of its flows."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -73,7 +73,7 @@ def _at_a_bottleneck() -> Iterator[Case]:
 
 @cache
 def two_flows() -> BottleneckResult:
-    """Return where two flows come to rest under the law itself, from 40 and 5 Gb/s, on the paper's 40 Gb/s port."""
+    """Return the resting point of two flows under the law itself, from 40 and 5 Gb/s, on the paper's 40 Gb/s port."""
     from fabrictune.cc.compiler import compile_law
 
     fluid = paper_fluid(2)

@@ -1,4 +1,4 @@
-"""The firmware's DCQCN: how fast alpha forgets, and where two flows come to rest."""
+"""The firmware's DCQCN: decay time of alpha, and the resting point of two flows."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -74,7 +74,7 @@ def _at_a_bottleneck() -> Iterator[Case]:
 
 @cache
 def two_flows() -> BottleneckResult:
-    """Return where two flows come to rest under the law itself on a 100 Gb/s port.
+    """Return the resting point of two flows under the law itself on a 100 Gb/s port.
 
     Slots and monitor periods are 50 us, there is no byte counter, and hyper increase, of which the model knows nothing,
     is no larger than the other.

@@ -1,4 +1,4 @@
-"""Two flows under either form of DCQCN at one port: where they come to rest, beside the fluid model's fixed point."""
+"""Two flows under either form of DCQCN at one port, compared with the fluid model's fixed point."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What the ordered start of a job asks of its store: every rank's protocol run in memory, against the closed form.
+"""Store operations of a job's ordered start: every rank's protocol run in memory, against the closed form.
 
 A group of m members whose tree has i inner places takes 2m + 3i - 2 operations, 2m + 1 where it is flat, and joining
 takes one a rank.

@@ -1,4 +1,4 @@
-"""PFC deadlock: three switches in a ring whose paths wait for one another stop for ever, a CLOS does not.
+"""PFC deadlock: three switches in a ring whose paths wait for one another stop forever, a CLOS does not.
 
 Host i sends to host i + 2 through switches i, i + 1 and i + 2, so every link of the ring carries its own host's data
 and the previous host's: more than it can. Each buffer fills with data for the next link, and each link is paused.

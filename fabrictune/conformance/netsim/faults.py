@@ -41,7 +41,7 @@ def cases() -> tuple[Case, ...]:
 
 
 def _budgets() -> tuple[Case, ...]:
-    """A flap ends a queue pair exactly if it is down when the last retransmission comes to the link."""
+    """A flap ends a queue pair exactly if it is down when the last retransmission reaches the link."""
 
     def longest(name: str, transport: TransportConfig) -> Case:
         last_ps = sum(transport.waits_ps[:-1]) + _FRAME_PS + HOST_DELAY_PS

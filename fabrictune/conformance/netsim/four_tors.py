@@ -1,4 +1,4 @@
-"""Sixteen hosts under four ToRs with as many uplinks as hosts, each host sending to its like under the next ToR.
+"""Sixteen hosts under four ToRs with an uplink per host, each sending to its counterpart under the next ToR.
 
 Flows that share an uplink share the downlink behind it as well, and no other: one bottleneck each, where FIFO queues
 and pauses share as max-min fairness does, to within one packet of those that a buffer holds.

@@ -62,7 +62,7 @@ def _goodput() -> tuple[Case, ...]:
 def _single_losses() -> tuple[Case, ...]:
     """One data packet lost among a hundred, and the one packet of a message."""
     gap = "closed form: the gap shows with the next packet, its answer goes back, and all sent meanwhile goes again"
-    tail = "InfiniBand 9.7.6: nothing tells of the loss of a last packet but the timeout"
+    tail = "InfiniBand 9.7.6: only the timeout reveals the loss of a last packet"
     return (
         Case(
             name="netsim.gap-costs-a-round-trip",
@@ -180,7 +180,7 @@ def _measured_share(reliability: Reliability, loss: float) -> float:
 def _cost_of_one_loss_ns(reliability: Reliability, num_packets: int) -> float:
     """Return the delay of a message by the loss of one data packet, in the first run with exactly that loss.
 
-    In a message of many packets the timeout tells a lost tail from a gap.
+    In a message of many packets the timeout distinguishes a lost tail from a gap.
     """
     message_bytes, transport = num_packets * MTU_BYTES, _transport(reliability)
     whole = run_incast(1, message_bytes, _RATE_BPS, PacketConfig(transport=transport))

@@ -1,4 +1,4 @@
-"""What the retransmission timers must say: documented totals, what was measured on an adapter, and a fit to that."""
+"""Retransmission timers: documented totals, measurements on an adapter, and a fit to these."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""What random hashing costs: the closed forms, and the same through the real hash, routing and fair rates.
+"""Cost of random hashing: the closed forms, and the same through the real hash, routing and fair rates.
 
 The reference was derived apart from this code: by truncated-Poisson convolution with a Monte Carlo check, printed to
 three or four digits. Sampled figures may be four standard errors off.

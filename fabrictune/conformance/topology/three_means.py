@@ -33,7 +33,7 @@ def cases() -> tuple[Case, ...]:
         ),
         Case(
             name="topology.megascale-ring-crossings-interleaved",
-            source="every neighbour stands under another ToR set: all 192 steps climb",
+            source="every neighbour is under another ToR set: all 192 steps climb",
             unit="steps of a ring that climb",
             **exactly(192),
             run=partial(_crossings, "interleaved"),
@@ -41,7 +41,7 @@ def cases() -> tuple[Case, ...]:
         Case(
             name="topology.planned-source-ports-64-on-32",
             source=_PORTS,
-            unit="share of what is asked for",
+            unit="share of offered load",
             **exactly(1.0),
             run=_planned_throughput,
         ),

@@ -1,4 +1,4 @@
-"""What a congestion-control law makes of training where the fabric has room for it: next to nothing."""
+"""Effect of a congestion-control law on training where the fabric has room for it: next to nothing."""
 
 from collections.abc import Iterator
 from functools import cache, partial

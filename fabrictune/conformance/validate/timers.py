@@ -1,4 +1,4 @@
-"""What the engine makes of adapters' timers: it gives up and resumes when the model says, and as was measured."""
+"""Adapters' timers in the engine: it fails and resumes when the model says, and as was measured."""
 
 from collections.abc import Iterator
 from functools import cache, partial

@@ -122,6 +122,6 @@ def test_sizes_that_are_to_be_predicted_may_not_be_calibrated(measurement: Local
 
 
 def test_one_size_of_exchange_is_refused() -> None:
-    """A latency and a rate cannot be told apart by one size."""
-    with pytest.raises(InputError, match="a latency and a rate need two sizes to be told apart"):
+    """One size cannot separate a latency from a rate."""
+    with pytest.raises(InputError, match="separating a latency from a rate needs two sizes"):
         LocalSpec(exchange_bytes=(8192,))

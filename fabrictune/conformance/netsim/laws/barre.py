@@ -1,4 +1,4 @@
-"""Barre in the engine: the queue and the throughput it comes to rest at, for flows of 400 Gb/s as in its paper.
+"""Barre in the engine: its resting queue and throughput, for flows of 400 Gb/s as in its paper.
 
 The start is left out: the queue of a start at line rate takes flows to the least rate, from which both locks let them
 rise only after some 15 ms.

@@ -1,4 +1,4 @@
-"""DCQCN in the engine: what its paper measured, and what others found wrong with it."""
+"""DCQCN in the engine: its paper's measurements, and the flaws that others found."""
 
 from functools import cache, partial
 

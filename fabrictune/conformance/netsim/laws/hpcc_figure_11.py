@@ -69,7 +69,7 @@ class Load:
 
 @dataclass(frozen=True, kw_only=True)
 class Slowdowns:
-    """Figures of one run; slowdowns are times alone, of the flows beside the incast."""
+    """Figures of one run; slowdowns are times alone, of the flows outside the incast."""
 
     short_p50: float
     short_p99: float

@@ -57,7 +57,7 @@ def watch(
     start_us: Sequence[int] = (0,),
     cable_mm: int = HOST_CABLE_MM,
 ) -> Settled:
-    """Return what flows come to that start at `start_us`, the last of which holds for all the others, too."""
+    """Return the settled figures of flows that start at `start_us`; its last entry applies to all further flows."""
     record = _run(
         law,
         replace(config, time_limit_ns=(settle_us + watch_us) * 1000),

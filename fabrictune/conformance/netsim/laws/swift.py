@@ -145,9 +145,9 @@ def _orders_held() -> int:
 
 @cache
 def _five_thousand(min_packets: float) -> Settled:
-    """Return what flows come to that start one after another, within 0.1 s.
+    """Return the settled figures of flows that start one after another, within 0.1 s.
 
-    A flow's share of the port is 0.03 packets a round trip, so that flow scaling must tell windows of that size apart.
+    A flow's share of the port is 0.03 packets a round trip, so that flow scaling must distinguish windows of that size.
     """
     return watch(
         "swift",

@@ -1,7 +1,7 @@
-"""What PFC does alone, and what DCQCN makes of it: the reasons its paper was written, and one that later ones missed.
+"""PFC alone and with DCQCN: the reasons its paper was written, and one that later ones missed.
 
 The testbed: four ToRs of five hosts in two pods, two uplinks a switch, 40 Gb/s everywhere. Flows are watched once 8 ms
-have gone by. PFC shares a port evenly among the ports that feed it, however many flows stand behind each; and it stops
+have gone by. PFC shares a port evenly among the ports that feed it, however many flows are behind each; and it stops
 whole links, so that a flow loses to senders it shares no link with.
 
 A notification takes adapters some 55 us. For so long a sender that is faster than its receiver goes on at line rate,
@@ -41,7 +41,7 @@ _RECEIVER, _BESIDE_IT = 15, 16  # under the fourth ToR
 _FAR = (0, 5, 10)  # under the first, second and third
 _VICTIM = (4, 5)  # from the first ToR to the second
 _BY_VICTIM, _ELSEWHERE = (0, 1, 2, 3), (10, 11)  # senders under the victim's ToR, and under the third
-_SEEDS_OF_SHARED_UPLINK = (0, 1, 3, 5)  # under which the victim leaves its ToR beside flows of the incast
+_SEEDS_OF_SHARED_UPLINK = (0, 1, 3, 5)  # under which the victim leaves its ToR through a port of the incast
 
 _NIC_BPS, _RECEIVER_BPS = 100 * GBPS, 25 * GBPS
 _MESSAGE_BYTES = 20_000_000
@@ -155,7 +155,7 @@ def _left_to_victim(law: str) -> float:
 
 @cache
 def _goodputs_bps(law: str, pairs: tuple[tuple[int, int], ...], hash_seed: int) -> FloatArray:
-    """Return what long flows between these hosts came to once settled, shape (F,)."""
+    """Return the rates of long flows between these hosts once settled, shape (F,)."""
     from fabrictune.conformance.netsim.laws.long_flows import goodputs_bps
     from fabrictune.topology.builders.clos import ClosSpec, build_clos
 
