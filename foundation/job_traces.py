@@ -172,7 +172,7 @@ class _Writer:
 def _stride(layout: ParallelLayout, axis: int) -> int:
     """Return by how much the ranks of neighbours along an axis differ."""
     before = layout.order[: layout.order.index(AXES[axis])]
-    return int(np.prod([layout.degree(one) for one in before], dtype=np.int64))
+    return int(np.prod([layout.degree(axis) for axis in before], dtype=np.int64))
 
 
 def _ranges(begin_R: IntArray, length_R: IntArray) -> IntArray:

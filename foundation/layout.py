@@ -59,10 +59,10 @@ class ParallelLayout:
         """Return the position of each rank on every axis; arrays in, arrays out."""
         rest = np.asarray(rank, dtype=np.int64)
         assert ((rest >= 0) & (rest < self.world_size)).all(), "rank outside the layout"
-        found: dict[Axis, IntArray] = {}
+        places: dict[Axis, IntArray] = {}
         for axis in self.order:
-            rest, found[axis] = np.divmod(rest, self.degree(axis))
-        return found
+            rest, places[axis] = np.divmod(rest, self.degree(axis))
+        return places
 
     def rank(self, *, tp: int, dp: int, pp: int) -> int:
         """Return the rank at a position."""

@@ -214,7 +214,9 @@ def _fill_unknown(table: Any, names: tuple[str, ...], num_rows: int) -> None:
 
 def concatenate_traces(traces: Sequence[CommTrace]) -> CommTrace:
     """Return the rows of several traces one after another, with the groups of all; equal groups are one."""
-    number_of = {group: number for number, group in enumerate(dict.fromkeys(g for one in traces for g in one.groups))}
+    number_of = {
+        group: number for number, group in enumerate(dict.fromkeys(g for trace in traces for g in trace.groups))
+    }
     columns: dict[str, Any] = {}
     for name, is_text in _row_columns(CommTrace).items():
         values = [getattr(trace, name) for trace in traces]
@@ -226,7 +228,9 @@ def concatenate_traces(traces: Sequence[CommTrace]) -> CommTrace:
     num_waits = np.concatenate([np.diff(trace.dependencies.offset_N1) for trace in traces])
     dependencies = Dependencies(
         offset_N1=np.concatenate([[0], np.cumsum(num_waits)]),
-        row_D=np.concatenate([one.dependencies.row_D + first for one, first in zip(traces, first_row, strict=False)]),
+        row_D=np.concatenate(
+            [trace.dependencies.row_D + first for trace, first in zip(traces, first_row, strict=False)]
+        ),
     )
     return CommTrace(groups=tuple(number_of), dependencies=dependencies, **columns)
 

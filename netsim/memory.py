@@ -139,9 +139,9 @@ def _priority_bytes(inputs: EngineInputs) -> int:
 def _most_packets(inputs: EngineInputs) -> int:
     frame_bytes = min(inputs.settings["mtu_bytes"] + inputs.settings["wire_overhead_bytes"], 2**16)
     wire_bytes_P = inputs["port_rate_bps"].astype(np.float64) * inputs["port_delay_ps"] / 8e12
-    held = (_buffer_bytes(inputs) + float(wire_bytes_P.sum())) / frame_bytes
+    in_network = (_buffer_bytes(inputs) + float(wire_bytes_P.sum())) / frame_bytes
     sent = float((inputs["transfer_bytes"] / inputs.settings["mtu_bytes"] + 1).sum())
-    return int(2 * min(held, sent))  # a data packet may have an acknowledgement or notification in flight with it
+    return int(2 * min(in_network, sent))  # a data packet may have an acknowledgement or notification in flight with it
 
 
 def _buffer_bytes(inputs: EngineInputs) -> float:

@@ -61,11 +61,11 @@ def run(
     }
     deadlock = find_deadlock(simulation, max(1, len(on_wire.queues.priorities)))
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
-    found = (
+    all_findings = (
         *findings(network, all_tables, described, on_wire, deadlock),
         *fault_findings(network, all_tables, faults.faults, faults.intervals, on_wire, end_ps=simulation.now_ps),
     )
-    record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=found)
+    record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=all_findings)
     return with_capture(record, network, traffic, simulation, on_wire, capture) if capture else record
 
 

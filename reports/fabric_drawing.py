@@ -117,8 +117,8 @@ def _draw_bundles(plan: DrawingLayout, load: LinkLoad) -> list[Markup]:
         if low == high:
             continue
         step, kind = step_U[bundle], "edge" if folded.is_edge_U[bundle] else "link"
-        said = f"{name_U[bundle]} {percent(load_U2[bundle, 0])}, back {percent(load_U2[bundle, 1])}"
-        hints = [svg.hint(said)] if step else []
+        hint = f"{name_U[bundle]} {percent(load_U2[bundle, 0])}, back {percent(load_U2[bundle, 1])}"
+        hints = [svg.hint(hint)] if step else []
         foot = BOX_HEIGHT if y_B[high] < y_B[low] else 0.0
         lines.append(
             svg.line(x_U2[bundle, 0], y_B[low], x_U2[bundle, 1], y_B[high] + foot, f"{kind} line-{step}", *hints)
@@ -193,8 +193,8 @@ def _caption(load: LinkLoad, folded: Folded) -> str:
         return f"{load.label}: no traffic on any link."
     busiest = int(ranked[0])
     overloaded = int((step_of(load.load_P) == OVERLOADED).sum())
-    said = f"{load.label}: busiest link {load.fabric.link_label(busiest)} at {percent(load.load_P[busiest])}"
-    said += f" {load.measure}; {plural(overloaded, 'oversubscribed link direction')}." if overloaded else "."
+    caption = f"{load.label}: busiest link {load.fabric.link_label(busiest)} at {percent(load.load_P[busiest])}"
+    caption += f" {load.measure}; {plural(overloaded, 'oversubscribed link direction')}." if overloaded else "."
     if folded.folded_by:
-        said += f" Grouped by {folded.folded_by}: a line is a bundle of links, coloured by its busiest link."
-    return said
+        caption += f" Grouped by {folded.folded_by}: a line is a bundle of links, coloured by its busiest link."
+    return caption

@@ -24,13 +24,13 @@ def kpi_section(runs: Sequence[Run]) -> Section | None:
 
 def kpi_table(runs: Sequence[Run], kind: str) -> Table:
     """Return a row for each indicator that any of the runs has."""
-    found = [{kpi.name: kpi for kpi in run_kpis(run)} for run in runs]
-    kpis = {name: kpi for of_run in found for name, kpi in of_run.items()}
+    kpis_of_run = [{kpi.name: kpi for kpi in run_kpis(run)} for run in runs]
+    kpis = {name: kpi for of_run in kpis_of_run for name, kpi in of_run.items()}
     headings = [runs[0].label]
     for run in runs[1:]:
         headings += [run.label, f"{TIMES} {runs[0].label}"]
     rows = tuple(
-        (words(name), *_values([of_run.get(name) for of_run in found]), words(kpi.bound), words(kpi.formula))
+        (words(name), *_values([of_run.get(name) for of_run in kpis_of_run]), words(kpi.bound), words(kpi.formula))
         for name, kpi in kpis.items()
     )
     return Table(caption=kind, headings=("Indicator", *headings, "Bound", "Formula"), rows=rows)

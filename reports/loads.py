@@ -74,8 +74,8 @@ def _draw_profile(load_L: FloatArray, left: float, y: float, width: float, top: 
         parts.append(
             svg.line(left, foot - PLOT_HEIGHT * mean / top, left + width, foot - PLOT_HEIGHT * mean / top, "mean")
         )
-    said = f"{plural(len(load_L), 'link')}, highest {percent(load_L[0])}, mean {percent(mean)}"
-    parts.append(svg.text(left, foot + 15, said, class_="tick"))
+    summary = f"{plural(len(load_L), 'link')}, highest {percent(load_L[0])}, mean {percent(mean)}"
+    parts.append(svg.text(left, foot + 15, summary, class_="tick"))
     return Markup("").join(parts)
 
 

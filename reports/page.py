@@ -103,9 +103,9 @@ def open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]:
     """Return the records as the page reads them, each under a label of its own; raises RecordError."""
     assert records, "a page is about at least one record"
     assert not labels or len(labels) == len(records), "a label for each record"
-    wanted = list(labels) or [str(record.run.get("name", record.kind)) for record in records]
+    whole_labels = list(labels) or [str(record.run.get("name", record.kind)) for record in records]
     runs: list[Run] = []
-    for record, whole_label in zip(records, wanted, strict=True):
+    for record, whole_label in zip(records, whole_labels, strict=True):
         taken = {run.label for run in runs}
         label = whole_label if len(whole_label) <= MAX_LABEL else f"{whole_label[: MAX_LABEL - 1]}…"
         name, count = label, 1

@@ -106,4 +106,6 @@ def _labelled(label: str) -> Iterator[None]:
     try:
         yield
     except RecordError as error:
-        raise RecordError(*(replace(one, where=f"{label}: {one.where}") for one in error.mistakes)) from None
+        raise RecordError(
+            *(replace(mistake, where=f"{label}: {mistake.where}") for mistake in error.mistakes)
+        ) from None

@@ -83,17 +83,17 @@ def sensitivity_table(label: str, sensitivity: Columns) -> Table:
     """Return a row for each key: its share of each objective's variance, and its rank correlation with it."""
     metrics = list(dict.fromkeys(sensitivity["metric"].tolist()))
     columns = zip(*(sensitivity[name].tolist() for name in ("key", "metric", "measure", "value")), strict=True)
-    found = {(key, metric, measure): value for key, metric, measure, value in columns}
+    values = {(key, metric, measure): value for key, metric, measure, value in columns}
     rows = tuple(
-        (words(key), *(cell for metric in metrics for cell in _influence(found, key, metric)))
+        (words(key), *(cell for metric in metrics for cell in _influence(values, key, metric)))
         for key in dict.fromkeys(sensitivity["key"].tolist())
     )
     headings = tuple(name for metric in metrics for name in (f"Variance of {metric}", "Rank correlation"))
     return Table(caption=f"{label}: first-order sensitivity of each key", headings=("Key", *headings), rows=rows)
 
 
-def _influence(found: Mapping[tuple[str, str, str], float], key: str, metric: str) -> tuple[Cell, Cell]:
-    share, rank = (found.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
+def _influence(values: Mapping[tuple[str, str, str], float], key: str, metric: str) -> tuple[Cell, Cell]:
+    share, rank = (values.get((key, metric, measure)) for measure in ("variance_share", "rank_correlation"))
     return (
         missing() if share is None else number(share, percent(share)),
         missing() if rank is None else number(rank, f"{rank:+.2f}"),

@@ -93,8 +93,8 @@ def _count(runs: Sequence[Run]) -> str:
     for run in runs:
         for finding in run.record.findings:
             counts[finding.severity] += 1
-    said = [plural(count, f"{severity.value} finding") for severity, count in counts.items() if count]
-    return f"{', '.join(said)}." if said else "No findings."
+    counted = [plural(count, f"{severity.value} finding") for severity, count in counts.items() if count]
+    return f"{', '.join(counted)}." if counted else "No findings."
 
 
 def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:

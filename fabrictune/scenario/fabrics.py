@@ -34,7 +34,7 @@ class FabricFile:
             require_one_of(self.format, tuple(IMPORTERS), where="format", what="format", error=InputError)
 
 
-FABRIC_CHOICE = Choice("builder", {**{name: one.spec for name, one in BUILDERS.items()}, "file": FabricFile})
+FABRIC_CHOICE = Choice("builder", {**{name: builder.spec for name, builder in BUILDERS.items()}, "file": FabricFile})
 
 
 def make_fabric(chosen: Chosen) -> ImportedFabric:

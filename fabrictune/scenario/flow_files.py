@@ -45,9 +45,9 @@ def read_flows(paths: Sequence[Path], question: FlowQuestion, file_format: str |
     if file_format is not None:
         require_one_of(file_format, tuple(FLOW_FORMATS), where="format", what="format", error=InputError)
         return FLOW_FORMATS[file_format].read(paths, question)
-    for one in FLOW_FORMATS.values():
-        if paths and all(one.recognises(path) for path in paths):
-            return one.read(paths, question)
+    for flow_format in FLOW_FORMATS.values():
+        if paths and all(flow_format.recognises(path) for path in paths):
+            return flow_format.read(paths, question)
     formats = ", ".join(FLOW_FORMATS)
     found = f"{', '.join(str(path) for path in paths) or 'no file'}: not one of the formats that are read"
     raise InputError(Mistake(where="files", found=found, allowed=formats, next_step="name the format"))

@@ -21,7 +21,9 @@ from fabrictune.scenario.traffic import SINGLE_TRAFFIC, Made
 from fabrictune.topology.fabric import Fabric
 
 OWN_NUMBERS = "observed"  # its queue pairs have the numbers that were seen, and cannot be given others
-PART_CHOICE = Choice("workload", {name: one.spec for name, one in SINGLE_TRAFFIC.items() if name != OWN_NUMBERS})
+PART_CHOICE = Choice(
+    "workload", {name: workload.spec for name, workload in SINGLE_TRAFFIC.items() if name != OWN_NUMBERS}
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,8 +127,8 @@ class _Directory:
             self.nic_by_port[host, fabric.port_name_P[port]] = nic
             self.nics_of_host.setdefault(host, set()).add(nic)
         self.nic_by_address = {address: nic for nic, address in enumerate(fabric.nic_ipv4_C.tolist())}
-        self.port_of_device = {one.device: one.port for one in spec.devices}
-        self.nic_by_name = {one.observed: self._named_nic(one) for one in spec.endpoints}
+        self.port_of_device = {device.device: device.port for device in spec.devices}
+        self.nic_by_name = {endpoint.observed: self._named_nic(endpoint) for endpoint in spec.endpoints}
 
     def nic(self, end: Endpoint) -> int:
         """Return the NIC of an end, NO_NIC where there is none."""
@@ -163,13 +163,13 @@ class _Directory:
             next_step=f'under traffic: endpoints: [{{observed: "{name}", nic: "host:port"}}]' if name else "",
         )
 
-    def _named_nic(self, one: EndpointName) -> int:
-        host, _, port = one.nic.rpartition(":")
+    def _named_nic(self, endpoint: EndpointName) -> int:
+        host, _, port = endpoint.nic.rpartition(":")
         nic = self.nic_by_port.get((host, port), NO_NIC)
         if nic == NO_NIC:
             labels = [":".join(known) for known in islice(self.nic_by_port, MAX_GUESSES)]
-            found = f"{one.observed!r} is said to be {one.nic!r}, which is no NIC of the fabric"
-            self.mistakes.append(Mistake(where="endpoints", found=found, nearest=nearest_name(one.nic, labels)))
+            found = f"{endpoint.observed!r} is said to be {endpoint.nic!r}, which is no NIC of the fabric"
+            self.mistakes.append(Mistake(where="endpoints", found=found, nearest=nearest_name(endpoint.nic, labels)))
         return nic
 
 

@@ -30,7 +30,7 @@ MAX_SEED = 2**63 - 1
 FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is called by it
 
 
-TRAFFIC_CHOICE = Choice("workload", {name: one.spec for name, one in TRAFFIC.items()})
+TRAFFIC_CHOICE = Choice("workload", {name: workload.spec for name, workload in TRAFFIC.items()})
 FAULT_CHOICE = Choice("fault", FAULTS)
 ENGINE_CHOICE = Choice(
     "name",

@@ -128,8 +128,8 @@ def _queue_pairs_of(trace: TrafficTrace, fabric: Fabric, spec: TrafficTraceSpec)
     """Return one queue pair for each row number in the trace, between the endpoints of its transfers."""
     on_fabric = trace.medium_N == Medium.FABRIC
     qp, source, destination = trace.qp_N[on_fabric], trace.source_N[on_fabric], trace.destination_N[on_fabric]
-    found, first = np.unique(qp, return_index=True)
-    if not np.array_equal(found, np.arange(len(found))):
+    unique_qps, first = np.unique(qp, return_index=True)
+    if not np.array_equal(unique_qps, np.arange(len(unique_qps))):
         raise _trace_error(spec, "queue pairs that are not numbered 0, 1, 2, ...")
     _check_endpoints(spec, fabric, source, destination)
     if (source != source[first][qp]).any() or (destination != destination[first][qp]).any():

@@ -126,18 +126,18 @@ def _over_seeds(plan: CollisionPlan, queue_pairs: QueuePairs, num_seeds: int) ->
 
 def _try_placement(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> None:
     placement = plan.spec.place_on(plan.fabric)
-    found = plan_placement(
+    proposal = plan_placement(
         placement,
         plan.fabric,
         _rank_traffic(plan, placement),
         gpus_per_host=plan.spec.num_gpus_of_host(plan.fabric),
         seed=scenario.seed,
     )
-    spec = replace(plan.spec, planned=found.placement)
+    spec = replace(plan.spec, planned=proposal.placement)
     queue_pairs = queue_pairs_of(scenario, plan.fabric, spec)
     outcome = _over_seeds(plan, queue_pairs, num_seeds)
-    has_swaps = found.climbing_bps[-1] < found.climbing_bps[1]
-    name = f"placement: {found.start}{', hosts swapped' if has_swaps else ''}"
+    has_swaps = proposal.climbing_bps[-1] < proposal.climbing_bps[1]
+    name = f"placement: {proposal.start}{', hosts swapped' if has_swaps else ''}"
     if _take(plan, PlanStep(name=name, knows_seeds=False, outcome=outcome, is_taken=_is_better(plan, outcome))):
         plan.spec, plan.queue_pairs = spec, queue_pairs
 

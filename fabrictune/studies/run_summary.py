@@ -71,15 +71,15 @@ class Summary:
         """The slowest transfers, for people."""
         return [
             (
-                str(one.transfer),
-                one.source,
-                one.destination,
-                format_bytes(one.num_bytes),
-                METRICS["completion_time.max"].show(one.completion_time_ps),
-                format_rate(one.throughput_bps),
-                METRICS["slowdown.p50"].show(one.slowdown),
+                str(transfer.transfer),
+                transfer.source,
+                transfer.destination,
+                format_bytes(transfer.num_bytes),
+                METRICS["completion_time.max"].show(transfer.completion_time_ps),
+                format_rate(transfer.throughput_bps),
+                METRICS["slowdown.p50"].show(transfer.slowdown),
             )
-            for one in self.slowest
+            for transfer in self.slowest
         ]
 
     @property
@@ -95,15 +95,15 @@ class Summary:
         """What each fault cost, for people."""
         return [
             (
-                one.fault,
-                format_duration(one.begin_ps),
-                "end" if one.end_ps < 0 else format_duration(one.end_ps),
+                fault.fault,
+                format_duration(fault.begin_ps),
+                "end" if fault.end_ps < 0 else format_duration(fault.end_ps),
                 *(
                     "" if rate_bps < 0 else format_rate(rate_bps)
-                    for rate_bps in (one.goodput_before_bps, one.goodput_during_bps, one.goodput_after_bps)
+                    for rate_bps in (fault.goodput_before_bps, fault.goodput_during_bps, fault.goodput_after_bps)
                 ),
             )
-            for one in self.faults
+            for fault in self.faults
         ]
 
 

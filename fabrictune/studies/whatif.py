@@ -32,15 +32,15 @@ def compare(
 ) -> RunRecord:
     """Measure the scenario as it is, then its own variants and `more`; one table, `variants`. Raises InputError."""
     started = time.perf_counter()
-    wanted = [WhatIf(name=AS_IT_IS), *scenario.whatif, *more]
-    _refuse_repeats(scenario, wanted)
+    what_ifs = [WhatIf(name=AS_IT_IS), *scenario.whatif, *more]
+    _refuse_repeats(scenario, what_ifs)
     variants = [
         Variant(
-            name=one.name,
-            scenario=override(scenario, one.change, origin=f"what if {one.name!r}"),
-            fail=one.fail,
+            name=variant.name,
+            scenario=override(scenario, variant.change, origin=f"what if {variant.name!r}"),
+            fail=variant.fail,
         )
-        for one in wanted
+        for variant in what_ifs
     ]
     sampled = sample_variants(variants, num_seeds, progress)
     outcomes = {name: seeds.summary() for name, seeds in sampled.items()}
@@ -63,8 +63,8 @@ def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[What
     return changed + failed
 
 
-def _refuse_repeats(scenario: Scenario, wanted: Sequence[WhatIf]) -> None:
-    names = [one.name for one in wanted]
+def _refuse_repeats(scenario: Scenario, what_ifs: Sequence[WhatIf]) -> None:
+    names = [variant.name for variant in what_ifs]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise InputError(

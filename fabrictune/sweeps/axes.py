@@ -96,7 +96,7 @@ class SweepAxis:
         """Return a number that orders the axis's values: the quantity, or the place in a list without order."""
         if self.has_order:
             return _number(value, _quantity(self.low if self.is_range else self.values[0]))
-        return float([repr(one) for one in self.values].index(repr(value)))
+        return float([repr(own) for own in self.values].index(repr(value)))
 
     def _ends(self) -> tuple[float, float]:
         """Return both ends as numbers; raises InputError where they are not of one kind."""

@@ -32,7 +32,9 @@ def refuse_keys_without_effect(sweep: Sweep, result: Callable[[Values], str | No
     idle = []
     first, last = _corners(sweep)
     for place, axis in enumerate(sweep.vary):
-        pairs = [(result(one), result(_moved(one, other, place))) for one, other in ((first, last), (last, first))]
+        pairs = [
+            (result(point), result(_moved(point, other, place))) for point, other in ((first, last), (last, first))
+        ]
         known = [(before, after) for before, after in pairs if before is not None and after is not None]
         if known and all(before == after for before, after in known):
             idle.append(

@@ -20,16 +20,16 @@ def settings_of_front(record: RunRecord, folder: SweepFolder, files: str) -> Run
     They are in its head as `nic_settings` (settings, lines) and in a file of their own; a point whose law no NIC has
     built in has none.
     """
-    found = []
+    rows = []
     is_on_front = record.tables["points"]["is_on_front"]
     for point in (point for point in best_first(record) if is_on_front[point]):
         run = folder.read(record.run["point_ids"][point][0])
         scenario = bind(Scenario, json.loads(run.run["scenario"]), folder=folder.directory)
         if lines := nic_settings(scenario, NicFiles(files)):
-            found.append({"settings": str(record.tables["points"]["settings"][point]), "lines": list(lines)})
-    text = "\n".join("\n".join((f"# {one['settings']}", *one["lines"], "")) for one in found)
+            rows.append({"settings": str(record.tables["points"]["settings"][point]), "lines": list(lines)})
+    text = "\n".join("\n".join((f"# {row['settings']}", *row["lines"], "")) for row in rows)
     return replace(
         record,
-        run={**record.run, "nic_settings": found},
-        files={**record.files, **({FILE: text.encode()} if found else {})},
+        run={**record.run, "nic_settings": rows},
+        files={**record.files, **({FILE: text.encode()} if rows else {})},
     )

@@ -117,7 +117,7 @@ class PointMaker:
     def _plain(self, value: Any) -> Any:
         """Return a setting as JSON values, a file as the digest of its content."""
         if dataclasses.is_dataclass(value):
-            fields = {one.name: self._plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+            fields = {field.name: self._plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
             return {"": type(value).__name__, **fields}
         if isinstance(value, Path):
             return self._digest_of_file(value)
@@ -132,7 +132,7 @@ class PointMaker:
 
     def _digest_of_file(self, path: Path) -> str:
         if path not in self._digest_by_file:
-            files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+            files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
             digest = hashlib.blake2b()
             for file in files:
                 digest.update(str(file.relative_to(path)).encode())

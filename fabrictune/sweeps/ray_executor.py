@@ -51,7 +51,7 @@ class RayCluster:
     def _fetch(self, result: Any, task: Task) -> RunRecord:
         fatal = self._ray.exceptions
         try:
-            found: RunRecord | tuple[Mistake, ...] = self._ray.get(result)
+            outcome: RunRecord | tuple[Mistake, ...] = self._ray.get(result)
         except (fatal.WorkerCrashedError, fatal.OutOfMemoryError):
             raise UnavailableError(
                 Mistake(
@@ -60,9 +60,9 @@ class RayCluster:
                     next_step="run its scenario alone; for want of memory, use fewer workers",
                 )
             ) from None
-        if isinstance(found, RunRecord):
-            return found
-        raise UnavailableError(*found)
+        if isinstance(outcome, RunRecord):
+            return outcome
+        raise UnavailableError(*outcome)
 
 
 @contextmanager

@@ -42,10 +42,12 @@ class Measured:
         """Return each objective over the seeds, None where a run has not every one."""
         if self.failure:
             return None
-        found = [[run.run["metrics"][name]["value"] for run in self.runs] for name in sweep.measures]
-        if any(value is None for values in found for value in values):
+        values_by_measure = [[run.run["metrics"][name]["value"] for run in self.runs] for name in sweep.measures]
+        if any(value is None for values in values_by_measure for value in values):
             return None
-        return tuple(estimate_mean(values) if len(values) > 1 else exactly_known(values[0]) for values in found)
+        return tuple(
+            estimate_mean(values) if len(values) > 1 else exactly_known(values[0]) for values in values_by_measure
+        )
 
     def costs(self, sweep: Sweep) -> Costs:
         """Return each objective's mean so that less is better, None where there is none."""
@@ -64,7 +66,9 @@ def settings_text(point: Point, sweep: Sweep) -> str:
 
 def result_tables(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Columns]:
     """Return the tables of a sweep's record."""
-    whole = [(row, found) for row, one in enumerate(measured) if (found := one.estimates(sweep)) is not None]
+    whole = [
+        (row, estimates) for row, result in enumerate(measured) if (estimates := result.estimates(sweep)) is not None
+    ]
     return {
         "points": _points_table(sweep, measured, whole),
         "objectives": _objectives_table(sweep, whole),
@@ -86,17 +90,17 @@ def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding
     """Return a finding for each point that has no results: refused, failed, or with an objective that is unknown."""
     return tuple(
         Finding(
-            id="sweep.point-failed" if one.failure else "sweep.point-unfinished",
+            id="sweep.point-failed" if result.failure else "sweep.point-unfinished",
             severity=Severity.WARNING,
-            entity=settings_text(one.point, sweep),
+            entity=settings_text(result.point, sweep),
             expected=f"a result for {', '.join(sweep.measures)}",
-            actual=one.failure or "a run lacks an objective, since transfers did not finish",
+            actual=result.failure or "a run lacks an objective, since transfers did not finish",
             next_step="leave out these values, or run the scenario of one of its records alone",
             confidence=Confidence.PREDICTED,
-            evidence=tuple(f"points/{task.id}" for task in one.point.tasks),
+            evidence=tuple(f"points/{task.id}" for task in result.point.tasks),
         )
-        for one in measured
-        if one.estimates(sweep) is None
+        for result in measured
+        if result.estimates(sweep) is None
     )
 
 
@@ -107,25 +111,30 @@ def _points_table(
     signs = [objective.cost(1) for objective in sweep.objectives]
     ends_PO2 = np.array(
         [
-            [sorted((sign * one.low, sign * one.high)) for sign, one in zip(signs, found, strict=True)]
-            for _, found in whole
+            [
+                sorted((sign * estimate.low, sign * estimate.high))
+                for sign, estimate in zip(signs, estimates, strict=True)
+            ]
+            for _, estimates in whole
         ]
     ).reshape(len(rows), len(signs), 2)
-    cost_PO = np.array([[sign * one.value for sign, one in zip(signs, found, strict=True)] for _, found in whole])
+    cost_PO = np.array(
+        [[sign * estimate.value for sign, estimate in zip(signs, estimates, strict=True)] for _, estimates in whole]
+    )
     on_front, dominated = np.zeros(len(measured), np.int64), np.zeros(len(measured), np.int64)
     if rows:
         on_front[rows] = is_on_front(cost_PO)
         if sweep.seeds > 1:
             dominated[rows] = is_surely_dominated(ends_PO2[:, :, 0], ends_PO2[:, :, 1])
     varied = {
-        f"vary.{axis.key}": np.array([_text(one.point.values[place]) for one in measured], object)
+        f"vary.{axis.key}": np.array([_text(result.point.values[place]) for result in measured], object)
         for place, axis in enumerate(sweep.vary)
     }
     return {
         "point": np.arange(len(measured)),
-        "settings": np.array([settings_text(one.point, sweep) for one in measured], object),
+        "settings": np.array([settings_text(result.point, sweep) for result in measured], object),
         **varied,
-        "num_seeds": np.array([len(one.runs) for one in measured], np.int64),
+        "num_seeds": np.array([len(result.runs) for result in measured], np.int64),
         "is_on_front": on_front,
         "is_surely_dominated": dominated,
     }
@@ -138,12 +147,12 @@ def _objectives_table(sweep: Sweep, whole: Sequence[tuple[int, Sequence[Estimate
             "metric": objective.name,
             "unit": METRICS[objective.metric].unit,
             "is_maximised": objective.is_maximised,
-            "value": one.value,
-            "low": one.low,
-            "high": one.high,
+            "value": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
         }
-        for row, found in whole
-        for objective, one in zip(sweep.objectives, found, strict=True)
+        for row, estimates in whole
+        for objective, estimate in zip(sweep.objectives, estimates, strict=True)
     ]
     return to_columns("objectives", rows)
 
@@ -155,7 +164,7 @@ def _sensitivity_table(
     for place, axis in enumerate(sweep.vary if sweep.search.name in UNGUIDED else ()):
         position_P = np.array([axis.position(measured[row].point.values[place]) for row, _ in whole])
         for order, metric in enumerate(sweep.measures):
-            value_P = np.array([found[order].value for _, found in whole])
+            value_P = np.array([estimates[order].value for _, estimates in whole])
             share = variance_share(grouped(position_P) if axis.is_range else position_P, value_P)
             rank = rank_correlation(position_P, value_P) if axis.has_order else math.nan
             rows += [

@@ -47,13 +47,13 @@ def run_sweep(
         new = {key: values for key, values in zip(keys, batch, strict=True) if key not in measured}
         measured |= _measure([maker.make(values) for values in new.values()], runs)
         batch = _send(search, [measured[key].costs(sweep) for key in keys])
-    found = list(measured.values())
-    _refuse_if_all_failed(found)
+    results = list(measured.values())
+    _refuse_if_all_failed(results)
     return RunRecord(
         kind="sim sweep",
-        run={**describe_run(seed=sweep.seed, started=started), **_describe(sweep, found)},
-        tables=result_tables(sweep, found),
-        findings=result_findings(sweep, found),
+        run={**describe_run(seed=sweep.seed, started=started), **_describe(sweep, results)},
+        tables=result_tables(sweep, results),
+        findings=result_findings(sweep, results),
     )
 
 
@@ -69,10 +69,10 @@ class _Runs:
 
     def get(self, tasks: Iterable[Task]) -> list[RunRecord]:
         """Return the record of each task, running those that are not there."""
-        wanted = list(tasks)
-        missing = {task.id: task for task in wanted if task.id not in self._done and not self._read(task)}
+        requested = list(tasks)
+        missing = {task.id: task for task in requested if task.id not in self._done and not self._read(task)}
         self._executor.run(list(missing.values()), self._take)
-        return [self._done[task.id] for task in wanted]
+        return [self._done[task.id] for task in requested]
 
     def _read(self, task: Task) -> bool:
         record = self._folder.find(task)
@@ -118,15 +118,15 @@ def _probe(sweep: Sweep, maker: PointMaker, runs: _Runs) -> None:
     measured = _measure([replace(point, tasks=point.tasks[:1]) for point in probe_points(sweep, maker)], runs)
 
     def result(values: Values) -> str | None:
-        one = measured[key_of_values(values)]
-        return None if one.failure else str(one.runs[0].run["result"])
+        point = measured[key_of_values(values)]
+        return None if point.failure else str(point.runs[0].run["result"])
 
     refuse_keys_without_effect(sweep, result)
 
 
 def _refuse_if_all_failed(measured: Sequence[Measured]) -> None:
     """Raise what the first point failed of, if none went well."""
-    if all(one.failure for one in measured):
+    if all(result.failure for result in measured):
         raise InputError(
             Mistake(
                 where=f"all {len(measured)} points",
@@ -143,6 +143,8 @@ def _describe(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Any]:
         "question": sweep.question,
         "search": sweep.search.name,
         "num_seeds": sweep.seeds,
-        "objectives": {one.name: "maximise" if one.is_maximised else "minimise" for one in sweep.objectives},
-        "point_ids": [[task.id for task in one.point.tasks] for one in measured],
+        "objectives": {
+            objective.name: "maximise" if objective.is_maximised else "minimise" for objective in sweep.objectives
+        },
+        "point_ids": [[task.id for task in result.point.tasks] for result in measured],
     }

@@ -62,14 +62,14 @@ def search_grid(sweep: Sweep) -> Search:
 def search_randomly(sweep: Sweep) -> Search:
     """Yield independent draws at once; one that repeats is drawn again, while there are others."""
     random = stream(sweep.seed, "sweep", "random")
-    found: dict[str, Values] = {}
-    wanted = num_points(sweep)
-    for _ in range(wanted * DRAWS_PER_POINT):
+    drawn: dict[str, Values] = {}
+    num_wanted = num_points(sweep)
+    for _ in range(num_wanted * DRAWS_PER_POINT):
         values = tuple(axis.at(share) for axis, share in zip(sweep.vary, random.random(len(sweep.vary)), strict=True))
-        found.setdefault(key_of_values(values), values)
-        if len(found) == wanted:
+        drawn.setdefault(key_of_values(values), values)
+        if len(drawn) == num_wanted:
             break
-    yield list(found.values())
+    yield list(drawn.values())
 
 
 def search_by_tpe(sweep: Sweep) -> Search:

@@ -89,7 +89,7 @@ def attribute(measured_ps: float, modelled: Modelled, *, alpha_ps: float, late_p
     collided_ps = modelled.fair_ps - modelled.bound_ps
     more_qps_give_back_ps = modelled.fair_ps - modelled.many_qps_ps
     rounds_ps = modelled.bound_ps - modelled.line_ps
-    wanted = (
+    causes = (
         ("nic", modelled.line_ps),
         ("rounds", rounds_ps),
         ("queue_pairs", more_qps_give_back_ps),
@@ -98,12 +98,12 @@ def attribute(measured_ps: float, modelled: Modelled, *, alpha_ps: float, late_p
         ("call", alpha_ps - rounds_ps - late_ps),
         ("not_the_network", measured_ps),
     )
-    return Attribution(measured_ps=measured_ps, parts_ps=dict(_shared_out(measured_ps, wanted)))
+    return Attribution(measured_ps=measured_ps, parts_ps=dict(_shared_out(measured_ps, causes)))
 
 
-def _shared_out(total_ps: float, wanted: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+def _shared_out(total_ps: float, causes: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
     """Yield what each gets, in turn, as long as there is something left."""
-    for name, wanted_ps in wanted:
+    for name, wanted_ps in causes:
         part_ps = min(total_ps, max(0.0, wanted_ps))
         total_ps -= part_ps
         yield name, part_ps

@@ -228,6 +228,6 @@ def _spec_of(scenario: Scenario, operation: Operation) -> CollectiveSpec:
                 next_step="describe the job with one of them: layout, placement, expansion",
             )
         )
-    job = {one.name: getattr(spec, one.name) for one in fields(JobSpec)}
+    job = {field.name: getattr(spec, field.name) for field in fields(JobSpec)}
     axis = spec.axis if isinstance(spec, CollectiveSpec) else "dp"
     return CollectiveSpec(**job, operation=operation.name.lower(), axis=axis, message_bytes=spec.message_bytes)

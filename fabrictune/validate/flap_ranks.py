@@ -63,11 +63,11 @@ class LastingJob:
         self._events.put({"event": "gone"})
 
     def _fail(self, what: str) -> NoReturn:
-        said = []
+        lines = []
         for error in self._errors:
             error.seek(0)
-            said.extend(error.read().splitlines()[-TAIL_LINES:])
-        raise UnavailableError(Mistake(where="flap job", found="\n".join([what, *said])))
+            lines.extend(error.read().splitlines()[-TAIL_LINES:])
+        raise UnavailableError(Mistake(where="flap job", found="\n".join([what, *lines])))
 
 
 @contextmanager

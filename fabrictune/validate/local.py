@@ -69,8 +69,8 @@ def predict_local(measurement: LocalMeasurement, *, seed: int = 0, progress: Pro
             "calibration": _calibration_table(measurement),
         },
     )
-    found = (*simulated.findings, *busy_machine(measurement), *missed_predictions(summarize_validation(record)))
-    return replace(record, findings=found)
+    findings = (*simulated.findings, *busy_machine(measurement), *missed_predictions(summarize_validation(record)))
+    return replace(record, findings=findings)
 
 
 def simulate_loopback(

@@ -80,13 +80,13 @@ class LocalMeasurement:
 
 def measure_local(spec: LocalSpec) -> LocalMeasurement:
     """Return exchanges and training steps of two gloo processes; raises UnavailableError."""
-    found = launch(LAYOUT, partial(_run_rank, spec), timeout_s=spec.timeout_s)
-    last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in found], axis=0)
-    last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in found], axis=0)
+    results = launch(LAYOUT, partial(_run_rank, spec), timeout_s=spec.timeout_s)
+    last_to_begin_ns_KE = np.max([rank["began_ns_KE"] for rank in results], axis=0)
+    last_to_end_ns_KE = np.max([rank["ended_ns_KE"] for rank in results], axis=0)
     return LocalMeasurement(
         exchange_bytes_E=_rounded(spec.exchange_bytes),
         exchange_ps_EK=(last_to_end_ns_KE - last_to_begin_ns_KE).T * PS_PER_NS,
-        trace=merge([CommTrace.from_bytes(rank["trace"].tobytes()) for rank in found]),
+        trace=merge([CommTrace.from_bytes(rank["trace"].tobytes()) for rank in results]),
     )
 
 

@@ -92,7 +92,7 @@ def _compare(
 ) -> list[Compared]:
     models = {name: CollectiveModel(scenario, BENCHED[name]) for name in dict.fromkeys(row.name for row in rows)}
     modelled: dict[tuple[str, int], Modelled] = {}
-    found = []
+    compared = []
     for number, row in enumerate(rows):
         model, key = models[row.name], (row.name, row.size_bytes)
         if row.num_ranks != model.num_ranks:
@@ -104,10 +104,10 @@ def _compare(
             alpha_ps=max(0.0, lines[_series(row)].alpha) * PS_PER_NS if _series(row) in lines else 0.0,
             late_ps=row.skew_ns * PS_PER_NS,
         )
-        found.append(Compared(measurement=row, modelled=modelled[key], attribution=attribution))
+        compared.append(Compared(measurement=row, modelled=modelled[key], attribution=attribution))
         if progress:
             progress((number + 1) / len(rows))
-    return found
+    return compared
 
 
 def _other_ranks(row: Measurement, num_ranks: int, scenario: Scenario) -> Mistake:
@@ -145,17 +145,17 @@ def _attribution_table(compared: Sequence[Compared]) -> Columns:
         "attribution",
         [
             {
-                "operation": one.measurement.name,
-                "is_in_place": int(one.measurement.is_in_place),
-                "num_ranks": one.measurement.num_ranks,
-                "size_bytes": one.measurement.size_bytes,
-                "measured_ps": one.attribution.measured_ps,
-                "bound_ps": one.modelled.bound_ps,
-                "fair_ps": one.modelled.fair_ps,
-                "ratio": one.ratio,
-                **{f"{name}_ps": one.attribution.parts_ps[name] for name in CAUSES},
+                "operation": row.measurement.name,
+                "is_in_place": int(row.measurement.is_in_place),
+                "num_ranks": row.measurement.num_ranks,
+                "size_bytes": row.measurement.size_bytes,
+                "measured_ps": row.attribution.measured_ps,
+                "bound_ps": row.modelled.bound_ps,
+                "fair_ps": row.modelled.fair_ps,
+                "ratio": row.ratio,
+                **{f"{name}_ps": row.attribution.parts_ps[name] for name in CAUSES},
             }
-            for one in compared
+            for row in compared
         ],
     )
 
@@ -182,7 +182,7 @@ def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
     """Yield a finding for the measurement that beats its bound by most, if one does."""
     if not compared:
         return
-    worst = min(compared, key=lambda one: one.attribution.measured_ps / one.modelled.bound_ps)
+    worst = min(compared, key=lambda row: row.attribution.measured_ps / row.modelled.bound_ps)
     fraction = worst.attribution.measured_ps / worst.modelled.bound_ps
     if fraction < FASTER_FRACTION:
         yield Finding(
@@ -200,20 +200,20 @@ def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
 def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
     """Yield a finding for the largest size of each series: the largest cause but the NIC, where it is worth a word."""
     largest: dict[Series, Compared] = {}
-    for one in compared:
-        key = _series(one.measurement)
-        if key not in largest or one.measurement.size_bytes > largest[key].measurement.size_bytes:
-            largest[key] = one
-    for one in largest.values():
-        name = one.attribution.largest_avoidable
-        measured_ps, part_ps = one.attribution.measured_ps, one.attribution.parts_ps[name]
+    for row in compared:
+        key = _series(row.measurement)
+        if key not in largest or row.measurement.size_bytes > largest[key].measurement.size_bytes:
+            largest[key] = row
+    for row in largest.values():
+        name = row.attribution.largest_avoidable
+        measured_ps, part_ps = row.attribution.measured_ps, row.attribution.parts_ps[name]
         if part_ps < LEAST_GAP_FRACTION * measured_ps:
             continue
         yield Finding(
             id="coll.gap",
             severity=Severity.INFO,
-            entity=_entity(one.measurement),
-            expected=f"{format_duration(one.attribution.parts_ps['nic'])} for the NICs alone",
+            entity=_entity(row.measurement),
+            expected=f"{format_duration(row.attribution.parts_ps['nic'])} for the NICs alone",
             actual=f"{format_duration(measured_ps)}, of which {name.replace('_', ' ')} {part_ps / measured_ps:.0%}",
             next_step=f"{name.replace('_', ' ')}: {CAUSES[name].test}",
             confidence=Confidence.PREDICTED,

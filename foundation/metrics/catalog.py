@@ -41,8 +41,8 @@ class Metric:
 
     def measure(self, record: RunRecord) -> float:
         """Return its value in a record: nan where it is unknown, infinite where a time never ended."""
-        wanted = (name.split(".") for name in self.columns)
-        is_known = all(column in record.tables.get(table, {}) for table, column in wanted)
+        names = (name.split(".") for name in self.columns)
+        is_known = all(column in record.tables.get(table, {}) for table, column in names)
         return float(self.formula(record)) if is_known else math.nan
 
     def show(self, value: float) -> str:

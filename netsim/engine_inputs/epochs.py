@@ -21,10 +21,10 @@ from fabrictune.topology.network import NO_PORT, Network, RoutingEpoch
 
 def distinct_epochs(network: Network) -> list[RoutingEpoch]:
     """Return an epoch for each set of paths, in the order of their numbers: the first epoch's is 0."""
-    found: dict[int, RoutingEpoch] = {}
+    distinct: dict[int, RoutingEpoch] = {}
     for epoch in network.epochs:
-        found.setdefault(id(epoch.port_QDH), epoch)
-    return list(found.values())
+        distinct.setdefault(id(epoch.port_QDH), epoch)
+    return list(distinct.values())
 
 
 def with_epochs(network: Network, path_QDH: IntArray) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:

@@ -11,10 +11,10 @@ from fabrictune.topology.fabric import Fabric
 
 def fault_arrays(fabric: Fabric, faults: tuple[FaultInterval, ...]) -> dict[str, NDArray[Any]]:
     """Return the arrays of faults."""
-    found = changes(fabric, faults)
+    rows = changes(fabric, faults)
     return {
-        "fault_time": np.array([change.time_ps for change in found], np.int64),
-        "fault_effect": np.array([change.effect for change in found], np.int64),
-        "fault_port": np.array([change.port for change in found], np.int64),
-        "fault_value": np.array([change.value for change in found], np.float64),
+        "fault_time": np.array([change.time_ps for change in rows], np.int64),
+        "fault_effect": np.array([change.effect for change in rows], np.int64),
+        "fault_port": np.array([change.port for change in rows], np.int64),
+        "fault_value": np.array([change.value for change in rows], np.float64),
     }

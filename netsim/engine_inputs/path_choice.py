@@ -58,20 +58,20 @@ def path_choice(network: Network, config: PathChoiceConfig) -> Columns:
     """Return the arrays in NAMES, those of later sets of paths behind those of the first."""
     if config.mode == "hash":
         return {name: np.zeros(0, np.uint32) for name in NAMES}
-    found = [_of_epoch(network, epoch, config) for epoch in distinct_epochs(network)]
+    epochs = [_of_epoch(network, epoch, config) for epoch in distinct_epochs(network)]
     first_set, first_port = 0, 0
-    for columns in found:
+    for columns in epochs:
         num_sets, num_ports = len(columns["next_hop_offset"]) - 1, len(columns["next_hop_port"])
         columns["next_hop_set"] += first_set
         columns["next_hop_offset"] += first_port
         first_set, first_port = first_set + num_sets, first_port + num_ports
-    num_rows = np.cumsum([0, *(len(columns["next_hop_set"]) for columns in found)])
-    for columns, begin in zip(found, num_rows[:-1], strict=True):
+    num_rows = np.cumsum([0, *(len(columns["next_hop_set"]) for columns in epochs)])
+    for columns, begin in zip(epochs, num_rows[:-1], strict=True):
         columns["next_hop_row"] += begin
-    joined = {name: np.concatenate([columns[name] for columns in found]) for name in NAMES}
-    joined["next_hop_switch"] = found[0]["next_hop_switch"]
+    joined = {name: np.concatenate([columns[name] for columns in epochs]) for name in NAMES}
+    joined["next_hop_switch"] = epochs[0]["next_hop_switch"]
     joined["next_hop_offset"] = np.concatenate(
-        [*(columns["next_hop_offset"][:-1] for columns in found), found[-1]["next_hop_offset"][-1:]]
+        [*(columns["next_hop_offset"][:-1] for columns in epochs), epochs[-1]["next_hop_offset"][-1:]]
     )
     return {name: np.where(column < 0, PATH_END, column).astype(np.uint32) for name, column in joined.items()}
 

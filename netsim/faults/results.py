@@ -44,11 +44,11 @@ def fault_findings(
     end_ps: int,
 ) -> tuple[Finding, ...]:
     """Return findings: queue pairs aborted by faults, and faults scheduled after the end of the run."""
-    found = [
+    results = [
         _aborted(network, all_tables["aborts"], faults, intervals, config),
         _never_began(network.fabric, faults, intervals, end_ps),
     ]
-    return tuple(finding for finding in found if finding)
+    return tuple(finding for finding in results if finding)
 
 
 def describe_fault(fabric: Fabric, fault: Fault) -> str:

@@ -80,19 +80,19 @@ def fault_intervals(fabric: Fabric, faults: Sequence[Fault], config: PacketConfi
     Raises InputError, `faults.2.link` the place of each mistake, for names that are none, for faults that contradict
     one another, and for those that begin when the run has reached its time limit.
     """
-    found: list[FaultInterval] = []
+    intervals: list[FaultInterval] = []
     mistakes: list[Mistake] = []
     for row, fault in enumerate(faults):
         try:
             _check(fabric, fault, row, config)
-            found.extend(_intervals_of(fabric, fault, row))
+            intervals.extend(_intervals_of(fabric, fault, row))
         except InputError as error:
             mistakes.extend(error.mistakes)
     if not mistakes:
-        mistakes.extend(_contradictions(fabric, faults, found))
+        mistakes.extend(_contradictions(fabric, faults, intervals))
     if mistakes:
         raise InputError(*mistakes)
-    return tuple(found)
+    return tuple(intervals)
 
 
 def changes(fabric: Fabric, faults: Sequence[FaultInterval]) -> list[Change]:
@@ -107,12 +107,12 @@ def changes(fabric: Fabric, faults: Sequence[FaultInterval]) -> list[Change]:
                 value = float(holders[port] > 0)
             values[time_ps, interval.effect, port] = value
     last: dict[tuple[Effect, int], float] = {}
-    found = []
+    rows = []
     for (time_ps, effect, port), value in sorted(values.items()):
         if value != last.get((effect, port), _healthy(fabric, effect, port)):
-            found.append(Change(time_ps=time_ps, effect=effect, port=port, value=value))
+            rows.append(Change(time_ps=time_ps, effect=effect, port=port, value=value))
         last[effect, port] = value
-    return found
+    return rows
 
 
 def down_ports(found: Sequence[Change]) -> Iterator[tuple[int, Ports]]:
@@ -217,9 +217,9 @@ def _contradictions(fabric: Fabric, faults: Sequence[Fault], found: Sequence[Fau
         for port in interval.ports:
             of_port[_kind(faults[interval.fault]), port].append(interval)
     seen = set()
-    for (_, port), held in of_port.items():
-        held.sort(key=lambda interval: (interval.begin_ps, interval.fault))
-        for before, after in pairwise(held):
+    for (_, port), intervals in of_port.items():
+        intervals.sort(key=lambda interval: (interval.begin_ps, interval.fault))
+        for before, after in pairwise(intervals):
             pair = before.fault, after.fault
             if after.begin_ps >= before.end_ps or before.fault == after.fault or pair in seen:
                 continue

@@ -42,7 +42,7 @@ def _parameters(name: str, billions: float) -> Case:
 
 
 def _utilisation(num_gpus: int, tokens_per_s: float, percent: float) -> Case:
-    found = partial(
+    measured = partial(
         model_flops_utilisation,
         MODELS["175B"],
         tokens_per_s=tokens_per_s,
@@ -56,5 +56,5 @@ def _utilisation(num_gpus: int, tokens_per_s: float, percent: float) -> Case:
         expected=percent,
         low=percent - _ROUNDING_POINTS,
         high=percent + _ROUNDING_POINTS,
-        run=lambda: 100 * found(),
+        run=lambda: 100 * measured(),
     )

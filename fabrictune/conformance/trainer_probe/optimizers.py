@@ -77,9 +77,9 @@ def _step(spec: OptimizerSpec, values: "torch.Tensor", num_steps: int) -> "torch
     layout = ParallelLayout()
     comm = Comm(layout, Member(rank=0, plan=GroupPlan.of_layout(layout), process_groups={}, elapsed_s=0.0))
     segment = Segment(name="weight", offset=0, size=_NUM_ELEMENTS, is_replicated_over_tp=False, decays=True)
-    found = values.clone()
-    shard = Shard(name="all", segments=(segment,), first=0, values_E=found, gradients_E=values.cos())
+    stepped = values.clone()
+    shard = Shard(name="all", segments=(segment,), first=0, values_E=stepped, gradients_E=values.cos())
     optimizer = make_optimizer([shard], spec, comm)
     for _ in range(num_steps):
         optimizer.step(_RATE)
-    return found
+    return stepped

@@ -85,8 +85,8 @@ def cases() -> tuple[Case, ...]:
 
 def _orderings(load: Load) -> Iterator[Case]:
     figures: dict[str, Callable[[Slowdowns], float]] = {
-        "slowdown-below-200KB": lambda one: one.short_p99,
-        "queue": lambda one: one.queue_p99_bytes,
+        "slowdown-below-200KB": lambda run: run.short_p99,
+        "queue": lambda run: run.queue_p99_bytes,
     }
     for better, worse in (("hpcc", "dcqcn+window"), ("dcqcn+window", "dcqcn")):
         for figure, pick in figures.items():
