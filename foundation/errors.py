@@ -79,7 +79,7 @@ class TokenFileError(InputError):
 
 
 class RefusedError(InputError):
-    """What the ranks of a job refused together before its first step; all raise it, and one says it for all."""
+    """A setting that the ranks of a job refused together before its first step; all raise it, and one reports it."""
 
 
 class UntrustedCodeError(InputError):

@@ -39,7 +39,7 @@ MAX_JSON_BYTES = 64 * 2**20
 
 
 class Severity(StrEnum):
-    """How much a finding matters; ordered from least to most."""
+    """Severity of a finding; ordered from least to most."""
 
     INFO = "info"
     WARNING = "warning"
@@ -53,7 +53,7 @@ class Severity(StrEnum):
 
 
 class Confidence(StrEnum):
-    """Where the actual value of a finding comes from."""
+    """Source of the actual value of a finding."""
 
     MEASURED = "measured"
     CONFIGURED = "configured"
@@ -62,7 +62,7 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Something a person should look at."""
+    """An observation that deserves a person's attention."""
 
     id: str  # names the rule, e.g. "ecmp.link-overloaded"
     severity: Severity

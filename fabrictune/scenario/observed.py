@@ -36,7 +36,7 @@ MAX_SPAN_NS = 2**63 // 1000 - 1  # what the event clock can count
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointName:
-    """Which NIC an observed end is."""
+    """The NIC of an observed end."""
 
     observed: str = field(metadata={"help": "address, host/device or host, as the files have it"})
     nic: str = field(metadata={"help": "host:port in the fabric"})
@@ -44,7 +44,7 @@ class EndpointName:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceName:
-    """Which port a device is, on every host."""
+    """The port of a device, on every host."""
 
     device: str = field(metadata={"help": "as the files call it: mlx5_0"})
     port: str = field(metadata={"help": "as the fabric calls it: nic0"})

@@ -47,7 +47,7 @@ def analyze_scenario(
 
 @dataclass(frozen=True, kw_only=True)
 class CollisionSummary:
-    """How bad the collisions are."""
+    """Severity of the collisions."""
 
     num_flows: int
     num_loaded_links: int  # directions that carry a flow

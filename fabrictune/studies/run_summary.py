@@ -92,7 +92,7 @@ class Summary:
 
     @property
     def fault_rows(self) -> list[tuple[str, ...]]:
-        """What each fault cost, for people."""
+        """The cost of each fault, for people."""
         return [
             (
                 fault.fault,

@@ -35,7 +35,7 @@ class Measured:
 
     @property
     def failure(self) -> str:
-        """Why there is nothing to measure, "" if there is."""
+        """The reason for a lack of results, "" if there are results."""
         return self.point.refusal or next((str(run.run["failure"]) for run in self.runs if "failure" in run.run), "")
 
     def estimates(self, sweep: Sweep) -> tuple[Estimate, ...] | None:

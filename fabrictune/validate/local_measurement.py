@@ -40,7 +40,7 @@ LEARNING_RATE = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSpec:
-    """What is run on this machine. Sizes of exchanges and of messages predicted from them must differ."""
+    """Settings of the run on this machine. Sizes of exchanges and of messages predicted from them must differ."""
 
     models: tuple[ModelSpec, ...] = tuple(
         ModelSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64, 192)
@@ -71,7 +71,7 @@ class LocalSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalMeasurement:
-    """What was measured."""
+    """Measured times."""
 
     exchange_bytes_E: IntArray
     exchange_ps_EK: IntArray

@@ -28,7 +28,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationSummary:
-    """What was calibrated, and what was predicted from it."""
+    """The calibration, and the predictions from it."""
 
     latency_ps: int
     rate_bps: int

@@ -48,7 +48,7 @@ class TimerRow:
 
     @property
     def model_stall_ns(self) -> float:
-        """When traffic resumes by the model."""
+        """Time at which traffic resumes by the model."""
         return self.prediction.resumes_ns(self.flap_ns)
 
     @property

@@ -38,7 +38,7 @@ NOT_A_KEY: Mapping[str, Any] = types.MappingProxyType({"file": False})  # metada
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """Which of several specs a mapping chose, and the spec it filled."""
+    """The spec that a mapping chose of several, and the values it filled."""
 
     name: str
     spec: Any

@@ -30,7 +30,7 @@ MAX_DIGITS = 18  # of a count: what fits 64 bits
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity:
-    """How a number is written in a file, and shown to people."""
+    """A quantity: how a number is written in a file, and shown to people."""
 
     what: str
     parse: Callable[[str], float]  # raises UnitError

@@ -22,7 +22,7 @@ def _named(meaning: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class _Interval:
-    """When a fault begins and ends."""
+    """Beginning and end of a fault."""
 
     at_ns: int = _named("when it begins")
     until_ns: int | None = setting(None, "when it ends; by default with the run")

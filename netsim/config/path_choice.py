@@ -25,7 +25,7 @@ REORDERING_MODES = ("spray", "flowlet", "adaptive")
 
 @dataclass(frozen=True, kw_only=True)
 class PathChoiceConfig:
-    """How switches choose among equal-cost ports; the port through which a host sends stays that of the hash path."""
+    """Choice of switches among equal-cost ports; the port through which a host sends stays that of the hash path."""
 
     mode: Literal["hash", "spray", "flowlet", "adaptive", "weighted"] = setting(
         "hash", "hash, spray, flowlet, adaptive or weighted"

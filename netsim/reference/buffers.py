@@ -11,7 +11,7 @@ from fabrictune.netsim.reference.run import Kind, RunState
 
 @dataclass
 class IngressBuffer:
-    """What arrived through one port and is still in the node behind it."""
+    """Packets that arrived through one port and are still in the node behind it."""
 
     bytes: int = 0
     pauses_sender: bool = False

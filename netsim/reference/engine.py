@@ -63,12 +63,12 @@ class ReferenceEngine:
 
     @property
     def outcome(self) -> str:
-        """How the run ended."""
+        """Outcome of the run."""
         return self.state.outcome
 
     @property
     def now_ps(self) -> int:
-        """When the run ended."""
+        """End of the run."""
         return self.state.now_ps
 
     def run(self) -> None:

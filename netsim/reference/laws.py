@@ -37,7 +37,7 @@ class FlowLaw:
 
     @property
     def deadline_ps(self) -> int:
-        """When the first of the law's timers is due."""
+        """Deadline of the first of the law's timers."""
         return int(self.flow["deadline_ps"].min()) if "on_timer" in self.events else NEVER
 
     def call(self, event: str, *arguments: object) -> bool:

@@ -21,7 +21,7 @@ QUANTUM_BYTES = 64
 
 
 class PauseEvent(IntEnum):
-    """What happens to a port's priority, in the order in which it happens at one instant."""
+    """Events of a port's priority, in their order at one instant."""
 
     END = 0
     BEGIN = 1
@@ -40,7 +40,7 @@ class PauseNotice(NamedTuple):
 
 @dataclass
 class Share:
-    """What one queue holds of a node's buffer, headroom apart."""
+    """A queue's share of a node's buffer, without headroom."""
 
     reserve_bytes: int
     bytes: int = 0
@@ -48,7 +48,7 @@ class Share:
 
 @dataclass
 class Pool:
-    """What is free of a node's buffer beyond all reserves, and of its headroom."""
+    """Free space of a node's buffer beyond all reserves, and of its headroom."""
 
     free_bytes: int
     free_headroom_bytes: int
@@ -75,7 +75,7 @@ class Pool:
 
 @dataclass
 class InputQueue:
-    """What came through a port with one priority and is still in the node behind it."""
+    """Packets that came through a port with one priority and are still in the node behind it."""
 
     port: Port
     priority: int
@@ -93,7 +93,7 @@ class InputQueue:
 
     @property
     def room(self) -> int:
-        """How many bytes it may still take without headroom."""
+        """Bytes that it may still take without headroom."""
         return self.pool.room(self.share, self.alpha)
 
 

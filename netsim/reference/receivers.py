@@ -19,7 +19,7 @@ from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer, Tran
 
 
 class NicBuffer:
-    """What came through a port and waits for its host to take it."""
+    """Packets that came through a port and wait for their host to take them."""
 
     def __init__(self, run: RunState, buffers: PortBuffers | PriorityBuffers, port: Port) -> None:
         self.run, self.buffers, self.port = run, buffers, port

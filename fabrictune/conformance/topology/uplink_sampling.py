@@ -38,7 +38,7 @@ class Climb:
 
     @property
     def capacity_flows(self) -> int:
-        """How many flows a link carries in full."""
+        """Number of flows that a link carries in full."""
         return self.qps_per_nic * self.link_nics
 
     def fabric(self) -> Fabric:

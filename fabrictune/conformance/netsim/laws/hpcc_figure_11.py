@@ -60,7 +60,7 @@ CONFIG = PacketConfig(
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What the hosts send while flows begin."""
+    """The traffic of the hosts while flows begin."""
 
     load_fraction: float
     has_incast: bool

@@ -24,7 +24,7 @@ _ENOUGH_BYTES = 10**12  # no flow ends
 
 @dataclass(frozen=True, kw_only=True)
 class Settled:
-    """What was seen from the time of settling on. F flows."""
+    """Figures from the time of settling on. F flows."""
 
     goodput_bps_F: FloatArray  # acknowledged, headers of the packets included
     mean_rtt_us: float
@@ -35,7 +35,7 @@ class Settled:
 
     @property
     def goodput_gbps(self) -> float:
-        """All flows together."""
+        """Total goodput of all flows."""
         return float(self.goodput_bps_F.sum()) / 1e9
 
     @property
