@@ -24,7 +24,7 @@ from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 
 @dataclass(frozen=True, kw_only=True)
-class Links:
+class UniformLinks:
     """The links of a clean fabric, all alike: every pair of hosts is `num_hops` links of one rate apart."""
 
     rate_bps: float
@@ -64,7 +64,7 @@ class Links:
         return full_M, np.maximum(last_M + self.overhead_bytes, self.least_bytes)
 
 
-def lower_bound_ps(schedule: Schedule, shape: GroupShape, num_bytes: int, links: Links) -> float:
+def lower_bound_ps(schedule: Schedule, shape: GroupShape, num_bytes: int, links: UniformLinks) -> float:
     """Return the bound for one collective of a buffer; 0 for one that moves nothing."""
     payload_M = schedule.bytes_M(num_bytes)
     if not payload_M.any():

@@ -16,7 +16,7 @@ from fabrictune.foundation.units import PS_PER_S
 from fabrictune.reports.fabric_view import FabricView
 from fabrictune.reports.record_view import LOADS, PORTS, Run
 
-Measure = Literal["offered load", "utilisation"]
+LoadMeasure = Literal["offered load", "utilisation"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class LinkLoad:
 
     label: str  # of the run
     fabric: FabricView
-    measure: Measure
+    measure: LoadMeasure
     load_P: FloatArray
 
     def busiest_ports(self) -> IntArray:

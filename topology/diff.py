@@ -29,7 +29,7 @@ class _Link:
         return f"{self.ends[0]} - {self.ends[1]}"
 
 
-Links = Mapping[frozenset[str], _Link]
+LinksByEnds = Mapping[frozenset[str], _Link]
 
 
 def compare_fabrics(before: Fabric, after: Fabric) -> tuple[Finding, ...]:
@@ -59,7 +59,7 @@ def _compare_nodes(before: Fabric, after: Fabric) -> Iterator[Finding]:
                     yield _change("node-changed", Severity.WARNING, f"node {name}", old, new)
 
 
-def _compare_cabling(before: Links, after: Links) -> Iterator[Finding]:
+def _compare_cabling(before: LinksByEnds, after: LinksByEnds) -> Iterator[Finding]:
     """Yield links removed, recabled and added."""
     added = {key: link for key, link in after.items() if key not in before}
     added_at = {end: key for key in added for end in key}
@@ -76,7 +76,7 @@ def _compare_cabling(before: Links, after: Links) -> Iterator[Finding]:
         yield _change("link-added", Severity.INFO, f"link {link}", ABSENT, format_rate(link.rate_bps))
 
 
-def _compare_speeds(before: Links, after: Links) -> Iterator[Finding]:
+def _compare_speeds(before: LinksByEnds, after: LinksByEnds) -> Iterator[Finding]:
     """Yield rates and delays that changed of links that stayed."""
     for key, old in before.items():
         new = after.get(key, old)
@@ -109,7 +109,7 @@ def _nodes(fabric: Fabric) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def _links(fabric: Fabric) -> Links:
+def _links(fabric: Fabric) -> LinksByEnds:
     """Return the links by their ports' labels, in the order of the labels."""
     tier_P = fabric.node_tier_N[fabric.port_node_P]
     tier_P = np.where(tier_P == UNKNOWN_TIER, tier_P.max(initial=0) + 1, tier_P)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_GRAPHML_BYTES = 64 * 2**20
 KINDS: Mapping[str, NodeKind] = {kind.name.lower(): kind for kind in NodeKind}
 
-Row = dict[str, Any]
+GraphRow = dict[str, Any]
 
 
 def to_networkx(fabric: Fabric) -> "nx.MultiGraph[str]":
@@ -43,7 +43,7 @@ def to_networkx(fabric: Fabric) -> "nx.MultiGraph[str]":
         )
     for port in np.nonzero(fabric.port_peer_P > np.arange(fabric.num_ports))[0]:
         peer = int(fabric.port_peer_P[port])
-        data: Row = {"rate_bps": int(fabric.port_rate_bps_P[port])}
+        data: GraphRow = {"rate_bps": int(fabric.port_rate_bps_P[port])}
         for end, row in (("from", int(port)), ("to", peer)):
             data |= {f"{end}_{key}": value for key, value in _end_of(fabric, row).items()}
         graph.add_edge(data["from_node"], data["to_node"], **data)
@@ -120,9 +120,9 @@ def layered_positions(fabric: Fabric) -> FloatArray:
     return position_N2
 
 
-def _end_of(fabric: Fabric, port: int) -> Row:
+def _end_of(fabric: Fabric, port: int) -> GraphRow:
     nic = int(fabric.port_nic_P[port])
-    end: Row = {
+    end: GraphRow = {
         "node": fabric.node_name_N[fabric.port_node_P[port]],
         "port": fabric.port_name_P[port],
         "row": port,
@@ -133,7 +133,7 @@ def _end_of(fabric: Fabric, port: int) -> Row:
     return end
 
 
-def _read_nodes(graph: "nx.Graph[Any]", mistakes: list[Mistake]) -> Iterator[Row]:
+def _read_nodes(graph: "nx.Graph[Any]", mistakes: list[Mistake]) -> Iterator[GraphRow]:
     for place, (name, data) in enumerate(graph.nodes(data=True)):
         where = f"node {str(name)!r}"
         kind = data.get("kind")
@@ -150,7 +150,7 @@ def _read_nodes(graph: "nx.Graph[Any]", mistakes: list[Mistake]) -> Iterator[Row
         }
 
 
-def _read_ends(graph: "nx.Graph[Any]", is_host: Mapping[str, bool], mistakes: list[Mistake]) -> Iterator[Row]:
+def _read_ends(graph: "nx.Graph[Any]", is_host: Mapping[str, bool], mistakes: list[Mistake]) -> Iterator[GraphRow]:
     num_nics = 0
     for number, (first, second, data) in enumerate(graph.edges(data=True)):
         where = f"link {first} - {second}"
@@ -177,16 +177,16 @@ def _read_ends(graph: "nx.Graph[Any]", is_host: Mapping[str, bool], mistakes: li
             }
 
 
-def _read_nics(ports: Sequence[Row], mistakes: list[Mistake]) -> list[Row]:
+def _read_nics(ports: Sequence[GraphRow], mistakes: list[Mistake]) -> list[GraphRow]:
     """Return a row for each NIC, that of its first port."""
-    nics: dict[int, Row] = {}
+    nics: dict[int, GraphRow] = {}
     for port in ports:
         if port["nic"] != NO_NIC:
             nics.setdefault(port["nic"], port)
     return _in_order(nics.values(), "nic", "NICs", mistakes)
 
 
-def _in_order(rows: Any, key: str, what: str, mistakes: list[Mistake]) -> list[Row]:
+def _in_order(rows: Any, key: str, what: str, mistakes: list[Mistake]) -> list[GraphRow]:
     """Return rows by their number, which must count from 0 without gap."""
     ordered = sorted(rows, key=lambda row: int(row[key]))
     if not mistakes and [row[key] for row in ordered] != list(range(len(ordered))):
@@ -212,7 +212,7 @@ class _WholeNumbers:
         return default
 
 
-def _column(rows: Sequence[Row], key: str) -> IntArray:
+def _column(rows: Sequence[GraphRow], key: str) -> IntArray:
     return np.array([row[key] for row in rows], np.int64)
 
 

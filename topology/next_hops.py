@@ -26,7 +26,7 @@ from fabrictune.topology.shortest_paths import SwitchGraph, by_attachment
 
 NO_SWITCH = -1
 
-Weights = Literal["equal", "rate", "links"]
+WeightRule = Literal["equal", "rate", "links"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class NextHops:
         return [int(port) for port in self.port_X[self.offset_K1[number] : self.offset_K1[number + 1]]]
 
 
-def next_hops(fabric: Fabric, *, weights: Weights = "equal", is_failed_P: BoolArray | None = None) -> NextHops:
+def next_hops(fabric: Fabric, *, weights: WeightRule = "equal", is_failed_P: BoolArray | None = None) -> NextHops:
     """Return the next hops; while it is made a table of attachments and ports between switches is in memory."""
     graph = SwitchGraph(fabric, is_failed_P)
     attachment_C = np.zeros(fabric.num_nics, np.int64)
@@ -68,7 +68,7 @@ def next_hops(fabric: Fabric, *, weights: Weights = "equal", is_failed_P: BoolAr
     )
 
 
-def _weight_T(graph: SwitchGraph, nic: int, weights: Weights) -> NDArray[np.int32]:
+def _weight_T(graph: SwitchGraph, nic: int, weights: WeightRule) -> NDArray[np.int32]:
     """Return the weight of each port between switches towards a NIC, 0 for one that leads no nearer."""
     choices = graph.equal_cost(graph.distances(nic))
     is_nearer_P = np.zeros(graph.fabric.num_ports, bool)

@@ -32,9 +32,9 @@ from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.operators import SingleProcess
 from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
-from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer

@@ -19,7 +19,7 @@ from fabrictune.foundation.flows import UNKNOWN, Endpoint
 RDMA_TRANSPORT = "NET/IB"
 
 Value = TypeVar("Value")
-Key = tuple[str, int, int, int, int]  # communicator, channel, connection, source and destination rank
+ConnectionKey = tuple[str, int, int, int, int]  # communicator, channel, connection, source and destination rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class _Hosts:
         self.addresses = {(fact.host, fact.device): fact.ipv4 for fact in log.queue_pairs}
         self.num_unnamed = 0  # devices whose number the log gives no name to
 
-    def connect(self, key: Key, sides: _Sides) -> Connection | None:
+    def connect(self, key: ConnectionKey, sides: _Sides) -> Connection | None:
         """Return the connection, None where one of its hosts is not known."""
         communicator, channel, number, source_rank, destination_rank = key
         known = self.channels[sides.receive if sides.send == UNKNOWN else sides.send]
@@ -130,8 +130,8 @@ class _Hosts:
         return Endpoint(host=host, device=name, ipv4=self.addresses.get((host, device), UNKNOWN))
 
 
-def _sides_of_connections(log: NcclLog) -> dict[Key, _Sides]:
-    sides: dict[Key, _Sides] = {}
+def _sides_of_connections(log: NcclLog) -> dict[ConnectionKey, _Sides]:
+    sides: dict[ConnectionKey, _Sides] = {}
     for row, (fact, communicator) in enumerate(zip(log.channels, log.communicators, strict=True)):
         if fact.transport == RDMA_TRANSPORT and fact.direction:
             key = communicator, fact.channel, fact.connection, fact.source_rank, fact.destination_rank

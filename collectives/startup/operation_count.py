@@ -13,10 +13,10 @@ from fabrictune.collectives.startup.store_operations import (
     CheckKey,
     CompareSet,
     Get,
-    Operation,
     Pause,
     Set,
     Steps,
+    StoreOperation,
     Wait,
 )
 from fabrictune.foundation.errors import Mistake, StartupError
@@ -86,7 +86,7 @@ def _awaited(operation: Get | Wait) -> tuple[str, ...]:
     return (operation.key,) if isinstance(operation, Get) else operation.keys
 
 
-def _carry_out(operation: Operation, held: dict[str, str]) -> str | int | bool | None:
+def _carry_out(operation: StoreOperation, held: dict[str, str]) -> str | int | bool | None:
     match operation:
         case Set(key, value):
             held[key] = value

@@ -57,10 +57,10 @@ class Pause(NamedTuple):
     seconds: float
 
 
-Operation = Set | CompareSet | Add | Get | Wait | CheckKey | Pause
+StoreOperation = Set | CompareSet | Add | Get | Wait | CheckKey | Pause
 
 Result = TypeVar("Result")
-Steps = Generator[Operation, Any, Result]
+Steps = Generator[StoreOperation, Any, Result]
 
 
 class OverdueError(Exception):

@@ -18,11 +18,11 @@ from fabrictune.collectives.startup.store_operations import (
     CheckKey,
     CompareSet,
     Get,
-    Operation,
     OverdueError,
     Pause,
     Set,
     Steps,
+    StoreOperation,
     Wait,
 )
 from fabrictune.foundation.errors import Mistake, StartupError
@@ -86,7 +86,7 @@ def within(timeout_s: float, function: Callable[[], Result]) -> Result:
     return result  # type: ignore[return-value]  # a function without a result returns None
 
 
-def _carry_out(store: dist.Store, operation: Operation, left_s: float) -> str | int | bool | None:
+def _carry_out(store: dist.Store, operation: StoreOperation, left_s: float) -> str | int | bool | None:
     match operation:
         case Set(key, value):
             store.set(key, value)

@@ -13,7 +13,7 @@ from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import print_record, with_command
 
 if TYPE_CHECKING:
-    from fabrictune.validate.summary import Row, ValidationSummary
+    from fabrictune.validate.summary import SummaryRow, ValidationSummary
 
 validate = CommandGroup(name="validate", help="Compare predictions with measurements.")
 
@@ -73,7 +73,7 @@ def _print(summary: "ValidationSummary") -> None:
     )
 
 
-def _cells(row: "Row") -> tuple[str, ...]:
+def _cells(row: "SummaryRow") -> tuple[str, ...]:
     from fabrictune.foundation.units import format_bytes, format_duration
 
     return (

@@ -15,7 +15,7 @@ from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.traces import TrafficTrace
-from fabrictune.netsim.workloads.table import Made
+from fabrictune.netsim.workloads.table import GeneratedTraffic
 from fabrictune.scenario.fabrics import make_fabric
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
@@ -78,7 +78,9 @@ def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: b
     )
 
 
-def _make_traffic(scenario: Scenario, fabric: Fabric, *, as_flows: bool) -> tuple[Made, NDArray[np.object_] | None]:
+def _make_traffic(
+    scenario: Scenario, fabric: Fabric, *, as_flows: bool
+) -> tuple[GeneratedTraffic, NDArray[np.object_] | None]:
     spec = scenario.traffic.spec
     if isinstance(spec, MixSpec):
         return mix(spec, fabric, scenario.seed)

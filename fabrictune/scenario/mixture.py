@@ -16,8 +16,8 @@ from fabrictune.foundation.seeds import stream_key
 from fabrictune.foundation.settings.binding import Choice, Chosen
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.workloads.merge import join
-from fabrictune.netsim.workloads.table import Workload
-from fabrictune.scenario.traffic import SINGLE_TRAFFIC, Made
+from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
+from fabrictune.scenario.traffic import SINGLE_TRAFFIC
 from fabrictune.topology.fabric import Fabric
 
 OWN_NUMBERS = "observed"  # its queue pairs have the numbers that were seen, and cannot be given others
@@ -56,7 +56,7 @@ class MixSpec:
             raise InputError(Mistake(where="parts", found=f"two parts named {twice[0]!r}", allowed="a name of its own"))
 
 
-def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[Made, NDArray[np.object_]]:
+def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[GeneratedTraffic, NDArray[np.object_]]:
     """Return the queue pairs and transfers of all parts, and the part's name for each transfer; raises InputError.
 
     The random draws of a part depend on the seed and its name only, not on the other parts.
@@ -70,7 +70,7 @@ def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[Made, NDArray[np.obje
     return joined, np.repeat(names, [len(traffic) for _, traffic in parts])
 
 
-def make_mix(spec: MixSpec, fabric: Fabric, seed: int) -> Made:
+def make_mix(spec: MixSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return what `mix` does but for the names."""
     return mix(spec, fabric, seed)[0]
 

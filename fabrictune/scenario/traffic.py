@@ -20,14 +20,12 @@ from fabrictune.foundation.errors import InputError, Mistake, TraceError, requir
 from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
-from fabrictune.netsim.workloads.table import Workload
+from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec, make_neighbours
 from fabrictune.scenario.observed import ObservedSpec, make_observed
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.queue_pairs import make_queue_pairs
-
-Made = tuple[QueuePairs, TrafficTrace]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,16 +107,16 @@ def _of_requests(
     `sums_of` gives the trace for flows, where that may be shorter.
     """
 
-    def make(spec: JobSpec, fabric: Fabric, seed: int) -> Made:
+    def make(spec: JobSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
         return expand(trace_of(spec), spec.place_on(fabric), fabric, spec.expansion)
 
-    def make_flows(spec: JobSpec, fabric: Fabric, seed: int) -> Made:
+    def make_flows(spec: JobSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
         return expand_to_flows((sums_of or trace_of)(spec), spec.place_on(fabric), fabric, spec.expansion)
 
     return Workload(spec=spec, make=make, make_flows=make_flows, summary=summary)
 
 
-def make_from_traffic_trace(spec: TrafficTraceSpec, fabric: Fabric, seed: int) -> Made:
+def make_from_traffic_trace(spec: TrafficTraceSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return a traffic trace with the queue pairs it uses; raises TraceError."""
     trace = TrafficTrace.read(spec.file)
     return _queue_pairs_of(trace, fabric, spec), trace

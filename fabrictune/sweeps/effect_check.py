@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.sweeps.points import Point, PointMaker
 from fabrictune.sweeps.schema import Sweep
-from fabrictune.sweeps.search import Values, key_of_values
+from fabrictune.sweeps.search import AxisValues, key_of_values
 
 
 def probe_points(sweep: Sweep, maker: PointMaker) -> list[Point]:
@@ -27,7 +27,7 @@ def probe_points(sweep: Sweep, maker: PointMaker) -> list[Point]:
     return list(points.values())
 
 
-def refuse_keys_without_effect(sweep: Sweep, result: Callable[[Values], str | None]) -> None:
+def refuse_keys_without_effect(sweep: Sweep, result: Callable[[AxisValues], str | None]) -> None:
     """Raise InputError naming every key that changed no result; `result` is None for a point that has none."""
     idle = []
     first, last = _corners(sweep)
@@ -49,10 +49,10 @@ def refuse_keys_without_effect(sweep: Sweep, result: Callable[[Values], str | No
         raise InputError(*idle)
 
 
-def _corners(sweep: Sweep) -> tuple[Values, Values]:
+def _corners(sweep: Sweep) -> tuple[AxisValues, AxisValues]:
     return tuple(axis.at(0) for axis in sweep.vary), tuple(axis.at(1) for axis in sweep.vary)
 
 
-def _moved(corner: Values, other: Values, place: int) -> Values:
+def _moved(corner: AxisValues, other: AxisValues, place: int) -> AxisValues:
     """Return a corner with one key at its other end."""
     return (*corner[:place], other[place], *corner[place + 1 :])

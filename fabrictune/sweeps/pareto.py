@@ -11,10 +11,8 @@ import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray
 
-Costs = FloatArray
 
-
-def is_on_front(cost_PO: Costs) -> BoolArray:
+def is_on_front(cost_PO: FloatArray) -> BoolArray:
     """Return which points no other dominates, shape (P,)."""
     is_free_P = np.ones(len(cost_PO), bool)
     for point, cost_O in enumerate(cost_PO):
@@ -22,6 +20,6 @@ def is_on_front(cost_PO: Costs) -> BoolArray:
     return is_free_P
 
 
-def is_surely_dominated(low_PO: Costs, high_PO: Costs) -> BoolArray:
+def is_surely_dominated(low_PO: FloatArray, high_PO: FloatArray) -> BoolArray:
     """Return which points another beats in every objective by more than both intervals, shape (P,)."""
     return np.array([(high_PO < low_O).all(axis=1).any() for low_O in low_PO], bool)

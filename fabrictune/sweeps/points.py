@@ -22,7 +22,7 @@ from fabrictune.foundation.records import installed_version
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
 from fabrictune.sweeps.schema import Sweep
-from fabrictune.sweeps.search import Values
+from fabrictune.sweeps.search import AxisValues
 
 WITHOUT_EFFECT = ("name", "question", "whatif", "factors", "document")  # on a simulated run
 DIGEST_BYTES = 12  # of a name: 2**48 runs before two would be expected to share one
@@ -45,7 +45,7 @@ class Task:
 class Point:
     """The scenario with one value for each axis."""
 
-    values: Values
+    values: AxisValues
     tasks: tuple[Task, ...]  # one for each seed
     refusal: str = ""  # why the scenario cannot have these values; then there are no tasks
 
@@ -66,14 +66,14 @@ class PointMaker:
         self._trust_code = trust_code
         self._digest_by_file: dict[Path, str] = {}
 
-    def make(self, values: Values) -> Point:
+    def make(self, values: AxisValues) -> Point:
         """Return the point; one that the scenario refuses says why."""
         try:
             return self.check(values)
         except InputError as error:
             return Point(values=values, tasks=(), refusal=str(error))
 
-    def check(self, values: Values) -> Point:
+    def check(self, values: AxisValues) -> Point:
         """Return the point; raises InputError, with the nearest guess for a key that does not exist."""
         varied = {axis.key: value for axis, value in zip(self._sweep.vary, values, strict=True)}
         origin = str(self._sweep.document.path) if self._sweep.document else "sweep"

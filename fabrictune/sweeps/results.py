@@ -19,7 +19,7 @@ from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.sweeps.pareto import is_on_front, is_surely_dominated
 from fabrictune.sweeps.points import Point
 from fabrictune.sweeps.schema import Sweep
-from fabrictune.sweeps.search import Costs
+from fabrictune.sweeps.search import PointCosts
 from fabrictune.sweeps.sensitivity import grouped, rank_correlation, variance_share
 from fabrictune.topology.ecmp.estimates import Estimate, estimate_mean, exactly_known
 
@@ -49,7 +49,7 @@ class Measured:
             estimate_mean(values) if len(values) > 1 else exactly_known(values[0]) for values in values_by_measure
         )
 
-    def costs(self, sweep: Sweep) -> Costs:
+    def costs(self, sweep: Sweep) -> PointCosts:
         """Return each objective's mean so that less is better, None where there is none."""
         estimates = self.estimates(sweep)
         if estimates is None:

@@ -14,7 +14,7 @@ from fabrictune.sweeps.executors import Executor
 from fabrictune.sweeps.points import Point, PointMaker, Task
 from fabrictune.sweeps.results import Measured, result_findings, result_tables
 from fabrictune.sweeps.schema import Sweep
-from fabrictune.sweeps.search import Values, key_of_values, num_points, start_search
+from fabrictune.sweeps.search import AxisValues, key_of_values, num_points, start_search
 from fabrictune.sweeps.store import SweepFolder
 
 SUMMED_UP = ("metrics", "result", "failure")  # of a run's head
@@ -41,7 +41,7 @@ def run_sweep(
     if sweep.probe:
         _probe(sweep, maker, runs)
     measured: dict[str, Measured] = {}
-    batch: list[Values] | None = next(search)
+    batch: list[AxisValues] | None = next(search)
     while batch is not None:
         keys = [key_of_values(values) for values in batch]
         new = {key: values for key, values in zip(keys, batch, strict=True) if key not in measured}
@@ -104,10 +104,10 @@ def _measure(points: Sequence[Point], runs: _Runs) -> dict[str, Measured]:
     }
 
 
-def _send(search: Any, costs: Sequence[Any]) -> list[Values] | None:
+def _send(search: Any, costs: Sequence[Any]) -> list[AxisValues] | None:
     """Return a search's next batch, None after its last."""
     try:
-        batch: list[Values] = search.send(costs)
+        batch: list[AxisValues] = search.send(costs)
     except StopIteration:
         return None
     return batch
@@ -117,7 +117,7 @@ def _probe(sweep: Sweep, maker: PointMaker, runs: _Runs) -> None:
     """Run each of the points that show what the keys do, with one seed."""
     measured = _measure([replace(point, tasks=point.tasks[:1]) for point in probe_points(sweep, maker)], runs)
 
-    def result(values: Values) -> str | None:
+    def result(values: AxisValues) -> str | None:
         point = measured[key_of_values(values)]
         return None if point.failure else str(point.runs[0].run["result"])
 

@@ -21,9 +21,9 @@ from fabrictune.sweeps.schema import MAX_POINTS, RandomSearch, Sweep, TpeSearch
 
 DRAWS_PER_POINT = 20  # before a small space counts as exhausted
 
-Values = tuple[Any, ...]  # one for each axis
-Costs = tuple[float, ...] | None  # one for each objective, less is better; None where the point has none
-Search = Generator[list[Values], Sequence[Costs], None]
+AxisValues = tuple[Any, ...]  # one for each axis
+PointCosts = tuple[float, ...] | None  # one for each objective, less is better; None where the point has none
+Search = Generator[list[AxisValues], Sequence[PointCosts], None]
 
 
 def start_search(sweep: Sweep) -> Search:
@@ -31,7 +31,7 @@ def start_search(sweep: Sweep) -> Search:
     return SEARCHES[sweep.search.name](sweep)
 
 
-def key_of_values(values: Values) -> str:
+def key_of_values(values: AxisValues) -> str:
     """Return a text that is the same for the same values, whatever they are: numbers, text, lists, mappings."""
     return json.dumps(values, sort_keys=True)
 
@@ -62,7 +62,7 @@ def search_grid(sweep: Sweep) -> Search:
 def search_randomly(sweep: Sweep) -> Search:
     """Yield independent draws at once; one that repeats is drawn again, while there are others."""
     random = stream(sweep.seed, "sweep", "random")
-    drawn: dict[str, Values] = {}
+    drawn: dict[str, AxisValues] = {}
     num_wanted = num_points(sweep)
     for _ in range(num_wanted * DRAWS_PER_POINT):
         values = tuple(axis.at(share) for axis, share in zip(sweep.vary, random.random(len(sweep.vary)), strict=True))

@@ -24,10 +24,8 @@ from fabrictune.foundation.arrays import FloatArray
 
 MAX_GROUPS = 10
 
-Values = FloatArray
 
-
-def variance_share(position_P: Values, value_P: Values) -> float:
+def variance_share(position_P: FloatArray, value_P: FloatArray) -> float:
     """Return the share of the values' variance that the positions' groups explain, 0 to 1; nan if it is unknown.
 
     `position_P` are numbers that are equal for points of one group; `grouped` makes them of a range.
@@ -43,7 +41,7 @@ def variance_share(position_P: Values, value_P: Values) -> float:
     return max(0.0, 1 - within / (num_points - num_groups) / (total / (num_points - 1)))
 
 
-def grouped(position_P: Values) -> Values:
+def grouped(position_P: FloatArray) -> FloatArray:
     """Return positions as groups of about equal size, in their order; those of a grid are groups already."""
     num_groups = min(MAX_GROUPS, math.isqrt(len(position_P)))
     if len(np.unique(position_P)) <= num_groups:
@@ -51,7 +49,7 @@ def grouped(position_P: Values) -> Values:
     return np.floor((_ranks(position_P) - 0.5) * num_groups / len(position_P))
 
 
-def rank_correlation(position_P: Values, value_P: Values) -> float:
+def rank_correlation(position_P: FloatArray, value_P: FloatArray) -> float:
     """Return Spearman's coefficient; nan where either has one value only."""
     rank_P, other_P = _ranks(position_P), _ranks(value_P)
     spread = float(rank_P.std() * other_P.std()) if len(rank_P) else 0.0
@@ -60,7 +58,7 @@ def rank_correlation(position_P: Values, value_P: Values) -> float:
     return float(((rank_P - rank_P.mean()) * (other_P - other_P.mean())).mean() / spread)
 
 
-def _ranks(values_P: Values) -> Values:
+def _ranks(values_P: FloatArray) -> FloatArray:
     """Return ranks from 1; equal values share the mean of theirs."""
     _, group_P, size_G = np.unique(values_P, return_inverse=True, return_counts=True)
     last_G = np.cumsum(size_G)

@@ -24,7 +24,7 @@ from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
-from fabrictune.collectives.lower_bound import Links, lower_bound_ps
+from fabrictune.collectives.lower_bound import UniformLinks, lower_bound_ps
 from fabrictune.collectives.plans import CollectivePlan, local_size, make_plans
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.foundation.arrays import FloatArray, IntArray
@@ -135,13 +135,13 @@ class CollectiveModel:
         return rate_bps_C
 
     @cached_property
-    def _links(self) -> Links:
+    def _links(self) -> UniformLinks:
         """Return what lies between two hosts at least: on the shortest path, hops no faster than a NIC and cables."""
         fabric, config, port_QH = self._fabric, self._scenario.packet_config(), self._flows.report.port_QH
         is_port_QH = port_QH != NO_PORT
         delay_ps_Q = np.where(is_port_QH, fabric.port_delay_ps_P[port_QH], 0).sum(axis=1)
         is_slow_QH = is_port_QH & (fabric.port_rate_bps_P[port_QH] <= self.line_rate_bps)
-        return Links(
+        return UniformLinks(
             rate_bps=self.line_rate_bps,
             num_hops=max(1, int(is_slow_QH.sum(axis=1).min(initial=port_QH.shape[1]))),
             delay_ps=float(delay_ps_Q.min()) if len(delay_ps_Q) else 0.0,

@@ -11,7 +11,7 @@ from fabrictune.foundation.records import Columns, RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class SummaryRow:
     """Collectives of one kind and size, or the whole communication of a step."""
 
     what: str  # an operation, or "step"
@@ -33,7 +33,7 @@ class ValidationSummary:
     latency_ps: int
     rate_bps: int
     exchange_bytes: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SummaryRow, ...]
 
 
 def summarize_validation(record: RunRecord) -> ValidationSummary:
@@ -48,13 +48,13 @@ def summarize_validation(record: RunRecord) -> ValidationSummary:
     )
 
 
-def _collective_rows(table: Columns) -> Iterator[Row]:
+def _collective_rows(table: Columns) -> Iterator[SummaryRow]:
     for operation, size in sorted(set(zip(table["operation"].tolist(), table["bytes"].tolist(), strict=True))):
         chosen = (table["operation"] == operation) & (table["bytes"] == size)
         yield _row(operation, size, table["measured_ps"][chosen], table["simulated_ps"][chosen])
 
 
-def _step_rows(table: Columns) -> Iterator[Row]:
+def _step_rows(table: Columns) -> Iterator[SummaryRow]:
     """Yield a row for each size of step: those of one model move the same bytes."""
     step_C, place_C = np.unique(table["step"], return_inverse=True)
     bytes_S, measured_ps_S, simulated_ps_S = (  # S steps
@@ -66,11 +66,11 @@ def _step_rows(table: Columns) -> Iterator[Row]:
         yield _row("step", int(size), measured_ps_S[is_own_S], simulated_ps_S[is_own_S])
 
 
-def _row(what: str, num_bytes: int, measured_ps: NDArray[np.generic], simulated_ps: NDArray[np.generic]) -> Row:
+def _row(what: str, num_bytes: int, measured_ps: NDArray[np.generic], simulated_ps: NDArray[np.generic]) -> SummaryRow:
     ratio = np.asarray(simulated_ps, np.float64) / np.asarray(measured_ps, np.float64)
     measured_low, measured_high = percentiles(measured_ps, (0.25, 0.75)).tolist()
     ratio_low, ratio_high = percentiles(ratio, (0.25, 0.75)).tolist()
-    return Row(
+    return SummaryRow(
         what=what,
         num_bytes=num_bytes,
         count=len(ratio),

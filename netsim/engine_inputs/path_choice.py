@@ -21,7 +21,7 @@ from fabrictune.netsim.engine_inputs.limits import PATH_END
 from fabrictune.topology.network import NO_PORT, Network, RoutingEpoch
 from fabrictune.topology.next_hops import next_hops
 
-Columns = dict[str, NDArray[np.uint32]]
+PathTables = dict[str, NDArray[np.uint32]]
 
 NAMES = (
     "next_hop_switch",
@@ -54,7 +54,7 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
     }
 
 
-def path_choice(network: Network, config: PathChoiceConfig) -> Columns:
+def path_choice(network: Network, config: PathChoiceConfig) -> PathTables:
     """Return the arrays in NAMES, those of later sets of paths behind those of the first."""
     if config.mode == "hash":
         return {name: np.zeros(0, np.uint32) for name in NAMES}

@@ -6,7 +6,7 @@ Source: IEEE 802.1Qbb.
 from dataclasses import dataclass
 
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
-from fabrictune.netsim.reference.run import Kind, RunState
+from fabrictune.netsim.reference.run import EventKind, RunState
 
 
 @dataclass
@@ -58,7 +58,7 @@ class PortBuffers:
         carrier.busy_until_ps = max(self.run.now_ps, carrier.busy_until_ps)
         carrier.busy_until_ps += serialization_ps(self.run.settings.pause_frame_bytes, carrier.rate_bps)
         obeyed_ps = carrier.busy_until_ps + carrier.delay_ps + self.run.columns["pause_response"][port.number]
-        self.run.schedule(obeyed_ps, Kind.PAUSE_FRAME, port.number, buffer.num_frames)
+        self.run.schedule(obeyed_ps, EventKind.PAUSE_FRAME, port.number, buffer.num_frames)
 
     def on_pause_event(self, port: Port, frame: int) -> bool:
         """Obey a pause frame; return whether the port may send again."""

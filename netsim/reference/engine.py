@@ -23,11 +23,11 @@ from fabrictune.netsim.reference.ports import LOSS_CAUSES, PORT_COLUMNS, QUEUE_C
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.receivers import NicBuffer, Receiver
 from fabrictune.netsim.reference.routes import Router
-from fabrictune.netsim.reference.run import ClockEvent, Kind, RunState
+from fabrictune.netsim.reference.run import ClockEvent, EventKind, RunState
 from fabrictune.netsim.reference.senders import Sender
 from fabrictune.netsim.reference.transfers import NOT_YET, TIME_COLUMNS, ReadyTransfers, Transfer, Transfers
 
-Columns = dict[str, IntArray]
+ResultColumns = dict[str, IntArray]
 
 
 class ReferenceEngine:
@@ -45,7 +45,7 @@ class ReferenceEngine:
         self.transfers = Transfers(run)
         self._make_queue_pairs(inputs, law, law_settings)
         if run.settings.time_limit_ps != NEVER:
-            run.schedule(run.settings.time_limit_ps, Kind.CLOCK, ClockEvent.TIME_LIMIT)
+            run.schedule(run.settings.time_limit_ps, EventKind.CLOCK, ClockEvent.TIME_LIMIT)
 
     def _make_queue_pairs(
         self, inputs: EngineInputs, law: ModuleType, law_settings: Mapping[str, float] | None
@@ -84,24 +84,24 @@ class ReferenceEngine:
             if state.num_live == 0:
                 self._end_if_nothing_is_left()
 
-    def _handle(self, kind: Kind, number: int, about: Any) -> None:
+    def _handle(self, kind: EventKind, number: int, about: Any) -> None:
         """Dispatch an event to the port, queue pair or transfer of that number."""
         match kind:
-            case Kind.ARRIVAL:
+            case EventKind.ARRIVAL:
                 self._on_arrival(number, about)
-            case Kind.PAUSE_FRAME:
+            case EventKind.PAUSE_FRAME:
                 self.forwarding.on_pause_event(self.ports[number], about)
-            case Kind.WAKE:
+            case EventKind.WAKE:
                 self.forwarding.on_wake(self.ports[number])
-            case Kind.REPLY:
+            case EventKind.REPLY:
                 self.receivers[number].answer(about)
-            case Kind.PACE:
+            case EventKind.PACE:
                 self.senders[number].on_pace()
-            case Kind.TIMER:
+            case EventKind.TIMER:
                 self.senders[number].on_timer()
-            case Kind.TRANSFER:
+            case EventKind.TRANSFER:
                 self._on_transfer(number, is_end=about)
-            case Kind.CLOCK:
+            case EventKind.CLOCK:
                 self._on_clock(number, about)
 
     def _on_arrival(self, number: int, packet: Packet) -> None:
@@ -141,7 +141,7 @@ class ReferenceEngine:
         elif self.transfers.num_events == 0 and not any(sender.has_work for sender in self.senders):
             self.state.outcome = "stalled"
 
-    def transfer_columns(self) -> Columns:
+    def transfer_columns(self) -> ResultColumns:
         """Return the columns of transfers; round trips only where hosts take time."""
         settings, transfers = self.state.settings, self.transfers.all
         columns = {name: [transfer.times[name] for transfer in transfers] for name in TIME_COLUMNS}
@@ -162,13 +162,13 @@ class ReferenceEngine:
         sender: Sender = self.senders[columns["transfer_qp"][transfer.row]]
         return min(sender.highest, transfer.end) - transfer.first + transfer.resent
 
-    def port_columns(self) -> Columns:
+    def port_columns(self) -> ResultColumns:
         """Return the columns of ports."""
         for port in self.ports:
             port.pause.settle(self.now_ps)
         return _arrays({name: [port.counts[name] for port in self.ports] for name in PORT_COLUMNS})
 
-    def queue_columns(self) -> Columns:
+    def queue_columns(self) -> ResultColumns:
         """Return the columns of each port's priorities; empty without priorities."""
         outputs, inputs = [], []
         if isinstance(self.buffers, PriorityBuffers):
@@ -181,7 +181,7 @@ class ReferenceEngine:
         columns["max_headroom_bytes"] = [queue.max_headroom_bytes for queue in inputs]
         return _arrays(columns)
 
-    def fault_drop_columns(self) -> Columns:
+    def fault_drop_columns(self) -> ResultColumns:
         """Return the columns of packets lost at each port by cause, where anything can go wrong."""
         return _arrays({cause: [port.health.dropped[cause] for port in self.ports] for cause in LOSS_CAUSES})
 
@@ -190,5 +190,5 @@ class ReferenceEngine:
         return b"".join(sender.law.flow.tobytes() for sender in self.senders)
 
 
-def _arrays(columns: Mapping[str, list[int]]) -> Columns:
+def _arrays(columns: Mapping[str, list[int]]) -> ResultColumns:
     return {name: np.array(values, np.int64) for name, values in columns.items()}

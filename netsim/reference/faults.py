@@ -7,7 +7,7 @@ changes in the order of time.
 from fabrictune.netsim.faults.timeline import Effect
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.ports import Port
-from fabrictune.netsim.reference.run import ClockEvent, Kind, RunState
+from fabrictune.netsim.reference.run import ClockEvent, EventKind, RunState
 
 
 class Faults:
@@ -20,7 +20,7 @@ class Faults:
 
     def _schedule(self) -> None:
         if self.next_change < len(self.run.columns["fault_time"]):
-            self.run.schedule(self.run.columns["fault_time"][self.next_change], Kind.CLOCK, ClockEvent.FAULT)
+            self.run.schedule(self.run.columns["fault_time"][self.next_change], EventKind.CLOCK, ClockEvent.FAULT)
 
     def on_change(self) -> None:
         """Change ports as of now; what waits at links that are down is lost when all have changed."""

@@ -16,7 +16,7 @@ from fabrictune.netsim.reference.buffers import PortBuffers
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.routes import Router
-from fabrictune.netsim.reference.run import Kind, RunState
+from fabrictune.netsim.reference.run import EventKind, RunState
 
 
 class Forwarding:
@@ -99,7 +99,7 @@ class Forwarding:
             record = (self.run.now_ps, port.counts["tx_bytes"], queue.queued_bytes, float(port.rate_bps))
             packet.telemetry.append(record)
         packet.ingress, packet.departure = port, port.health.departure()
-        self.run.schedule(arrives_ps, Kind.ARRIVAL, port.number, packet)
+        self.run.schedule(arrives_ps, EventKind.ARRIVAL, port.number, packet)
 
     def on_wake(self, port: Port) -> None:
         """Go on when the transmitter is free."""
@@ -156,7 +156,7 @@ class Forwarding:
     def _wake_when_free(self, port: Port) -> None:
         if not port.has_wake:
             port.has_wake = True
-            self.run.schedule(port.busy_until_ps, Kind.WAKE, port.number)
+            self.run.schedule(port.busy_until_ps, EventKind.WAKE, port.number)
 
     def clear(self, port: Port) -> None:
         """Lose everything that waits at a port whose link is down; queue pairs at it go on."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
-from fabrictune.netsim.reference.run import Kind, RunState
+from fabrictune.netsim.reference.run import EventKind, RunState
 
 QUANTUM_BYTES = 64
 
@@ -193,7 +193,7 @@ class PriorityBuffers:
 
     def _schedule(self, time_ps: int, port: Port, event: PauseEvent, priority: int) -> None:
         notice = PauseNotice(port.health.num_downs, event, priority)
-        self.run.schedule(time_ps, Kind.PAUSE_FRAME, port.number, notice)
+        self.run.schedule(time_ps, EventKind.PAUSE_FRAME, port.number, notice)
 
     def on_pause_event(self, port: Port, notice: PauseNotice) -> bool:
         """Handle a pause event of a port; return whether the port may send again."""
@@ -291,5 +291,5 @@ class PriorityBuffers:
         return queue.ignores_pause
 
 
-def _is_of_pause(kind: Kind, about: object) -> bool:
-    return kind == Kind.PAUSE_FRAME and isinstance(about, PauseNotice) and about.event != PauseEvent.WATCH
+def _is_of_pause(kind: EventKind, about: object) -> bool:
+    return kind == EventKind.PAUSE_FRAME and isinstance(about, PauseNotice) and about.event != PauseEvent.WATCH

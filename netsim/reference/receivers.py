@@ -14,7 +14,7 @@ from fabrictune.netsim.reference.buffers import PortBuffers
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.ports import Packet, Port, priority_of, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
-from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, RunState
+from fabrictune.netsim.reference.run import ClockEvent, EventKind, RandomStream, RunState
 from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer, Transfers
 
 
@@ -45,7 +45,7 @@ class NicBuffer:
 
     def _schedule_drain(self) -> None:
         done_ps = self.run.now_ps + serialization_ps(self.packets[0].wire_bytes, self.drain_rate_bps)
-        self.run.schedule(done_ps, Kind.CLOCK, ClockEvent.DRAIN, self.port.number)
+        self.run.schedule(done_ps, EventKind.CLOCK, ClockEvent.DRAIN, self.port.number)
 
 
 class ReceiveQueue:
@@ -107,7 +107,7 @@ class Receiver:
         if settings.endpoint_jitter_ps:
             delay_ps += self.random.next_below(settings.endpoint_jitter_ps)
         self.answer_ps = max(self.run.now_ps + delay_ps, self.answer_ps + 1)
-        self.run.schedule(self.answer_ps, Kind.REPLY, self.number, packet)
+        self.run.schedule(self.answer_ps, EventKind.REPLY, self.number, packet)
 
     def _note_mark(self, packet: Packet) -> None:
         if packet.is_marked:

@@ -7,7 +7,7 @@ Source: netsim/config/path_choice.py has the papers.
 
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
 from fabrictune.netsim.reference.ports import Packet, Port
-from fabrictune.netsim.reference.run import ClockEvent, Kind, RandomStream, RunState
+from fabrictune.netsim.reference.run import ClockEvent, EventKind, RandomStream, RunState
 
 HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, _WEIGHTED = range(5)
 
@@ -53,7 +53,7 @@ class Router:
 
     def _schedule_epoch(self) -> None:
         if self.next_epoch < len(self.run.columns["epoch_time"]):
-            self.run.schedule(self.run.columns["epoch_time"][self.next_epoch], Kind.CLOCK, ClockEvent.REROUTE)
+            self.run.schedule(self.run.columns["epoch_time"][self.next_epoch], EventKind.CLOCK, ClockEvent.REROUTE)
 
     def next_port(self, arrived: Port, packet: Packet) -> int | None:
         """Return the next port of a packet, NO_ROUTE if there is none; None in its host."""

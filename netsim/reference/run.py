@@ -16,7 +16,7 @@ from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 _MASK = 2**64 - 1
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """Kinds of events, in the order in which they happen at one instant."""
 
     ARRIVAL = 0
@@ -50,13 +50,13 @@ class RunState:
         self.outcome = "running"
         self.now_ps = 0
         self.num_live = 0  # packets on their way, and data packets not yet answered
-        self.events: list[tuple[int, Kind, int, Any]] = []
+        self.events: list[tuple[int, EventKind, int, Any]] = []
 
-    def schedule(self, time_ps: int, kind: Kind, number: int, about: Any = 0) -> None:
+    def schedule(self, time_ps: int, kind: EventKind, number: int, about: Any = 0) -> None:
         """Schedule an event of a port, queue pair or transfer."""
         heapq.heappush(self.events, (time_ps, kind, number, about))
 
-    def advance(self) -> tuple[Kind, int, Any]:
+    def advance(self) -> tuple[EventKind, int, Any]:
         """Set the clock to the next event; return its kind, number and what it is about."""
         self.now_ps, *event = heapq.heappop(self.events)
         return tuple(event)

@@ -17,7 +17,7 @@ from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.laws import FlowLaw
 from fabrictune.netsim.reference.loss_recovery import GoBackN, SelectiveRepeat
 from fabrictune.netsim.reference.ports import PS_BITS_PER_BYTE, Packet, priority_of
-from fabrictune.netsim.reference.run import Kind, RunState
+from fabrictune.netsim.reference.run import EventKind, RunState
 from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer
 
 LONGEST_GAP_PS = 1e17
@@ -110,7 +110,7 @@ class Sender:
     def _schedule_pace(self, time_ps: int) -> None:
         if time_ps < self.pace_event_ps:
             self.pace_event_ps = time_ps
-            self.run.schedule(time_ps, Kind.PACE, self.number)
+            self.run.schedule(time_ps, EventKind.PACE, self.number)
 
     def on_pace(self) -> None:
         """Go on when the pace allows."""
@@ -233,7 +233,7 @@ class Sender:
     def _arm_timer(self, time_ps: int) -> None:
         if time_ps < self.timer_event_ps:
             self.timer_event_ps = time_ps
-            self.run.schedule(time_ps, Kind.TIMER, self.number)
+            self.run.schedule(time_ps, EventKind.TIMER, self.number)
 
     def on_timer(self) -> None:
         """Do what is due: notifications, the law's timers, losses by time, the retransmission timeout."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.reference.ports import serialization_ps
-from fabrictune.netsim.reference.run import Kind, RunState
+from fabrictune.netsim.reference.run import EventKind, RunState
 
 NOT_YET = -1
 TIME_COLUMNS = ("ready_ps", "start_ps", "finish_ps", "acknowledged_ps")
@@ -94,7 +94,7 @@ class Transfers:
 
     def _schedule(self, time_ps: int, transfer: Transfer, *, is_end: bool) -> None:
         self.num_events += 1
-        self.run.schedule(time_ps, Kind.TRANSFER, transfer.row, is_end)
+        self.run.schedule(time_ps, EventKind.TRANSFER, transfer.row, is_end)
 
     def on_event(self, row: int, *, is_end: bool) -> Transfer | None:
         """Begin or end a transfer; return it if it is for its queue pair to send."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
+from fabrictune.netsim.workloads.table import GeneratedTraffic, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 MAX_MESSAGES = 5_000_000
@@ -17,7 +17,7 @@ class AllToAllSpec(WorkloadSpec):
     message_bytes: int = field(metadata={"help": "size of each message"})
 
 
-def make_all_to_all(spec: AllToAllSpec, fabric: Fabric, seed: int) -> Made:
+def make_all_to_all(spec: AllToAllSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return n(n - 1) messages, the k-th of every NIC to the k-th behind it; raises InputError."""
     num_nics = fabric.num_nics
     if num_nics * (num_nics - 1) > MAX_MESSAGES:

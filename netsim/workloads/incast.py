@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
+from fabrictune.netsim.workloads.table import GeneratedTraffic, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 
@@ -17,7 +17,7 @@ class IncastSpec(WorkloadSpec):
     receiver: int = field(default=0, metadata={"help": "NIC that receives"})
 
 
-def make_incast(spec: IncastSpec, fabric: Fabric, seed: int) -> Made:
+def make_incast(spec: IncastSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return the queue pairs and transfers of an incast; raises InputError."""
     if not 0 <= spec.receiver < fabric.num_nics:
         raise_input_error("incast.receiver", f"NIC {spec.receiver}", f"0 to {fabric.num_nics - 1}, the fabric's NICs")

@@ -6,11 +6,11 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
-from fabrictune.netsim.workloads.table import Made
+from fabrictune.netsim.workloads.table import GeneratedTraffic
 from fabrictune.topology.queue_pairs import join_queue_pairs
 
 
-def join(parts: Sequence[Made], start_ps: Sequence[int]) -> Made:
+def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int]) -> GeneratedTraffic:
     """Return the queue pairs and transfers of all workloads, one workload after another.
 
     Each part is what it was alone, later by its `start_ps`. Transfers of different parts never wait for one another.

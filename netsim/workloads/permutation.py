@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.foundation.seeds import stream
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
+from fabrictune.netsim.workloads.table import GeneratedTraffic, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 
@@ -16,7 +16,7 @@ class PermutationSpec(WorkloadSpec):
     message_bytes: int = field(metadata={"help": "size of each message"})
 
 
-def make_permutation(spec: PermutationSpec, fabric: Fabric, seed: int) -> Made:
+def make_permutation(spec: PermutationSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return the queue pairs and transfers of a random permutation without fixed points; raises InputError."""
     num_nics = fabric.num_nics
     if num_nics < 2:

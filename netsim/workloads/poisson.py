@@ -15,7 +15,7 @@ from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.seeds import stream
 from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
 from fabrictune.netsim.workloads.flow_sizes import FLOW_SIZES
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
+from fabrictune.netsim.workloads.table import GeneratedTraffic, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import NO_NIC, Fabric
 
 MAX_FLOWS = 5_000_000
@@ -38,7 +38,7 @@ class PoissonSpec(WorkloadSpec):
             raise_input_error("duration", f"{self.duration_ns} ns", "1 ns to 3 hours")
 
 
-def make_poisson(spec: PoissonSpec, fabric: Fabric, seed: int) -> Made:
+def make_poisson(spec: PoissonSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return the flows in order of their beginning; raises InputError."""
     if fabric.num_nics < 2:
         raise_input_error("poisson", f"a fabric of {fabric.num_nics} NIC", "2 NICs or more")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.netsim.workloads.table import Made, WorkloadSpec, one_message_each, raise_input_error
+from fabrictune.netsim.workloads.table import GeneratedTraffic, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
 MAX_MESSAGES = 5_000_000
@@ -21,7 +21,7 @@ class StorageSpec(WorkloadSpec):
     interval_ns: int = field(default=0, metadata={"help": "from the beginning of a burst to the next one's"})
 
 
-def make_storage(spec: StorageSpec, fabric: Fabric, seed: int) -> Made:
+def make_storage(spec: StorageSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
     """Return the writes, NIC c's to server c modulo their number; raises InputError."""
     num_writers = fabric.num_nics - spec.servers
     if spec.servers < 1 or num_writers < 1:

@@ -13,7 +13,7 @@ from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.queue_pairs import make_queue_pairs
 
-Made = tuple[QueuePairs, TrafficTrace]
+GeneratedTraffic = tuple[QueuePairs, TrafficTrace]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +28,8 @@ class Workload:
     """One kind of workload: its specification and its generator."""
 
     spec: type
-    make: Callable[[Any, Fabric, int], Made]  # spec, fabric, seed
-    make_flows: Callable[[Any, Fabric, int], Made] | None = None  # only how much goes where
+    make: Callable[[Any, Fabric, int], GeneratedTraffic]  # spec, fabric, seed
+    make_flows: Callable[[Any, Fabric, int], GeneratedTraffic] | None = None  # only how much goes where
     summary: str
 
 
@@ -40,7 +40,7 @@ def one_message_each(
     *,
     start_ps_N: IntArray | None = None,
     priority: int = 3,
-) -> Made:
+) -> GeneratedTraffic:
     """Return a message on a queue pair of its own for each row, by default at time 0; raises InputError."""
     num_rows = len(source_N)
     bytes_N = np.broadcast_to(np.asarray(message_bytes, np.int64), num_rows).copy()

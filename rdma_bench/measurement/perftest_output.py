@@ -20,7 +20,7 @@ _FIELD = re.compile(r'"?([A-Za-z][\w.]*)"?\s*:\s*"?(-?\d+(?:\.\d+)?)"?,?')
 _HEADING = re.compile(r"#?[\w.%]+(?: \w+)?\[[^\]]+\]|#\w+")
 _COUNTER = re.compile(r"(?:hw_counters|counters)/(\w+)=(\d{1,20})")
 
-Values = dict[str, float]
+PerftestValues = dict[str, float]
 
 
 def read_bandwidth_bps(text: str, json: str = "") -> float:
@@ -47,10 +47,10 @@ def read_counter_changes(text: str) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in _COUNTER.finditer(text[-_MOST_CHARACTERS:])}
 
 
-def _read_table(text: str) -> Values:
+def _read_table(text: str) -> PerftestValues:
     """Return the last row of numbers under the last row of headings."""
     headings: list[str] = []
-    values: Values = {}
+    values: PerftestValues = {}
     for line in text[-_MOST_CHARACTERS:].splitlines():
         if line.strip().startswith("#bytes"):
             headings = _HEADING.findall(line)
@@ -67,11 +67,11 @@ def _numbers(words: Iterable[str]) -> list[float]:
         return []
 
 
-def _read_fields(json: str) -> Values:
+def _read_fields(json: str) -> PerftestValues:
     return {match[1]: float(match[2]) for match in _FIELD.finditer(json[-_MOST_CHARACTERS:])}
 
 
-def _wanted(fields: Values, name: str) -> float:
+def _wanted(fields: PerftestValues, name: str) -> float:
     if name in fields:
         return fields[name]
     next_step = "run it by hand, and see what it says"

@@ -20,7 +20,7 @@ from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES, NEVE
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
 
-Confidence = Literal["documented", "measured", "extrapolated"]
+PredictionBasis = Literal["documented", "measured", "extrapolated"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Prediction:
         return tuple(time_ps / PS_PER_NS for time_ps in accumulate(self._waits_ps[:-1]))
 
     @property
-    def confidence(self) -> Confidence:
+    def confidence(self) -> PredictionBasis:
         """How far to trust it: an exponent that was not tried is arithmetic."""
         if self.profile.confidence == "measured" and self.spec.timeout_exponent not in self.profile.tried_exponents:
             return "extrapolated"

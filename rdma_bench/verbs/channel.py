@@ -22,14 +22,14 @@ GREETING_TIMEOUT_S = 10.0
 _LENGTH = struct.Struct("!I")
 _GREETING_BYTES = 512
 
-Message = Mapping[str, Any]
+WorkerMessage = Mapping[str, Any]
 
 
 class ChannelError(UnavailableError):
     """The other end is gone, says what is no message, or does not know the token."""
 
 
-def send_message(connection: socket.socket, message: Message) -> None:
+def send_message(connection: socket.socket, message: WorkerMessage) -> None:
     """Send a message; raises ChannelError."""
     text = json.dumps(message).encode()
     if len(text) > MAX_MESSAGE_BYTES:

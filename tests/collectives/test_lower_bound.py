@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabrictune.collectives.lower_bound import Links, lower_bound_ps, preemptive_end_ps
+from fabrictune.collectives.lower_bound import UniformLinks, lower_bound_ps, preemptive_end_ps
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.collectives.schedules import direct, hierarchical, ring
 
-LINKS = Links(
+LINKS = UniformLinks(
     rate_bps=8e12,  # a byte a picosecond
     num_hops=2,
     delay_ps=1000,

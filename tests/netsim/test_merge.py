@@ -6,11 +6,11 @@ from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
 from fabrictune.netsim.workloads.incast import IncastSpec, make_incast
 from fabrictune.netsim.workloads.merge import join
 from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
-from fabrictune.netsim.workloads.table import Made
+from fabrictune.netsim.workloads.table import GeneratedTraffic
 from tests.netsim.conftest import one_switch
 
 
-def chain() -> Made:
+def chain() -> GeneratedTraffic:
     """Two transfers of one operation over one queue pair, the second after the first."""
     queue_pairs, traffic = make_incast(IncastSpec(senders=1, message_bytes=100), one_switch(4), 0)
     twice = np.zeros(2, np.int64)

@@ -16,7 +16,7 @@ from fabrictune.trainer_probe.data.service import Service
 from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
+from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES

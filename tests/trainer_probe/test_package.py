@@ -14,7 +14,7 @@ def test_importing_the_packages_does_not_import_torch() -> None:
             "conformance.trainer_probe.counts",
         ),
         *("trainer_probe", "trainer_probe.launcher.processes", "trainer_probe.ledger", "trainer_probe.data.loader"),
-        *("trainer_probe.data.tokenization", "trainer_probe.optimizers.schedule"),
+        *("trainer_probe.data.tokenization", "trainer_probe.optimizers.learning_rate"),
         *("trainer_probe.optimizers.segments", "trainer_probe.optimizers.spec"),
     )
     imports = "; ".join(f"import fabrictune.{module}" for module in modules)

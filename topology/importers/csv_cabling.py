@@ -69,7 +69,7 @@ _SHORT_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])(?:b?E|b)?", re.IGNORECASE)  
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
-Row = Mapping[str, str]  # text by column
+CablingRow = Mapping[str, str]  # text by column
 
 
 def is_csv(path: Path) -> bool:
@@ -127,7 +127,7 @@ class _Reader:
                 f"devices without a role, taken as hosts by their names: {len(self.guessed)} ({names})"
             )
 
-    def _rows(self) -> Iterator[tuple[int, Row]]:
+    def _rows(self) -> Iterator[tuple[int, CablingRow]]:
         """Yield each row that is not empty, with its line, by column."""
         text = read_text(self.path)
         delimiter = max(",;\t|", key=text.partition("\n")[0].count)
@@ -171,7 +171,7 @@ class _Reader:
             raise FabricError(*self.cabling.mistakes)
         return places
 
-    def _is_skipped(self, cells: Row) -> bool:
+    def _is_skipped(self, cells: CablingRow) -> bool:
         terminations = [cells.get(f"{side}_termination", "") for side in _SIDES]
         is_connected = cells.get("status", "").lower() in ("", *CONNECTED)
         return not is_connected or any(kind and "interface" not in kind.lower() for kind in terminations)
@@ -186,7 +186,7 @@ class _Reader:
         kind = NodeKind.HOST if tier == 0 or is_guessed else NodeKind.SWITCH
         self.cabling.add_node(name, kind, where=where, tier=tier)
 
-    def _rate_bps(self, cells: Row, where: str) -> int | None:
+    def _rate_bps(self, cells: CablingRow, where: str) -> int | None:
         text = cells.get("rate", "")
         if short := _SHORT_RATE.fullmatch(text):
             text = f"{short[1]} {short[2].upper()}bps"
@@ -194,7 +194,7 @@ class _Reader:
             text = f"{text} {self.unit_of['rate']}".strip()
         return self._quantity(parse_rate_bps, text, where)
 
-    def _cable_mm(self, cells: Row, where: str) -> int | None:
+    def _cable_mm(self, cells: CablingRow, where: str) -> int | None:
         text = cells.get("length", "")
         if match := _LENGTH.fullmatch(text):
             unit = match[2] or cells.get("length_unit", "") or self.unit_of["length"]
@@ -209,7 +209,7 @@ class _Reader:
             self.cabling.add_mistakes(*error.mistakes)
             return None
 
-    def _rail(self, cells: Row, where: str) -> int:
+    def _rail(self, cells: CablingRow, where: str) -> int:
         text = cells.get("rail", "")
         if text and not re.fullmatch("[0-9]{1,4}", text):
             self._mistake(where, quote(text), "a whole number from 0")

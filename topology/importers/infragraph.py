@@ -36,7 +36,7 @@ LATENCIES = ("ms", "us", "ns")
 
 _ELEMENT = re.compile(r"([^\[\]]+)(?:\[(-?\d{0,9})(:(-?\d{0,9}))?(:(-?\d{0,9}))?\])?")
 
-Tree = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 Slice = tuple[str, range]  # of an instance or a component: its name, and which numbers
 
 
@@ -73,7 +73,7 @@ class _Reader:
         tree = document.tree if isinstance(document.tree, dict) else {}
         inner = tree.get("infrastructure")
         self.keys: tuple[Key, ...] = ("infrastructure",) if isinstance(inner, dict) else ()
-        self.tree: Tree = inner if isinstance(inner, dict) else tree
+        self.tree: JsonObject = inner if isinstance(inner, dict) else tree
         self.cabling = Cabling(str(self.tree.get("name") or document.path.name.split(".")[0]))
         self.num_default_rates = 0
         self.num_default_delays = 0
@@ -97,7 +97,7 @@ class _Reader:
             self.cabling.notes.append(f"links without a latency, taken as {metres} m: {self.num_default_delays}")
         return self.cabling.finish()
 
-    def _components(self, row: int, device: Tree) -> dict[str, tuple[int, str]]:
+    def _components(self, row: int, device: JsonObject) -> dict[str, tuple[int, str]]:
         """Return count and choice of each component of a device."""
         components: dict[str, tuple[int, str]] = {}
         inner = device.get("components")
@@ -111,7 +111,7 @@ class _Reader:
                 components[name] = (count, str(component.get("choice")))
         return components
 
-    def _link(self, row: int, link: Tree) -> _Link:
+    def _link(self, row: int, link: JsonObject) -> _Link:
         physical = _section(link, "physical")
         bandwidth, latency = _section(physical, "bandwidth"), _section(physical, "latency")
         rate_bps = delay_ps = None
@@ -128,7 +128,7 @@ class _Reader:
             self.cabling.add_mistakes(*error.mistakes)
         return _Link(rate_bps=rate_bps, delay_ps=delay_ps)
 
-    def _read_instance(self, name: str, row: int, instance: Tree) -> None:
+    def _read_instance(self, name: str, row: int, instance: JsonObject) -> None:
         device, count = instance.get("device"), instance.get("count")
         if not isinstance(device, str) or device not in self.components:
             nearest = nearest_name(str(device), self.components)
@@ -240,7 +240,7 @@ class _Reader:
         self._mistake("not a list", "a list", key)
         return []
 
-    def _named(self, key: str) -> Iterator[tuple[str, int, Tree]]:
+    def _named(self, key: str) -> Iterator[tuple[str, int, JsonObject]]:
         """Yield name, row and entry of a list whose entries have names of their own."""
         seen: set[str] = set()
         for row, entry in enumerate(self._list(key)):
@@ -269,7 +269,7 @@ def _ends(slices: Sequence[Slice]) -> Iterator[End]:
         yield instance, ".".join(components)
 
 
-def _section(value: Any, *keys: str) -> Tree:
+def _section(value: Any, *keys: str) -> JsonObject:
     """Return the mapping at the end of a path of keys, empty where there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None

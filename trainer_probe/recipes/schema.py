@@ -16,7 +16,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.settings.binding import Choice, Chosen
 from fabrictune.trainer_probe.data.batches import BatchSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
+from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
@@ -27,7 +27,7 @@ FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # also the name of a record
 Overlap = Literal["none", "tp", "pp", "dp", "all"]
 Loading = Literal["machine", "worker"]
 Precision = Literal["float64", "float32", "bfloat16", "float16"]
-DeviceName = Literal["cpu", "cuda"]
+DeviceType = Literal["cpu", "cuda"]
 PresetName = Literal["tiny", "small", "175B", "530B"]
 
 
@@ -76,7 +76,7 @@ class Recipe:
     precision: Precision | None = field(
         default=None, metadata={"help": "of the model; by default bfloat16 on a GPU, float32 on a CPU"}
     )
-    device: DeviceName = field(default="cpu", metadata={"help": "device of the model"})
+    device: DeviceType = field(default="cpu", metadata={"help": "device of the model"})
     data: Annotated[Chosen, Choice("source", SOURCES)] = field(
         default=Chosen(name="synthetic", spec=SyntheticSource()), metadata={"help": "training data"}
     )

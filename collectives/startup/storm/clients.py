@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.store_operations import Pause, Steps
-from fabrictune.collectives.startup.storm.wires import Reply, StoreProtocol, StoreRequest, Taker
+from fabrictune.collectives.startup.storm.wires import StoreProtocol, StoreReply, StoreRequest, Taker
 
 CONNECTING_AT_ONCE = 256
 
@@ -38,7 +38,7 @@ class EmulatedRank(asyncio.Protocol):
         self._take: Taker | None = None
         self._received = b""
         self._steps: Steps[None] | None = None
-        self._reply: Reply = None
+        self._reply: StoreReply = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet the server."""

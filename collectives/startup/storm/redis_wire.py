@@ -16,7 +16,7 @@ from fabrictune.collectives.startup.redis_commands import (
     await_value,
     awaited_value,
 )
-from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Operation, Set, Wait
+from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Set, StoreOperation, Wait
 from fabrictune.collectives.startup.storm.wires import StoreRequest, Taken, Taker
 
 RespValue = None | int | bytes | list["RespValue"]
@@ -36,7 +36,7 @@ class RedisWire:
         epoch = WRITE_IF_ABSENT.call(self._name(EPOCH), self._expiry_ms, "storm")
         return tuple(StoreRequest(_packed(command), _take_nothing) for command in (("AUTH", self._password), epoch))
 
-    def requests(self, operation: Operation) -> tuple[StoreRequest, ...]:
+    def requests(self, operation: StoreOperation) -> tuple[StoreRequest, ...]:
         """Return an operation's requests."""
         match operation:
             case Set(key, value):

@@ -6,7 +6,7 @@ Source: torch 2.13, TCPStore.cpp. There is no document; a test holds this to wha
 import struct
 
 from fabrictune.collectives.startup.operation_count import OperationCount
-from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Operation, Set, Wait
+from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Set, StoreOperation, Wait
 from fabrictune.collectives.startup.storm.wires import StoreRequest, Taken, Taker
 
 _VALIDATE, _SET, _COMPARE_SET, _GET, _ADD, _CHECK, _WAIT, _PING = 0, 1, 2, 3, 4, 5, 6, 13
@@ -26,7 +26,7 @@ class TcpStoreWire:
             StoreRequest(struct.pack("<BI", _PING, 1), _take_u32),
         )
 
-    def requests(self, operation: Operation) -> tuple[StoreRequest, ...]:
+    def requests(self, operation: StoreOperation) -> tuple[StoreRequest, ...]:
         """Return an operation's requests."""
         match operation:
             case Set(key, value):

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from fabrictune.collectives.startup.operation_count import OperationCount
-from fabrictune.collectives.startup.store_operations import Operation
+from fabrictune.collectives.startup.store_operations import StoreOperation
 
-Reply = str | int | bool | None
-Taken = tuple[Reply, int]  # what the reply says, and the number of bytes it took
+StoreReply = str | int | bool | None
+Taken = tuple[StoreReply, int]  # what the reply says, and the number of bytes it took
 Taker = Callable[[bytes], Taken | None]  # None: more bytes must come
 
 
@@ -28,7 +28,7 @@ class StoreProtocol(Protocol):
     def greeting(self) -> tuple[StoreRequest, ...]:
         """Return what a new connection begins with."""
 
-    def requests(self, operation: Operation) -> tuple[StoreRequest, ...]:
+    def requests(self, operation: StoreOperation) -> tuple[StoreRequest, ...]:
         """Return an operation's requests; the reply of the last is the operation's."""
 
     def num_requests(self, count: OperationCount) -> int:

@@ -22,7 +22,7 @@ _HPN_SOURCE = "HPN (SIGCOMM'24)"
 _META_SOURCE = "The Llama 3 Herd of Models 3.3.1"
 _RAIL_ONLY_SOURCE = "k-port switches: a rail of k^2/2 GPUs takes k ToRs and k/2 above them; 8 rails of k = 64"
 
-Measure = Callable[[Fabric], float]
+FabricQuantity = Callable[[Fabric], float]
 
 
 def cases() -> tuple[Case, ...]:
@@ -47,7 +47,7 @@ def _tiers() -> tuple[Case, ...]:
 
 
 def _published() -> tuple[Case, ...]:
-    rows: tuple[tuple[str, str, ClosSpec, Measure, float], ...] = (
+    rows: tuple[tuple[str, str, ClosSpec, FabricQuantity, float], ...] = (
         ("hpn-gpus", f"{_HPN_SOURCE} table 2", HpnSpec(), _num_gpus, 15 * 1024),
         ("hpn-tors", f"{_HPN_SOURCE} 3: 16 ToRs a segment, 15 segments", HpnSpec(), partial(_num_nodes, tier=1), 240),
         ("hpn-core-oversubscription", f"{_HPN_SOURCE} 3", HpnSpec(), partial(_oversubscription, tier=2), 15),
@@ -119,7 +119,7 @@ def _fat_trees() -> tuple[Case, ...]:
     )
 
 
-def _measure(spec: ClosSpec, measure: Measure) -> float:
+def _measure(spec: ClosSpec, measure: FabricQuantity) -> float:
     return measure(build_clos(spec))
 
 

@@ -8,7 +8,7 @@ from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
+from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes

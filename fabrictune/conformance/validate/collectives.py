@@ -14,7 +14,7 @@ from fabrictune.cc.laws import load_law
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.collectives.jobs import collective_step
-from fabrictune.collectives.lower_bound import Links, lower_bound_ps
+from fabrictune.collectives.lower_bound import UniformLinks, lower_bound_ps
 from fabrictune.collectives.plans import make_plans
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.foundation.cases import Case, around
@@ -139,8 +139,8 @@ def _fabric(job: Job) -> Fabric:
     )
 
 
-def _links(fabric: Fabric, config: PacketConfig) -> Links:
-    return Links(
+def _links(fabric: Fabric, config: PacketConfig) -> UniformLinks:
+    return UniformLinks(
         rate_bps=float(fabric.port_rate_bps_P[0]),
         num_hops=2,
         delay_ps=2.0 * float(fabric.port_delay_ps_P[0]),

@@ -8,7 +8,7 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.sweeps.axes import SweepAxis
 from fabrictune.sweeps.schema import GridSearch, Objective, RandomSearch, Sweep, TpeSearch
-from fabrictune.sweeps.search import Values, num_points, start_search
+from fabrictune.sweeps.search import AxisValues, num_points, start_search
 
 AXES = (SweepAxis(key="a", values=(1, 2)), SweepAxis(key="b", low=0.0, high=1.0, steps=3))
 
@@ -25,10 +25,10 @@ def sweep(name: str, spec: object, *, axes: tuple[SweepAxis, ...] = AXES, seed: 
     )
 
 
-def run(wanted: Sweep, *, best: float) -> list[Values]:
+def run(wanted: Sweep, *, best: float) -> list[AxisValues]:
     """Return all points of a search that is told how far each is from `b = best`."""
     search, found = start_search(wanted), []
-    batch: list[Values] | None = next(search)
+    batch: list[AxisValues] | None = next(search)
     while batch is not None:
         found += batch
         try:

@@ -26,7 +26,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
 from fabrictune.netsim.workloads.merge import join
 from fabrictune.netsim.workloads.poisson import PoissonSpec, make_poisson
-from fabrictune.netsim.workloads.table import Made, one_message_each
+from fabrictune.netsim.workloads.table import GeneratedTraffic, one_message_each
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.fabric import Fabric
 
@@ -158,14 +158,14 @@ def paper_fabric() -> Fabric:
     )
 
 
-def traffic(fabric: Fabric, load: Load, seed: int) -> Made:
+def traffic(fabric: Fabric, load: Load, seed: int) -> GeneratedTraffic:
     """Return the flows of one run, incasts behind the others."""
     spec = PoissonSpec(load_fraction=load.load_fraction, duration_ns=load.duration_ns, sizes="hadoop")
     background = make_poisson(spec, fabric, seed)
     return join([background, _incasts(fabric, load, seed)], [0, 0]) if load.has_incast else background
 
 
-def _incasts(fabric: Fabric, load: Load, seed: int) -> Made:
+def _incasts(fabric: Fabric, load: Load, seed: int) -> GeneratedTraffic:
     """Return writes of 60 random hosts at a time to another, evenly spaced."""
     generator = stream(seed, "netsim", "incasts")
     capacity_bps = fabric.num_nics * _NIC_RATE_BPS

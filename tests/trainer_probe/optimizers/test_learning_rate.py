@@ -3,7 +3,7 @@
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.trainer_probe.optimizers.schedule import LearningRateSchedule
+from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 
 
 def rates(schedule: LearningRateSchedule, *steps: int) -> list[float]:
