@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.coll.options import bandwidth_cells, bench_spec, operations_argument, size_options
-from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, time_limit_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
@@ -45,14 +45,7 @@ SPREAD = ("p10", "median", "p99", "skew")
     show_default=True,
     help="Communication backend; nccl needs torchrun.",
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=1),
-    default=1800.0,
-    show_default=True,
-    help="Time limit of the benchmark in seconds.",
-)
+@time_limit_option(1800.0, "Time limit of the benchmark in seconds.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/bench"), show_default=True)
 @fail_on_option
 @quiet_option

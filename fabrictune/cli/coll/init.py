@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fabrictune.cli.framework.groups import CommandGroup
-from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, time_limit_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import print_record, with_command
@@ -60,14 +60,7 @@ def _read_sizes(context: click.Context, option: click.Parameter, text: str) -> t
 @click.option(
     "--extrapolate", "extrapolated_ranks", type=click.IntRange(min=2), default=12288, show_default=True, metavar="N"
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=1),
-    default=1800.0,
-    show_default=True,
-    help="Time limit of one storm in seconds.",
-)
+@time_limit_option(1800.0, "Time limit of one storm in seconds.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/storm"), show_default=True)
 @fail_on_option
 @quiet_option
@@ -136,14 +129,7 @@ def storm(
     show_default=True,
     help="Start-up method.",
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=1),
-    default=60.0,
-    show_default=True,
-    help="Time limit in seconds.",
-)
+@time_limit_option(60.0, "Time limit in seconds.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/check"), show_default=True)
 @quiet_option
 @json_option

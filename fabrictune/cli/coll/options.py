@@ -1,12 +1,12 @@
 """Options shared by the commands on collective times: operations, sizes, and row format."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from fabrictune.cli.framework.options import read_bytes
+from fabrictune.cli.framework.options import Command, read_bytes
 from fabrictune.collectives.measurement.spec import BENCHED, BenchSpec
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.units import PS_PER_NS
@@ -14,7 +14,6 @@ from fabrictune.foundation.units import PS_PER_NS
 ALL = "all"
 BPS_PER_GB_PER_S = 8e9
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 operations_argument = click.argument("operations", metavar="OPERATION...", nargs=-1, required=True)
 operation_option = click.option(

@@ -1,6 +1,8 @@
 """The options that commands share, each defined once."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -9,6 +11,8 @@ from fabrictune.foundation.units import parse_bytes, parse_duration_ps
 INTERRUPTED = 130  # exit code after Ctrl-C
 MAX_SEEDS = 100_000
 FAIL_ON = ("info", "warning", "error", "critical", "never")
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON value to stdout and nothing else.")
@@ -36,6 +40,18 @@ seeds_option = click.option(
     show_default=True,
     help="Number of hash seeds to evaluate.",
 )
+
+
+def time_limit_option(default_s: float, meaning: str) -> Callable[[Command], Command]:
+    """Return the option `--timeout` of a command that limits its own duration, in seconds."""
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=1),
+        default=default_s,
+        show_default=True,
+        help=meaning,
+    )
 
 
 def read_bytes(context: click.Context, option: click.Parameter, text: str | None) -> int | None:

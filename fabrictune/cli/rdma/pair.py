@@ -1,18 +1,18 @@
 """The two ends of a measurement, as options name them: on this host, on two others, or in a virtual machine."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fabrictune.cli.framework.options import Command
 from fabrictune.foundation.errors import InputError, Mistake
 
 if TYPE_CHECKING:
     from fabrictune.rdma_bench.measurement.pair import WorkerPair
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 token_option = click.option(
     "--token-file",

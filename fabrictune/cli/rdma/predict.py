@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 10
 TABLE_EXPONENTS = range(14, 23)
 
-timeout_option = click.option(
+timeout_exponent_option = click.option(
     "--timeout", type=click.IntRange(0, 31), metavar="T", help="Timeout exponent (NCCL_IB_TIMEOUT): 4.096 us * 2**T."
 )
 retries_option = click.option(
@@ -49,7 +49,7 @@ def retransmission_of(timeout: int | None, retries: int | None, nccl: str | None
 
 
 @click.command()
-@timeout_option
+@timeout_exponent_option
 @retries_option
 @nccl_option
 @click.option("--profile", "names", multiple=True, metavar="NAME|FILE", help="Adapter profile to show; repeatable.")

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.options import INTERRUPTED, Command, fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import print_record, with_command
@@ -20,7 +20,6 @@ from fabrictune.foundation.units import PS_PER_NS, format_duration, format_rate,
 if TYPE_CHECKING:
     from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfers, TransferPlan
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 LATENCY_COLUMNS = ("median_ns", "p99_ns")
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fabrictune.cli.framework.options import time_limit_option
+
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -25,14 +27,7 @@ peak_option = click.option(
     metavar="N",
     help="Peak FLOP/s of one device, for MFU.  [default: known GPUs]",
 )
-timeout_option = click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=1),
-    default=86400.0,
-    show_default=True,
-    help="Time limit in seconds, for local processes.",
-)
+timeout_option = time_limit_option(86400.0, "Time limit in seconds, for local processes.")
 
 
 def read_recipe(name: str, settings: Sequence[str]) -> "Recipe":
