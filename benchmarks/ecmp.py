@@ -34,7 +34,7 @@ from fabrictune.topology.ecmp.seed_study import measure_seeds
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HASHES, FiveTuples, HashSpec
 from fabrictune.topology.network import QueuePairs
-from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.path_tracing import PathTracer
 from fabrictune.topology.placement import place
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.rank_pairs import neighbour_pairs
@@ -61,7 +61,7 @@ def _full_job() -> list[dict[str, Any]]:
     assert len(queue_pairs) == FULL_FLOWS, f"the job has changed: {len(queue_pairs)} queue pairs"
     once = [_seconds(_run_once) for _ in range(RUNS)]
     peak = _peak_mib()
-    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
+    routes = PathTracer(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
     headers = data_headers(fabric, queue_pairs)
     seeds = iter(range(RUNS * 20))
     paths = [_seconds(lambda: routes.paths(headers, HashSpec(seed=next(seeds)))) for _ in range(RUNS * 20)]
@@ -118,7 +118,7 @@ def _against_networkx() -> list[dict[str, Any]]:
 
 
 def _loads(fabric: Fabric, queue_pairs: QueuePairs) -> None:
-    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
+    routes = PathTracer(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
     find_collisions(fabric, queue_pairs, routes.paths(data_headers(fabric, queue_pairs), HashSpec(function="crc32")))
 
 

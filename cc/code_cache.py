@@ -56,9 +56,9 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def _is_ours_alone(path: Path) -> bool:
-    found = path.lstat()
-    is_writable_by_others = bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-    return found.st_uid == os.geteuid() and not is_writable_by_others and not path.is_symlink()
+    status = path.lstat()
+    is_writable_by_others = bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+    return status.st_uid == os.geteuid() and not is_writable_by_others and not path.is_symlink()
 
 
 def _folder() -> Path:

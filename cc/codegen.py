@@ -58,11 +58,11 @@ def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.vo
         }
         library = compiled["on_start"].target_context.codegen().create_library(module.__name__)
         library.enable_object_caching()
-        for event, one in compiled.items():
-            library.add_linking_library(one.library)
-            library.add_ir_module(_entry(event, one, library.create_ir_module(event)))
+        for event, function in compiled.items():
+            library.add_linking_library(function.library)
+            library.add_ir_module(_entry(event, function, library.create_ir_module(event)))
         library.finalize()
-        unresolved = {one.name for one in library._final_module.functions if one.is_declaration}
+        unresolved = {function.name for function in library._final_module.functions if function.is_declaration}
         foreign = {name for name in unresolved if not name.startswith("llvm.")} - _OF_C_LIBRARY
         return MachineCode(
             object_file=library._get_compiled_object(),

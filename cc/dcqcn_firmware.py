@@ -215,9 +215,9 @@ def _end_slots(params: Any, flow: Any, now_ps: int) -> None:
     """Bring alpha up to date: one slot that may have had a CNP, and as many as have passed without."""
     num_slots = (now_ps - flow.slot_ps) // params.dce_tcp_rtt_ps
     if num_slots > 0:
-        kept = params.dce_tcp_g / ONE
-        flow.alpha = flow.alpha * kept + (1 - kept) * flow.has_cnp_in_slot
-        flow.alpha = flow.alpha * integer_power(kept, num_slots - 1)
+        remaining_share = params.dce_tcp_g / ONE
+        flow.alpha = flow.alpha * remaining_share + (1 - remaining_share) * flow.has_cnp_in_slot
+        flow.alpha = flow.alpha * integer_power(remaining_share, num_slots - 1)
         flow.slot_ps += num_slots * params.dce_tcp_rtt_ps
         flow.has_cnp_in_slot = 0
 

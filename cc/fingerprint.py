@@ -76,7 +76,7 @@ def _as_fact(value: Any) -> Any:
     if isinstance(value, Enum):
         return type(value).__qualname__, value.name, _as_fact(value.value)
     if isinstance(value, type) and issubclass(value, Enum):
-        return value.__qualname__, [(one.name, _as_fact(one.value)) for one in value]
+        return value.__qualname__, [(member.name, _as_fact(member.value)) for member in value]
     if isinstance(value, _PLAIN):
         return value
     if value is math:

@@ -40,7 +40,7 @@ class DcqcnFluid:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPoint:
-    """Where the flows come to rest."""
+    """Equilibrium of the flows."""
 
     mark_fraction: float  # p*
     alpha: float

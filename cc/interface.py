@@ -98,7 +98,7 @@ EVENTS: dict[str, tuple[Argument, ...]] = {
 
 
 class Status(IntEnum):
-    """What a handler returns. Anything but OK stops the run with a LawError naming law, event, flow and time."""
+    """Return value of a handler. Anything but OK stops the run with a LawError naming law, event, flow and time."""
 
     OK = 0
     RAISED = 1  # set by the compiled shim when the handler raised

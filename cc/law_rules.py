@@ -68,11 +68,11 @@ def _check_handlers(module: ModuleType) -> Iterator[Mistake]:
                 nearest=nearest_name(name, EVENTS),
             )
     for event, handler in handlers(module).items():
-        found = list(inspect.signature(handler).parameters)
-        if found != handler_arguments(event):
+        names = list(inspect.signature(handler).parameters)
+        if names != handler_arguments(event):
             yield Mistake(
                 where=f"{_where(module, handler)}: {event}",
-                found=f"arguments ({', '.join(found)})",
+                found=f"arguments ({', '.join(names)})",
                 allowed=f"({', '.join(handler_arguments(event))})",
             )
 

@@ -28,12 +28,12 @@ _LINE = re.compile(r"(\w+)(?:\s*[:=]\s*|\s+)([\w().+-]+)\s*$")
 _NUMBER = re.compile(r"(?:\w+\()?(0x[0-9a-fA-F]{1,8}|\d{1,10})\)?")
 _PORT = re.compile(r"_p\d$")
 
-_BY_NAME = {name: one for one in NIC_PARAMETERS for name in (one.name, one.upstream_name)}
+_BY_NAME = {name: parameter for parameter in NIC_PARAMETERS for name in (parameter.name, parameter.upstream_name)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NicReading:
-    """What a NIC says of its congestion control."""
+    """Congestion-control parameters read from a NIC."""
 
     numbers: dict[str, int]  # as the NIC has them, by the vendor's names
     ignored: tuple[str, ...]  # names that no law's parameter answers to
@@ -42,23 +42,23 @@ class NicReading:
     def parameters(self) -> dict[str, float]:
         """The parameters of law `dcqcn_firmware`."""
         return {
-            one.law_name: self.numbers[one.name] * one.unit
-            for one in NIC_PARAMETERS
-            if one.law_name and one.name in self.numbers
+            parameter.law_name: self.numbers[parameter.name] * parameter.unit
+            for parameter in NIC_PARAMETERS
+            if parameter.law_name and parameter.name in self.numbers
         }
 
     @property
     def law_keys(self) -> dict[str, str]:
         """The same as a scenario writes them: the keys of its law's `parameters`."""
         return {
-            one.name: one.scenario_value(self.numbers[one.name])
-            for one in NIC_PARAMETERS
-            if one.law_name and one.name in self.numbers
+            parameter.name: parameter.scenario_value(self.numbers[parameter.name])
+            for parameter in NIC_PARAMETERS
+            if parameter.law_name and parameter.name in self.numbers
         }
 
     @property
     def cnp_interval(self) -> str | None:
-        """How long the NIC, as a receiver, waits between two CNPs, as a scenario writes it; None if it does not say."""
+        """Least time between two CNPs of the NIC as a receiver, as a scenario writes it; None if it is not given."""
         number = self.numbers.get(CNP_INTERVAL.name)
         return None if number is None else CNP_INTERVAL.scenario_value(number)
 

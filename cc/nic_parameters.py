@@ -16,7 +16,7 @@ from enum import StrEnum
 
 
 class NicFiles(StrEnum):
-    """Where a NIC keeps its parameters, and so how a line that sets one looks."""
+    """Files of a NIC's parameters, and so the form of a line that sets one."""
 
     MLXCONFIG = "mlxconfig"
     CC_PARAMS = "cc_params"
@@ -110,6 +110,8 @@ def nic_lines(
     parameters: Mapping[str, float], files: NicFiles, *, cnp_interval_ps: int | None = None
 ) -> tuple[str, ...]:
     """Return one line for each of a `dcqcn_firmware` law's parameters, rounded to what the NIC can hold."""
-    of_law = [(one, parameters[one.law_name]) for one in NIC_PARAMETERS if one.law_name in parameters]
+    of_law = [
+        (parameter, parameters[parameter.law_name]) for parameter in NIC_PARAMETERS if parameter.law_name in parameters
+    ]
     of_receiver = [] if cnp_interval_ps is None else [(CNP_INTERVAL, cnp_interval_ps)]
-    return tuple(one.line(one.value(value), files) for one, value in (*of_law, *of_receiver))
+    return tuple(parameter.line(parameter.value(value), files) for parameter, value in (*of_law, *of_receiver))

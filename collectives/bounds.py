@@ -1,4 +1,4 @@
-"""Bandwidth as nccl-tests reports it: comparable over operations and numbers of ranks.
+"""Bus factors of nccl-tests, which make bandwidths comparable over operations and numbers of ranks.
 
 `num_bytes` is nccl-tests' size: the full buffer of the operation on one rank (the output of an all-gather, the input
 of a reduce-scatter).
@@ -8,7 +8,6 @@ Source: NVIDIA nccl-tests, doc/PERFORMANCE.md; Patarasuk and Yuan, JPDC 69 (2009
 
 from collections.abc import Callable, Mapping
 
-from fabrictune.foundation.metrics import formulas
 from fabrictune.foundation.traces import Operation
 
 _BUS_FACTORS: Mapping[Operation, Callable[[int], float]] = {
@@ -26,8 +25,3 @@ def bus_factor(operation: Operation, num_ranks: int) -> float:
     """Return bus bandwidth over algorithm bandwidth: the buffers a rank must at least send, as a share of one."""
     assert operation in _BUS_FACTORS, f"no bus bandwidth is defined for {operation.name}"
     return _BUS_FACTORS[operation](num_ranks)
-
-
-def bus_bandwidth_bps(operation: Operation, num_ranks: int, num_bytes: int, duration_ps: int) -> float:
-    """Return nccl-tests' busbw, in bits a second: comparable with the rate of a rank's link for any rank count."""
-    return formulas.bus_bandwidth_bps(num_bytes, bus_factor(operation, num_ranks), duration_ps)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fabrictune.collectives.messages import Messages
+from fabrictune.collectives.messages import MessageTable
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.traces import UNKNOWN, Dependencies
 
@@ -27,7 +27,7 @@ class Connections:
     connection_R: IntArray  # UNKNOWN for rows that need none
 
 
-def connect(messages: Messages, needs_connection_R: BoolArray) -> Connections:
+def connect(messages: MessageTable, needs_connection_R: BoolArray) -> Connections:
     """Return a connection for each (group, channel, source, destination) among the rows that need one, in order."""
     group, channel, source, destination = (
         column_R[needs_connection_R]
@@ -52,7 +52,7 @@ def take_turns(connection_R: IntArray, qps_per_connection: int) -> IntArray:
     return np.where(connection_R == UNKNOWN, UNKNOWN, connection_R * qps_per_connection + turn_R % qps_per_connection)
 
 
-def cut(messages: Messages, num_parts: int) -> Messages:
+def cut(messages: MessageTable, num_parts: int) -> MessageTable:
     """Return the rows with each message cut into parts of at least a byte, as equal as can be, one after another."""
     parts_R = np.clip(messages.bytes_R, 1, num_parts)
     row, part = np.repeat(np.arange(len(messages)), parts_R), _ranges(np.zeros_like(parts_R), parts_R)

@@ -37,7 +37,7 @@ MAX_CHANNELS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class ExpansionSpec:
-    """How requests become messages."""
+    """Settings of the expansion of requests into messages."""
 
     algorithm: str = field(default="ring", metadata={"help": "collective algorithm"})
     qps_per_connection: int = field(default=1, metadata={"help": "queue pairs from one rank to another"})

@@ -25,7 +25,7 @@ from fabrictune.topology.queue_pairs import make_queue_pairs
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """What goes from one member to another on one channel of one schedule."""
+    """Volume from one member to another on one channel of one schedule."""
 
     sender_E: IntArray  # member
     receiver_E: IntArray  # member

@@ -24,7 +24,7 @@ from fabrictune.foundation.traces import CommTrace, Dependencies, Operation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Messages:
+class MessageTable:
     """R rows between ranks; one from a rank to itself moves nothing. The first N are the requests becoming ready."""
 
     request_R: IntArray  # the sender's row of the CommTrace
@@ -40,7 +40,7 @@ class Messages:
         return len(self.request_R)
 
 
-def messages_of(trace: CommTrace, plans: Sequence[CollectivePlan]) -> Messages:
+def messages_of(trace: CommTrace, plans: Sequence[CollectivePlan]) -> MessageTable:
     """Return every message of a trace whose collectives follow their plans' schedules."""
     blocks: list[IntArray] = []  # rows of each batch, shape (C, M + n): messages, then their members' done
     next_row = len(trace)
@@ -53,12 +53,12 @@ def messages_of(trace: CommTrace, plans: Sequence[CollectivePlan]) -> Messages:
     return _concatenate(parts)
 
 
-def _ready(trace: CommTrace, plans: Sequence[CollectivePlan], blocks: Sequence[IntArray]) -> Messages:
+def _ready(trace: CommTrace, plans: Sequence[CollectivePlan], blocks: Sequence[IntArray]) -> MessageTable:
     """Return a row for each request that waits for the done rows of the requests it depends on."""
     done_row_N = np.zeros(len(trace), np.int64)
     for plan, block in zip(plans, blocks, strict=True):
         done_row_N[plan.batch.request_Cn] = block[:, -plan.batch.num_members :]
-    return Messages(
+    return MessageTable(
         request_R=np.arange(len(trace)),
         group_R=trace.group_N,
         channel_R=np.zeros(len(trace), np.int64),
@@ -70,7 +70,7 @@ def _ready(trace: CommTrace, plans: Sequence[CollectivePlan], blocks: Sequence[I
     )
 
 
-def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntArray) -> Messages:
+def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntArray) -> MessageTable:
     """Return the rows of every collective of a batch."""
     member = np.arange(batch.num_members)
     sender_of_row = np.concatenate([schedule.sender_M, member])
@@ -80,7 +80,7 @@ def _collectives(trace: CommTrace, batch: Batch, schedule: Schedule, block: IntA
     template = _wait_template(schedule, is_buffered=batch.operation == Operation.SEND)
     row_of_node = np.concatenate([batch.request_Cn, block[:, : len(schedule)]], axis=1)
     num_waits = np.tile(np.diff(template.offset_N1), len(block))
-    return Messages(
+    return MessageTable(
         request_R=batch.request_Cn[:, sender_of_row].ravel(),
         group_R=np.repeat(batch.group_C, block.shape[1]),
         channel_R=np.tile(channel_of_row, len(block)),
@@ -124,7 +124,7 @@ def _wait_template(schedule: Schedule, *, is_buffered: bool) -> Dependencies:
     )
 
 
-def _concatenate(parts: Sequence[Messages]) -> Messages:
+def _concatenate(parts: Sequence[MessageTable]) -> MessageTable:
     """Return all rows in one table; dependencies already name rows of the whole."""
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
@@ -135,4 +135,4 @@ def _concatenate(parts: Sequence[Messages]) -> Messages:
         offset_N1=np.concatenate([[0], np.cumsum(num_waits)]),
         row_D=np.concatenate([part.dependencies.row_D for part in parts]),
     )
-    return Messages(**columns, dependencies=dependencies)
+    return MessageTable(**columns, dependencies=dependencies)

@@ -152,9 +152,9 @@ def _position_in_ring(trace: CommTrace, row_R: IntArray) -> IntArray:
     order = np.argsort(key)
 
     def places(rows: IntArray, ranks: IntArray) -> IntArray:
-        wanted = trace.group_N[rows] * stride + ranks
-        found = order[np.minimum(np.searchsorted(key[order], wanted), len(order) - 1)]
-        foreign = np.nonzero((key[found] != wanted) | (ranks < 0) | (ranks >= stride))[0]
+        wanted_key = trace.group_N[rows] * stride + ranks
+        found = order[np.minimum(np.searchsorted(key[order], wanted_key), len(order) - 1)]
+        foreign = np.nonzero((key[found] != wanted_key) | (ranks < 0) | (ranks >= stride))[0]
         if len(foreign):
             row, rank = rows[foreign[0]], ranks[foreign[0]]
             _refuse(row, f"root {rank}, which is not in group {trace.group_N[row]}", "a member of the group")

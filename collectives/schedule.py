@@ -25,7 +25,7 @@ Move = tuple[int, int, int, int, bool]  # step, sender, receiver, chunk, whether
 
 @dataclass(frozen=True, kw_only=True)
 class GroupShape:
-    """How a group lies on its hosts: n members in ring order, `local_size` after one another on each host.
+    """Shape of a group on its hosts: n members in ring order, `local_size` after one another on each host.
 
     `local_size` is 1 where no two neighbours share a host, and where hosts have unequal numbers of members.
     """

@@ -33,7 +33,7 @@ Subject = Literal["node", "port", "NIC"]
 
 
 class NodeKind(IntEnum):
-    """What a node is."""
+    """Kind of a node."""
 
     HOST = 0
     SWITCH = 1
@@ -100,7 +100,7 @@ class Fabric:
 
 @dataclass(frozen=True)
 class Rule:
-    """What holds for every subject; `is_broken` returns one truth value per subject."""
+    """Rule for every subject; `is_broken` returns one truth value per subject."""
 
     name: str
     statement: str

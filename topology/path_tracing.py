@@ -27,8 +27,8 @@ from fabrictune.topology.shortest_paths import SwitchGraph, by_attachment
 MAX_BATCH_ENTRIES = 2**24  # ports between switches, once an attachment
 
 
-class Routes:
-    """The ways between F pairs of NICs, to be walked under any headers and any hash."""
+class PathTracer:
+    """Tracer of the paths between F pairs of NICs, under any headers and any hash."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ def find_paths(
     *,
     is_failed_P: BoolArray | None = None,
 ) -> NDArray[np.int32]:
-    """Return what `Routes(...).paths(...)` does, holding one batch of attachments at a time."""
+    """Return what `PathTracer(...).paths(...)` does, holding one batch of attachments at a time."""
     batches = _prepare(fabric, source_nic_F, destination_nic_F, is_failed_P)
     return _walk(batches, len(source_nic_F), SwitchHashes(hash_spec, headers, fabric.node_tier_N))
 

@@ -30,7 +30,7 @@ SetPlaces = Sequence[Sequence[Place]]  # the places of each ToR set
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """Where every rank of a layout runs."""
+    """Host, GPU and NIC of every rank of a layout."""
 
     layout: ParallelLayout
     host_R: IntArray  # node

@@ -16,7 +16,7 @@ from fabrictune.foundation.errors import Mistake, RouteError
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import FiveTuples, HashSpec
 from fabrictune.topology.network import NO_PORT, Network, QueuePairs, RoutingEpoch
-from fabrictune.topology.path_tracing import Routes, find_paths
+from fabrictune.topology.path_tracing import PathTracer, find_paths
 from fabrictune.topology.shortest_paths import EqualCostPorts, SwitchGraph
 
 MAX_SHOWN = 10  # queue pairs without a path that are named one by one
@@ -57,13 +57,13 @@ def route(
     return RoutingEpoch(start_ps=start_ps, port_QDH=np.stack(np.split(path_FH, 2), axis=1), down_ports=down_ports)
 
 
-def data_routes(fabric: Fabric, queue_pairs: QueuePairs, *, is_failed_P: BoolArray | None = None) -> Routes:
+def data_routes(fabric: Fabric, queue_pairs: QueuePairs, *, is_failed_P: BoolArray | None = None) -> PathTracer:
     """Return the ways of the data of every queue pair under any hash; raises RouteError naming the pairs without one.
 
     A pair's acknowledgements have a way where its data have one, since a link is up or down in both directions.
     """
     _check_ends(fabric, queue_pairs)
-    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
+    routes = PathTracer(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q, is_failed_P=is_failed_P)
     _refuse_unreached(fabric, queue_pairs, routes.has_way_F)
     return routes
 

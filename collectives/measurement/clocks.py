@@ -25,7 +25,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # one for each start of a sys
 
 @dataclass(frozen=True, kw_only=True)
 class ClockOffset:
-    """What must be added to a rank's clock to read rank 0's, at a moment of the rank's own."""
+    """Offset to add to a rank's clock to read rank 0's, at a moment of the rank's own."""
 
     at_ns: int
     offset_ns: int = 0

@@ -114,7 +114,7 @@ def _operation(run: TestOutput, hints: ImportHints) -> str:
     possible: tuple[Operation, ...] = possible_operations(run)
     if len(possible) == 1:
         return _NAMES[possible[0]]
-    names = [_NAMES[one] for one in possible]
+    names = [_NAMES[operation] for operation in possible]
     found = f"a run of {run.program or 'a program that it does not name'}"
     found += f", which may be {' or '.join(names)}" if names else ", which is none of the operations known here"
     raise InputError(

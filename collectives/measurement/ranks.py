@@ -63,6 +63,6 @@ def _run_case(case: BenchCase, place: RankPlace, spec: BenchSpec) -> tuple[IntAr
 def _share(own: IntArray, device: torch.device) -> IntArray:
     """Return the arrays of all ranks, one a row."""
     tensor = torch.from_numpy(np.ascontiguousarray(own)).to(device)
-    found = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
-    dist.all_gather(found, tensor)
-    return np.stack([one.cpu().numpy() for one in found])
+    gathered = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, tensor)
+    return np.stack([one.cpu().numpy() for one in gathered])

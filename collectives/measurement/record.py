@@ -20,7 +20,7 @@ REDUCE_SCATTER = (
 )
 
 
-def make_record(spec: BenchSpec, samples: TimingSamples, *, backend: str, started: float) -> RunRecord:
+def make_bench_record(spec: BenchSpec, samples: TimingSamples, *, backend: str, started: float) -> RunRecord:
     """Return the record of a bench; `started` is what `time.perf_counter` said at the start."""
     cases = spec.cases(len(samples.host_R), is_on_gpus=backend == "nccl")
     return RunRecord(

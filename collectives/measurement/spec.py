@@ -57,7 +57,7 @@ class BenchCase:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSpec:
-    """Which cases, and how often each. A step is a factor, or a number of bytes where one is given."""
+    """Cases of a bench, and iterations of each. A step is a factor, or a number of bytes where one is given."""
 
     names: tuple[str, ...] = ("all_reduce",)
     min_bytes: int = 8

@@ -23,7 +23,7 @@ LATE_FRACTION = 0.1  # of the time; a rank that costs the others less is not wor
 
 @dataclass(frozen=True, kw_only=True)
 class TimingSamples:
-    """What all ranks noted: when each began and ended every iteration, on rank 0's clock, and what came out wrong."""
+    """Samples of all ranks: begin and end of every iteration, on rank 0's clock, and wrong results."""
 
     began_ns_RCK: IntArray
     ended_ns_RCK: IntArray

@@ -24,7 +24,7 @@ _PERIOD = 1021  # a prime; sums over up to 16,000 ranks stay below 2**24
 
 @dataclass(frozen=True, kw_only=True)
 class RankPlace:
-    """Who runs it, and where its buffers lie."""
+    """Rank that runs it, and device of its buffers."""
 
     rank: int
     num_ranks: int

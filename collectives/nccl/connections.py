@@ -57,19 +57,19 @@ class _Sides:
 def find_connections(log: NcclLog) -> tuple[tuple[Connection, ...], tuple[str, ...]]:
     """Return the connections in the order of the log, and notes on what was assumed or left out."""
     hosts = _Hosts(log)
-    found, num_homeless, num_one_sided = list[Connection](), 0, 0
+    result, num_homeless, num_one_sided = list[Connection](), 0, 0
     for key, sides in _sides_of_connections(log).items():
         connection = hosts.connect(key, sides)
         if connection is None:
             num_homeless += 1
         else:
-            found.append(connection)
+            result.append(connection)
             num_one_sided += UNKNOWN in (sides.send, sides.receive)
-    return tuple(found), tuple(_notes(log, num_homeless, num_one_sided, hosts.num_unnamed))
+    return tuple(result), tuple(_notes(log, num_homeless, num_one_sided, hosts.num_unnamed))
 
 
 class _Hosts:
-    """What the log says of hosts: their ranks, and their devices' names and addresses."""
+    """Hosts in the log: their ranks, and their devices' names and addresses."""
 
     def __init__(self, log: NcclLog) -> None:
         self.channels = log.channels

@@ -39,7 +39,7 @@ class GraphChannel:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """What one algorithm uses."""
+    """Graph of one algorithm."""
 
     id: int
     pattern: str

@@ -47,7 +47,7 @@ class DeviceFact:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelFact:
-    """How one rank reaches another on one channel."""
+    """Connection of one rank to another on one channel."""
 
     channel: int
     connection: int  # 0 for collectives, 1 for send and receive

@@ -34,7 +34,10 @@ def assign_queue_pairs(
     log: NcclLog, connections: Sequence[Connection], qps_per_connection: Sequence[int]
 ) -> list[list[QueuePairNumbers]]:
     """Return the queue pairs of each connection, as many as `qps_per_connection` says of it."""
-    sources, destinations = [one.source for one in connections], [one.destination for one in connections]
+    sources, destinations = (
+        [connection.source for connection in connections],
+        [connection.destination for connection in connections],
+    )
     local, remote = _sent(log)
     received = _received(log)
     columns = (
@@ -59,14 +62,14 @@ def _distribute(
     for place in sorted(range(len(ends)), key=lambda place: ends[place].row):
         if ends[place].row != UNKNOWN:
             ends_of[ends[place].endpoint.host, ends[place].gpu, ends[place].device].append(place)
-    found = [[UNKNOWN] * count for count in counts]
+    result = [[UNKNOWN] * count for count in counts]
     for opener, places in ends_of.items():
         supply = numbers.get(opener, ())
         if len(supply) == sum(counts[place] for place in places):
             rest = iter(supply)
             for place in places:
-                found[place] = [next(rest) for _ in range(counts[place])]
-    return found
+                result[place] = [next(rest) for _ in range(counts[place])]
+    return result
 
 
 def _sent(log: NcclLog) -> tuple[dict[Opener, list[int]], dict[Opener, list[int]]]:

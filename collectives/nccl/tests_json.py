@@ -73,10 +73,10 @@ class _Reader:
         )
 
     def timing(self, row: Mapping[str, Any], place: str, *keys: Key) -> Timing | None:
-        found = self.mapping(row.get(place) or {}, *keys, place)
-        duration = self.number(found.get("time", found.get("cpu_time")), *keys, place, "time")
+        timing = self.mapping(row.get(place) or {}, *keys, place)
+        duration = self.number(timing.get("time", timing.get("cpu_time")), *keys, place, "time")
         algorithm, bus, wrong = (
-            self.number(found.get(key), *keys, place, key) for key in ("alg_bw", "bus_bw", "nwrong")
+            self.number(timing.get(key), *keys, place, key) for key in ("alg_bw", "bus_bw", "nwrong")
         )
         if duration is None or algorithm is None or bus is None:
             return None
@@ -89,8 +89,8 @@ class _Reader:
         )
 
     def spread(self, row: Mapping[str, Any], place: str, *keys: Key) -> Spread | None:
-        found = self.mapping(row.get(place) or {}, *keys, place)
-        numbers = [self.number(found.get(key), *keys, place, key) for key in ("min_us", "max_us", "p99_us", "cv_pct")]
+        timing = self.mapping(row.get(place) or {}, *keys, place)
+        numbers = [self.number(timing.get(key), *keys, place, key) for key in ("min_us", "max_us", "p99_us", "cv_pct")]
         least, most, p99, percent = (math.nan if number is None else number for number in numbers)
         if math.isnan(least + most + p99 + percent):
             return None

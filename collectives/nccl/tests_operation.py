@@ -43,8 +43,10 @@ def possible_operations(output: TestOutput) -> tuple[Operation, ...]:
     if row is None or timing is None:
         return ()
     is_reduced, is_rooted = bool(row.reduction), row.root is not None and row.root >= 0
-    found = [one for one, printed in _PRINTS.items() if printed == (is_reduced, is_rooted)]
+    candidates = [operation for operation, printed in _PRINTS.items() if printed == (is_reduced, is_rooted)]
     if output.num_ranks < 2 or timing.algorithm_bandwidth_bps < _LEAST_BPS:
-        return tuple(found)
+        return tuple(candidates)
     ratio = timing.bus_bandwidth_bps / timing.algorithm_bandwidth_bps
-    return tuple(one for one in found if abs(ratio / bus_factor(one, output.num_ranks) - 1) < _TOLERANCE)
+    return tuple(
+        operation for operation in candidates if abs(ratio / bus_factor(operation, output.num_ranks) - 1) < _TOLERANCE
+    )

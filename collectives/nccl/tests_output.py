@@ -11,7 +11,7 @@ BPS_PER_GB_PER_S = 8e9
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """How the iterations of one size spread, where the run timed each."""
+    """Spread of the iterations of one size, where the run timed each."""
 
     min_ns: float
     max_ns: float
@@ -21,7 +21,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """How long one size took."""
+    """Time of one size."""
 
     duration_ns: float
     algorithm_bandwidth_bps: float
@@ -48,7 +48,7 @@ class TestRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TestOutput:
-    """What one run reported."""
+    """Report of one run."""
 
     __test__ = False
 

@@ -25,7 +25,7 @@ BPS_PER_MBPS = 10**6
 
 
 class Distance(IntEnum):
-    """How far a GPU and a network device are from each other, the nearest first."""
+    """Distance between a GPU and a network device, the nearest first."""
 
     PIX = 0
     PXB = 1
@@ -59,7 +59,7 @@ class HostTopology:
         """Return how far a network device is from a GPU."""
         if gpu.numa != device.numa:
             return Distance.SYS
-        shared = sum(1 for one, other in zip(gpu.switches, device.switches, strict=False) if one == other)
+        shared = sum(1 for switch, other in zip(gpu.switches, device.switches, strict=False) if switch == other)
         if not shared:
             return Distance.PHB
         is_under_one = len(gpu.switches) == len(device.switches) == shared

@@ -50,11 +50,11 @@ class GroupPlan:
 
     @cached_property
     def _groups_by_rank(self) -> tuple[tuple[ProcessGroup, ...], ...]:
-        found: list[list[ProcessGroup]] = [[] for _ in range(self.world_size)]
+        groups_by_rank: list[list[ProcessGroup]] = [[] for _ in range(self.world_size)]
         for group in self.groups:
             for rank in group.members:
-                found[rank].append(group)
-        return tuple(map(tuple, found))
+                groups_by_rank[rank].append(group)
+        return tuple(map(tuple, groups_by_rank))
 
     def of_rank(self, rank: int) -> tuple[ProcessGroup, ...]:
         """Return the groups that a rank is a member of, in the order of their making."""

@@ -77,10 +77,10 @@ class RedisClient:
 
     def compare_set(self, key: str, expected: bytes, desired: bytes) -> bytes:
         """Write `desired` if the key holds `expected` (an absent key: nothing); returns what it holds now."""
-        found: bytes = self._call(COMPARE_SET, key, expected, desired)
-        if found == desired:
+        value: bytes = self._call(COMPARE_SET, key, expected, desired)
+        if value == desired:
             self._written[key] = desired
-        return found
+        return value
 
     def read(self, key: str, timeout_s: float) -> bytes | None:
         """Wait for a key and return its value, or None if it has not come in time."""
@@ -90,8 +90,8 @@ class RedisClient:
 
     def has(self, keys: list[str]) -> bool:
         """Return whether all keys are there now."""
-        found: int = self._order(("EXISTS", *map(self._name, keys)))
-        return found == len(keys)
+        num_keys: int = self._order(("EXISTS", *map(self._name, keys)))
+        return num_keys == len(keys)
 
     def delete(self, key: str) -> bool:
         """Remove a key; returns whether it was there."""
@@ -101,12 +101,12 @@ class RedisClient:
 
     def count(self) -> int:
         """Return the number of the attempt's keys, found by walking through all keys of the server."""
-        pattern, cursor, found = f"{_escape(self.attempt)}/*", b"0", 0
+        pattern, cursor, num_keys = f"{_escape(self.attempt)}/*", b"0", 0
         while True:
             cursor, names = self._order(("SCAN", cursor, "MATCH", pattern, "COUNT", 1000))
-            found += sum(1 for name in names if name != self._name(EPOCH).encode())
+            num_keys += sum(1 for name in names if name != self._name(EPOCH).encode())
             if cursor == b"0":
-                return found
+                return num_keys
 
     def close(self) -> None:
         """Leave the server; the next operation connects again."""

@@ -115,11 +115,11 @@ def _stage(path: Path, lines: Sequence[str], num_ranks: int | None) -> _Stage:
         degrees[name] = int(text)
     block = degrees["tp"] * degrees["ep"]
     whole = degrees["gpus"] // degrees["pp"]
-    wanted = whole if num_ranks is None else num_ranks
-    if wanted % block or not 0 < wanted <= whole:
+    num_chosen = whole if num_ranks is None else num_ranks
+    if num_chosen % block or not 0 < num_chosen <= whole:
         allowed = f"a multiple of tp * ep = {block}, up to the stage's {whole}"
-        raise TraceError(Mistake(where=str(path), found=f"{wanted} ranks", allowed=allowed))
-    return _Stage(tp=degrees["tp"], ep=degrees["ep"], num_ranks=wanted)
+        raise TraceError(Mistake(where=str(path), found=f"{num_chosen} ranks", allowed=allowed))
+    return _Stage(tp=degrees["tp"], ep=degrees["ep"], num_ranks=num_chosen)
 
 
 def _layers(path: Path, lines: Sequence[str]) -> list[_Layer]:
@@ -168,18 +168,18 @@ def _requests(layers: Sequence[_Layer], stage: _Stage, rank: int, *, first_row: 
     worked_ps, row = 0, first_row
     order = [(layer, 0) for layer in layers] + [(layer, place) for layer in reversed(layers) for place in (1, 2)]
     for layer, place in order:
-        one = layer.passes[place]
-        worked_ps += one.compute_ps
-        if one.operation is None:
+        work = layer.passes[place]
+        worked_ps += work.compute_ps
+        if work.operation is None:
             continue
         yield TraceRow(
             rank=rank,
-            operation=one.operation,
-            group=stage.group(rank, one.axis),
-            num_bytes=one.num_bytes,
+            operation=work.operation,
+            group=stage.group(rank, work.axis),
+            num_bytes=work.num_bytes,
             compute_before_ps=worked_ps,
             waits=waits,
-            axis=one.axis,
+            axis=work.axis,
             tag=f"{layer.name}, {_PASSES[place]}",
         )
         if place < 2:  # what is waited for; weight gradients are reduced while the rest goes on

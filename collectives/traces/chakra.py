@@ -226,8 +226,8 @@ def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[TraceRow]:
     before: dict[int, tuple[frozenset[int], int]] = {}
     for number in _sorted_by_dependency(steps):
         step = steps[number]
-        waits = frozenset().union(*(before[one][0] for one in step.waits))
-        worked_ps = max((before[one][1] for one in step.waits), default=0)
+        waits = frozenset().union(*(before[node_id][0] for node_id in step.waits))
+        worked_ps = max((before[node_id][1] for node_id in step.waits), default=0)
         if step.request is None:
             before[number] = waits, worked_ps + step.duration_ps
             continue
@@ -244,10 +244,10 @@ def _sorted_by_dependency(steps: Mapping[int, _Step]) -> list[int]:
     followers: dict[int, list[int]] = {}
     missing: dict[int, int] = {}
     for number, step in steps.items():
-        for one in step.waits:
-            if one not in steps:
-                raise TraceError(Mistake(where=step.place, found=f"a wait for node {one}, which there is not"))
-            followers.setdefault(one, []).append(number)
+        for node_id in step.waits:
+            if node_id not in steps:
+                raise TraceError(Mistake(where=step.place, found=f"a wait for node {node_id}, which there is not"))
+            followers.setdefault(node_id, []).append(number)
         missing[number] = len(step.waits)
     ready = sorted((number for number, count in missing.items() if not count), reverse=True)
     order = []
@@ -275,7 +275,7 @@ def _metadata() -> Any:
 def _nodes(trace: CommTrace, rank: int) -> Iterator[Any]:
     """Yield a rank's nodes: 2 i is the work before request i of the whole trace, 2 i + 1 the request."""
     for row in (trace.rank_N == rank).nonzero()[0].tolist():
-        waits = [2 * one + 1 for one in trace.dependencies.of(row).tolist()]
+        waits = [2 * row_before + 1 for row_before in trace.dependencies.of(row).tolist()]
         if compute_ps := int(trace.compute_before_ps_N[row]):
             work = Node(id=2 * row, name="compute", type=NodeType.COMPUTE, data_deps=waits)
             work.duration_micros = -(-compute_ps // PS_PER_US)

@@ -68,7 +68,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 class NodeType(IntEnum):
-    """What a node does, as far as it is used here."""
+    """Types of nodes, as far as they are used here."""
 
     COMPUTE = 4
     SEND = 5

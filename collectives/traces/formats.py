@@ -72,14 +72,14 @@ def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None, is_added_
         raise TraceError(
             Mistake(where=str(where), found="no such file, or no traces in it", next_step="check the path")
         )
-    for one in TRACE_FORMATS.values():
-        if all(one.recognises(path) for path in files):
-            return one.read(files, num_ranks)
+    for trace_format in TRACE_FORMATS.values():
+        if all(trace_format.recognises(path) for path in files):
+            return trace_format.read(files, num_ranks)
     raise TraceError(
         Mistake(
             where=", ".join(map(str, files[:3])),
             found="a format that is not known",
-            allowed="; ".join(f"{name}: {one.summary}" for name, one in TRACE_FORMATS.items()),
+            allowed="; ".join(f"{name}: {trace_format.summary}" for name, trace_format in TRACE_FORMATS.items()),
         )
     )
 
@@ -91,5 +91,5 @@ def _traces_at(path: Path) -> list[Path]:
     return sorted(
         file
         for file in path.iterdir()
-        if file.is_file() and any(one.recognises(file) for one in TRACE_FORMATS.values())
+        if file.is_file() and any(trace_format.recognises(file) for trace_format in TRACE_FORMATS.values())
     )

@@ -88,7 +88,7 @@ def read_kineto(paths: Sequence[Path]) -> CommTrace:
         if rank in of_rank:
             raise TraceError(Mistake(where=str(path), found=f"a second trace of rank {rank}"))
         of_rank[rank] = events
-    for rank in sorted({one for events in of_rank.values() for event in events for one in event.request.group}):
+    for rank in sorted({member for events in of_rank.values() for event in events for member in event.request.group}):
         if rank not in of_rank:
             of_rank[rank] = _as_others(rank, of_rank)
     requests: list[TraceRow] = []
@@ -222,7 +222,7 @@ def _group(arguments: Mapping[str, Any], where: str) -> tuple[int, ...]:
     if re.fullmatch(r"\[\d+(, *\d+)*\]", written):
         return tuple(int(rank) for rank in re.findall(r"\d+", written))
     first, stride, size = (arguments.get(name) for name in ("Global rank start", "Global rank stride", "Group size"))
-    if all(type(one) is int for one in (first, stride, size)) and 0 < size <= MAX_GROUP and first >= 0 < stride:  # type: ignore[operator]
+    if all(type(number) is int for number in (first, stride, size)) and 0 < size <= MAX_GROUP and first >= 0 < stride:  # type: ignore[operator]
         return tuple(range(first, first + stride * size, stride))  # type: ignore[arg-type,operator]
     raise TraceError(Mistake(where=where, found=f"ranks {written!r}", allowed="[0, 1, ...] in full"))
 
@@ -249,7 +249,7 @@ def _as_others(rank: int, of_rank: Mapping[int, list[_Event]]) -> list[_Event]:
             for event in of_rank[donor]
             if rank in event.request.group
             and event.request.rank == donor
-            and donor == next(one for one in traced if one in event.request.group)
+            and donor == next(traced_rank for traced_rank in traced if traced_rank in event.request.group)
             and event.request.operation not in (Operation.SEND, Operation.RECEIVE)
         ),
         key=lambda event: event.start_ps,

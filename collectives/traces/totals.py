@@ -32,10 +32,13 @@ class Totals:
 
     @classmethod
     def _add_up(cls, rows: CommTrace, num_ranks: int, num_groups: int, *, num_instances: int) -> Self:
-        is_one_ON = {Operation(one): rows.operation_N == one for one in np.unique(rows.operation_N)}
+        is_one_ON = {Operation(operation): rows.operation_N == operation for operation in np.unique(rows.operation_N)}
         return cls(
             num_ranks=num_ranks,
             num_groups=num_groups,
-            num_requests={one: int(is_one_N.sum()) * num_instances for one, is_one_N in is_one_ON.items()},
-            num_bytes={one: int(rows.bytes_N[is_one_N].sum()) * num_instances for one, is_one_N in is_one_ON.items()},
+            num_requests={operation: int(is_one_N.sum()) * num_instances for operation, is_one_N in is_one_ON.items()},
+            num_bytes={
+                operation: int(rows.bytes_N[is_one_N].sum()) * num_instances
+                for operation, is_one_N in is_one_ON.items()
+            },
         )

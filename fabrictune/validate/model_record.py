@@ -7,8 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fabrictune.collectives.bounds import bus_bandwidth_bps
+from fabrictune.collectives.bounds import bus_factor
 from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.foundation.metrics.formulas import bus_bandwidth_bps
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
@@ -49,9 +50,10 @@ def model_scenario(
 
 def _row(name: str, num_ranks: int, modelled: Modelled) -> dict[str, Any]:
     row: dict[str, Any] = {"operation": name, "num_ranks": num_ranks, "size_bytes": modelled.size_bytes}
+    factor = bus_factor(BENCHED[name], num_ranks)
     for which in TIMES:
         time_ps = getattr(modelled, f"{which}_ps")
         has_rate = time_ps is not None and round(time_ps) > 0
-        busbw_bps = bus_bandwidth_bps(BENCHED[name], num_ranks, modelled.size_bytes, round(time_ps)) if has_rate else -1
+        busbw_bps = bus_bandwidth_bps(modelled.size_bytes, factor, round(time_ps)) if has_rate else -1
         row |= {f"{which}_ps": UNKNOWN if time_ps is None else round(time_ps), f"{which}_busbw_bps": round(busbw_bps)}
     return row

@@ -214,7 +214,7 @@ def find_source_qpns(row_F: NDArray[np.void]) -> IntArray:
     for source, destination, port, qpn in zip(*columns, strict=True):
         through_port[source, destination, port].append(qpn)
         between[source, destination].append(qpn)
-    found = []
+    result = []
     for source, destination, port, qpn in zip(*columns, strict=True):
         candidates = through_port.get((destination, source, port), [])
         if len(candidates) > 1:
@@ -222,5 +222,5 @@ def find_source_qpns(row_F: NDArray[np.void]) -> IntArray:
             candidates = np.array(candidates)[predicted == port].tolist()
         elif not candidates and len(between[source, destination]) == 1:
             candidates = between.get((destination, source), [])
-        found.append(candidates[0] if len(candidates) == 1 else UNKNOWN)
-    return np.array(found, np.int64)
+        result.append(candidates[0] if len(candidates) == 1 else UNKNOWN)
+    return np.array(result, np.int64)

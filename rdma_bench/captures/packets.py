@@ -61,7 +61,7 @@ UDP_AND_BTH = np.dtype(
 
 @dataclass(frozen=True)
 class LinkLayer:
-    """Where a link layer has the type of what it carries, and how long its header is."""
+    """Position of the type field of a link layer, and length of its header."""
 
     type_at: int
     header_bytes: int
@@ -95,7 +95,7 @@ class RocePackets:
 
 @dataclass
 class FrameCounts:
-    """What became of the frames of a capture."""
+    """Counts of the frames of a capture by their fate."""
 
     frames: int = 0
     roce: int = 0
@@ -124,9 +124,9 @@ def decode(data: Bytes, frames: Frames) -> tuple[RocePackets, FrameCounts]:
     is_roce = is_udp & (transport + UDP_BYTES <= end_K[row]) & (udp["destination_port"] == UDP_PORT)
     is_whole = transport + UDP_BYTES + BTH_BYTES <= end_K[row]
     counts.too_short = int((is_roce & ~is_whole).sum())
-    kept = np.nonzero(is_roce & is_whole)[0]
-    counts.roce = len(kept)
-    return _packets(ipv4[kept], udp[kept], frames.time_ns_K[row[kept]]), counts
+    roce_rows = np.nonzero(is_roce & is_whole)[0]
+    counts.roce = len(roce_rows)
+    return _packets(ipv4[roce_rows], udp[roce_rows], frames.time_ns_K[row[roce_rows]]), counts
 
 
 def _find_ipv4(data: Bytes, frames: Frames) -> tuple[IntArray, BoolArray, BoolArray]:

@@ -27,7 +27,7 @@ def is_pcap(head: bytes) -> bool:
     return len(head) >= HEADER_BYTES and any(_magic(head, order) in NS_PER_TICK for order in _ORDERS)
 
 
-def read_frames(file: mmap, data: Bytes, notes: list[str]) -> Iterator[Frames]:
+def read_pcap_frames(file: mmap, data: Bytes, notes: list[str]) -> Iterator[Frames]:
     """Yield the frames in chunks; where the file is cut or damaged they end, with a note."""
     order = next(order for order in _ORDERS if _magic(file[:4], order) in NS_PER_TICK)
     ns_per_tick = NS_PER_TICK[_magic(file[:4], order)]

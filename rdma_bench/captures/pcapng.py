@@ -44,7 +44,7 @@ def is_pcapng(head: bytes) -> bool:
     return len(head) >= MIN_BLOCK_BYTES and head[:4] == SECTION.to_bytes(4) and _section_order(head, 0) is not None
 
 
-def read_frames(file: mmap, data: Bytes, notes: list[str]) -> Iterator[Frames]:
+def read_pcapng_frames(file: mmap, data: Bytes, notes: list[str]) -> Iterator[Frames]:
     """Yield the frames in chunks; where the file is cut or damaged they end, with a note."""
     section = PcapngSection(_section_order(file, 0) or "<")
     position, num_left_out, starts = 0, 0, list[int]()

@@ -34,14 +34,14 @@ class Container:
 
 
 CONTAINERS: Mapping[str, Container] = {
-    "pcap": Container(pcap.is_pcap, pcap.read_frames),
-    "pcapng": Container(pcapng.is_pcapng, pcapng.read_frames),
+    "pcap": Container(pcap.is_pcap, pcap.read_pcap_frames),
+    "pcapng": Container(pcapng.is_pcapng, pcapng.read_pcapng_frames),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Capture:
-    """What a capture file holds."""
+    """Contents of a capture file."""
 
     path: Path
     flows: CaptureFlows

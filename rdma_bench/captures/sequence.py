@@ -33,7 +33,7 @@ SEQUENCE_STATE = np.dtype(
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceVerdict:
-    """What each request was."""
+    """Verdict on each request."""
 
     num_missing_K: IntArray  # numbers skipped just before it; 0: no gap
     is_repeat_K: BoolArray

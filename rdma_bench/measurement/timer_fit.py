@@ -36,7 +36,7 @@ TimesNs = Mapping[int, float]  # by retry count
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentFit:
-    """What the trials of one exponent say."""
+    """Fit of the trials of one exponent."""
 
     exponent: int
     interval_ns: float
@@ -99,13 +99,13 @@ def fit_timers(trials: Sequence[TimerTrial]) -> Fit:
 
 def _median_times(trials: Sequence[TimerTrial]) -> Mapping[int, TimesNs]:
     """Return by exponent and retry count when a path that stayed dead was noticed."""
-    found: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    result: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
         if trial.status == RETRIES_EXCEEDED and trial.cut_ns == FOR_GOOD:
-            found[trial.spec.timeout_exponent][trial.spec.retries].append(trial.after_ns)
+            result[trial.spec.timeout_exponent][trial.spec.retries].append(trial.after_ns)
     return {
         exponent: {retries: median(times) for retries, times in by_retries.items()}
-        for exponent, by_retries in found.items()
+        for exponent, by_retries in result.items()
     }
 
 

@@ -19,7 +19,7 @@ SEED = 0  # nothing here is drawn at random
 MOST_OFF = 0.15  # of the model's time
 
 
-def make_record(
+def make_timer_record(
     measured: MeasuredTimers, plan: TimerPlan, profile: TimerProfile, *, place: str, started: float
 ) -> RunRecord:
     """Return the record; `place` says where the workers were, `started` what `time.perf_counter` said at the start."""

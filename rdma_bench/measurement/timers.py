@@ -33,7 +33,7 @@ _FLOWING_S = 0.2  # of continuous traffic before its path is cut
 
 @dataclass(frozen=True, kw_only=True)
 class TimerPlan:
-    """Which settings are tried, and how the path dies."""
+    """Settings to try, and the way the path dies."""
 
     exponents: tuple[int, ...]
     retries: tuple[int, ...]
@@ -52,7 +52,7 @@ class TimerPlan:
 
     @property
     def num_trials(self) -> int:
-        """How many there are."""
+        """Number of trials."""
         return len(self.exponents) * len(self.retries) * len(self.cuts_ns) * self.num_repetitions
 
     def settings(self) -> Iterator[tuple[ConnectionSpec, int]]:
@@ -104,15 +104,15 @@ def _run_trial(
 ) -> TimerTrial:
     cut_s = max(cut_ns, 0) / NS_PER_S
     longest_s = plan.longest_s(spec) + cut_s
-    wanted = asdict(TrialSpec(traffic=plan.traffic, limit_s=longest_s))
+    trial_spec = asdict(TrialSpec(traffic=plan.traffic, limit_s=longest_s))
     before = pair.sender.ask("counters")
     if plan.traffic == "continuous":
-        pair.sender.begin("trial", **wanted)
+        pair.sender.begin("trial", **trial_spec)
         time.sleep(scaled(_FLOWING_S))
         _cut(pair, plan)
     else:  # what is posted before the path is dead would come through
         _cut(pair, plan)
-        pair.sender.begin("trial", **wanted)
+        pair.sender.begin("trial", **trial_spec)
     if cut_ns != FOR_GOOD:
         pair.receiver.ask("heal", after_s=cut_s, timeout_s=cut_s + _ANSWER_S)
     result = pair.sender.finish(timeout_s=longest_s + _ANSWER_S)

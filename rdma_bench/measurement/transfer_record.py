@@ -12,7 +12,7 @@ TABLE = "rdma_transfers"
 SEED = 0  # nothing here is drawn at random
 
 
-def make_record(
+def make_transfer_record(
     measured: MeasuredTransfers, plan: TransferPlan, *, kind: str, num_planned: int, place: str, started: float
 ) -> RunRecord:
     """Return the record; `place` says where the workers were, `started` what `time.perf_counter` said at the start."""

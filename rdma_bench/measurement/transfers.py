@@ -32,7 +32,7 @@ _SERVER_LIMIT_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class TransferPlan:
-    """Which cases are measured."""
+    """Cases to measure."""
 
     what: What
     sizes_bytes: tuple[int, ...]
@@ -48,7 +48,7 @@ class TransferPlan:
 
     @property
     def num_cases(self) -> int:
-        """How many there are."""
+        """Number of cases."""
         return len(self.queue_pairs) * len(self.sizes_bytes) * len(self.directions)
 
 
@@ -129,7 +129,9 @@ def _bandwidth(
         size_bytes=size_bytes,
         num_directions=num_directions,
         bandwidth_bps=sum(
-            one["num_bytes"] * BITS_PER_BYTE * NS_PER_S / one["duration_ns"] for one in results if one["num_bytes"]
+            result["num_bytes"] * BITS_PER_BYTE * NS_PER_S / result["duration_ns"]
+            for result in results
+            if result["num_bytes"]
         ),
     )
 

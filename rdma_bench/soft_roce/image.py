@@ -39,7 +39,7 @@ _FOLDERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Image:
-    """What a virtual machine boots."""
+    """Kernel and root file system of a virtual machine."""
 
     folder: Path
 

@@ -65,9 +65,9 @@ def _start_worker(machine: VirtualMachine, port: int) -> str:
 
 def _wait_until_it_listens(machine: VirtualMachine, port: int) -> None:
     deadline = time.monotonic() + scaled(_START_TIMEOUT_S)
-    while "listening" not in (said := machine.run(f"cat {_log(port)}")):
+    while "listening" not in (output := machine.run(f"cat {_log(port)}")):
         if time.monotonic() > deadline:
-            raise UnavailableError(Mistake(where=WHERE, found=f"no worker on port {port}: {said.strip()}"))
+            raise UnavailableError(Mistake(where=WHERE, found=f"no worker on port {port}: {output.strip()}"))
         time.sleep(_LOOK_S)
 
 

@@ -42,7 +42,7 @@ _MEANINGS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Requirements:
     """Requirements of the job; infinite where none is given."""
 
     survive_ns: float = 0.0  # a flap of this length
@@ -51,7 +51,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What was found in a log."""
+    """Findings in a log."""
 
     version: str  # of NCCL; the newest known where the log does not tell
     prediction: Prediction  # with the settings of the log
@@ -59,7 +59,7 @@ class Explanation:
     findings: tuple[Finding, ...] = field(default=())
 
 
-def explain_log(log: NcclLog, profile: TimerProfile, wanted: Wanted) -> Explanation:
+def explain_log(log: NcclLog, profile: TimerProfile, requirements: Requirements) -> Explanation:
     """Return completion errors and settings of a log; `profile` says what an adapter makes of these."""
     version = log.versions[0].version if log.versions else NEWEST
     default = nccl_default(version, where="the log's version")
@@ -71,10 +71,10 @@ def explain_log(log: NcclLog, profile: TimerProfile, wanted: Wanted) -> Explanat
     )
     prediction, errors = predict_retransmission(spec, profile), completion_errors(log)
     findings = (
-        *_error_findings(errors, prediction, wanted),
+        *_error_findings(errors, prediction, requirements),
         *_setting_findings(log, TIMEOUT, timeouts, MAX_EXPONENT, "five bits; a larger value waits indefinitely"),
         *_setting_findings(log, RETRIES, counts, MAX_RETRIES, "three bits; a larger value is cut off or refused"),
-        *_wish_findings(prediction, wanted),
+        *_wish_findings(prediction, requirements),
     )
     return Explanation(version=version, prediction=prediction, errors=errors, findings=findings)
 
@@ -94,7 +94,9 @@ def _is_usable(text: str, allowed: range) -> bool:
     return text.isdecimal() and len(text) < 4 and int(text) in allowed
 
 
-def _error_findings(errors: Sequence[CompletionError], prediction: Prediction, wanted: Wanted) -> Iterator[Finding]:
+def _error_findings(
+    errors: Sequence[CompletionError], prediction: Prediction, requirements: Requirements
+) -> Iterator[Finding]:
     groups = defaultdict[tuple[str, str, int], list[CompletionError]](list)
     for error in errors:
         if error.status != FLUSHED:
@@ -113,7 +115,9 @@ def _error_findings(errors: Sequence[CompletionError], prediction: Prediction, w
             else "completions without error",
             actual=f"error {status}, {meaning}, {_times(len(group))}; vendor error {vendor}"
             + (f"; flushed after it: {num_flushed}" if num_flushed and is_timeout else ""),
-            next_step=_next_step(prediction, wanted) if is_timeout else "look at the peer's log for what came first",
+            next_step=_next_step(prediction, requirements)
+            if is_timeout
+            else "look at the peer's log for what came first",
             confidence=Confidence.MEASURED,
             evidence=tuple(error.where for error in group[:MAX_EVIDENCE]),
         )
@@ -123,24 +127,23 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def _next_step(prediction: Prediction, wanted: Wanted) -> str:
+def _next_step(prediction: Prediction, requirements: Requirements) -> str:
     spec = prediction.spec
     longest = _shown(prediction.longest_flap_ns)
     look = "see whether the peer's process lives and whether link_downed or symbol errors rose on either port"
-    if wanted.survive_ns == 0:
+    if requirements.survive_ns == 0:
         return f"{look}; timeout {spec.timeout_exponent} with {spec.retries} retries survives flaps up to {longest}"
-    return f"{look}; {_what_to_set(prediction, wanted)}"
+    return f"{look}; {_what_to_set(prediction, requirements)}"
 
 
-def _what_to_set(prediction: Prediction, wanted: Wanted) -> str:
-    choice = choose_settings(prediction.profile, survive_ns=wanted.survive_ns, notice_ns=wanted.watchdog_ns)
-    flap = f"for a flap of {_shown(wanted.survive_ns)}"
+def _what_to_set(prediction: Prediction, requirements: Requirements) -> str:
+    choice = choose_settings(prediction.profile, survive_ns=requirements.survive_ns, notice_ns=requirements.watchdog_ns)
+    flap = f"for a flap of {_shown(requirements.survive_ns)}"
     if choice.satisfying:
         spec = choice.satisfying[0].spec
         return f"{flap} set {TIMEOUT}={spec.timeout_exponent} {RETRIES}={spec.retries} on every host"
-    return (
-        f"{flap} no settings give up before a watchdog of {_shown(wanted.watchdog_ns)}: raise that, or shorten the flap"
-    )
+    watchdog = _shown(requirements.watchdog_ns)
+    return f"{flap} no settings give up before a watchdog of {watchdog}: raise that, or shorten the flap"
 
 
 def _setting_findings(log: NcclLog, name: str, values: dict[str, str], most: int, why: str) -> Iterator[Finding]:
@@ -167,25 +170,25 @@ def _setting(log: NcclLog, name: str, entity: str, found: str, expected: str, ne
     )
 
 
-def _wish_findings(prediction: Prediction, wanted: Wanted) -> Iterator[Finding]:
+def _wish_findings(prediction: Prediction, requirements: Requirements) -> Iterator[Finding]:
     spec, name = prediction.spec, prediction.profile.name
     entity = f"timeout {spec.timeout_exponent}, {spec.retries} retries, by {name}"
-    if not prediction.survives(wanted.survive_ns):
+    if not prediction.survives(requirements.survive_ns):
         yield Finding(
             id="nccl.flap-too-long",
             severity=Severity.ERROR,
             entity=entity,
-            expected=f"to survive a flap of {_shown(wanted.survive_ns)}",
+            expected=f"to survive a flap of {_shown(requirements.survive_ns)}",
             actual=f"survives up to {_shown(prediction.longest_flap_ns)}",
-            next_step=_what_to_set(prediction, wanted),
+            next_step=_what_to_set(prediction, requirements),
             confidence=Confidence.PREDICTED,
         )
-    if prediction.gives_up_ns > wanted.watchdog_ns:
+    if prediction.gives_up_ns > requirements.watchdog_ns:
         yield Finding(
             id="nccl.watchdog-too-short",
             severity=Severity.WARNING,
             entity=entity,
-            expected=f"to give up before the watchdog, after {_shown(wanted.watchdog_ns)}",
+            expected=f"to give up before the watchdog, after {_shown(requirements.watchdog_ns)}",
             actual=_shown(prediction.gives_up_ns),
             next_step="raise the watchdog's timeout above that, or the error that names the link is never written",
             confidence=Confidence.PREDICTED,

@@ -25,7 +25,7 @@ PredictionBasis = Literal["documented", "measured", "extrapolated"]
 
 @dataclass(frozen=True, kw_only=True)
 class RetransmissionSpec:
-    """What an application asks of its queue pairs; the defaults are NCCL's since 2.23.4."""
+    """Retransmission settings of an application's queue pairs; the defaults are NCCL's since 2.23.4."""
 
     timeout_exponent: int = 20  # 0: wait without limit
     retries: int = 7
@@ -43,7 +43,7 @@ class RetransmissionSpec:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What an adapter does with these settings when nothing comes back; times from the first sending."""
+    """Behaviour of an adapter with these settings when nothing comes back; times from the first sending."""
 
     spec: RetransmissionSpec
     profile: TimerProfile
@@ -71,7 +71,7 @@ class Prediction:
 
     @property
     def confidence(self) -> PredictionBasis:
-        """How far to trust it: an exponent that was not tried is arithmetic."""
+        """Confidence in it: an exponent that was not tried is arithmetic."""
         if self.profile.confidence == "measured" and self.spec.timeout_exponent not in self.profile.tried_exponents:
             return "extrapolated"
         return self.profile.confidence

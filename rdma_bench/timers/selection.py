@@ -13,7 +13,7 @@ from fabrictune.rdma_bench.timers.profiles import TimerProfile
 
 @dataclass(frozen=True, kw_only=True)
 class TimerSelection:
-    """What there is to choose from."""
+    """Range of settings to choose from."""
 
     satisfying: tuple[Prediction, ...]  # the best first
     soonest_to_notice: Prediction | None  # of those that survive the flap

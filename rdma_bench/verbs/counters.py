@@ -47,7 +47,7 @@ MEANINGS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class CounterChange:
-    """What a counter counted between two readings."""
+    """Change of a counter between two readings."""
 
     name: str
     change: int
@@ -76,8 +76,8 @@ def count_changes(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[
 def by_meaning(changes: tuple[CounterChange, ...]) -> dict[str, int]:
     """Return what was counted under the names that all drivers share."""
     counted = {change.name: change.change for change in changes}
-    found = {meaning: [counted[name] for name in names if name in counted] for meaning, names in MEANINGS.items()}
-    return {meaning: sum(numbers) for meaning, numbers in found.items() if numbers}
+    result = {meaning: [counted[name] for name in names if name in counted] for meaning, names in MEANINGS.items()}
+    return {meaning: sum(numbers) for meaning, numbers in result.items() if numbers}
 
 
 def _change(name: str, before: int, after: int) -> CounterChange:

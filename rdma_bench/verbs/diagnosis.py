@@ -27,7 +27,7 @@ _SOFTWARE_DEVICE = "modprobe rdma_rxe; rdma link add rxe0 type rxe netdev eth0"
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceDiagnosis:
-    """What a look at the machine showed."""
+    """Result of the diagnosis of this machine."""
 
     problem: Problem | None  # None: devices can be used
     found: str

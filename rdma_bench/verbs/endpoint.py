@@ -28,7 +28,7 @@ MTU_CODES = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionSpec:
-    """What a queue pair is given when it is connected."""
+    """Attributes of a queue pair that are set when it is connected."""
 
     timeout_exponent: int = 14
     retries: int = 7
@@ -62,7 +62,7 @@ class ConnectionSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """What the other end needs to know of an endpoint."""
+    """Address of an endpoint, as the other end needs it."""
 
     gid: str
     qpns: tuple[int, ...]
@@ -153,12 +153,12 @@ class VerbsEndpoint:
 
     @property
     def num_queue_pairs(self) -> int:
-        """How many queue pairs there are."""
+        """Number of queue pairs."""
         return len(self._queue_pairs)
 
     @property
     def address(self) -> Address:
-        """What to tell the other end."""
+        """Address for the other end."""
         return Address(
             gid=str(self._gid),
             qpns=tuple(self._index_by_qpn),
@@ -218,8 +218,12 @@ class VerbsEndpoint:
 
     def poll(self) -> Sequence[Completion]:
         """Return what has completed since the last call, in order."""
-        number, found = self._completions.poll(QUEUE_DEPTH)
-        return [Completion(self._index_by_qpn.get(one.qp_num, 0), one.status) for one in found] if number else []
+        number, completions = self._completions.poll(QUEUE_DEPTH)
+        return (
+            [Completion(self._index_by_qpn.get(completion.qp_num, 0), completion.status) for completion in completions]
+            if number
+            else []
+        )
 
     def stop_answering(self) -> None:
         """Put all queue pairs into the error state: they drop what comes without a word, as a dead path does."""

@@ -62,7 +62,7 @@ class PerftestSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class PerftestOutput:
-    """What a run printed, and what it wrote as JSON ("" where its version cannot)."""
+    """Text that a run printed, and its JSON ("" where its version cannot)."""
 
     text: str
     json: str
@@ -93,12 +93,12 @@ def run_perftest(spec: PerftestSpec, place: DevicePort) -> PerftestOutput:
         as_json = ["--out_json", f"--out_json_file={file}"] if _knows_json(path) else []
         while True:
             ran = _run([path, *as_json, *words], deadline - time.monotonic())
-            said = (ran.stdout + ran.stderr).decode(errors="replace")
+            output = (ran.stdout + ran.stderr).decode(errors="replace")
             if ran.returncode == 0:
                 text = file.read_text() if file.exists() else ""
-                return PerftestOutput(text=said[-MAX_OUTPUT_BYTES:], json=text[:MAX_OUTPUT_BYTES])
-            if NO_SERVER not in said or time.monotonic() + RETRY_S > deadline:
-                found = f"ended with {ran.returncode}: {said.strip()[-_SHOWN_CHARACTERS:]}"
+                return PerftestOutput(text=output[-MAX_OUTPUT_BYTES:], json=text[:MAX_OUTPUT_BYTES])
+            if NO_SERVER not in output or time.monotonic() + RETRY_S > deadline:
+                found = f"ended with {ran.returncode}: {output.strip()[-_SHOWN_CHARACTERS:]}"
                 raise UnavailableError(Mistake(where=program, found=found))
             time.sleep(RETRY_S)
 

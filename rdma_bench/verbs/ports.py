@@ -85,9 +85,9 @@ def _state(folder: Path) -> str:
 
 def _choose_gid(folder: Path, index: int | None, where: str) -> Gid:
     is_wanted = _is_usable if index is None else lambda gid: gid.index == index
-    found = next(filter(is_wanted, read_gids(folder)), None)
-    if found:
-        return found
+    usable = next(filter(is_wanted, read_gids(folder)), None)
+    if usable:
+        return usable
     gids = tuple(read_gids(folder))
     if index is None and any(gid.type == ROCE_V2 for gid in gids):
         return next(gid for gid in gids if gid.type == ROCE_V2)

@@ -32,7 +32,7 @@ HEAL_PAUSE_S = 0.001
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceSpec:
-    """Which port to use."""
+    """Port to use."""
 
     role: str
     device: str = ""
@@ -45,7 +45,7 @@ class PlaceSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class OpenSpec:
-    """What to make on it."""
+    """Queue pairs to make on it."""
 
     num_queue_pairs: int = 1
     buffer_bytes: int = 65536

@@ -23,7 +23,7 @@ LONGEST_WRITE_S = 120.0
 
 @dataclass(frozen=True, kw_only=True)
 class TransferSpec:
-    """What is written, and for how long."""
+    """Writes of a measurement, and their duration."""
 
     message_bytes: int = 65536
     num_in_flight: int = 16  # of each queue pair
@@ -48,7 +48,7 @@ class TransferSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class BandwidthResult:
-    """What was written in a time."""
+    """Bytes written in a time."""
 
     num_bytes: int
     duration_ns: int
@@ -56,7 +56,7 @@ class BandwidthResult:
 
 @dataclass(frozen=True, kw_only=True)
 class LatencyResult:
-    """How long single writes took, in order."""
+    """Times of single writes, in order."""
 
     after_ns: tuple[int, ...]
 

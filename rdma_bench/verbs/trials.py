@@ -28,7 +28,7 @@ TAIL_NS = 100_000_000  # of traffic after a stall, before a trial ends
 
 @dataclass(frozen=True, kw_only=True)
 class TrialSpec:
-    """What a sender does in a trial."""
+    """Settings of a sender in a trial."""
 
     traffic: Traffic = "idle"
     message_bytes: int = 1024
@@ -55,7 +55,7 @@ class TrialSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialResult:
-    """What came of it."""
+    """Outcome of a trial."""
 
     status: int | None  # of the request that ended it; None: the limit came first
     num_completed: int

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fabrictune.collectives.bounds import bus_bandwidth_bps, bus_factor
+from fabrictune.collectives.bounds import bus_factor
+from fabrictune.foundation.metrics.formulas import bus_bandwidth_bps
 from fabrictune.foundation.traces import Operation
 
 
@@ -24,4 +25,5 @@ def test_bus_factors_are_those_of_nccl_tests(operation: Operation, num_ranks: in
 
 def test_bus_bandwidth_is_comparable_with_the_link() -> None:
     """A perfect ring keeps every link busy: 4 ranks, 1 GB at 8 Gbps take 1.5 s, and busbw gives the 8 Gbps back."""
-    assert bus_bandwidth_bps(Operation.ALL_REDUCE, 4, 10**9, 1_500_000_000_000) == pytest.approx(8e9)
+    factor = bus_factor(Operation.ALL_REDUCE, 4)
+    assert bus_bandwidth_bps(10**9, factor, 1_500_000_000_000) == pytest.approx(8e9)

@@ -17,7 +17,7 @@ from fabrictune.collectives.nccl.tests_json import read_test_json
 from fabrictune.collectives.nccl.tests_text import read_test_text
 from fabrictune.collectives.nccl.topology_xml import Distance, read_topology
 from fabrictune.foundation.errors import InputError
-from fabrictune.rdma_bench.timers.nccl_log_report import Wanted, explain_log
+from fabrictune.rdma_bench.timers.nccl_log_report import Requirements, explain_log
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 
 pytestmark = pytest.mark.real
@@ -42,7 +42,7 @@ def test_a_roce_job_on_two_hosts(real_data: Path) -> None:
 
 def test_its_timers_are_the_default_of_its_version(real_data: Path) -> None:
     """NCCL 2.26 sets T 20 and R 7; the log has neither an error nor a setting of its own."""
-    explanation = explain_log(read_nccl_log([real_data / ROCE_LOG]), KNOWN_PROFILES["connectx-6"], Wanted())
+    explanation = explain_log(read_nccl_log([real_data / ROCE_LOG]), KNOWN_PROFILES["connectx-6"], Requirements())
     spec = explanation.prediction.spec
     assert (spec.timeout_exponent, spec.retries) == (20, 7)
     assert explanation.findings == ()

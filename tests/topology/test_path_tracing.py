@@ -12,7 +12,7 @@ from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HASHES, HashSpec, TierHash
 from fabrictune.topology.network import NO_PORT, QueuePairs
-from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.path_tracing import PathTracer
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import EqualCost, data_headers, route
 
@@ -101,7 +101,7 @@ def test_prepared_routes_are_those_of_routing(small_clos: Fabric, function: str,
     queue_pairs = make_queue_pairs(source, (source + generator.integers(1, 128, 300)) % small_clos.num_nics)
     roles = (TierHash(tier=2, function="crc16", seed=9, rotation=3),) if has_role else ()
     spec = HashSpec(function=function, seed=seed, tiers=roles)
-    routes = Routes(small_clos, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
+    routes = PathTracer(small_clos, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
     path_QH = routes.paths(data_headers(small_clos, queue_pairs), spec)
     expected_QH = route(small_clos, queue_pairs, spec).port_QDH[:, 0]
     assert (path_QH == expected_QH[:, : path_QH.shape[1]]).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fabrictune.collectives.measurement.record import make_record
+from fabrictune.collectives.measurement.record import make_bench_record
 from fabrictune.collectives.measurement.spec import BENCHED, BenchSpec
 from fabrictune.collectives.measurement.timing import TimingSamples
 from fabrictune.collectives.startup.servers import start_redis, start_tcp_store
@@ -35,7 +35,7 @@ LAYOUT = ParallelLayout(tp=2, dp=4, pp=2)
 
 def bench(num_ranks: int) -> RunRecord:
     notes = bench_locally(SPEC, num_ranks=num_ranks, timeout_s=patience(120))
-    return make_record(SPEC, notes, backend="gloo", started=0.0)
+    return make_bench_record(SPEC, notes, backend="gloo", started=0.0)
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
@@ -69,7 +69,7 @@ def test_a_wrong_result_is_counted_and_found() -> None:
     """Where one rank has 0, sum and greatest are the same; elsewhere they are not."""
     spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=1)
     found = launch(ParallelLayout(dp=2), partial(bench_greatest_for_sum, spec))
-    record = make_record(spec, TimingSamples(**found[0]), backend="gloo", started=0.0)
+    record = make_bench_record(spec, TimingSamples(**found[0]), backend="gloo", started=0.0)
     wrong = record.tables["measurements"]["num_wrong"].tolist()
     assert wrong[0] > 1000  # of 2 x 1,024 elements
     (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
@@ -98,7 +98,7 @@ def test_a_slow_rank_is_found() -> None:
     """Three ranks, of which the second is late for every iteration but the first."""
     spec = BenchSpec(min_bytes=4096, max_bytes=4096, num_warmups=0, num_iterations=8)
     found = launch(ParallelLayout(dp=3), partial(bench_with_a_slow_rank, spec))
-    record = make_record(spec, TimingSamples(**found[0]), backend="gloo", started=0.0)
+    record = make_bench_record(spec, TimingSamples(**found[0]), backend="gloo", started=0.0)
     (finding,) = record.findings
     assert (finding.id, finding.entity) == ("coll.straggler", "rank 1")
     ranks = record.tables["ranks"]

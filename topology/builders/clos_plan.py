@@ -15,7 +15,7 @@ MAX_NICS = 2**18  # a larger fabric is refused rather than built in memory
 
 @dataclass(frozen=True, kw_only=True)
 class ClosSpec:
-    """What to build. Counts that are None follow from the others, as `plan_clos` works them out."""
+    """Parameters of a CLOS fabric. Counts that are None follow from the others, as `plan_clos` works them out."""
 
     kind: ClassVar[str] = "clos"  # how the fabric's name begins
 

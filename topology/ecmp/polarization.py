@@ -57,19 +57,19 @@ def choosing_tiers(fabric: Fabric) -> list[ChoosingTier]:
     tier_P, next_tier_P = fabric.node_tier_N[fabric.port_node_P], fabric.node_tier_N[next_node_P]
     is_up_P = (tier_P > 0) & (next_tier_P == tier_P + 1)  # hosts have tier 0, switches of no known tier a lower one
     num_up_N = np.bincount(fabric.port_node_P[is_up_P], minlength=fabric.num_nodes)
-    found = []
+    tiers = []
     for tier in np.unique(fabric.node_tier_N[num_up_N > 1]).tolist():
         switch_X = np.nonzero((fabric.node_tier_N == tier) & (num_up_N > 1))[0]
         fewest = int(switch_X[np.argmin(num_up_N[switch_X])])
-        found.append(ChoosingTier(tier=tier, switch=fewest, num_choices=int(num_up_N[fewest])))
-    return found
+        tiers.append(ChoosingTier(tier=tier, switch=fewest, num_choices=int(num_up_N[fewest])))
+    return tiers
 
 
 def reachable_next_hops(hash_spec: HashSpec, below: ChoosingTier, above: ChoosingTier) -> int:
     """Return how many uplinks of the upper switch the flows on one uplink of the lower can use, at the fewest."""
     num_pairs = below.num_choices * above.num_choices
     flows = _drawn_headers(min(MAX_DRAWS, DRAWS_A_PAIR * num_pairs))
-    below_F, above_F = (_choices(hash_spec, flows, one) for one in (below, above))
+    below_F, above_F = (_choices(hash_spec, flows, tier) for tier in (below, above))
     is_met = np.zeros((below.num_choices, above.num_choices), bool)
     is_met[below_F, above_F] = True
     return int(is_met.sum(axis=1)[is_met.any(axis=1)].min())
@@ -92,8 +92,8 @@ def _drawn_headers(num_flows: int) -> FiveTuples:
 
 
 def _finding(hash_spec: HashSpec, below: ChoosingTier, above: ChoosingTier, reached: int) -> Finding:
-    specs = [hash_spec.at_tier(one.tier) for one in (below, above)]
-    seeds = [spec.node_seeds(one.switch + 1)[one.switch] for spec, one in zip(specs, (below, above), strict=True)]
+    specs = [hash_spec.at_tier(tier.tier) for tier in (below, above)]
+    seeds = [spec.node_seeds(tier.switch + 1)[tier.switch] for spec, tier in zip(specs, (below, above), strict=True)]
     functions = " and ".join(dict.fromkeys(spec.function for spec in specs))
     seeding = "one seed" if seeds[0] == seeds[1] else "seeds that shift all hashes alike"
     return Finding(

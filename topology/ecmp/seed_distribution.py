@@ -27,7 +27,7 @@ from fabrictune.topology.network import QueuePairs
 
 @dataclass(frozen=True, kw_only=True)
 class SeedDistribution:
-    """What to expect of a fabric whose seeds are not known."""
+    """Expected figures of a fabric whose seeds are not known."""
 
     num_seeds: int  # tried; 0 where the figures are exact
     overload_probability: Estimate  # that any link is oversubscribed

@@ -26,7 +26,7 @@ from fabrictune.topology.routing import data_headers, data_routes
 
 @dataclass(frozen=True, kw_only=True)
 class SeedOutcomes:
-    """What was measured under each of S seeds."""
+    """Figures under each of S seeds."""
 
     worst_load_fraction_S: FloatArray  # demand over rate of the worst link
     throughput_fraction_S: FloatArray  # carried, of the offered load
@@ -72,7 +72,7 @@ class SeedOutcomes:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedStudyResult:
-    """What to expect of a fabric whose seeds are not known."""
+    """Expected figures of a fabric whose seeds are not known."""
 
     num_seeds: int
     overload_probability: Estimate  # that any link is oversubscribed

@@ -84,7 +84,7 @@ class _Ways:
 
     def only_group(self, port_QH: np.ndarray, destination_Q: Sequence[int]) -> tuple[int, ...] | None:
         """Return the group that every path chooses from exactly once, None where there is no such group."""
-        found: tuple[int, ...] | None = None
+        common: tuple[int, ...] | None = None
         for path, destination in zip(port_QH.tolist(), destination_Q, strict=True):
             if self._num_ports_C[self._fabric.port_nic_P[path[0]]] > 1:
                 return None
@@ -93,10 +93,10 @@ class _Ways:
                 for port in path[1:]
                 if port != NO_PORT and len(group := self._group(int(self._fabric.port_node_P[port]), destination)) > 1
             ]
-            if len(groups) != 1 or found not in (None, groups[0]):
+            if len(groups) != 1 or common not in (None, groups[0]):
                 return None
-            found = groups[0]
-        return found
+            common = groups[0]
+        return common
 
     def ports_behind(self, members: Sequence[int], destination_Q: IntArray) -> set[int] | None:
         """Return the ports between members and last switches, None where one is behind two members."""

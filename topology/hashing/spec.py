@@ -24,7 +24,7 @@ MAX_BUCKETS = 2**16
 
 @dataclass(frozen=True, kw_only=True)
 class TierHash:
-    """What the switches of one tier do differently; None: as the rest of the fabric."""
+    """Exceptions for the switches of one tier; None: as the rest of the fabric."""
 
     tier: int = field(metadata={"help": "1 ToR, 2 aggregation, 3 core"})
     function: str | None = field(default=None, metadata={"help": "hash function"})
@@ -44,7 +44,7 @@ class TierHash:
 
 @dataclass(frozen=True, kw_only=True)
 class HashSpec:
-    """Which function the switches of a fabric use, over what, and with which seeds."""
+    """Hash function of the switches of a fabric, its fields and its seeds."""
 
     function: str = field(default="mixer", metadata={"help": f"{', '.join(HASHES)}; mixer is ideal"})
     seed: int = field(default=0, metadata={"help": "of the whole fabric"})
@@ -79,9 +79,9 @@ class HashSpec:
         value_F = function.hash_flows(flows.choosing(self.fields), seed_F)
         if not self.rotation:
             return value_F
-        kept = np.uint64(2**function.num_bits - 1)
+        mask = np.uint64(2**function.num_bits - 1)
         right, left = np.uint64(self.rotation), np.uint64(function.num_bits - self.rotation)
-        return (value_F >> right | value_F << left) & kept
+        return (value_F >> right | value_F << left) & mask
 
     def choose_among(self, flows: FiveTuples, seed_F: NDArray[np.uint64], num_choices_F: IntArray) -> IntArray:
         """Return for each flow a number from 0 to below its number of choices, roles aside."""

@@ -20,7 +20,7 @@ from fabrictune.topology.hashing.spec import HashSpec
 
 
 class SwitchHashes:
-    """What the switches of a fabric make of F flows; raises InputError for a role of a tier that is not there."""
+    """Hashes of F flows at the switches of a fabric; raises InputError for a role of a tier that is not there."""
 
     def __init__(self, spec: HashSpec, flows: FiveTuples, node_tier_N: IntArray) -> None:
         self.num_buckets = spec.resilient_buckets

@@ -59,7 +59,7 @@ class Cable:
 
 @dataclass
 class Cabling:
-    """What has been read so far."""
+    """Nodes and cables read so far."""
 
     name: str
     nodes: dict[str, CabledNode] = field(default_factory=dict)

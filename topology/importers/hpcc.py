@@ -111,9 +111,9 @@ class _Reader:
 
     def _read_switches(self) -> list[int]:
         """Return the switches' numbers, which stand on one line or on several."""
-        wanted = self.header.num_nvswitches + self.header.num_switches
+        num_switches = self.header.num_nvswitches + self.header.num_switches
         switches: dict[int, None] = {}
-        while len(switches) < wanted:
+        while len(switches) < num_switches:
             row, words = next(self.lines, (self.header_row, []))
             for word in words:
                 number = _whole(word)
@@ -122,8 +122,10 @@ class _Reader:
                 switches[number] = None
             if not words:
                 break
-        if len(switches) != wanted:
-            self._refuse(self.header_row, f"{wanted} switches, and the numbers of {len(switches)}", "one for each")
+        if len(switches) != num_switches:
+            self._refuse(
+                self.header_row, f"{num_switches} switches, and the numbers of {len(switches)}", "one for each"
+            )
         return list(switches)
 
     def _add_nodes(self) -> dict[int, tuple[str, int]]:

@@ -114,7 +114,7 @@ class _Port:
 
 
 class _Subnet:
-    """What the lines of a file say."""
+    """Nodes and ports in the lines of a file."""
 
     def __init__(self, path: Path, cabling: Cabling) -> None:
         self.cabling = cabling

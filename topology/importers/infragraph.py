@@ -58,7 +58,7 @@ def load_infragraph(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RA
 
 @dataclass(frozen=True, kw_only=True)
 class _Link:
-    """What an edge's link says of itself; None where it does not."""
+    """Properties of an edge's link; None where they are not given."""
 
     rate_bps: int | None
     delay_ps: int | None
@@ -234,9 +234,9 @@ class _Reader:
             self.cabling.cables.append(Cable(ends=(first, second), rate_bps=rate_bps, delay_ps=delay_ps, where=where))
 
     def _list(self, key: str) -> list[Any]:
-        found = self.tree.get(key, [])
-        if isinstance(found, list):
-            return found
+        value = self.tree.get(key, [])
+        if isinstance(value, list):
+            return value
         self._mistake("not a list", "a list", key)
         return []
 

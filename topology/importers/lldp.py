@@ -75,7 +75,7 @@ def _heard(devices: Sequence[Device], cabling: Cabling) -> dict[End, Neighbour]:
 
 
 class _Names:
-    """Which node a neighbour is."""
+    """Nodes of neighbours."""
 
     def __init__(self, devices: Sequence[Device], heard: Iterable[Neighbour]) -> None:
         self.devices = {device.name for device in devices}
@@ -84,7 +84,11 @@ class _Names:
             self.device_of_short_name.setdefault(_short(device.name), device.name)
         self.names_of_id: dict[str, set[str]] = {}
         named = [(device.chassis.id, device.name) for device in devices if device.chassis]
-        named += [(one.chassis.id, self._of_name(one.chassis.name)) for one in heard if one.chassis.name]
+        named += [
+            (neighbour.chassis.id, self._of_name(neighbour.chassis.name))
+            for neighbour in heard
+            if neighbour.chassis.name
+        ]
         for chassis_id, name in named:
             self.names_of_id.setdefault(chassis_id, set()).add(name)
 
@@ -134,16 +138,16 @@ def _ports_of(ends: Iterable[End]) -> dict[str, dict[str, None]]:
 def _management(ends: Iterable[End], cabling: Cabling) -> set[End]:
     """Return the ports that are for management, with a note: by name, and eth0 next to a switch's other ports."""
     ports_of = _ports_of(ends)
-    found = {
+    management = {
         (node, port): None  # in their order
         for node, ports in ports_of.items()
         for port in ports
         if _MANAGEMENT.fullmatch(port) or (port == "eth0" and not _has_linux_names(ports))
     }
-    if found:
-        first = ":".join(next(iter(found)))
-        cabling.notes.append(f"management interfaces, left out with their links: {len(found)} (first {first})")
-    return set(found)
+    if management:
+        first = ":".join(next(iter(management)))
+        cabling.notes.append(f"management interfaces, left out with their links: {len(management)} (first {first})")
+    return set(management)
 
 
 def _has_linux_names(ports: Iterable[str]) -> bool:

@@ -41,7 +41,7 @@ class Chassis:
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbour:
-    """What a device hears on one of its ports."""
+    """Neighbour of a device on one of its ports."""
 
     local_port: str
     chassis: Chassis

@@ -109,9 +109,9 @@ class _Switch:
 
     def _rows(self, tables: Mapping[str, Any], name: str) -> Rows:
         """Return the rows of a table, empty if it is missing; one of another form is a mistake."""
-        found = tables.get(name, {})
-        if isinstance(found, dict) and all(isinstance(row, dict) for row in found.values()):
-            return found
+        table = tables.get(name, {})
+        if isinstance(table, dict) and all(isinstance(row, dict) for row in table.values()):
+            return table
         found_text = f"a {name} of another form"
         self.cabling.add_mistakes(Mistake(where=self.where(name), found=found_text, allowed="rows of named fields"))
         return {}

@@ -16,7 +16,7 @@ Hop = tuple[int, ...]  # IPv4 addresses that answered at one distance: none is u
 
 
 class Ending(StrEnum):
-    """Why nothing is known beyond the last hop."""
+    """Reason why nothing is known beyond the last hop."""
 
     ARRIVED = "arrived"  # the target answered
     REFUSED = "refused"  # the last hop said that it goes no further

@@ -49,7 +49,7 @@ class Probe(NamedTuple):
 
 
 class ReplyKind(StrEnum):
-    """What became of a probe."""
+    """Outcome of a probe."""
 
     EXPIRED = "expired"  # on its way, at the hop that says so
     ARRIVED = "arrived"  # at the target, where no process has the port

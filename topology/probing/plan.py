@@ -42,7 +42,7 @@ class ProbeFlow(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbePlan:
-    """What to send. Targets and rate have no default: they are the choice of the one who probes."""
+    """Probes to send. Targets and rate have no default: they are the choice of the one who probes."""
 
     targets: tuple[int, ...]  # IPv4
     rate_per_s: int  # probes, over all targets

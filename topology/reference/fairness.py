@@ -6,7 +6,7 @@ from fractions import Fraction
 Path = Sequence[int]  # the ports of one flow
 
 
-def max_min_rates(
+def exact_max_min_rates(
     paths: Sequence[Path],
     capacities_bps: Sequence[int],
     demands_bps: Sequence[int | None],

@@ -20,7 +20,7 @@ CONNECTING_AT_ONCE = 256
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """What emulated ranks did together."""
+    """Effort of all emulated ranks together."""
 
     num_requests: int
     wall_s: float
@@ -137,7 +137,7 @@ async def connected(address: StoreAddress, wire: StoreProtocol, number: int) -> 
             rank.close()
 
 
-async def storm(ranks: Sequence[EmulatedRank], protocols: Iterable[Steps[None]], timeout_s: float) -> Effort:
+async def run_storm(ranks: Sequence[EmulatedRank], protocols: Iterable[Steps[None]], timeout_s: float) -> Effort:
     """Let all ranks begin at once, and wait for the last; raises TimeoutError, and OSError where one is cut off."""
     started_s, started_cpu_s = time.perf_counter(), time.process_time()
     for rank, steps in zip(ranks, protocols, strict=True):

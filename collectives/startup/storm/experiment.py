@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.operation_count import num_operations
 from fabrictune.collectives.startup.servers import Server, require_redis_server, start_redis, start_tcp_store
-from fabrictune.collectives.startup.storm.clients import Effort, connected, storm
+from fabrictune.collectives.startup.storm.clients import Effort, connected, run_storm
 from fabrictune.collectives.startup.storm.patterns import PATTERNS, Pattern, ServerKind, all_steps
 from fabrictune.collectives.startup.storm.redis_wire import RedisWire
 from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
@@ -27,7 +27,7 @@ SPARE_FILES = 128  # of a process besides its connections
 
 @dataclass(frozen=True, kw_only=True)
 class StormSpec:
-    """What to try. Tensor and pipeline degrees are kept, the data-parallel degree gives the size."""
+    """Cases of a storm. Tensor and pipeline degrees are kept, the data-parallel degree gives the size."""
 
     num_ranks: tuple[int, ...] = (256, 512, 1024)
     tp: int = 8
@@ -142,7 +142,7 @@ async def _raise_storm(
     started_s = time.perf_counter()
     async with connected(server.address, wire, plan.world_size) as ranks:
         connect_s, before_s = time.perf_counter() - started_s, server.cpu_s()
-        effort = await storm(ranks, all_steps(pattern, plan), timeout_s)
+        effort = await run_storm(ranks, all_steps(pattern, plan), timeout_s)
         return connect_s, effort, server.cpu_s() - before_s
 
 

@@ -15,7 +15,7 @@ MIN_SIZES = 4  # one more than the parts that are fitted
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """What was fitted."""
+    """Fitted growth of a cost."""
 
     constant: float
     linear: float  # for each rank

@@ -88,8 +88,8 @@ def _polled_operations(plan: GroupPlan) -> OperationCount:
 
 
 def _signalled_operations(plan: GroupPlan) -> OperationCount:
-    one = Counter({"Add": 2 * plan.world_size, "Set": 1, "Wait": plan.world_size, "awaited keys": plan.world_size})
-    return _exchange_operations(plan) + _times(_num_barriers(plan), one)
+    barrier = Counter({"Add": 2 * plan.world_size, "Set": 1, "Wait": plan.world_size, "awaited keys": plan.world_size})
+    return _exchange_operations(plan) + _times(_num_barriers(plan), barrier)
 
 
 def _ordered_operations(plan: GroupPlan) -> OperationCount:

@@ -26,7 +26,7 @@ ASSUMPTIONS = (
 SEED = 0  # nothing here is drawn at random
 
 
-def make_record(
+def make_storm_record(
     spec: StormSpec, results: Sequence[StormResult], *, extrapolated_ranks: int, started: float
 ) -> RunRecord:
     """Return the record of a storm experiment; `started` is what `time.perf_counter` said at the start."""

@@ -75,7 +75,7 @@ def bench(
       fabrictune coll bench all_reduce --ranks 4 -e "64 MiB"
       torchrun --nnodes 2 --nproc-per-node 8 ... -m fabrictune coll bench all --backend nccl -e "1 GiB"
     """
-    from fabrictune.collectives.measurement.record import make_record
+    from fabrictune.collectives.measurement.record import make_bench_record
     from fabrictune.collectives.measurement.torchrun import bench_as_rank
     from fabrictune.collectives.startup.launchers import launched_by
     from fabrictune.foundation.extras import require_extra
@@ -92,7 +92,7 @@ def bench(
             notes = bench_as_rank(launched, spec, backend=backend, timeout_s=timeout_s, progress=progress)
     if is_silent:
         return 0
-    record = make_record(spec, notes, backend=backend, started=started)
+    record = make_bench_record(spec, notes, backend=backend, started=started)
     directory = with_command(record).write(out)
 
     def values() -> dict[str, Any]:

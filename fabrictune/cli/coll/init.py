@@ -89,7 +89,7 @@ def storm(
       fabrictune coll init storm --ranks 2048,4096 --pattern tcp-ordered --pattern redis-ordered --json
     """
     from fabrictune.collectives.startup.storm.experiment import StormSpec, run_storms
-    from fabrictune.collectives.startup.storm.record import make_record
+    from fabrictune.collectives.startup.storm.record import make_storm_record
 
     started = time.perf_counter()
     try:
@@ -100,7 +100,7 @@ def storm(
         ) from None
     with progress_bar("storms", is_quiet=quiet or as_json) as progress:
         results = run_storms(spec, progress)
-    record = make_record(spec, results, extrapolated_ranks=extrapolated_ranks, started=started)
+    record = make_storm_record(spec, results, extrapolated_ranks=extrapolated_ranks, started=started)
     directory = with_command(record).write(out)
 
     def values() -> dict[str, Any]:

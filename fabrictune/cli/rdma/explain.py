@@ -45,10 +45,10 @@ def explain(
       fabrictune rdma timers explain nccl.log --flap 30s --watchdog 10min --profile my-nic.json
     """
     from fabrictune.collectives.nccl.log import read_nccl_log
-    from fabrictune.rdma_bench.timers.nccl_log_report import Wanted, explain_log
+    from fabrictune.rdma_bench.timers.nccl_log_report import Requirements, explain_log
     from fabrictune.rdma_bench.timers.profile_files import find_profile
 
-    wanted = Wanted(
+    wanted = Requirements(
         survive_ns=0.0 if flap_ps is None else flap_ps / PS_PER_NS,
         watchdog_ns=math.inf if watchdog_ps is None else watchdog_ps / PS_PER_NS,
     )

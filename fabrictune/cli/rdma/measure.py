@@ -108,7 +108,7 @@ def measure(
       fabrictune rdma timers measure --sender a:18700 --receiver b:18700 --token-file token --by-command --flap 2s
     """
     from fabrictune.rdma_bench.measurement.stop_reason import CTRL_C
-    from fabrictune.rdma_bench.measurement.timer_record import make_record
+    from fabrictune.rdma_bench.measurement.timer_record import make_timer_record
     from fabrictune.rdma_bench.measurement.timers import TimerPlan, measure_timers
     from fabrictune.rdma_bench.timers.profile_files import find_profile
     from fabrictune.rdma_bench.timers.trials import FOR_GOOD
@@ -125,7 +125,7 @@ def measure(
         opened_pair(context, settings, cut=cut_command, heal=heal_command) as (pair, place),
     ):
         measured = measure_timers(pair, plan, progress)
-    record = with_command(make_record(measured, plan, known, place=place, started=started))
+    record = with_command(make_timer_record(measured, plan, known, place=place, started=started))
     directory = record.write(out)
     fitted = _fit(measured, record, profile)
 

@@ -223,10 +223,10 @@ class _Output:
     ) -> int:
         """Write the record, print what was measured, and return the exit code."""
         from fabrictune.rdma_bench.measurement.stop_reason import CTRL_C
-        from fabrictune.rdma_bench.measurement.transfer_record import TABLE, make_record
+        from fabrictune.rdma_bench.measurement.transfer_record import TABLE, make_transfer_record
 
         record = with_command(
-            make_record(measured, plan, kind=kind, num_planned=num_planned, place=place, started=started)
+            make_transfer_record(measured, plan, kind=kind, num_planned=num_planned, place=place, started=started)
         )
         directory, rows = record.write(self.out), to_rows(record.tables[TABLE])
         code = print_record(

@@ -4,10 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from fabrictune.collectives.bounds import bus_bandwidth_bps
+from fabrictune.collectives.bounds import bus_factor
 from fabrictune.collectives.schedule import GroupShape
 from fabrictune.collectives.schedules import ring
 from fabrictune.foundation.cases import Case, exactly
+from fabrictune.foundation.metrics.formulas import bus_bandwidth_bps
 from fabrictune.foundation.traces import Operation
 
 
@@ -43,5 +44,5 @@ def _bus_bandwidth() -> Case:
         source="nccl-tests PERFORMANCE.md: busbw = S/t * 2(n - 1)/n",
         unit="bps",
         **exactly(350e9 * 8),
-        run=lambda: bus_bandwidth_bps(Operation.ALL_REDUCE, 8, 10**9, 5 * 10**9),
+        run=lambda: bus_bandwidth_bps(10**9, bus_factor(Operation.ALL_REDUCE, 8), 5 * 10**9),
     )

@@ -15,7 +15,7 @@ from fabrictune.topology.builders.hpn import HpnSpec
 from fabrictune.topology.ecmp.collisions import find_collisions
 from fabrictune.topology.fabric import NO_NIC
 from fabrictune.topology.hashing import HashSpec
-from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.path_tracing import PathTracer
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import data_headers
 
@@ -45,7 +45,7 @@ def _imbalance() -> float:
     source_Q = np.repeat(np.arange(fabric.num_nics), FLOWS_PER_NIC)
     destination_Q = (source_Q + fabric.num_nics // 2) % fabric.num_nics  # the same NIC of the other segment
     queue_pairs = make_queue_pairs(source_Q, destination_Q)
-    routes, headers = Routes(fabric, source_Q, destination_Q), data_headers(fabric, queue_pairs)
+    routes, headers = PathTracer(fabric, source_Q, destination_Q), data_headers(fabric, queue_pairs)
     port_P = np.nonzero(fabric.port_nic_P != NO_NIC)[0]
     into_C2 = fabric.port_peer_P[port_P[np.argsort(fabric.port_nic_P[port_P], kind="stable")]].reshape(-1, 2)
     load_SC2 = np.stack(

@@ -19,7 +19,7 @@ from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
 from fabrictune.topology.ecmp.collisions import find_collisions
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
-from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.path_tracing import PathTracer
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import data_headers
 
@@ -88,7 +88,7 @@ def sampled_figures(climb: Climb) -> Mapping[str, float]:
     fabric = climb.fabric()
     source_Q = np.repeat(np.arange(climb.num_nics), climb.qps_per_nic)
     queue_pairs = make_queue_pairs(source_Q, climb.num_nics + source_Q)
-    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
+    routes = PathTracer(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
     headers, rows = data_headers(fabric, queue_pairs), []
     for seed in range(NUM_SEEDS):
         report = find_collisions(fabric, queue_pairs, routes.paths(headers, HashSpec(seed=seed)))

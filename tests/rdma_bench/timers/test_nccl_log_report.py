@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.collectives.nccl.log import read_nccl_log
 from fabrictune.foundation.records import Finding, Severity
-from fabrictune.rdma_bench.timers.nccl_log_report import Explanation, Wanted, explain_log
+from fabrictune.rdma_bench.timers.nccl_log_report import Explanation, Requirements, explain_log
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
 
 SECOND_NS = 10**9
@@ -23,11 +23,13 @@ def setting(host: str, name: str, value: object) -> str:
     return f"{host}:1:1 [0] NCCL INFO {name} set by environment to {value}."
 
 
-def explained(tmp_path: Path, *lines: str, wanted: Wanted | None = None, profile: str = "connectx-6") -> Explanation:
+def explained(
+    tmp_path: Path, *lines: str, wanted: Requirements | None = None, profile: str = "connectx-6"
+) -> Explanation:
     """Return the explanation of a log of these lines."""
     path = tmp_path / "nccl.log"
     path.write_text("\n".join(lines) + "\n")
-    return explain_log(read_nccl_log([path]), KNOWN_PROFILES[profile], wanted or Wanted())
+    return explain_log(read_nccl_log([path]), KNOWN_PROFILES[profile], wanted or Requirements())
 
 
 def only(explanation: Explanation) -> Finding:
@@ -52,7 +54,7 @@ def test_error_12_is_told_by_both_ends_and_how_long_nothing_came(tmp_path: Path)
 
 def test_for_a_flap_it_says_what_to_set(tmp_path: Path) -> None:
     """30 s are beyond T 18; T 20 with 5 retries is the first to give up of those that survive them."""
-    explanation = explained(tmp_path, VERSION, wanted=Wanted(survive_ns=30 * SECOND_NS))
+    explanation = explained(tmp_path, VERSION, wanted=Requirements(survive_ns=30 * SECOND_NS))
     finding = only(explanation)
     assert finding.id == "nccl.flap-too-long"
     assert finding.actual == "survives up to 12.52 s"
@@ -61,7 +63,7 @@ def test_for_a_flap_it_says_what_to_set(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_set_it_says_so(tmp_path: Path) -> None:
     """A flap of 30 s within a watchdog of 20."""
-    wanted = Wanted(survive_ns=30 * SECOND_NS, watchdog_ns=20 * SECOND_NS)
+    wanted = Requirements(survive_ns=30 * SECOND_NS, watchdog_ns=20 * SECOND_NS)
     finding = only(explained(tmp_path, VERSION, wanted=wanted))
     assert finding.next_step == (
         "for a flap of 30 s no settings give up before a watchdog of 20 s: raise that, or shorten the flap"
@@ -71,7 +73,7 @@ def test_where_nothing_can_be_set_it_says_so(tmp_path: Path) -> None:
 def test_a_watchdog_that_barks_first_is_a_warning(tmp_path: Path) -> None:
     """T 20, 59.76 s: a watchdog of 30 s ends the job without the line that names the link."""
     lines = (VERSION, setting("a", "NCCL_IB_TIMEOUT", 20))
-    finding = only(explained(tmp_path, *lines, wanted=Wanted(watchdog_ns=30 * SECOND_NS)))
+    finding = only(explained(tmp_path, *lines, wanted=Requirements(watchdog_ns=30 * SECOND_NS)))
     assert (finding.id, finding.severity, finding.actual) == (
         *("nccl.watchdog-too-short", Severity.WARNING, "59.76 s"),
     )

@@ -59,7 +59,7 @@ def plan_placement(
     """Return a placement of which no more traffic climbs than of the present one."""
     grounds = _Grounds(fabric)
     contiguous = place(placement.layout, fabric, "contiguous", gpus_per_host=gpus_per_host)
-    present_bps, contiguous_bps = (grounds.climbing_bps(one, traffic) for one in (placement, contiguous))
+    present_bps, contiguous_bps = (grounds.climbing_bps(candidate, traffic) for candidate in (placement, contiguous))
     start = "contiguous" if contiguous_bps < present_bps else "present"
     best = contiguous if start == "contiguous" else placement
     climbing_bps = [present_bps, min(present_bps, contiguous_bps)]
@@ -106,7 +106,7 @@ def _links_between(fabric: Fabric, host_S: list[int]) -> IntArray:
 
 @dataclass(frozen=True, kw_only=True)
 class _Neighbours:
-    """Which places each place exchanges how much with, in both directions together."""
+    """Peers of each place and the demand between them, both directions together."""
 
     place_BK: IntArray  # padded with the place itself, to which nothing is sent
     demand_bps_BK: FloatArray

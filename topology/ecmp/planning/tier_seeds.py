@@ -18,7 +18,7 @@ from fabrictune.topology.ecmp.planning.source_ports import total_excess
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.hashing import HashSpec, TierHash
 from fabrictune.topology.network import QueuePairs
-from fabrictune.topology.path_tracing import Routes
+from fabrictune.topology.path_tracing import PathTracer
 from fabrictune.topology.routing import data_headers
 
 MAX_TIER_SEED = 2**16  # switches take seeds of 16 bits or more
@@ -47,7 +47,7 @@ def plan_tier_seeds(
     progress: Progress | None = None,
 ) -> SeedPlan:
     """Return the hash with a seed for each tier that has one better than its present one."""
-    routes = Routes(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
+    routes = PathTracer(fabric, queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q)
     headers = data_headers(fabric, queue_pairs)
 
     def excess(spec: HashSpec) -> float:

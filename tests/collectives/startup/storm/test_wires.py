@@ -13,7 +13,7 @@ import pytest
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.servers import Server
 from fabrictune.collectives.startup.store_operations import Add, CheckKey, CompareSet, Get, Set, Steps, Wait
-from fabrictune.collectives.startup.storm.clients import connected, storm
+from fabrictune.collectives.startup.storm.clients import connected, run_storm
 from fabrictune.collectives.startup.storm.redis_wire import RedisWire, parse_resp
 from fabrictune.collectives.startup.storm.tcp_store_wire import TcpStoreWire
 from fabrictune.collectives.startup.storm.wires import StoreProtocol
@@ -79,7 +79,7 @@ def emulate(address: StoreAddress, wire: StoreProtocol) -> tuple[list[object], i
 
     async def run() -> int:
         async with connected(address, wire, 1) as ranks:
-            return (await storm(ranks, [ask_everything(replies)], 10)).num_requests
+            return (await run_storm(ranks, [ask_everything(replies)], 10)).num_requests
 
     num_requests = asyncio.run(run())
     return replies, num_requests
