@@ -93,7 +93,7 @@ def test_telemetry_must_be_asked_for(write_law, tmp_path):
     reading = f"{START}def on_ack({arguments}):\n    flow.cwnd_bytes = telemetry[0].queue_bytes\n    return Status.OK\n"
     assert refusal(write_law, reading) == (
         f"{tmp_path / 'my_law.py'}:5: on_ack: reads telemetry, which is collected only for a law that asks for it\n"
-        "  next: write USES_TELEMETRY = True beside PARAMETERS and STATE"
+        "  next: write USES_TELEMETRY = True next to PARAMETERS and STATE"
     )
     write_law(f"USES_TELEMETRY = True\n{reading}")
 
