@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import os
+import re
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,8 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fabrictune.collectives.traces import kineto
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.json_streams import CHUNK_BYTES
 from fabrictune.foundation.traces import UNKNOWN, Operation
 
 
@@ -97,4 +102,162 @@ def test_damage_is_a_trace_or_a_named_error(data: st.DataObject, is_packed: bool
         content[place : place + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     with suppress(TraceError):
+        read_kineto([path])
+
+
+def write_text(path: Path, text: str) -> Path:
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("start", range(CHUNK_BYTES - 5020, CHUNK_BYTES + 20, 630))
+def test_an_integer_of_5000_digits_is_refused_before_the_parser_sees_it(start: int, tmp_path: Path) -> None:
+    """yajl2_c of ijson 3.6 ends the process with a segmentation fault beyond the 4,300 digits that Python converts."""
+    text = " " * start + '{"traceEvents":[{"ts":' + "9" * 5000 + "}]}"
+    with pytest.raises(TraceError, match=r"a number of more than 256 digits\n  allowed: 256 digits$"):
+        read_kineto([write_text(tmp_path / "digits.json", text)])
+
+
+@pytest.mark.parametrize("name", ["nest.json", "nest.json.gz"])
+@pytest.mark.parametrize("beginning", ['{"a":', '{"traceEvents":[', '{"traceEvents":[{"args":'])
+def test_nesting_is_bounded_while_it_is_read(beginning: str, name: str, tmp_path: Path) -> None:
+    """300 kB of `{"a":` took 2.7 GiB: a path's text for each level. Fewer than two chunks are read to refuse it."""
+    path = write_text(tmp_path / name, beginning + '{"a":' * 300_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TraceError, match=r"values nested too deeply\n  allowed: 64 levels$"):
+            read_kineto([path])
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("beginning", ['{"traceEvents":["', '{"traceEvents":[{"args":{"x":"', '{"traceEvents":['])
+def test_a_value_is_refused_before_it_fills_the_memory(beginning: str, tmp_path: Path) -> None:
+    """2 MB of gzip hold 2 GB of one text, or of the space before a value; 16 MiB of it are read."""
+    path = write_text(tmp_path / "string.json.gz", beginning + " " * (40 * 2**20))
+    with pytest.raises(TraceError, match=r"one value of more than 16777216 B of text|more than \d+ B of text"):
+        read_kineto([path])
+
+
+def test_a_value_of_too_many_parts_is_refused(tmp_path: Path) -> None:
+    """1.8 MB of empty objects in one event are 64 B each in memory, more than 20 times the file."""
+    path = write_text(tmp_path / "args.json", '{"traceEvents":[{"args":[' + ",".join(["{}"] * 600_000) + "]}]}")
+    with pytest.raises(TraceError, match=r"one value of more parts than can be used\n  allowed: 500,000 parts$"):
+        read_kineto([path])
+
+
+def test_a_packed_file_is_refused_when_it_outgrows_200_times_its_size(tmp_path: Path) -> None:
+    """Deflate packs 1,032 : 1 at most, profilers' traces 30 : 1; many small events pass every other bound."""
+    text = '{"traceEvents":[' + ",".join(["{}"] * 3_000_000) + "]}"
+    path = write_text(tmp_path / "many.json.gz", text)
+    assert len(text) > 200 * path.stat().st_size
+    with pytest.raises(TraceError, match=r"more than \d+ B of text"):
+        read_kineto([path])
+
+
+class Counted(int):
+    """A rank that counts how often it is compared."""
+
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_the_requests_of_4000_ranks_are_derived_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One event of 4,000 ranks took 192 s: each rank searched the group for each rank. Now 20 comparisons a rank."""
+    monkeypatch.setattr(kineto, "_listed", lambda written: tuple(map(Counted, json.loads(written))))
+    Counted.comparisons = 0
+    ranks = json.dumps(list(range(4000)))
+    trace = read_kineto([save(tmp_path / "trace.json", event("allreduce", 1, 1, **{"Process Group Ranks": ranks}))])
+    assert trace.rank_N.tolist() == list(range(4000))
+    assert Counted.comparisons < 20 * 4000
+
+
+def test_more_requests_than_can_be_derived_are_refused(tmp_path: Path) -> None:
+    """200 B of text name a group of a million ranks: 3 events would be 3 million requests."""
+    more = {"Process Group Ranks": "", "Global rank start": 0, "Global rank stride": 1, "Group size": 2**20}
+    path = save(tmp_path / "trace.json", *(event("allreduce", start, 1, **more) for start in range(3)))
+    with pytest.raises(TraceError, match=r"^traces: 3,145,728 requests of ranks of which most have no trace\n"):
+        read_kineto([path])
+
+
+def test_groups_of_too_many_ranks_are_refused(tmp_path: Path) -> None:
+    """Each of five events names another group of a million ranks."""
+    more = {"Process Group Ranks": "", "Global rank start": 0, "Group size": 2**20}
+    events = (event("allreduce", 1, 1, **more, **{"Global rank stride": stride}) for stride in range(1, 6))
+    with pytest.raises(TraceError, match="groups of more than 4,194,304 ranks in all"):
+        read_kineto([save(tmp_path / "trace.json", *events)])
+
+
+@pytest.mark.parametrize("rank", [7, -(10**30)])
+def test_a_rank_outside_its_group_is_named(rank: int, tmp_path: Path) -> None:
+    """It was a RuntimeError: a generator that raised StopIteration."""
+    path = save(tmp_path / "trace.json", event("allreduce", 1, 1), rank=rank)
+    found = re.escape(f"a collective of ranks [0, 1] in the trace of rank {rank}")
+    with pytest.raises(TraceError, match=rf"trace.json: {found}\n  allowed: groups with the trace's own rank$"):
+        read_kineto([path])
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"Process Group Ranks": f"[0, {2**63}]"}, "ranks '[0, 9223372036854775808]'"),
+        ({"Process Group Ranks": f"[0, {2**31}]"}, "ranks '[0, 2147483648]'"),
+        ({"Process Group Ranks": "[0, " + "9" * 5000 + "]"}, "a number of more than 256 digits"),
+        ({"Process Group Ranks": "[0, " + "9" * 200 + "]"}, "ranks '[0, 999"),
+        ({"Collective name": "send", "Dst Rank": 2**63}, "Dst Rank 9223372036854775808"),
+        ({"Collective name": "recv", "Src Rank": -5}, "Src Rank -5"),
+        (
+            {"Process Group Ranks": "", "Global rank start": 2**63, "Global rank stride": 1, "Group size": 2},
+            "ranks ''",
+        ),
+        (
+            {"Process Group Ranks": "", "Global rank start": 0, "Global rank stride": 2**62, "Group size": 9},
+            "ranks ''",
+        ),
+    ],
+)
+def test_ranks_beyond_31_bits_are_named(change: dict[str, Any], found: str, tmp_path: Path) -> None:
+    """They were an OverflowError, a ValueError at 4,300 digits."""
+    with pytest.raises(TraceError) as caught:
+        read_kineto([save(tmp_path / "trace.json", event("allreduce", 1, 1, **change))])
+    assert found in str(caught.value)
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("name", ["pid", "tid"])
+def test_a_process_that_is_no_number_or_text_is_named(name: str, tmp_path: Path) -> None:
+    """It was a TypeError: unhashable type."""
+    with pytest.raises(TraceError, match=rf"allreduce at 1 us: {name} {{}}\n  allowed: a number or a text$"):
+        read_kineto([save(tmp_path / "trace.json", {**event("allreduce", 1, 1), name: {}})])
+
+
+@pytest.mark.parametrize(
+    ("number", "found"),
+    [
+        ("1e999999999999999999999", "a number whose exponent is too large"),
+        ("-1e-999999999999999999999", "a number whose exponent is too large"),
+        ("1e400", "time Decimal('1E+400')"),
+        ("1" * 250, "time 111"),
+    ],
+)
+def test_a_time_beyond_all_numbers_is_named(number: str, found: str, tmp_path: Path) -> None:
+    """An exponent of 21 digits was a decimal.InvalidOperation."""
+    text = json.dumps({"traceEvents": [event("allreduce", 1, 1)]}).replace('"ts": 1', f'"ts": {number}')
+    with pytest.raises(TraceError, match=re.escape(found)):
+        read_kineto([write_text(tmp_path / "trace.json", text)])
+
+
+@pytest.mark.parametrize("link_to", ["/dev/zero", None])
+def test_a_device_or_a_pipe_is_no_trace(link_to: str | None, tmp_path: Path) -> None:
+    """Neither ends."""
+    path = tmp_path / "trace.json"
+    path.symlink_to(link_to) if link_to else os.mkfifo(path)
+    assert not is_kineto(path)
+    with pytest.raises(TraceError, match=r"trace.json: not a file$"):
         read_kineto([path])
