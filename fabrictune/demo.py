@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.output_files import check_output_file
 from fabrictune.foundation.progress import Progress, stage
+from fabrictune.foundation.record_folders import record_place
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.units import format_duration
 from fabrictune.reports.page import write_page
@@ -64,6 +66,9 @@ class Demo:
 
 def run_demo(out: Path, progress: Progress | None = None) -> Demo:
     """Run both placements and write their records and the page into `out`; raises InputError."""
+    for placement in CASES:
+        record_place(out / placement)
+    check_output_file(out / PAGE_NAME, makes_parents=True)
     cases = [
         _run_case(placement, out / placement, stage(progress, number, len(CASES)))
         for number, placement in enumerate(CASES)

@@ -2,7 +2,8 @@
 
 `run.json` says what ran (kind, scenario text, versions, seed, configuration, machine, wall time); each table is one
 Parquet file with columns of numbers or text; `findings.jsonl` is what a person should look at. Everything downstream
-reads this and nothing else. A record is written next to its place and renamed into it: no reader sees half of one.
+reads this and nothing else. A record is written next to its place and put into it in one step: no reader sees half of
+one, or a mixture of two.
 
 `foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page.
 """
@@ -10,7 +11,6 @@ reads this and nothing else. A record is written next to its place and renamed i
 import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,6 +26,9 @@ import numpy as np
 from fabrictune.foundation.arrays import Columns as Columns
 from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.output_folders import read_unchanged, write_folder
+from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, HEAD, check_replaceable
+from fabrictune.foundation.record_folders import MAX_JSON_BYTES as MAX_JSON_BYTES
 from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
 from fabrictune.foundation.run_tables.catalog import TABLES, check_tables
 from fabrictune.foundation.tables import read_table, write_arrow_table
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT_VERSION = 1
-MAX_JSON_BYTES = 64 * 2**20
 
 
 class Severity(StrEnum):
@@ -90,35 +92,19 @@ class RunRecord:
         """Write the record as `directory`, which must not exist or be an earlier record; returns it.
 
         With `durably` it is on disk, not only on its way there, before it appears and before this returns.
-        Raises RecordError if the place is taken by something else or cannot be written. Every table and column must be
-        in the schema of the record's kind.
+        Raises RecordError where something else is there, or nothing can be written. Every table and column must be in
+        the schema of the record's kind.
         """
         check_tables(self.kind, self.tables)
+        assert set(self.files) <= set(FOR_OTHER_TOOLS), "a file whose name no record is known to have"
         directory = Path(directory)
-        if directory.exists() and not _may_be_replaced(directory):
-            raise RecordError(
-                Mistake(where=str(directory), found="not an empty folder, and no run record", next_step="name another")
-            )
-        try:
-            directory.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
-                self._write_files(new := Path(scratch, "new"))
-                if durably:
-                    _sync(*new.iterdir(), new)
-                if directory.exists():
-                    directory.replace(Path(scratch, "old"))
-                new.replace(directory)
-                if durably:
-                    _sync(directory.parent)
-        except OSError as error:
-            raise RecordError(Mistake(where=str(directory), found=f"cannot be written ({error.strerror})")) from error
+        write_folder(directory, self._write_files, check=check_replaceable, durably=durably)
         return directory
 
     def _write_files(self, directory: Path) -> None:
-        directory.mkdir()
         head = {"format": FORMAT_VERSION, "kind": self.kind, **self.run}
-        (directory / "run.json").write_text(json.dumps(head, indent=2, sort_keys=True, allow_nan=False) + "\n")
-        with (directory / "findings.jsonl").open("w") as file:
+        (directory / HEAD).write_text(json.dumps(head, indent=2, sort_keys=True, allow_nan=False) + "\n")
+        with (directory / FINDINGS).open("w") as file:
             file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
         for name, columns in self.tables.items():
             write_arrow_table(directory / f"{name}.parquet", to_arrow(TABLES[name], columns))
@@ -146,7 +132,11 @@ class RunRecord:
 
     @classmethod
     def read(cls, directory: Path) -> Self:
-        """Read a record; raises RecordError."""
+        """Read a record; raises RecordError. Where another takes its place meanwhile, that is read, whole."""
+        return read_unchanged(Path(directory), cls._read_once)
+
+    @classmethod
+    def _read_once(cls, directory: Path) -> Self:
         head = _read_head(directory)
         tables: dict[str, Columns] = {}
         for path in sorted(directory.glob("*.parquet")):
@@ -199,22 +189,8 @@ def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
     }
 
 
-def _sync(*paths: Path) -> None:
-    """Wait until files and folders are on disk."""
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _may_be_replaced(directory: Path) -> bool:
-    return directory.is_dir() and ((directory / "run.json").exists() or not any(directory.iterdir()))
-
-
 def _read_head(directory: Path) -> dict[str, Any]:
-    path = directory / "run.json"
+    path = directory / HEAD
     try:
         _check_size(path)
         head = json.loads(path.read_bytes())
@@ -238,7 +214,7 @@ def _read_head(directory: Path) -> dict[str, Any]:
 
 
 def _read_findings(directory: Path) -> Iterable[Finding]:
-    path = directory / "findings.jsonl"
+    path = directory / FINDINGS
     if not path.exists():
         return
     _check_size(path)

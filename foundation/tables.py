@@ -8,13 +8,22 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from fabrictune.foundation.errors import FabrictuneError, Mistake
+from fabrictune.foundation.output_files import replaced_file
 
 MAX_ROWS = 200_000_000  # a larger file is refused rather than read into memory
 
 
 def write_table(target: Path | BinaryIO, columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
-    """Write columns (arrays of NumPy or Arrow, of one length) as one Parquet file."""
-    write_arrow_table(target, _arrow_table(columns, metadata))
+    """Write columns (arrays of NumPy or Arrow, of one length) as one Parquet file, whole or not at all.
+
+    Raises InputError where the file cannot be written.
+    """
+    table = _arrow_table(columns, metadata)
+    if not isinstance(target, Path):
+        write_arrow_table(target, table)
+        return
+    with replaced_file(target) as half:
+        write_arrow_table(half, table)
 
 
 def write_arrow_table(target: Path | BinaryIO, table: Any) -> None:

@@ -112,7 +112,10 @@ class CommTrace:
         return len(self.rank_N)
 
     def write(self, target: Path | BinaryIO, *, kind: str = "CommTrace", **metadata: str) -> None:
-        """Write as Parquet; `kind` says what the rows are, where they are not all that ranks ask for."""
+        """Write as Parquet; `kind` says what the rows are, where they are not all that ranks ask for.
+
+        Raises InputError.
+        """
         write_table(target, _arrow_columns(self), {**metadata, "groups": json.dumps(self.groups), KIND: kind})
 
     def to_bytes(self) -> bytes:

@@ -14,6 +14,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from fabrictune.foundation.errors import InputError, Mistake, RecordError
+from fabrictune.foundation.output_files import check_output_file, replaced_file
+from fabrictune.foundation.record_folders import PAGE
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.attribution import attribution_section
 from fabrictune.reports.blocks import Section
@@ -38,7 +40,7 @@ from fabrictune.reports.training import training_section
 from fabrictune.reports.verdict import make_verdict
 
 TEMPLATES = Path(__file__).with_name("templates")
-PAGE_NAME = "report.html"
+PAGE_NAME = PAGE
 MAX_LABEL = 40  # characters
 
 # In the order of the page: first how good it is, then where, then why. A new section is a function of the runs that
@@ -82,10 +84,11 @@ def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
     """
     if not directories:
         raise RecordError(Mistake(where="", found="no run record", next_step="name at least one folder a run wrote"))
+    path = out or directories[0] / PAGE_NAME
+    check_output_file(path, makes_parents=True)
     records = [RunRecord.read(directory) for directory in directories]
     labels = [directory.resolve().name for directory in directories]
     names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
-    path = out or directories[0] / PAGE_NAME
     return write_html(build_page(records, title=" and ".join(names), labels=labels), path)
 
 
@@ -93,9 +96,10 @@ def write_html(html: str, path: Path) -> Path:
     """Write a page's text; returns its path. Raises InputError where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(html, encoding="utf-8")
     except OSError as error:
-        raise InputError(Mistake(where=str(path), found=f"the page cannot be written ({error.strerror})")) from error
+        raise InputError(Mistake(where=str(path), found=f"cannot be written ({error.strerror})")) from error
+    with replaced_file(path) as half:
+        half.write_text(html, encoding="utf-8")
     return path
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fabrictune.foundation.documents import Document, load_json
 from fabrictune.foundation.errors import FabricError, Mistake
+from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.records import Columns
 from fabrictune.topology.fabric import Fabric, NodeKind
 
@@ -63,13 +64,14 @@ def fabric_table(fabric: Fabric) -> Columns:
 
 
 def write_fabric(fabric: Fabric, path: Path) -> None:
-    """Write the fabric as JSON, one column a line."""
+    """Write the fabric as JSON, one column a line; raises InputError."""
     lines = [f' "format": {json.dumps(FORMAT)}', f' "name": {json.dumps(fabric.name)}']
     for section, columns in _SECTIONS.items():
         values = {key: list(np.asarray(getattr(fabric, column)).tolist()) for key, column in columns.items()}
         body = ",\n".join(f'  "{key}": {json.dumps(value, separators=(",", ":"))}' for key, value in values.items())
         lines.append(f' "{section}": {{\n{body}\n }}')
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    with replaced_file(path) as half:
+        half.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def read_fabric(path: Path) -> Fabric:

@@ -15,6 +15,7 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, InputError, Mistake
+from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, FIRST_IPV4
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
@@ -83,7 +84,9 @@ def write_graphml(fabric: Fabric, path: Path) -> None:
     """Write the fabric as GraphML, which `read_graphml` and graph editors read."""
     import networkx as nx
 
-    path.write_text("\n".join(nx.generate_graphml(to_networkx(fabric))) + "\n", encoding="utf-8")
+    text = "\n".join(nx.generate_graphml(to_networkx(fabric))) + "\n"
+    with replaced_file(path) as half:
+        half.write_text(text, encoding="utf-8")
 
 
 def is_graphml(path: Path) -> bool:

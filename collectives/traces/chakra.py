@@ -24,6 +24,7 @@ from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_US
 
@@ -75,22 +76,42 @@ def read_chakra(paths: Sequence[Path]) -> CommTrace:
 
 
 def write_chakra(trace: CommTrace, folder: Path, name: str) -> list[Path]:
-    """Write one file a rank and the groups; return the files. Raises TraceError for waits across ranks."""
+    """Write one file a rank and the groups; return the files.
+
+    Raises TraceError for waits across ranks and for files of other ranks in the folder, which a reader would add to
+    these; InputError where a file cannot be written.
+    """
     waiting_rank = trace.rank_N.repeat(trace.dependencies.offset_N1[1:] - trace.dependencies.offset_N1[:-1])
     if (trace.rank_N[trace.dependencies.row_D] != waiting_rank).any():
         found = "a request that waits for another rank's"
         raise TraceError(Mistake(where="communication trace", found=found, allowed="waits within a rank"))
+    ranks = sorted(set(trace.rank_N.tolist()))
     folder.mkdir(parents=True, exist_ok=True)
+    _refuse_other_ranks(folder, name, ranks)
     groups = {str(number): list(ranks) for number, ranks in enumerate(trace.groups)}
-    (folder / GROUPS_FILE).write_text(json.dumps(groups, separators=(",", ":")) + "\n")
+    with replaced_file(folder / GROUPS_FILE) as half:
+        half.write_text(json.dumps(groups, separators=(",", ":")) + "\n")
     paths = []
-    for rank in sorted(set(trace.rank_N.tolist())):
+    for rank in ranks:
         paths.append(folder / f"{name}.{rank}.et")
-        with paths[-1].open("wb") as file:
+        with replaced_file(paths[-1]) as half, half.open("wb") as file:
             for message in (_metadata(), *_nodes(trace, rank)):
                 body = message.SerializeToString(deterministic=True)
                 file.write(_varint(len(body)) + body)
     return paths
+
+
+def _refuse_other_ranks(folder: Path, name: str, ranks: Sequence[int]) -> None:
+    """Raise TraceError where the folder has files of this name for ranks that the trace has not."""
+    own = {f"{name}.{rank}.et" for rank in ranks}
+    pattern = re.compile(rf"{re.escape(name)}{_RANK.pattern}")
+    others = sorted(path.name for path in folder.iterdir() if pattern.fullmatch(path.name) and path.name not in own)
+    if others:
+        found = f"{others[0]!r} and {len(others) - 1} more" if len(others) > 1 else repr(others[0])
+        next_step = "remove them, or give another --out or --name"
+        raise TraceError(
+            Mistake(where=str(folder), found=f"{found}, of ranks that this trace has not", next_step=next_step)
+        )
 
 
 def _rank_of(path: Path) -> int:

@@ -27,7 +27,7 @@ from fabrictune.cli.framework.options import (
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     from fabrictune.studies.collisions import analyze_scenario, summarize_collisions
 
     checked = load_scenario(scenario)
+    place = output_folder(out or Path("runs") / f"{checked.name}-ecmp")
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = analyze_scenario(checked, progress, num_seeds=seeds)
-    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-ecmp")
+    directory = with_command(record).write(place)
     summary = summarize_collisions(record)
     over_seeds = record.tables.get("seeds")
     if as_json:
@@ -143,10 +144,11 @@ def whatif(
     from fabrictune.studies.whatif import compare, variants_from
 
     checked = load_scenario(scenario)
+    place = output_folder(out or Path("runs") / f"{checked.name}-whatif")
     more = variants_from(settings, failures)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = compare(checked, more, num_seeds=seeds, progress=progress)
-    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-whatif")
+    directory = with_command(record).write(place)
     variants = record.tables["variants"]
     if as_json:
         print_json({"record": str(directory), "variants": to_rows(variants)})
@@ -173,9 +175,10 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     from fabrictune.studies.factorial import run_factorial
 
     checked = load_scenario(scenario)
+    place = output_folder(out or Path("runs") / f"{checked.name}-factorial")
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
-    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-factorial")
+    directory = with_command(record).write(place)
     if as_json:
         print_json({"record": str(directory), "seeds": seeds, **tables_to_rows(record.tables)})
         return
@@ -213,9 +216,10 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
     from fabrictune.studies.collision_plan import plan_scenario, write_plan
 
     checked = load_scenario(scenario)
+    place = output_folder(out or Path("runs") / f"{checked.name}-plan")
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)
-    files = write_plan(with_command(record), out or Path("runs") / f"{checked.name}-plan")
+    files = write_plan(with_command(record), place)
     steps = record.tables["steps"]
     if as_json:
         print_json({"files": [str(file) for file in files], "changes": record.run["changes"], "steps": to_rows(steps)})

@@ -57,7 +57,9 @@ def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json:
     """
     from fabrictune.collectives.traces.formats import read_trace
     from fabrictune.collectives.traces.totals import Totals
+    from fabrictune.foundation.output_files import check_output_file
 
+    check_output_file(out)
     requests = read_trace(files, num_ranks=ranks)
     requests.write(out)
     _show(Totals.of(requests), as_json=as_json)
@@ -78,7 +80,9 @@ def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_
     """
     from fabrictune.collectives.traces.chakra import write_chakra
     from fabrictune.collectives.traces.formats import read_trace
+    from fabrictune.foundation.output_files import check_output_file
 
+    check_output_file(out / name, makes_parents=True)
     written = write_chakra(read_trace(files, num_ranks=ranks), out, name)
     if as_json:
         print_json({"files": [str(path) for path in written]})

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.foundation.errors import InputError, Mistake, require_one_of
+from fabrictune.foundation.errors import InputError, require_one_of
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.output_files import replaced_file
 from fabrictune.reports.axes import PlotAxis, axis_of
 from fabrictune.reports.charts import LineChart, PointChart, Scale
 
@@ -110,11 +111,9 @@ def save(figure: "Figure", path: str | PathLike[str]) -> Path:
 
     target = Path(path)
     require_one_of(target.suffix, tuple(METADATA), where=str(target), what="file ending", error=InputError)
-    try:
-        with mpl.rc_context({"svg.hashsalt": "fabrictune", "pdf.fonttype": 42}):
-            figure.savefig(target, dpi=DOTS_PER_INCH, metadata=METADATA[target.suffix])
-    except OSError as error:
-        raise InputError(Mistake(where=str(target), found=f"cannot be written ({error.strerror})")) from error
+    settings = {"svg.hashsalt": "fabrictune", "pdf.fonttype": 42}
+    with replaced_file(target) as half, mpl.rc_context(settings):
+        figure.savefig(half, dpi=DOTS_PER_INCH, metadata=METADATA[target.suffix], format=target.suffix[1:])
     return target
 
 

@@ -7,6 +7,7 @@ scenario has, and are measured under these.
 """
 
 import csv
+import io
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -98,17 +99,18 @@ def write_plan(record: RunRecord, directory: Path) -> list[Path]:
 
     Raises RecordError.
     """
-    record.write(directory)
-    files = [directory]
-    for name in ("placement", "source_ports"):
-        if name in record.tables:
-            columns = record.tables[name]
-            files.append(directory / f"{name}.csv")
-            with files[-1].open("w", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(columns)
-                writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    return files
+    names = [name for name in ("placement", "source_ports") if name in record.tables]
+    files = {f"{name}.csv": _as_csv(record.tables[name]) for name in names}
+    replace(record, files={**record.files, **files}).write(directory)
+    return [directory, *(directory / name for name in files)]
+
+
+def _as_csv(columns: Columns) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+    return text.getvalue().encode()
 
 
 def _measure_start(plan: CollisionPlan, num_seeds: int) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fabrictune.foundation.documents import load_yaml
-from fabrictune.foundation.errors import InputError, Mistake, require_one_of
+from fabrictune.foundation.errors import InputError, require_one_of
+from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.foundation.settings.quantities import key_of
@@ -40,8 +41,6 @@ def write_profile(profile: TimerProfile, path: Path) -> Path:
     timers = {key_of(name): value for name, value in asdict(profile.timers).items() if value is not None}
     timers["early"] = [f"{time_ns} ns" for time_ns in profile.timers.early_ns]
     content = {name: value for name, value in asdict(profile).items() if value} | {"timers": timers}
-    try:
-        path.write_text(json.dumps(content, indent=2) + "\n")
-    except OSError as error:
-        raise InputError(Mistake(where=str(path), found=f"cannot be written ({error.strerror})")) from error
+    with replaced_file(path) as half:
+        half.write_text(json.dumps(content, indent=2) + "\n")
     return path

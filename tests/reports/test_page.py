@@ -223,9 +223,7 @@ def test_write_page_refuses_a_folder_without_a_record(tmp_path: Path) -> None:
 def test_write_page_says_where_it_cannot_write(whole_record: RunRecord, tmp_path: Path) -> None:
     """A folder stands where the file should go."""
     folder = whole_record.write(tmp_path / "run")
-    with pytest.raises(
-        InputError, match=rf"^{re.escape(str(tmp_path))}: the page cannot be written \(Is a directory\)$"
-    ):
+    with pytest.raises(InputError, match=rf"^{re.escape(str(tmp_path))}: cannot be written \(Is a directory\)$"):
         write_page([folder], tmp_path)
 
 

@@ -11,7 +11,7 @@ from fabrictune.cli.coll.options import bandwidth_cells, bench_spec, operations_
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, time_limit_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
@@ -84,6 +84,7 @@ def bench(
     require_extra("torch", extra="train", where=context.command_path)
     started, spec, launched = time.perf_counter(), bench_spec(context, operations, settings), launched_by(os.environ)
     is_silent = launched is not None and launched.rank > 0
+    place = out if is_silent else output_folder(out)
     with progress_bar("measuring", is_quiet=quiet or as_json or is_silent) as progress:
         if launched is None:
             _refuse_nccl(backend)
@@ -93,7 +94,7 @@ def bench(
     if is_silent:
         return 0
     record = make_bench_record(spec, notes, backend=backend, started=started)
-    directory = with_command(record).write(out)
+    directory = with_command(record).write(place)
 
     def values() -> dict[str, Any]:
         rows = {name: to_rows(record.tables[name]) for name in ("measurements", "ranks")}

@@ -9,7 +9,7 @@ from fabrictune.cli.coll.options import gigabytes_per_s, operation_option, ranks
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
@@ -54,11 +54,12 @@ def compare(
     from fabrictune.scenario.files import load_scenario
     from fabrictune.validate.measured_collectives import compare_measured
 
+    place = output_folder(out)
     scenario = load_scenario(scenario_file) if scenario_file else None
     imported = read_measurements(measured, ImportHints(name=operation, num_ranks=num_ranks))
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = compare_measured(imported, scenario, progress=progress)
-    directory = with_command(record).write(out)
+    directory = with_command(record).write(place)
 
     def show() -> None:
         _print_fits(to_rows(record.tables.get("fits", {})))

@@ -8,7 +8,7 @@ import click
 from fabrictune.cli.coll.options import bandwidth_cells, operation_option, ranks_option
 from fabrictune.cli.framework.options import json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.foundation.run_tables.rows import to_rows
 
 
@@ -43,10 +43,10 @@ def import_measurements(
     """
     from fabrictune.collectives.measurement.files import ImportHints, read_measurements
 
-    started = time.perf_counter()
+    started, place = time.perf_counter(), output_folder(out)
     imported = read_measurements(file, ImportHints(name=operation, num_ranks=num_ranks, keeps_hosts=keep_hosts))
     record = imported.record(started=started)
-    directory = with_command(record).write(out)
+    directory = with_command(record).write(place)
     rows = to_rows(record.tables["measurements"])
     if as_json:
         print_json({"record": str(directory), "configuration": record.run["configuration"], "measurements": rows})

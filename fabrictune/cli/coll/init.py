@@ -13,7 +13,7 @@ from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, time_limit_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 from fabrictune.foundation.units import NS_PER_S, PS_PER_NS
@@ -91,7 +91,7 @@ def storm(
     from fabrictune.collectives.startup.storm.experiment import StormSpec, run_storms
     from fabrictune.collectives.startup.storm.record import make_storm_record
 
-    started = time.perf_counter()
+    started, place = time.perf_counter(), output_folder(out)
     try:
         spec = StormSpec(num_ranks=ranks, tp=tp, pp=pp, patterns=_patterns(names), timeout_s=timeout_s)
     except InputError as error:
@@ -101,7 +101,7 @@ def storm(
     with progress_bar("storms", is_quiet=quiet or as_json) as progress:
         results = run_storms(spec, progress)
     record = make_storm_record(spec, results, extrapolated_ranks=extrapolated_ranks, started=started)
-    directory = with_command(record).write(out)
+    directory = with_command(record).write(place)
 
     def values() -> dict[str, Any]:
         return {"configuration": record.run["configuration"], **tables_to_rows(record.tables)}
@@ -159,12 +159,12 @@ def check(
     from fabrictune.trainer_probe.local_trials import try_startup
 
     started, layout = time.perf_counter(), ParallelLayout(tp=tp, dp=dp, pp=pp)
-    store = _store(store_text, ca_file) if store_text else None
+    place, store = output_folder(out), _store(store_text, ca_file) if store_text else None
     say_on_terminal(f"starting {layout.world_size} processes ...", is_quiet=quiet or as_json)
     trial = try_startup(layout, store=store, method=method, timeout_s=timeout_s)
     slowest_s, median_s = float(trial.elapsed_s_R.max()), statistics.median(trial.elapsed_s_R.tolist())
     where = str(store) if store else "a TCPStore served here"
-    directory = trial.record(layout, store=where, method=method, started=started).write(out)
+    directory = trial.record(layout, store=where, method=method, started=started).write(place)
     if as_json:
         times_s = {"slowest_s": slowest_s, "median_s": median_s}
         head = {"record": str(directory), "store": where, "method": method}

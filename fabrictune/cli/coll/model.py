@@ -9,7 +9,7 @@ from fabrictune.cli.coll.options import bench_spec, gigabytes_per_s, operations_
 from fabrictune.cli.framework.options import json_option, quiet_option, scenario_argument
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.foundation.run_tables.rows import to_rows
 
 
@@ -48,9 +48,10 @@ def model(
     from fabrictune.validate.model_record import TIMES, model_scenario
 
     spec, checked = bench_spec(context, operations, settings), load_scenario(scenario)
+    place = output_folder(out)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)
-    directory = with_command(record).write(out)
+    directory = with_command(record).write(place)
     rows = to_rows(record.tables["model"])
     if as_json:
         print_json({"record": str(directory), "model": rows})

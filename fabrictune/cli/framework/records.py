@@ -21,6 +21,13 @@ def with_command(record: "RunRecord") -> "RunRecord":
     return replace(record, run={**record.run, "command": shlex.join(["fabrictune", *arguments])})
 
 
+def output_folder(out: Path) -> Path:
+    """Return the folder of a command's record; raises RecordError, before the work, where none can be written there."""
+    from fabrictune.foundation.record_folders import record_place
+
+    return record_place(out)
+
+
 def print_record(
     record: "RunRecord",
     directory: Path,

@@ -9,7 +9,7 @@ import click
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.rdma.pair import opened_pair, pair_options
 from fabrictune.cli.rdma.predict import shown
 from fabrictune.foundation.errors import InputError
@@ -107,12 +107,16 @@ def measure(
       fabrictune rdma timers measure --device mlx5_0 --retries 1 --retries 7 --profile my-nic.json
       fabrictune rdma timers measure --sender a:18700 --receiver b:18700 --token-file token --by-command --flap 2s
     """
+    from fabrictune.foundation.output_files import check_output_file
     from fabrictune.rdma_bench.measurement.stop_reason import CTRL_C
     from fabrictune.rdma_bench.measurement.timer_record import make_timer_record
     from fabrictune.rdma_bench.measurement.timers import TimerPlan, measure_timers
     from fabrictune.rdma_bench.timers.profile_files import find_profile
     from fabrictune.rdma_bench.timers.trials import FOR_GOOD
 
+    place_of_record = output_folder(out)
+    if profile:
+        check_output_file(profile)
     started, known = time.perf_counter(), find_profile(against, where="--against")
     plan = TimerPlan(
         **{name: settings.pop(name) for name in ("exponents", "retries", "num_repetitions", "traffic")},
@@ -126,7 +130,7 @@ def measure(
     ):
         measured = measure_timers(pair, plan, progress)
     record = with_command(make_timer_record(measured, plan, known, place=place, started=started))
-    directory = record.write(out)
+    directory = record.write(place_of_record)
     fitted = _fit(measured, record, profile)
 
     def values() -> dict[str, Any]:

@@ -16,7 +16,7 @@ from fabrictune.cli.framework.options import (
 )
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.rdma.predict import shown
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
@@ -89,6 +89,7 @@ def simulate(
     from fabrictune.validate.timers import simulate_timers, timer_record
 
     started, checked = time.perf_counter(), load_scenario(scenario)
+    place = output_folder(out or Path("runs") / f"{checked.name}-timers")
     trials = read_trials(measured) if measured else ()
     flap_ns = None if flap_ps is None else flap_ps // PS_PER_NS
     with progress_bar("simulating", is_quiet=quiet or as_json) as progress:
@@ -96,7 +97,7 @@ def simulate(
             checked, names, _specs(checked, timeouts, counts), trials=trials, flap_ns=flap_ns, progress=progress
         )
     record = timer_record(checked, rows, started=started)
-    directory = with_command(record).write(out or Path("runs") / f"{checked.name}-timers")
+    directory = with_command(record).write(place)
     timers = to_rows(record.tables["timers"])
     return print_record(
         record,

@@ -11,7 +11,7 @@ import click
 from fabrictune.cli.framework.options import INTERRUPTED, Command, fail_on_option, json_option, quiet_option
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.rdma.pair import opened_pair, pair_options, token_option
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.run_tables.rows import to_rows
@@ -203,7 +203,7 @@ class _Output:
     """Where the results of one command go."""
 
     def __init__(self, context: click.Context, settings: dict[str, Any]) -> None:
-        self.out: Path = settings.pop("out")
+        self.out: Path = output_folder(settings.pop("out"))
         self.fail_on: str = settings.pop("fail_on")
         self.is_quiet: bool = settings.pop("quiet")
         self.as_json: bool = settings.pop("as_json")

@@ -16,7 +16,7 @@ from fabrictune.cli.framework.options import (
 )
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.sim.sweep import sweep
 
 if TYPE_CHECKING:
@@ -45,9 +45,10 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     from fabrictune.studies.simulation import simulate
 
     checked = load_scenario(scenario)
+    place = output_folder(out or Path("runs") / checked.name)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
         record = simulate(checked, trust_code=trust_code, progress=bar)
-    directory = with_command(record).write(out or Path("runs") / checked.name)
+    directory = with_command(record).write(place)
     summary = summarize(record)
     is_partial = record.run["outcome"] == "interrupted"
     code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)

@@ -96,8 +96,11 @@ def sweep(
       fabrictune sim sweep scenarios/sweeps/dcqcn-incast.yaml
       fabrictune sim sweep my.yaml --vary "engine.ecn.kmin=50 KB;400 KB" --objective completion_time.p99
     """
+    from fabrictune.foundation.output_files import check_output_file
     from fabrictune.sweeps.options import sweep_named
 
+    if figure:
+        check_output_file(figure)
     wanted = sweep_named(sweep, axes, metrics, seeds)
     folder = out or Path("runs") / wanted.name
     with _executor(on, workers, ray_address) as executor, progress_bar(wanted.name, is_quiet=quiet or as_json) as bar:

@@ -42,6 +42,7 @@ def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | N
     """
     from fabrictune.topology.importers import import_with_notes
 
+    _check(out)
     imported = import_with_notes(files, file_format)
     _save(imported.fabric, out)
     _show(imported.fabric, has_links=False, as_json=as_json)
@@ -66,6 +67,7 @@ def build(builder: str, settings: tuple[str, ...], out: Path | None, as_json: bo
     """
     from fabrictune.scenario.fabrics import build_from_settings
 
+    _check(out)
     fabric = build_from_settings(builder, settings)
     _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
@@ -105,6 +107,7 @@ def export(files: tuple[Path, ...], file_format: str | None, out: Path, as_json:
     """
     from fabrictune.topology.importers import import_fabric
 
+    _check(out)
     fabric = import_fabric(files, file_format)
     _save(fabric, out)
     _show(fabric, has_links=False, as_json=as_json)
@@ -172,6 +175,14 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
 
 
 topo.add_command(probe)
+
+
+def _check(out: Path | None) -> None:
+    """Raise InputError, before the work, where the file cannot be written."""
+    if out is not None:
+        from fabrictune.foundation.output_files import check_output_file
+
+        check_output_file(out)
 
 
 def _save(fabric: "Fabric", out: Path | None) -> None:

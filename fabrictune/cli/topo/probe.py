@@ -13,7 +13,7 @@ from fabrictune.cli.framework.findings import exit_code, findings_json, print_fi
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def probe(
     from fabrictune.topology.probing.report import report_probing
     from fabrictune.topology.probing.sockets import open_raw_sockets
 
-    started = time.perf_counter()
+    started, place = time.perf_counter(), output_folder(out) if out else None
     plan = _plan(context, settings)
     known_names = read_names(names) if names else {}
     model = _model(against, plan) if against else None
@@ -135,7 +135,7 @@ def probe(
         with progress_bar("probing", is_quiet=quiet or as_json) as progress:
             discovery = discover(plan, wire, progress)
     report = report_probing(discovery, known_names, model)
-    directory = with_command(report.record(started=started)).write(out) if out else None
+    directory = with_command(report.record(started=started)).write(place) if place else None
     if as_json:
         record = {"record": str(directory)} if directory else {}
         print_json({**record, **report.as_json(), "findings": findings_json(report.findings)})

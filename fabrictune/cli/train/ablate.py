@@ -10,7 +10,7 @@ import click
 from fabrictune.cli.framework.options import INTERRUPTED, json_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -72,6 +72,7 @@ def ablate(
 
     _refuse_launchers(context.command_path)
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
+    place = output_folder(out or Path("runs") / f"{recipe.name}-ablation")
     recipes = ablation.ablate(recipe)
     num_expected = rounds * steps * len(recipes)
     with progress_bar(f"{recipe.name}, {len(recipes)} techniques", is_quiet=quiet or as_json) as bar:
@@ -92,7 +93,7 @@ def ablate(
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
         )
     record = with_command(make_record(recipe, trial_steps, num_rounds=rounds, started=started))
-    directory = record.write(out or Path("runs") / record.run["name"])
+    directory = record.write(place)
     is_partial = record.run["outcome"] == "interrupted"
     if as_json:
         head = {"record": str(directory), "outcome": record.run["outcome"]}

@@ -9,7 +9,7 @@ import click
 
 from fabrictune.cli.framework.options import fail_on_option, json_option, out_option, quiet_option, read_bytes
 from fabrictune.cli.framework.output import print_lines, print_table
-from fabrictune.cli.framework.records import print_record, with_command
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_bytes, format_duration, parse_rate_bps
@@ -79,6 +79,7 @@ def plan(
     from fabrictune.trainer_probe.planning.record import make_record
 
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
+    target = output_folder(out or Path("runs") / f"{recipe.name}-plan")
     hardware = HardwareSpec(
         flops_per_s=tflops * FLOPS_PER_TFLOPS,
         nvlink_rate_bps=nvlink,
@@ -89,7 +90,7 @@ def plan(
     place = place_of_rank(recipe, rank)
     result = make_plan(recipe, hardware)
     record = with_command(make_record(result, started=started))
-    directory = record.write(out or Path("runs") / f"{recipe.name}-plan")
+    directory = record.write(target)
 
     def values() -> dict[str, Any]:
         return _as_json(record, rank, place)

@@ -10,7 +10,7 @@ import click
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
-from fabrictune.cli.framework.records import with_command
+from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -74,16 +74,24 @@ def run(
     from fabrictune.trainer_probe.driver.run import run_recipe
 
     started, launched = time.perf_counter(), launched_by(os.environ)
+    is_silent = launched is not None and launched.rank > 0
+
+    def read() -> "Recipe":
+        recipe = read_recipe(recipe_name, settings)
+        if not is_silent:
+            output_folder(out or Path("runs") / recipe.name)
+        return recipe
+
     try:
         result = run_recipe(
-            lambda: read_recipe(recipe_name, settings),
+            read,
             launched,
             on_step=_ignore_step if quiet or as_json else _print_step,
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
             **timeouts,
         )
     except RefusedError as error:
-        if launched is not None and launched.rank > 0:
+        if is_silent:
             return error.exit_code  # rank 0 prints it for all
         raise
     if result is None:

@@ -168,8 +168,9 @@ def test_a_law_that_fails_everywhere_is_named_with_flow_and_time(write: Write, r
 
 def test_two_sweeps_do_not_share_a_folder(write: Write, run: Run, tmp_path: Path) -> None:
     """The second is told; what a killed one left half written is gone."""
-    half = tmp_path / "out" / "points" / ".abc-1"
-    half.mkdir(parents=True)
+    half = tmp_path / "out" / "points" / f".abc-{'0' * 16}"
+    with open_folder(tmp_path / "out"):
+        (half / "new").mkdir(parents=True)
     with open_folder(tmp_path / "out"):
         assert not half.exists()
         with pytest.raises(InputError, match="another sweep writes here"):

@@ -1,0 +1,87 @@
+"""Ownership of folders: what makes one a record of ours, which a new record may replace, or a sweep, which it may not.
+
+A record's mark is its `run.json`, a head of ours, and that nothing lies beside it but files that records have. A
+sweep's mark is the text in its `lock`. Whatever else lies in a folder is someone's, and stays.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from fabrictune.foundation.errors import Mistake, RecordError
+from fabrictune.foundation.output_folders import check_output_folder
+from fabrictune.foundation.run_tables.catalog import TABLES
+
+HEAD, FINDINGS = "run.json", "findings.jsonl"
+FOR_OTHER_TOOLS = (
+    "capture.pcap",
+    "comm_trace.parquet",
+    "job_trace.parquet",
+    "nic-settings.txt",
+    "placement.csv",
+    "source_ports.csv",
+)
+PAGE = "report.html"
+NAMES = frozenset((HEAD, FINDINGS, PAGE, *FOR_OTHER_TOOLS, *(f"{name}.parquet" for name in TABLES)))
+MAX_JSON_BYTES = 64 * 2**20
+SWEEP_LOCK = "lock"
+SWEEP_MARK = b"fabrictune sweep 1\n"
+
+
+def record_place(directory: Path) -> Path:
+    """Return `directory` if a record can be written there; raises RecordError. Asked before the work."""
+    check_output_folder(directory, check=check_replaceable)
+    return directory
+
+
+def check_replaceable(directory: Path) -> None:
+    """Raise RecordError where a record must not take the place of what is there: anything but a record of ours."""
+    mode = _mode(directory)
+    if mode is None:
+        return
+    if stat.S_ISLNK(mode):
+        _refuse(directory, "a link", "name the folder it leads to")
+    if not stat.S_ISDIR(mode):
+        _refuse(directory, "not an empty folder, and no run record", "name another")
+    entries = {entry.name: entry.is_file(follow_symlinks=False) for entry in os.scandir(directory)}
+    if is_sweep(directory):
+        _refuse(directory, "the folder of a sweep", "name another")
+    if entries and not (entries.get(HEAD) and _is_head(directory / HEAD)):
+        _refuse(directory, "not an empty folder, and no run record", "name another")
+    foreign = sorted(name for name, is_file in entries.items() if not is_file or name not in NAMES)
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        _refuse(directory, f"a run record with {foreign[0]!r}{more}, not written by a run", "move it, or name another")
+
+
+def is_sweep(directory: Path) -> bool:
+    """Return whether a folder carries the mark of a sweep."""
+    lock = directory / SWEEP_LOCK
+    mode = _mode(lock)
+    if mode is None or not stat.S_ISREG(mode):
+        return False
+    with lock.open("rb") as file:
+        return file.read(len(SWEEP_MARK) + 1) == SWEEP_MARK
+
+
+def _is_head(path: Path) -> bool:
+    if path.stat().st_size > MAX_JSON_BYTES:
+        return False
+    try:
+        head: Any = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(head, dict) and type(head.get("format")) is int and isinstance(head.get("kind"), str)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _refuse(directory: Path, found: str, next_step: str) -> None:
+    raise RecordError(Mistake(where=str(directory), found=found, next_step=next_step))
