@@ -15,6 +15,7 @@ from typing import Self
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.stores import listen, serve_tcp_store
+from fabrictune.foundation.children import module_command
 from fabrictune.foundation.errors import Mistake, UnavailableError
 
 MAX_CLIENTS = 20_000
@@ -92,11 +93,12 @@ def start_redis(*, port: int = 0, password: str = "", settings: Mapping[str, str
 def start_tcp_store(*, use_libuv: bool = True) -> Server:
     """Start a process that serves a TCPStore of torch's; without libuv it is the server of torch before 2.4."""
     process = subprocess.Popen(  # noqa: S603  # this interpreter and this module
-        [sys.executable, "-m", __name__, "libuv" if use_libuv else "poll"],
+        module_command(__name__, "libuv" if use_libuv else "poll"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, **QUICK_RESOLVER},
+        process_group=0,  # an interrupt at the terminal goes to the owner only, whose end the server sees
     )
     line = _await_line(process, "port", "TCPStore server")
     return Server(process, StoreAddress(scheme="tcp", host="127.0.0.1", port=int(line.split()[1])))

@@ -4,7 +4,6 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -13,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import IO, Any, NoReturn
 
 from fabrictune.collectives.startup.servers import QUICK_RESOLVER
+from fabrictune.foundation.children import module_command
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.flaps.network import INTERFACE, FlappingNetwork
@@ -75,7 +75,7 @@ def lasting_job(network: FlappingNetwork, num_bytes: int, *, port: int = PORT) -
     """Start a rank on each host, which all-reduce so many bytes again and again, and end them with the block."""
     environment = {**QUICK_RESOLVER, **os.environ, "GLOO_SOCKET_IFNAME": INTERFACE, "OMP_NUM_THREADS": "1"}
     address = (network.hosts[0].address, str(port), str(num_bytes))
-    words = (sys.executable, "-m", "fabrictune.collectives.measurement.soak_rank")
+    words = module_command("fabrictune.collectives.measurement.soak_rank")
     with ExitStack() as stack:
         errors = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in network.hosts]
         ranks = list["subprocess.Popen[str]"]()

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fabrictune.foundation.children import module_command
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs import channel
@@ -129,7 +130,7 @@ def find_python(candidates: Sequence[str] = (sys.executable, SYSTEM_PYTHON)) -> 
 def _diagnose(python: str) -> DeviceDiagnosis:
     try:
         ran = subprocess.run(  # noqa: S603 - our own module
-            [python, "-m", "fabrictune.rdma_bench.verbs.diagnosis"],
+            module_command("fabrictune.rdma_bench.verbs.diagnosis", python=python),
             env=worker_environment(),
             capture_output=True,
             timeout=scaled(DIAGNOSIS_TIMEOUT_S),
@@ -144,7 +145,7 @@ def _diagnose(python: str) -> DeviceDiagnosis:
 
 def worker_command(python: str, *options: str) -> list[str]:
     """Return the words that start a worker."""
-    return [python, "-m", "fabrictune.rdma_bench.verbs.worker", *options]
+    return module_command("fabrictune.rdma_bench.verbs.worker", *options, python=python)
 
 
 def worker_environment() -> dict[str, str]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fabrictune.foundation.children import SAFE_PATH
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.time_limits import SCALE_VARIABLE, scaled
 from fabrictune.rdma_bench.measurement.pair import PortChoice, WorkerPair
@@ -56,7 +57,8 @@ def soft_roce_pair(machine: VirtualMachine, sender: str, receiver: str) -> Itera
 def _start_worker(machine: VirtualMachine, port: int) -> str:
     """Return the number of its process in the guest."""
     words = (
-        f"{SCALE_VARIABLE}={os.environ.get(SCALE_VARIABLE, '')} python3 -m fabrictune.rdma_bench.verbs.worker"
+        f"{SAFE_PATH}=1 {SCALE_VARIABLE}={os.environ.get(SCALE_VARIABLE, '')}"
+        " python3 -m fabrictune.rdma_bench.verbs.worker"
         f" --listen {GUEST_IPV4}:{port} --token-file /share/{TOKEN}"
         f' --cut-command "{CUT}" --heal-command "{HEAL}"'
     )

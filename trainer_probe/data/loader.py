@@ -15,7 +15,6 @@ import mmap
 import os
 import socket
 import subprocess
-import sys
 import time
 import uuid
 from typing import Any, Self
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.children import module_command
 from fabrictune.foundation.errors import FabrictuneError, LoaderError, Mistake
 from fabrictune.trainer_probe.data import wire
 from fabrictune.trainer_probe.data.service import Service
@@ -52,7 +52,7 @@ class LoaderProcess:
             listener.listen(service.num_workers)
             descriptor = listener.fileno()
             self.process = subprocess.Popen(  # noqa: S603  # this interpreter and this module
-                [sys.executable, "-m", "fabrictune.trainer_probe.data.service", str(descriptor)],
+                module_command("fabrictune.trainer_probe.data.service", str(descriptor)),
                 stdin=subprocess.PIPE,
                 pass_fds=[descriptor],
                 process_group=0,  # an interrupt at the terminal goes to the owner only, whose end the loader sees

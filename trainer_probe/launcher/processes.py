@@ -29,6 +29,7 @@ from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.servers import QUICK_RESOLVER
 from fabrictune.collectives.startup.stores import connect_store, listen, serve_tcp_store
+from fabrictune.foundation.children import safe_path
 from fabrictune.foundation.errors import FabrictuneError, Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
@@ -99,10 +100,12 @@ def launch(
 
 def _start_forkserver() -> None:
     """Start the forkserver with SIGINT blocked: a terminal's Ctrl-C is for this process, which ends the ranks."""
-    resource_tracker.ensure_running()  # started by the forkserver, it would undo the mask
+    with safe_path():
+        resource_tracker.ensure_running()  # started by the forkserver, it would undo the mask
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        with safe_path():
+            forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -1,0 +1,38 @@
+"""Python processes that import nothing from the current directory.
+
+`python -m` and `python -c` search the current directory before the standard library, so a file `json.py` in it would
+run. A child that this package starts gets `-P`; one that a library starts gets the same from its environment. This
+module imports only what the interpreter has loaded before it.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SAFE_PATH = "PYTHONSAFEPATH"
+
+
+def module_command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
+    """Return the words that run a module as a program; Python is 3.11 or later."""
+    return [python, "-P", "-m", module, *arguments]
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Give `-P` to the Python processes that libraries start in the block."""
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
+
+
+def forget_current_directory() -> None:
+    """Remove what `python -m` has put in front of the module search path."""
+    if not sys.flags.safe_path:
+        del sys.path[0]
