@@ -1,8 +1,9 @@
 """A point of a sweep: the scenario with some keys set; and its runs, one for each seed, known by what they run.
 
 A run's identity is a digest of the scenario as bound, defaults and all, with the content of every file it names, the
-text of the law, the meanings of the metrics and the version of this package. So a run that was done is never done
-again, whatever the file of the sweep looks like by then; and one whose scenario, law or traffic has changed is.
+text of the law, the meanings of the metrics, the compiled engines and the version of this package. So a run that was
+done is never done again, whatever the file of the sweep looks like by then; and one whose scenario, law, traffic or
+engine has changed is.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,14 @@ from fabrictune.cc.laws import LAWS
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import installed_version
+from fabrictune.netsim import _engine
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
 from fabrictune.sweeps.schema import Sweep
 from fabrictune.sweeps.search import AxisValues
+from fabrictune.topology import _fairness
 
+ENGINES = (_engine, _fairness)
 WITHOUT_EFFECT = ("name", "question", "whatif", "factors", "document")  # on a simulated run
 DIGEST_BYTES = 12  # of a name: 2**48 runs before two would be expected to share one
 
@@ -108,6 +113,7 @@ class PointMaker:
         law = LAWS.get(scenario.law.name)
         return {
             "version": installed_version("fabrictune"),
+            "engines": _engine_digests(),
             "metrics": {name: metric.meaning for name, metric in METRICS.items()},
             "law source": inspect.getsource(law) if law else "",
             "keep_tables": self._sweep.keep_tables,
@@ -141,6 +147,17 @@ class PointMaker:
                         digest.update(hashlib.file_digest(content, "blake2b").digest())
             self._digest_by_file[path] = digest.hexdigest()
         return self._digest_by_file[path]
+
+
+@cache
+def _engine_digests() -> dict[str, str]:
+    """Return a digest of the file of each compiled engine: a version stays the same while one works on an engine."""
+    digests = {}
+    for engine in ENGINES:
+        assert engine.__file__, "compiled, it is a file"
+        with Path(engine.__file__).open("rb") as content:
+            digests[engine.__name__] = hashlib.file_digest(content, "blake2b").hexdigest()
+    return digests
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -77,10 +77,10 @@ def open_cluster(num_workers: int, address: str | None = None) -> Iterator[RayCl
     """Join the cluster at `address`, or start one of `num_workers` here.
 
     Some of Ray's ports are open on all of a machine's addresses, whatever its settings; a cluster of our own therefore
-        answers only to those who have its token, a random one in the environment of this process and its workers. Its files
-        are in a folder that no other user can enter, which is removed with the cluster.
+    answers only to those who have its token, a random one in the environment of this process and its workers. Its
+    files are in a folder that no other user can enter, which is removed with the cluster.
 
-        Raises UnavailableError where Ray is not installed or ignores tokens, or there is no cluster.
+    Raises UnavailableError where Ray is not installed or ignores tokens, or there is no cluster.
     """
     require_extra("ray", extra="sweep", where="--on ray")
     for name, value in QUIETLY.items():

@@ -110,6 +110,53 @@ def test_a_file_or_folder_that_others_may_write_is_not_used(folder):
     assert kept_code("key") is None
 
 
+@pytest.mark.parametrize("owned", [0, 1], ids=["folder", "file"])
+def test_a_folder_or_file_of_another_user_is_not_used(monkeypatch, owned):
+    """The folder is looked at first; whoever owns either could put code of his own there."""
+    keep_code("key", CODE)
+    ours = os.geteuid()
+    users = iter([ours] * owned + [ours + 1])
+    monkeypatch.setattr(os, "geteuid", lambda: next(users))
+    assert kept_code("key") is None
+
+
+def test_nothing_is_kept_in_a_folder_that_others_may_write(folder):
+    """They could exchange it before it is read."""
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    keep_code("key", CODE)
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("look", [1, 2], ids=["folder", "file"])
+def test_a_cache_that_is_exchanged_while_it_is_looked_at_is_not_used(folder, monkeypatch, look):
+    """Another user owns what is above the folder, and renames: what was looked at is what is read."""
+    keep_code("key", b"evil")
+    folder.rename(folder.with_name("evil"))
+    keep_code("key", CODE)
+    ours, num_looks = os.geteuid(), 0
+
+    def exchange_and_look():
+        nonlocal num_looks
+        num_looks += 1
+        if num_looks == look:
+            folder.rename(folder.with_name("looked-at"))
+            folder.with_name("evil").rename(folder)
+        return ours
+
+    monkeypatch.setattr(os, "geteuid", exchange_and_look)
+    assert kept_code("key") == CODE
+
+
+def test_a_cache_in_the_current_directory_does_not_count(tmp_path, monkeypatch):
+    """The XDG specification ignores relative paths; a folder that somebody unpacked could bring code along."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    keep_code("key", CODE)
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
 def test_a_cache_that_cannot_be_written_costs_nothing_else(folder, tmp_path):
     """A file stands where the folder would."""
     (tmp_path / "fabrictune").write_text("")

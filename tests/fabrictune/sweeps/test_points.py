@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fabrictune.netsim import _engine
 from fabrictune.scenario.files import load_scenario
+from fabrictune.sweeps import points
 from fabrictune.sweeps.points import PointMaker
 from fabrictune.sweeps.schema import load_sweep
 
@@ -51,6 +53,19 @@ def test_whatever_changes_the_run_changes_it(identities: Callable[..., list[str]
     assert not set(known) & set(identities(kmin="2 KB"))
     assert not set(known) & set(identities(more="law: dcqcn"))
     assert identities(more="seed: 1")[:2] == known[1:]
+
+
+def test_another_engine_is_another_run(
+    identities: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Built anew from other sources under the same version, it does not go on with the results of the one before."""
+    known = identities()
+    changed = tmp_path / "engine.so"
+    changed.write_bytes(Path(_engine.__file__).read_bytes() + b"\0")
+    monkeypatch.setattr(_engine, "__file__", str(changed))
+    points._engine_digests.cache_clear()
+    assert not set(known) & set(identities())
+    points._engine_digests.cache_clear()
 
 
 def test_a_file_counts_by_its_content(identities: Callable[..., list[str]], tmp_path: Path) -> None:
