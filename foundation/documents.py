@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.foreign_files import read_foreign
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 64
@@ -94,7 +95,7 @@ def parse_json(text: str, path: Path) -> Document:
     """Return the JSON text of `path` as a document; raises InputError."""
     with _bad_json_refused(path):
         tree = _JSON.decode(text)
-        _refuse_half_characters(text, tree)
+        refuse_half_characters(text, tree)
     return Document(path=path, text=text, tree=tree, find_marks=cache(lambda: _json_marks(text)))
 
 
@@ -109,7 +110,7 @@ def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Do
             _refuse(f"{path}:{line}", "more JSON texts than can be used", allowed=f"{MAX_NODES} in a file")
         with _bad_json_refused(path):
             tree, end = _JSON.raw_decode(text, start)
-            _refuse_half_characters(text[start:end], tree)
+            refuse_half_characters(text[start:end], tree)
         part = text[start:end]
         yield Document(path=path, text=part, tree=tree, find_marks=cache(partial(_json_marks, part, line)))
         line += text.count("\n", start, end)
@@ -117,17 +118,7 @@ def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Do
 
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> str:
     """Return a text file's content; raises InputError for one too large, empty, unreadable or no UTF-8."""
-    try:
-        if not path.exists():
-            _refuse(str(path), "no such file", next_step="check the path")
-        if not path.is_file():
-            _refuse(str(path), "not a file")
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1) if path.stat().st_size <= max_bytes else None
-    except OSError as error:
-        _refuse(str(path), f"not readable ({error.strerror})")
-    if data is None or len(data) > max_bytes:
-        _refuse(str(path), f"a file of {path.stat().st_size} bytes", allowed=f"at most {max_bytes} bytes")
+    data = read_foreign(path, max_bytes=max_bytes)
     if not data.strip():
         _refuse(str(path), "an empty file")
     try:
@@ -318,7 +309,7 @@ def _finite_float(text: str) -> float:
     return value
 
 
-def _refuse_half_characters(text: str, tree: Any) -> None:
+def refuse_half_characters(text: str, tree: Any) -> None:
     """Refuse half of a surrogate pair, which no file and no terminal can represent."""
     if "\\u" in text:
         try:

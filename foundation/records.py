@@ -8,14 +8,15 @@ one, or a mixture of two.
 `foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page.
 """
 
+import io
 import json
 import os
 import platform
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -24,8 +25,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fabrictune.foundation.arrays import Columns as Columns
+from fabrictune.foundation.documents import refuse_half_characters
 from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.foreign_files import read_foreign, shown
 from fabrictune.foundation.output_folders import read_unchanged, write_folder
 from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, HEAD, check_replaceable
 from fabrictune.foundation.record_folders import MAX_JSON_BYTES as MAX_JSON_BYTES
@@ -131,24 +134,20 @@ class RunRecord:
         return frame
 
     @classmethod
-    def read(cls, directory: Path) -> Self:
-        """Read a record; raises RecordError. Where another takes its place meanwhile, that is read, whole."""
-        return read_unchanged(Path(directory), cls._read_once)
+    def read(cls, directory: Path, *, tables: Collection[str] | None = None) -> Self:
+        """Read a record, with all its tables or those named; raises RecordError.
+
+        Where another record takes its place meanwhile, that is read, whole.
+        """
+        return read_unchanged(Path(directory), partial(cls._read_once, tables=tables))
 
     @classmethod
-    def _read_once(cls, directory: Path) -> Self:
+    def _read_once(cls, directory: Path, *, tables: Collection[str] | None) -> Self:
         head = _read_head(directory)
-        tables: dict[str, Columns] = {}
-        for path in sorted(directory.glob("*.parquet")):
-            if path.stem not in TABLES:
-                continue  # one of `files`, for other tools
-            table = read_table(path, error=RecordError)
-            tables[path.stem] = {
-                name: np.asarray(table.column(name).combine_chunks().to_numpy(zero_copy_only=False))
-                for name in table.column_names
-            }
+        paths = (path for path in sorted(directory.glob("*.parquet")) if path.stem in TABLES)  # others are `files`
+        columns = {path.stem: _read_columns(path) for path in paths if tables is None or path.stem in tables}
         run = {key: value for key, value in head.items() if key not in ("format", "kind")}
-        return cls(kind=head["kind"], run=run, tables=tables, findings=tuple(_read_findings(directory)))
+        return cls(kind=head["kind"], run=run, tables=columns, findings=tuple(_read_findings(directory)))
 
 
 def describe_machine() -> dict[str, Any]:
@@ -191,49 +190,60 @@ def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
 
 def _read_head(directory: Path) -> dict[str, Any]:
     path = directory / HEAD
-    try:
-        _check_size(path)
-        head = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(path):
         raise RecordError(
             Mistake(
                 where=str(directory),
                 found="no run.json, so no run record",
                 next_step="give the folder that a run wrote, such as runs/incast",
             )
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
+        )
+    text = read_foreign(path, max_bytes=MAX_JSON_BYTES, error=RecordError)
+    try:
+        head = _parse_json(text)
+    except (ValueError, RecursionError) as error:
         raise RecordError(Mistake(where=str(path), found=f"not readable ({error})")) from error
     if not isinstance(head, dict) or not isinstance(head.get("kind"), str):
         raise RecordError(Mistake(where=str(path), found="not the head of a run record"))
     if head.get("format") != FORMAT_VERSION:
-        raise RecordError(
-            Mistake(where=str(path), found=f"format {head.get('format')!r}", allowed=f"format {FORMAT_VERSION}")
-        )
+        found = f"format {shown(head.get('format'))}"
+        raise RecordError(Mistake(where=str(path), found=found, allowed=f"format {FORMAT_VERSION}"))
     return head
 
 
-def _read_findings(directory: Path) -> Iterable[Finding]:
+def _read_columns(path: Path) -> Columns:
+    table = read_table(path, error=RecordError)
+    return {
+        name: np.asarray(table.column(name).combine_chunks().to_numpy(zero_copy_only=False))
+        for name in table.column_names
+    }
+
+
+def _read_findings(directory: Path) -> Iterator[Finding]:
     path = directory / FINDINGS
-    if not path.exists():
+    if not os.path.lexists(path):
         return
-    _check_size(path)
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = json.loads(line)
-                yield Finding(
-                    **{
-                        **row,
-                        "severity": Severity(row["severity"]),
-                        "confidence": Confidence(row["confidence"]),
-                        "evidence": tuple(row["evidence"]),
-                    }
-                )
-            except (TypeError, ValueError, KeyError, RecursionError) as error:
-                raise RecordError(Mistake(where=f"{path}:{number}", found=f"not a finding ({error})")) from error
+    content = io.BytesIO(read_foreign(path, max_bytes=MAX_JSON_BYTES, error=RecordError))
+    for number, line in enumerate(content, 1):
+        try:
+            yield _finding(_parse_json(line))
+        except (TypeError, ValueError, KeyError, RecursionError) as error:
+            raise RecordError(Mistake(where=f"{path}:{number}", found=f"not a finding ({error})")) from error
 
 
-def _check_size(path: Path) -> None:
-    if path.stat().st_size > MAX_JSON_BYTES:
-        raise RecordError(Mistake(where=str(path), found=f"larger than {MAX_JSON_BYTES} bytes"))
+def _finding(row: dict[str, Any]) -> Finding:
+    """Return the finding of a line; raises TypeError, ValueError or KeyError for what is none."""
+    severity, confidence, evidence = Severity(row["severity"]), Confidence(row["confidence"]), tuple(row["evidence"])
+    if not all(isinstance(text, str) for name, text in row.items() if name != "evidence"):
+        raise TypeError("a value that is no text")
+    if not all(isinstance(text, str) for text in evidence):
+        raise TypeError("evidence that is no text")
+    return Finding(**{**row, "severity": severity, "confidence": confidence, "evidence": evidence})
+
+
+def _parse_json(content: bytes) -> Any:
+    """Return what JSON holds; raises ValueError, also for half of a character, and RecursionError."""
+    text = content.decode()
+    tree = json.loads(text)
+    refuse_half_characters(text, tree)
+    return tree

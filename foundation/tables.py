@@ -1,16 +1,27 @@
 """Tables as Parquet files, and as bytes between processes: written and read in one place, with one set of bounds.
 
+A few hundred bytes of Parquet can hold gigabytes: a run of equal values, or one long text named by every row. The size
+in memory is therefore worked out, from the footer and from dictionaries of text, before anything is unfolded.
+
 pyarrow is imported when a file is touched and not before, so that a command that touches none starts at once.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from fabrictune.foundation.errors import FabrictuneError, Mistake
+from fabrictune.foundation.foreign_files import open_foreign, shown
 from fabrictune.foundation.output_files import replaced_file
 
-MAX_ROWS = 200_000_000  # a larger file is refused rather than read into memory
+MAX_ROWS = 200_000_000
+MAX_FILE_BYTES = 64 * 2**30
+MAX_RATIO = 20  # bytes in memory a byte of a file, beyond the first MIN_DECODED_BYTES
+MIN_DECODED_BYTES = 256 * 2**20  # that any file may hold, since constant columns take almost no place in it
+_TOO_LARGE = f"a table of more than {MAX_RATIO} times its file's size in memory"
+_VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # by Parquet's physical type; 8 for others
 
 
 def write_table(target: Path | BinaryIO, columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
@@ -53,28 +64,74 @@ def table_from_bytes(content: bytes) -> tuple[Any, Mapping[str, str]]:
 
 
 def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
-    """Return the file as a `pyarrow.Table`; raises `error` for what is no Parquet file, or has too many rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            if file.metadata.num_rows > MAX_ROWS:
-                raise error(Mistake(where=str(path), found=f"more than {MAX_ROWS:,} rows"))
-            return file.read()
-    except (OSError, pa.ArrowException) as reason:
-        raise error(Mistake(where=str(path), found=f"not a readable Parquet file ({reason})")) from reason
+    """Return the file as a `pyarrow.Table`; raises `error` for what is no Parquet file, or outgrows the limits."""
+    with _opened(path, error) as file:
+        limit = MIN_DECODED_BYTES + MAX_RATIO * path.stat().st_size
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            _refuse(error, path, f"the column {shown(Counter(names).most_common(1)[0][0])} twice")
+        if file.metadata.num_rows > MAX_ROWS:
+            _refuse(error, path, f"more than {MAX_ROWS:,} rows")
+        if _num_bytes(file.metadata) > limit:
+            _refuse(error, path, _TOO_LARGE)
+        return _plain_text(file.read(), limit, path, error)
 
 
 def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, str]:
-    """Return the metadata of the file; raises `error` for what is no Parquet file."""
+    """Return what was written beside the columns; raises `error` for what is no Parquet file."""
+    with _opened(path, error) as file:
+        return _decoded(file.schema_arrow.metadata)
+
+
+@contextmanager
+def _opened(path: Path, error: type[FabrictuneError]) -> Iterator[Any]:
+    """Open a Parquet file, its text as dictionaries; what is wrong with it raises `error`."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return _decoded(pq.read_schema(path).metadata)
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as reason:
+        with open_foreign(path, max_bytes=MAX_FILE_BYTES, error=error) as raw:
+            schema = pq.ParquetFile(raw).schema_arrow
+            texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string(), pa.binary())]
+            with pq.ParquetFile(raw, read_dictionary=texts) as file:
+                yield file
+    except (OSError, ValueError, pa.ArrowException) as reason:
         raise error(Mistake(where=str(path), found=f"not a readable Parquet file ({reason})")) from reason
+
+
+def _num_bytes(metadata: Any) -> int:
+    """Return how much memory the values take by the footer: unpacked as they are, and decoded from runs."""
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    ]
+    unpacked = sum(int(chunk.total_uncompressed_size) for chunk in chunks)
+    return max(unpacked, sum(int(chunk.num_values) * _VALUE_BYTES.get(chunk.physical_type, 8) for chunk in chunks))
+
+
+def _plain_text(table: Any, limit: int, path: Path, error: type[FabrictuneError]) -> Any:
+    """Return the table with dictionaries of text written out, where that is within the limit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    left = limit - table.nbytes
+    for place, field in enumerate(table.schema):
+        if not pa.types.is_dictionary(field.type):
+            continue
+        column = table.column(place)
+        for chunk in column.chunks:
+            if pa.types.is_string(field.type.value_type) or pa.types.is_binary(field.type.value_type):
+                left -= pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+        if left < 0:
+            _refuse(error, path, _TOO_LARGE)
+        plain = pa.field(field.name, field.type.value_type, field.nullable, field.metadata)
+        table = table.set_column(place, plain, column.cast(field.type.value_type))
+    return table
+
+
+def _refuse(error: type[FabrictuneError], path: Path, found: str) -> NoReturn:
+    raise error(Mistake(where=str(path), found=found)) from None
 
 
 def _arrow_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | None) -> Any:

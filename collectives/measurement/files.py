@@ -60,7 +60,7 @@ def read_measurements(path: Path, hints: ImportHints | None = None) -> Measureme
     """Return what was measured; raises InputError, which says what has to be stated."""
     hints = hints or ImportHints()
     if path.is_dir():
-        record = RunRecord.read(path)
+        record = RunRecord.read(path, tables=(TABLE,))
         rows = from_record(record, where=str(path))
         return MeasurementFiles(rows=rows, source=record.kind, num_hosts=_hosts_of(record))
     is_json = _first_byte(path) == b"{"

@@ -33,7 +33,7 @@ class TimerTrial:
 
 def read_trials(directory: Path) -> tuple[TimerTrial, ...]:
     """Return the trials of a record; raises RecordError where it has none."""
-    table = RunRecord.read(directory).tables.get("trials")
+    table = RunRecord.read(directory, tables=("trials",)).tables.get("trials")
     missing = [name for name in COLUMNS if name not in (table or {})]
     if table is None or missing:
         found = "no trials" if table is None else f"trials without {', '.join(missing)}"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.foreign_files import read_foreign
 from fabrictune.foundation.records import MAX_JSON_BYTES, Confidence, Finding, RunRecord, Severity, describe_run
 
 FINDING = Finding(
@@ -180,7 +181,7 @@ def test_a_head_larger_than_any_real_one_is_not_read(tmp_path: Path) -> None:
     """One byte above 64 MiB, a hole on disk."""
     with (tmp_path / "run.json").open("wb") as file:
         file.truncate(MAX_JSON_BYTES + 1)
-    with pytest.raises(RecordError, match="larger than 67108864 bytes"):
+    with pytest.raises(RecordError, match=r"a file of 67108865 bytes\n  allowed: at most 67108864 bytes$"):
         RunRecord.read(tmp_path)
 
 
@@ -215,3 +216,53 @@ def test_a_run_describes_itself() -> None:
     assert set(run) == {"seed", "versions", "machine", "wall_s", "scenario"}
     assert set(run["machine"]) == {"processor", "cores", "system", "python"}
     assert json.loads(json.dumps(run)) == run
+
+
+def saved(directory: Path) -> Path:
+    """Return a directory with a record."""
+    return record().write(directory)
+
+
+@pytest.mark.parametrize("name", ["run.json", "findings.jsonl", "drops.parquet"])
+@pytest.mark.parametrize("link_to", ["/dev/zero", None])
+def test_a_device_or_a_pipe_in_a_record_is_refused(name: str, link_to: str | None, tmp_path: Path) -> None:
+    """Its size is 0, and neither ends."""
+    path = saved(tmp_path / "run") / name
+    path.unlink()
+    path.symlink_to(link_to) if link_to else os.mkfifo(path)
+    with pytest.raises(RecordError, match=rf"{name}: not a file$"):
+        RunRecord.read(tmp_path / "run")
+
+
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size at the start was right."""
+    path = tmp_path / "growing"
+    path.write_bytes(b"x" * 100)
+    monkeypatch.setattr(os, "fstat", lambda descriptor: os.stat_result((0o100644, *[0] * 9)))
+    with pytest.raises(RecordError, match=r"growing: more than 99 bytes\n  allowed: at most 99 bytes$"):
+        read_foreign(path, max_bytes=99, error=RecordError)
+
+
+def test_only_the_tables_that_are_asked_for_are_read(tmp_path: Path) -> None:
+    """A broken table that nobody needs harms nobody."""
+    directory = saved(tmp_path / "run")
+    (directory / "drops.parquet").write_bytes(b"PAR1")
+    assert list(RunRecord.read(directory, tables=("throughput",)).tables) == ["throughput"]
+
+
+def test_half_a_character_in_a_record_is_refused(tmp_path: Path) -> None:
+    """Half of a surrogate pair, which no page can hold: it was a UnicodeEncodeError and an empty page."""
+    directory = saved(tmp_path / "run")
+    head = directory / "run.json"
+    head.write_text(head.read_text().replace('"seed": 1', '"name": "\\ud800"'))
+    with pytest.raises(RecordError, match=r"run.json: not readable \('\\ud800' is half of a character\)$"):
+        RunRecord.read(directory)
+
+
+@pytest.mark.parametrize(("field", "value"), [("entity", {}), ("actual", 5), ("evidence", [[]])])
+def test_a_finding_of_other_values_than_text_is_named_by_its_line(field: str, value: Any, tmp_path: Path) -> None:
+    """Pages and terminals sort and print them."""
+    path = saved(tmp_path / "run") / "findings.jsonl"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    with pytest.raises(RecordError, match=r"findings.jsonl:1: not a finding \((a value|evidence) that is no text\)$"):
+        RunRecord.read(tmp_path / "run")

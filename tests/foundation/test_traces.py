@@ -260,8 +260,8 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
-    """The message says so in the words of the system."""
-    with pytest.raises(TraceError, match="No such file or directory"):
+    """With the next step that every reader gives."""
+    with pytest.raises(TraceError, match=r"none.parquet: no such file\n  next: check the path$"):
         TrafficTrace.read(tmp_path / "none.parquet")
 
 
