@@ -122,7 +122,8 @@ def test_the_command_prints_and_records_them(flap: Path, tmp_path: Path, capsys:
     assert run([*arguments, "--measured", str(measured)]) == 0
     shown = capsys.readouterr().out
     assert (
-        "ibta          14        3         268.4 ms   268.4 ms    277 ms      134.2 ms   134.2 ms  not tried" in shown
+        "ibta          14        3               268.4 ms   268.4 ms    277 ms      134.2 ms   134.2 ms  not tried"
+        in shown
     )
     assert run([*arguments, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["timers"]
