@@ -22,6 +22,7 @@ from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, TimerTrial
 from fabrictune.rdma_bench.verbs.counters import by_meaning, count_changes
 from fabrictune.rdma_bench.verbs.endpoint import ConnectionSpec
+from fabrictune.rdma_bench.verbs.session import LONGEST_CUT_SILENCE_S
 from fabrictune.rdma_bench.verbs.trials import Traffic, TrialSpec
 
 MAX_TRIALS = 10_000
@@ -109,9 +110,9 @@ def _run_trial(
     if plan.traffic == "continuous":
         pair.sender.begin("trial", **trial_spec)
         time.sleep(scaled(_FLOWING_S))
-        _cut(pair, plan)
+        _cut(pair, plan, longest_s)
     else:  # what is posted before the path is dead would come through
-        _cut(pair, plan)
+        _cut(pair, plan, longest_s)
         pair.sender.begin("trial", **trial_spec)
     if cut_ns != FOR_GOOD:
         pair.receiver.ask("heal", after_s=cut_s, timeout_s=cut_s + _ANSWER_S)
@@ -127,5 +128,8 @@ def _run_trial(
     )
 
 
-def _cut(pair: WorkerPair, plan: TimerPlan) -> None:
-    pair.receiver.ask("cut" if plan.by_command else "stop_answering")
+def _cut(pair: WorkerPair, plan: TimerPlan, longest_s: float) -> None:
+    if plan.by_command:
+        pair.receiver.ask("cut", silence_s=min(longest_s + _ANSWER_S, LONGEST_CUT_SILENCE_S))
+    else:
+        pair.receiver.ask("stop_answering")

@@ -51,9 +51,8 @@ class RdmaWorker:
 
     def finish(self, *, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
         """Wait for the answer to what `begin` sent."""
-        self._connection.settimeout(scaled(timeout_s))
         try:
-            answer = channel.receive_message(self._connection)
+            answer = channel.receive_message(self._connection, within_s=scaled(timeout_s))
         except ChannelError as error:
             (mistake,) = error.mistakes
             raise ChannelError(Mistake(where=self.name, found=mistake.found)) from error

@@ -27,27 +27,32 @@ class Cutter:
 
     def __init__(self, commands: CutCommands) -> None:
         self._commands = commands
-        self._is_cut = False
+        self.is_cut = False
 
     def cut(self) -> None:
         """Make the path dead; raises UnavailableError where there is no command, or it fails."""
         if not self._commands.cut or not self._commands.heal:
             next_step = "start the receiver's worker with --cut-command and --heal-command"
             raise UnavailableError(Mistake(where="cut", found="no command that cuts the path", next_step=next_step))
-        self._is_cut = True
+        self.is_cut = True
         _run(self._commands.cut)
 
     def heal(self) -> None:
         """Make the path alive again, if it was cut."""
-        if self._is_cut:
+        if self.is_cut:
             _run(self._commands.heal)
-            self._is_cut = False
+            self.is_cut = False
 
 
 def _run(command: Sequence[str]) -> None:
     try:
         ran = subprocess.run(  # noqa: S603 - the words were given on this host's command line
-            command, capture_output=True, text=True, timeout=scaled(COMMAND_TIMEOUT_S), check=False
+            command,
+            capture_output=True,
+            text=True,
+            timeout=scaled(COMMAND_TIMEOUT_S),
+            check=False,
+            start_new_session=True,  # an interrupt at the terminal is the worker's to answer
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(Mistake(where=command[0], found=str(error))) from error

@@ -14,19 +14,22 @@ from functools import partial
 from typing import Any
 
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, require_one_of
+from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs.channel import ChannelError, has_ended, receive_message, send_message
 from fabrictune.rdma_bench.verbs.counters import read_counters
 from fabrictune.rdma_bench.verbs.diagnosis import diagnose, require_devices
 from fabrictune.rdma_bench.verbs.endpoint import Address, ConnectionSpec, VerbsEndpoint
-from fabrictune.rdma_bench.verbs.path_cut import CutCommands, Cutter
+from fabrictune.rdma_bench.verbs.path_cut import Cutter
 from fabrictune.rdma_bench.verbs.perftest import PerftestSpec, run_perftest
 from fabrictune.rdma_bench.verbs.poll import polling
 from fabrictune.rdma_bench.verbs.ports import DevicePort, find_device_port
 from fabrictune.rdma_bench.verbs.requests import parse_spec
 from fabrictune.rdma_bench.verbs.transfers import TransferSpec, measure_bandwidth, measure_latency
-from fabrictune.rdma_bench.verbs.trials import TrialSpec, run_trial
+from fabrictune.rdma_bench.verbs.trials import MAX_LIMIT_S, TrialSpec, run_trial
 
 LONGEST_CUT_S = 600.0
+LONGEST_CUT_SILENCE_S = 2 * MAX_LIMIT_S  # between two requests while the path is cut
+LONGEST_SILENCE_S = 24 * 3600.0  # otherwise: a matrix of many hosts keeps each waiting for its turn
 HEAL_PAUSE_S = 0.001
 
 
@@ -56,6 +59,18 @@ SIZES = ("num_queue_pairs", "buffer_bytes")
 
 
 @dataclass(frozen=True, kw_only=True)
+class CutSpec:
+    """How long the session goes on without another request while the path is cut."""
+
+    silence_s: float = LONGEST_CUT_S
+
+    def __post_init__(self) -> None:
+        if not 0 < self.silence_s <= LONGEST_CUT_SILENCE_S:
+            allowed = f"above 0, to {LONGEST_CUT_SILENCE_S:.0f}"
+            raise InputError(Mistake(where="cut.silence_s", found=f"{self.silence_s}", allowed=allowed))
+
+
+@dataclass(frozen=True, kw_only=True)
 class HealSpec:
     """When the path is to be alive again."""
 
@@ -71,9 +86,10 @@ class HealSpec:
 class Session:
     """The requests of one connection, and what they hold."""
 
-    def __init__(self, connection: socket.socket, commands: CutCommands) -> None:
+    def __init__(self, connection: socket.socket, cutter: Cutter) -> None:
         self._connection = connection
-        self._cutter = Cutter(commands)
+        self._cutter = cutter
+        self._cut_silence_s = LONGEST_CUT_S
         self._held = ExitStack()
         self._place: DevicePort | None = None
         self._endpoint: VerbsEndpoint | None = None
@@ -97,7 +113,8 @@ class Session:
         """Answer requests until the other end is gone, and free everything."""
         try:
             while True:
-                send_message(self._connection, self._answer(receive_message(self._connection)))
+                request = receive_message(self._connection, within_s=scaled(self._silence_s))
+                send_message(self._connection, self._answer(request))
         except ChannelError:
             return  # gone: the controller has its answers, or no longer wants them
         finally:
@@ -170,6 +187,8 @@ class Session:
         self._opened.stop_answering()
 
     def _cut(self, request: dict[str, Any]) -> None:
+        known = {name: request[name] for name in ("silence_s",) if name in request}
+        self._cut_silence_s = parse_spec(CutSpec, known, where="cut").silence_s
         self._cutter.cut()
 
     def _heal(self, request: dict[str, Any]) -> None:
@@ -181,6 +200,10 @@ class Session:
         self._cutter.heal()
         self._held.close()
         self._held, self._place, self._endpoint = ExitStack(), None, None
+
+    @property
+    def _silence_s(self) -> float:
+        return self._cut_silence_s if self._cutter.is_cut else LONGEST_SILENCE_S
 
     @property
     def _placed(self) -> DevicePort:

@@ -9,17 +9,19 @@ no address that was not named.
 
 import argparse
 import shlex
+import signal
 import socket
 import sys
 from pathlib import Path
 
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
-from fabrictune.rdma_bench.verbs.channel import ChannelError, greet_as_worker
-from fabrictune.rdma_bench.verbs.path_cut import CutCommands
+from fabrictune.rdma_bench.verbs.channel import ChannelError, greet_as_worker, keep_alive
+from fabrictune.rdma_bench.verbs.path_cut import CutCommands, Cutter
 from fabrictune.rdma_bench.verbs.session import Session
 from fabrictune.rdma_bench.verbs.tokens import read_token
 
 _NUM_WAITING = 4
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> int:
@@ -28,12 +30,17 @@ def main() -> int:
     commands = CutCommands(
         cut=tuple(shlex.split(arguments.cut_command)), heal=tuple(shlex.split(arguments.heal_command))
     )
+    cutter = Cutter(commands)
+    _stop_on_signals()
     try:
-        if arguments.descriptor is not None:
-            with socket.socket(fileno=arguments.descriptor) as connection:
-                Session(connection, commands).serve()
-        else:
-            _listen(arguments.listen, read_token(Path(arguments.token_file)), commands)
+        try:
+            if arguments.descriptor is not None:
+                with socket.socket(fileno=arguments.descriptor) as connection:
+                    Session(connection, cutter).serve()
+            else:
+                _listen(arguments.listen, read_token(Path(arguments.token_file)), cutter)
+        finally:
+            cutter.heal()  # again, where the signal interrupted it
     except FabrictuneError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -53,7 +60,20 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _listen(place: str, token: str, commands: CutCommands) -> None:
+def _stop_on_signals() -> None:
+    """Let the first signal that asks for an end raise KeyboardInterrupt, and ignore those after it."""
+
+    def stop(*_: object) -> None:
+        for number in answered:
+            signal.signal(number, lambda *_: None)  # not SIG_IGN, which the heal command would inherit
+        raise KeyboardInterrupt
+
+    answered = [number for number in _STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in answered:
+        signal.signal(number, stop)
+
+
+def _listen(place: str, token: str, cutter: Cutter) -> None:
     host, _, port = place.rpartition(":")
     if not host:  # which would be every address of this host
         raise InputError(Mistake(where=f"--listen {place}", found="no address", allowed="IPV4:PORT"))
@@ -66,12 +86,13 @@ def _listen(place: str, token: str, commands: CutCommands) -> None:
         while True:
             connection, _ = listener.accept()
             with connection:
+                keep_alive(connection)
                 try:
                     greet_as_worker(connection, token)
                 except ChannelError as error:
                     print(error, file=sys.stderr, flush=True)
                     continue
-                Session(connection, commands).serve()
+                Session(connection, cutter).serve()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from fabrictune.foundation.time_limits import SCALE_VARIABLE
 from fabrictune.rdma_bench.verbs import channel
 from fabrictune.rdma_bench.verbs.channel import ChannelError
 
@@ -87,6 +88,40 @@ def test_a_worker_that_only_repeats_is_not_believed(ends: tuple[socket.socket, s
     with pytest.raises(ChannelError):
         channel.greet_as_controller(ends[1], TOKEN)
     thread.join()
+
+
+def test_a_stranger_has_one_deadline_however_slowly_it_speaks(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte each 20 ms, of a message of 512: it would take 10 s, and the worker serves nobody else meanwhile."""
+    monkeypatch.setattr(channel, "GREETING_TIMEOUT_S", 0.2)
+    monkeypatch.setenv(SCALE_VARIABLE, "1")
+    over = threading.Event()
+
+    def trickle() -> None:
+        for byte in struct.pack("!I", 512) + b"[" * 512:
+            if over.wait(0.02):
+                return
+            ends[1].sendall(bytes([byte]))
+
+    stranger = threading.Thread(target=trickle)
+    stranger.start()
+    with pytest.raises(ChannelError) as caught:
+        channel.greet_as_worker(ends[0], TOKEN)
+    over.set()
+    stranger.join()
+    assert caught.value.mistakes[0].found == "it does not answer"
+
+
+def test_a_lost_host_is_noticed_within_half_a_minute() -> None:
+    """10 s without a word, then four probes 5 s apart; and 30 s for what was sent and never confirmed."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as connection:
+        connection.connect(listener.getsockname())
+        channel.keep_alive(connection)
+        names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        found = [connection.getsockopt(socket.IPPROTO_TCP, name) for name in names]
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert found == [10, 5, 4, 30_000]
 
 
 def test_the_token_is_not_in_what_is_sent(ends: tuple[socket.socket, socket.socket]) -> None:

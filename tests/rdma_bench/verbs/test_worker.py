@@ -2,8 +2,10 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,6 +98,80 @@ def test_a_path_is_healed_when_who_cut_it_is_gone(tmp_path: Path) -> None:
         near.ask("cut")
         assert (tmp_path / "cut").exists()
     assert not (tmp_path / "cut").exists()
+
+
+def cut_commands(folder: Path) -> tuple[str, ...]:
+    """Return options of a worker whose path is cut while the file `cut` exists; healing it takes a moment."""
+    heal = shlex.join(["sh", "-c", f"sleep 0.3; rm {shlex.quote(str(folder / 'cut'))}"])
+    return "--cut-command", shlex.join(["touch", str(folder / "cut")]), "--heal-command", heal
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_worker_that_is_ended_heals_the_path(tmp_path: Path, number: signal.Signals) -> None:
+    """By a service manager, a terminal that closes, Ctrl-C: its host is not left without its link."""
+    with (
+        worker(tmp_path, "127.0.0.1:0", *cut_commands(tmp_path)) as process,
+        remote_worker(place_of(process), TOKEN) as controller,
+    ):
+        controller.ask("cut")
+        process.send_signal(number)
+        _, said = process.communicate(timeout=patience(ENDED_S))
+    assert not (tmp_path / "cut").exists()
+    assert (process.returncode, said) == (0, "stopped\n")
+
+
+def test_a_worker_that_is_ended_while_it_heals_heals_again(tmp_path: Path) -> None:
+    """The first signal ends the command that heals; those after it end nothing."""
+    with worker(tmp_path, "127.0.0.1:0", *cut_commands(tmp_path)) as process:
+        with remote_worker(place_of(process), TOKEN) as controller:
+            controller.ask("cut")
+        for _ in range(3):
+            process.terminate()
+            time.sleep(0.1)  # within the 0.3 s that healing takes
+        process.communicate(timeout=patience(ENDED_S))
+    assert not (tmp_path / "cut").exists()
+
+
+def test_a_controller_that_falls_silent_after_a_cut_loses_its_session(tmp_path: Path) -> None:
+    """It is stopped, or its host has no power: the path is healed, and the next one is served."""
+    with worker(tmp_path, "127.0.0.1:0", *cut_commands(tmp_path)) as process:
+        place = place_of(process)
+        with remote_worker(place, TOKEN) as silent:
+            silent.ask("cut", silence_s=0.1)
+            assert (tmp_path / "cut").exists()
+            with remote_worker(place, TOKEN) as other:
+                assert other.ask("describe")["host"]
+                assert not (tmp_path / "cut").exists()
+
+
+@pytest.mark.parametrize("silence_s", [0, -1, 1e9, float("nan")])
+def test_a_cut_has_an_end(tmp_path: Path, silence_s: float) -> None:
+    """Two hours without a request at the most; and nothing is cut by a request that is refused."""
+    with (
+        local_worker(sys.executable, cut=f"touch {tmp_path / 'cut'}", heal="true") as near,
+        pytest.raises(InputError, match=r"cut\.silence_s"),
+    ):
+        near.ask("cut", silence_s=silence_s)
+    assert not (tmp_path / "cut").exists()
+
+
+def test_a_connection_is_probed_for_a_host_that_vanished(tmp_path: Path) -> None:
+    """Linux lists the worker's end with a keepalive timer, 02, once the controller has confirmed what was sent, 01."""
+    with worker(tmp_path) as process, remote_worker(place_of(process), TOKEN) as controller:
+        controller.ask("describe")
+        deadline = time.monotonic() + patience(ENDED_S)
+        while (timer := timer_of_connection(process.pid)) == "01" and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert timer == "02"
+
+
+def timer_of_connection(pid: int) -> str:
+    """Return the timer of the only established connection of a process (Linux, proc_net_tcp)."""
+    links = (str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
+    inodes = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:[")}
+    lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    (timer,) = (line[5].partition(":")[0] for line in lines if line[3] == "01" and line[9] in inodes)
+    return timer
 
 
 def test_without_commands_no_path_can_be_cut(tmp_path: Path) -> None:
