@@ -341,7 +341,12 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
         ),
         _channel,
     ),
-    (re.compile(r"Channel (?P<channel>\d{1,4})/(?P<num_channels>\d{1,4}) : {1,4}(?P<ranks>[\d ]+)$"), _ring),
+    (
+        re.compile(
+            r"Channel (?P<channel>\d{1,4})/(?P<num_channels>\d{1,4}) : {1,16}(?P<ranks>\d{1,7}(?: {1,16}\d{1,7})*) *$"
+        ),
+        _ring,
+    ),
     (re.compile(r"Ring (\d{1,4}) : (-?\d{1,7}) -> (-?\d{1,7}) -> (-?\d{1,7})"), _neighbours),
     (re.compile(r"^Trees (.*)"), _trees),
     (

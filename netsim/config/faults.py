@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_RATE_BPS, require, setting
 
 MAX_FLAPS = 10_000
 
@@ -96,7 +96,8 @@ class SlowPort(_Interval):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.rate_bps >= 1, "rate", f"{self.rate_bps} bps", "above 0")
+        is_right = 1 <= self.rate_bps <= MAX_RATE_BPS
+        require(is_right, "rate", f"{self.rate_bps} bps", f"above 0, up to {MAX_RATE_BPS} bps")
 
 
 Fault = LinkDown | SwitchDown | Flap | BitErrors | SlowPort

@@ -6,7 +6,7 @@ receivers so slow that they pause their switch.
 
 from dataclasses import dataclass
 
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, MAX_RATE_BPS, require, setting
 
 MAX_JITTER_NS = 10**9
 
@@ -29,7 +29,8 @@ class NicConfig:
     endpoint_jitter_ns: int = setting(0, "up to so much more, anew for each packet")
 
     def __post_init__(self) -> None:
-        require((self.drain_rate_bps or 1) >= 1, "nic.drain_rate", f"{self.drain_rate_bps} bps", "above 0")
+        is_right = 1 <= (self.drain_rate_bps or 1) <= MAX_RATE_BPS
+        require(is_right, "nic.drain_rate", f"{self.drain_rate_bps} bps", f"above 0, up to {MAX_RATE_BPS} bps")
         is_right = not self.slow_hosts or self.drain_rate_bps is not None
         require(is_right, "nic.slow_hosts", "slow hosts without a drain rate", "both or neither")
         is_right = 1 <= self.receive_buffer_bytes <= MAX_BUFFER_BYTES

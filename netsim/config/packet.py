@@ -12,7 +12,7 @@ from fabrictune.foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.queues import BufferConfig, QueuesConfig
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_PACKETS, MAX_RATE_BPS, require, setting
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 
@@ -50,14 +50,17 @@ class PacketConfig:
     def __post_init__(self) -> None:
         require(self.mtu_bytes >= 1, "mtu", f"{self.mtu_bytes} B", "1 B or more")
         require(self.wire_overhead_bytes >= 0, "wire_overhead", f"{self.wire_overhead_bytes} B", "0 B or more")
-        require(self.telemetry_bytes >= 0, "telemetry", f"{self.telemetry_bytes} B", "0 B or more")
+        is_right = 0 <= self.telemetry_bytes <= MAX_FRAME_BYTES
+        require(is_right, "telemetry", f"{self.telemetry_bytes} B", f"0 to {MAX_FRAME_BYTES} B")
         full = self.full_frame_bytes
         require(full <= MAX_FRAME_BYTES, "mtu", f"{full} B on the wire", f"up to {MAX_FRAME_BYTES} B with overhead")
         require(self.ack_bytes >= 1, "ack", f"{self.ack_bytes} B", "1 B or more")
-        require(self.ack_every_packets >= 1, "ack_every", f"{self.ack_every_packets} packets", "1 or more")
+        is_right = 1 <= self.ack_every_packets <= MAX_PACKETS
+        require(is_right, "ack_every", f"{self.ack_every_packets} packets", f"1 to {MAX_PACKETS}")
         is_right = self.time_limit_ns is None or 1 <= self.time_limit_ns <= LONGEST_WAIT_NS
         require(is_right, "time_limit", f"{self.time_limit_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
-        require(self.nvlink_rate_bps >= 1, "nvlink_rate", f"{self.nvlink_rate_bps} bps", "above 0")
+        is_right = 1 <= self.nvlink_rate_bps <= MAX_RATE_BPS
+        require(is_right, "nvlink_rate", f"{self.nvlink_rate_bps} bps", f"above 0, up to {MAX_RATE_BPS} bps")
         require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
         self._check_priorities()
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_PORTS, require, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,5 +19,6 @@ class ProbeConfig:
     def __post_init__(self) -> None:
         is_right = self.interval_ns is None or 1 <= self.interval_ns <= LONGEST_WAIT_NS
         require(is_right, "probe.interval", f"{self.interval_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
-        require(self.num_busiest >= 1, "probe.num_busiest", f"{self.num_busiest}", "1 or more")
+        is_right = 1 <= self.num_busiest <= MAX_PORTS
+        require(is_right, "probe.num_busiest", f"{self.num_busiest}", f"1 to {MAX_PORTS}")
         require(min(self.flows, default=0) >= 0, "probe.flows", f"{self.flows}", "rows, 0 or more")

@@ -7,6 +7,10 @@ from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_BUFFER_BYTES = 2**30
 LONGEST_WAIT_NS = 10**14  # 28 hours
+MAX_PACKETS = 2**31 - 1
+MAX_PORTS = 2**31 - 1
+MAX_RATE_BPS = 10**15  # 1 Pbps
+MAX_QUEUE_BYTES = 10**15
 
 
 def require(is_right: bool, where: str, found: str, allowed: str) -> None:

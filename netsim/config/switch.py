@@ -6,7 +6,7 @@ Source: IEEE 802.1Qbb; HPCC (SIGCOMM'19) public simulator for the marking curve 
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, MAX_QUEUE_BYTES, require, setting
 
 MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 
@@ -21,7 +21,9 @@ class EcnConfig:
     pmax_fraction: float = setting(0.2, "share marked just below kmax")
 
     def __post_init__(self) -> None:
-        require(0 <= self.kmin_bytes < self.kmax_bytes, "ecn.kmax", f"{self.kmax_bytes} B", f"above {self.kmin_bytes}")
+        is_right = 0 <= self.kmin_bytes < self.kmax_bytes <= MAX_QUEUE_BYTES
+        allowed = f"above {self.kmin_bytes}, up to {MAX_QUEUE_BYTES} B"
+        require(is_right, "ecn.kmax", f"{self.kmax_bytes} B", allowed)
         require(0 <= self.pmax_fraction <= 1, "ecn.pmax", f"{self.pmax_fraction}", "0 to 1")
 
 

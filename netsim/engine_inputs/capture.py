@@ -6,11 +6,13 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.traces import Medium, TrafficTrace
 from fabrictune.netsim.config.capture import RECEIVER, SENDER, CaptureConfig
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.lookup import find_node, find_port
 from fabrictune.topology.network import Network
 
+MAX_MESSAGE_BYTES = 2**31  # InfiniBand 1.4, section 9.3.3.1
 _SENDER, _RECEIVER, _PORT = range(3)
 
 
@@ -23,6 +25,20 @@ def capture_settings(fabric: Fabric, capture: CaptureConfig | None) -> dict[str,
         "capture_port": find_port(fabric, at, where="capture.at") if is_at_port else 0,
         "max_captured": 0 if capture is None else capture.max_packets,
     }
+
+
+def check_captured_messages(traffic: TrafficTrace, capture: CaptureConfig | None) -> None:
+    """Raise InputError for a message that the RDMA extended header cannot give the length of."""
+    largest_bytes = int(traffic.bytes_N[traffic.medium_N == Medium.FABRIC].max(initial=0))
+    if capture is not None and largest_bytes > MAX_MESSAGE_BYTES:
+        raise InputError(
+            Mistake(
+                where="capture",
+                found=f"a message of {largest_bytes} B",
+                allowed=f"up to {MAX_MESSAGE_BYTES} B, as InfiniBand's headers have it",
+                next_step="make the messages smaller, or leave out the capture",
+            )
+        )
 
 
 def captured_flows(network: Network, capture: CaptureConfig | None) -> IntArray:

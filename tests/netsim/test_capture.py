@@ -218,3 +218,10 @@ def records(path: Path) -> list[tuple[int, bytes]]:
         found.append((length, content[offset + 16 : offset + 16 + length]))
         offset += 16 + length
     return found
+
+
+def test_a_message_longer_than_its_header_can_say_is_refused_before_the_run() -> None:
+    """4,294,967,296 B in 32 bits were a struct.error after the run; InfiniBand allows 2 GiB."""
+    network, traffic = network_of(one_switch(4), PAIRS), traffic_of([{"bytes": 2**32, "qp": 0}])
+    with pytest.raises(InputError, match=r"^capture: a message of 4294967296 B\n  allowed: up to 2147483648 B, "):
+        run(network, traffic, compiled("dcqcn"), PacketConfig(), seed=3, capture=CaptureConfig())

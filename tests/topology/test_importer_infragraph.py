@@ -150,3 +150,13 @@ def test_a_bomb_of_edges_is_refused(load) -> None:
     )
     with pytest.raises(InputError, match="more links than can be used"):
         load(tree)
+
+
+def test_a_bandwidth_beyond_64_bits_is_named(load) -> None:
+    """8 bits to the byte: 2 * 10^9 gigabytes a second pass the limit of a rate; it was an OverflowError."""
+    tree = infrastructure(edge("host[0]", "nic[0]", "leaf[0]", "port[0]"))
+    tree["links"] = [{"name": "wire", "physical": {"bandwidth": {"gigabytes_per_second": 2 * 10**9}}}]
+    with pytest.raises(
+        InputError, match=r"'2000000000' gigabytes_per_second: too large a rate\n  allowed: below \d+ bps$"
+    ):
+        load(tree)

@@ -120,6 +120,10 @@ class _Reader:
                 if unit in bandwidth:
                     where = self._where("links", row, "physical", "bandwidth", unit)
                     rate_bps = factor * parse_rate_bps(f"{bandwidth[unit]} Gbps", where=where)
+                    if rate_bps >= 2**63:
+                        found = f"{quote(str(bandwidth[unit]))} {unit}: too large a rate"
+                        self.cabling.add_mistakes(Mistake(where=where, found=found, allowed=f"below {2**63} bps"))
+                        rate_bps = None
             for unit in LATENCIES:
                 if unit in latency:
                     where = self._where("links", row, "physical", "latency", unit)

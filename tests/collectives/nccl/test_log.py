@@ -107,6 +107,16 @@ def test_rings_and_trees_are_read_in_both_forms(tmp_path: Path) -> None:
     ]
 
 
+def test_a_ring_with_a_number_of_5000_digits_is_no_ring(tmp_path: Path) -> None:
+    """Python converts 4,300 digits at most: it was a ValueError. Digits without end cost linear time, too."""
+    log = read(
+        tmp_path,
+        f"a:1:1 [0] NCCL INFO Channel 01/04 :    0   {'9' * 5000}",
+        f"a:1:1 [0] NCCL INFO Channel 01/04 :    {'1 ' * 30000}x",
+    )
+    assert not log.rings
+
+
 def test_ranks_devices_and_settings_are_read(tmp_path: Path) -> None:
     """Initialisation in two wordings, the list of nccl-tests, devices single and merged, settings of either source."""
     log = read(
