@@ -90,6 +90,16 @@ def read_constraints() -> list[str]:
     return [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
 
 
+def test_every_python_child_is_started_in_one_place() -> None:
+    """`sys.executable` in a list of words is a process that searches the current directory, without `-P`."""
+    rooms = sorted({path.resolve() for path in (ROOT / "fabrictune").iterdir() if path.is_dir()})
+    sources = [path for room in rooms for path in room.rglob("*.py")]
+    assert len(sources) > 500
+    start = re.compile(r"\[\s*(sys\.executable|python),")
+    found = [str(path.relative_to(ROOT)) for path in sources if start.search(path.read_text())]
+    assert found == ["foundation/children.py"]
+
+
 def test_every_benchmark_is_run() -> None:
     """A benchmark that `make bench` does not know of is never seen again."""
     tree = ast.parse((ROOT / "benchmarks" / "run.py").read_text())

@@ -1,5 +1,6 @@
 """The store on Redis behaves as torch's own does, and waits without asking twice."""
 
+import socket
 from datetime import timedelta
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -41,6 +42,19 @@ def test_a_store_does_what_torch_expects(any_server: Server) -> None:
     assert not store.delete_key("right")
     assert store.check(["left", "value"])
     assert not store.check(["left", "right"])
+
+
+def test_a_server_of_ours_listens_on_one_address_of_the_loopback(any_server: Server) -> None:
+    """127.0.0.2 is this machine too: a server on all its addresses would answer there."""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", any_server.address.port), timeout=patience(5))
+
+
+def test_redis_answers_nobody_without_its_password(redis_server: Server) -> None:
+    """Other users of this machine reach its port."""
+    with socket.create_connection((redis_server.address.host, redis_server.address.port), timeout=patience(5)) as peer:
+        peer.sendall(b"KEYS *\r\n")
+        assert peer.recv(100).startswith(b"-NOAUTH")
 
 
 def test_a_wait_that_is_not_answered_is_torchs_own_error(any_server: Server) -> None:

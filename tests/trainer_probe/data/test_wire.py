@@ -62,3 +62,13 @@ def test_the_other_end_of_a_pair_is_ours() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         assert wire.belongs_to_this_user(ours)
+
+
+def test_a_connection_of_another_user_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system says who is at the other end: this process. To another user it is a stranger."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        assert wire.belongs_to_this_user(ours)
+        user = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: user + 1)
+        assert not wire.belongs_to_this_user(ours)
