@@ -15,6 +15,7 @@ from fabrictune.cli.framework.errors import describe_failure, print_failure
 from fabrictune.cli.framework.groups import LazyCommand, LazyGroup
 from fabrictune.cli.framework.options import INTERRUPTED
 from fabrictune.cli.framework.warnings import printed_warnings
+from fabrictune.foundation.errors import InputError, Mistake
 
 BROKEN_PIPE = 141
 
@@ -60,12 +61,14 @@ fabrictune = click.version_option(package_name="fabrictune")(
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
+    _open_closed_streams()
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     try:
+        _check_text(arguments)
         with (
             printed_warnings(),
             fabrictune.make_context("fabrictune", list(arguments), obj=tuple(arguments)) as context,
@@ -87,3 +90,28 @@ def run(arguments: Sequence[str]) -> int:
             raise
         print_failure(failure, as_json="--json" in arguments)
         return failure.exit_code
+
+
+def _open_closed_streams() -> None:
+    """Open what the caller has closed (`>&-`) on the null device, so that no file of ours takes its number."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number free, which is this one
+            setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Raise InputError for an argument that is no UTF-8, which neither a record nor a table can name."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                Mistake(
+                    where="fabrictune",
+                    found=f"the argument {argument!r}, which is no UTF-8",
+                    next_step="rename the file, or name another",
+                )
+            ) from None

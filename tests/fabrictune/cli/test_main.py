@@ -12,6 +12,7 @@ import pytest
 
 from fabrictune.cc.laws import LAWS
 from fabrictune.cli.main import COMMANDS, fabrictune, run
+from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.settings.keys import sections
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.builders import BUILDERS
@@ -263,3 +264,22 @@ def test_a_reader_that_goes_away_is_no_error(cli: Cli, scenarios: Path) -> None:
     )
     os.close(writer)
     assert (ran.returncode, ran.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_error(closed: str, incast: Path) -> None:
+    """`>&-` was an AttributeError, and the first file opened would have been taken for stdout."""
+    command = f'"$0" -c "from fabrictune.cli.main import main; main()" sim run incast.yaml --out rec {closed}'
+    ran = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, cwd=incast.parent)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert RunRecord.read(incast.parent / "rec").kind == "sim run"
+
+
+def test_an_argument_that_is_no_utf_8_is_refused_before_the_work(
+    incast: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder named by the byte 0xff was a UnicodeEncodeError after the run."""
+    assert run(["sim", "run", str(incast), "--out", "bad\udcff"]) == 2
+    expected = "fabrictune: the argument 'bad\\udcff', which is no UTF-8\n  next: rename the file, or name another\n"
+    assert capsys.readouterr().err == expected
+    assert list(incast.parent.iterdir()) == [incast]
