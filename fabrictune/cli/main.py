@@ -1,10 +1,11 @@
 """The entry point: `fabrictune <command>`. Every way a command can end becomes an exit code here, and nowhere else.
 
-0 good, 1 findings at or above `--fail-on`, 2 usage or input, 3 could not collect; 130 stopped by Ctrl-C, 141 by a
-reader that closed its pipe. No input of a user's ends in a traceback; a mistake of ours does.
+0 good, 1 findings at or above `--fail-on`, 2 usage or input, 3 could not collect; 130 stopped by Ctrl-C, SIGTERM or
+SIGHUP, 141 by a reader that closed its pipe. No input of a user's ends in a traceback; a mistake of ours does.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -18,6 +19,7 @@ from fabrictune.cli.framework.warnings import printed_warnings
 from fabrictune.foundation.errors import InputError, Mistake
 
 BROKEN_PIPE = 141
+STOPPING = (signal.SIGTERM, signal.SIGHUP)  # from a scheduler, and from a terminal that closes
 
 COMMANDS = {
     "scenario": LazyCommand(
@@ -62,7 +64,15 @@ fabrictune = click.version_option(package_name="fabrictune")(
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     _open_closed_streams()
+    stop_like_ctrl_c()
     sys.exit(run(sys.argv[1:]))
+
+
+def stop_like_ctrl_c() -> None:
+    """Let SIGTERM and SIGHUP stop a command as Ctrl-C does, unless they are ignored, as under `nohup`."""
+    for number in STOPPING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
 
 
 def run(arguments: Sequence[str]) -> int:

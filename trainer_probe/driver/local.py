@@ -67,7 +67,7 @@ def run_locally(
 ) -> tuple[Sequence[Arrays], Batches]:
     """Call `work` in a process for each rank of a recipe, its data prepared; returns results by rank, and the data.
 
-    Rank 0's channel sends to `on_message`, and reports Ctrl-C to rank 0. Raises the errors of `train_locally`.
+    Rank 0's channel sends to `on_message`, and reports Ctrl-C and SIGTERM to it. Raises the errors of `train_locally`.
     """
     _check_ranks(recipe)
     check_device(recipe)
@@ -75,7 +75,7 @@ def run_locally(
         batches = make_batches(recipe, Path(name))
         stop_receiver, stop_sender = multiprocessing.Pipe(duplex=False)
         target = partial(_run_rank, work, Path(batches.spec.path), uuid.uuid4().hex, sender, stop_receiver)
-        with stop_signals(lambda: stop_sender.send("stop"), (signal.SIGINT,)):
+        with stop_signals(lambda: stop_sender.send("stop"), (signal.SIGINT, signal.SIGTERM)):
             results = launch(recipe.degrees.layout, target, timeout_s=timeout_s)
     return results, batches
 

@@ -1,4 +1,4 @@
-"""Ctrl-C during a long run, on a terminal."""
+"""Ctrl-C, SIGTERM and SIGHUP during a long run, on a terminal."""
 
 import os
 import pty
@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from fabrictune.foundation.records import RunRecord
 from tests.patience import patience
@@ -18,8 +20,9 @@ traffic: {workload: permutation, message: 100 GB}
 """
 
 
-def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
-    """The bar appears after a second, with the simulated time; Ctrl-C ends the run: exit code 130, a partial record.
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path, number: signal.Signals) -> None:
+    """The bar appears after a second, with the simulated time; each ends the run: exit code 130, a partial record.
 
     200 GB a host would take hours, so the run is still on when the bar is first seen.
     """
@@ -32,13 +35,14 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # whatever the tests' own start ignores
     )
     os.close(stderr)
     seen = b""
     while b" simulated" not in seen:
         seen += os.read(terminal, 1024)
     assert re.search(rb"long .* 0 % [\d.]+ [num]s simulated", seen)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     printed, _ = process.communicate(timeout=patience(120))
     os.close(terminal)
     assert process.returncode == 130
@@ -46,3 +50,16 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
     record = RunRecord.read(tmp_path / "runs" / "long")
     assert record.run["outcome"] == "interrupted"
     assert (record.tables["transfers"]["finish_ps"] == -1).all()
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["long"]
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    """What `nohup` starts goes on when its terminal closes."""
+    code = "import signal; from fabrictune.cli import main; main.stop_like_ctrl_c(); signal.raise_signal(signal.SIGHUP)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        check=False,
+    )
+    assert ran.returncode == 0

@@ -187,13 +187,20 @@ def test_what_cannot_be_trained_is_refused_by_every_rank(words: list[str], messa
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
-    """Ctrl-C at a terminal reaches the process and all its ranks; the run ends after a step: 130, a partial record."""
+@pytest.mark.parametrize(("stop", "number"), [(os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM)])
+def test_an_interrupted_run_leaves_what_it_had(
+    tmp_path: Path, stop: Callable[[int, int], None], number: signal.Signals
+) -> None:
+    """Ctrl-C at a terminal reaches the process and all its ranks, SIGTERM of a scheduler the process.
+
+    The run ends after a step: 130, a partial record, no temporary folder.
+    """
+    (temporary := tmp_path / "temporary").mkdir()
     words = ["tiny", "--set", 'degrees={"layout": {"dp": 2}}', "--set", "num_steps=100000"]
     process = subprocess.Popen(
         [sys.executable, "-m", "fabrictune", "train", "run", *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -201,7 +208,7 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     assert any(line.strip().startswith("1 ") for line in process.stdout)
-    os.killpg(process.pid, signal.SIGINT)
+    stop(process.pid, number)
     out, error = process.communicate(timeout=patience(60))
     assert (process.returncode, error) == (130, "")
     assert out.splitlines()[-1] == "stopped; partial record in runs/tiny"
@@ -210,6 +217,7 @@ def test_an_interrupted_run_leaves_what_it_had(tmp_path: Path) -> None:
     num_steps = len(record.tables["training"]["step"])
     assert num_steps >= 2
     assert record.run["data_state"]["place"] == 2 * num_steps
+    assert not [path for path in temporary.iterdir() if path.name.startswith("fabrictune-")]
 
 
 def test_an_ablation_prints_its_table(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
