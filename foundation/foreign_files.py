@@ -92,7 +92,7 @@ def shown(value: object) -> str:
     try:
         text = repr(value)
     except ValueError:  # an integer of more digits than Python writes out
-        text = f"a {type(value).__name__} too long to write"
+        text = "an integer too long to write"
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from fabrictune.foundation.documents import Document, load_json
 from fabrictune.foundation.errors import FabricError, Mistake
+from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.records import Columns
 from fabrictune.topology.fabric import Fabric, NodeKind
@@ -90,8 +91,7 @@ def read_fabric(path: Path) -> Fabric:
 
 def is_own_file(path: Path) -> bool:
     """Return whether the file says that it is a fabric of ours."""
-    with path.open("rb") as file:
-        return FORMAT.encode() in file.read(200)
+    return FORMAT.encode() in read_head(path, 200)
 
 
 def _check_head(document: Document) -> list[Mistake]:

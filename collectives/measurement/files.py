@@ -17,9 +17,11 @@ from fabrictune.collectives.nccl.tests_operation import possible_operations
 from fabrictune.collectives.nccl.tests_output import TestOutput
 from fabrictune.collectives.nccl.tests_text import read_test_text
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.foreign_files import open_foreign
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.traces import Operation
 
+MAX_FILE_BYTES = 2**40
 MOST_WRONG = 2**53
 SEED = 0  # nothing here is drawn at random
 _NAMES = {operation: name for name, operation in BENCHED.items()}
@@ -80,11 +82,8 @@ def read_measurements(path: Path, hints: ImportHints | None = None) -> Measureme
 
 
 def _first_byte(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(4096).lstrip()[:1]
-    except OSError as error:
-        raise InputError(Mistake(where=str(path), found=f"not readable ({error.strerror})")) from error
+    with open_foreign(path, max_bytes=MAX_FILE_BYTES) as file:
+        return file.read(4096).lstrip()[:1]
 
 
 def _hosts_of(record: RunRecord) -> int:

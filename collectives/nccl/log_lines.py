@@ -39,6 +39,8 @@ class LogLine:
 def read_log_lines(path: Path) -> Iterator[LogLine]:
     """Yield the messages of a file in order; raises InputError where it cannot be read."""
     try:
+        if path.is_char_device() or path.is_block_device():
+            raise InputError(Mistake(where=str(path), found="a device", allowed="a file, or a pipe that ends"))
         with path.open("rb") as file:
             number = 0
             is_continued = False

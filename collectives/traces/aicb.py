@@ -20,6 +20,7 @@ from pathlib import Path
 from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_NS
 
@@ -76,11 +77,7 @@ class _Stage:
 
 def is_aicb(path: Path) -> bool:
     """Return whether the file begins as such a workload."""
-    try:
-        with path.open("rb") as file:
-            return file.read(len(HEAD)) == HEAD.encode()
-    except OSError:
-        return False
+    return read_head(path, len(HEAD)) == HEAD.encode()
 
 
 def read_aicb(path: Path, *, num_ranks: int | None = None) -> CommTrace:

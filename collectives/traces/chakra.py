@@ -24,6 +24,7 @@ from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.foreign_files import read_foreign
 from fabrictune.foundation.output_files import replaced_file
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_US
@@ -137,10 +138,7 @@ def _read_groups(path: Path) -> Mapping[str, tuple[int, ...]]:
 
 def _messages(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield the place in the file and the bytes of each length-delimited message."""
-    size = path.stat().st_size
-    if size > MAX_FILE_BYTES:
-        raise TraceError(Mistake(where=str(path), found=f"{size} B", allowed=f"up to {MAX_FILE_BYTES} B"))
-    data = path.read_bytes()
+    data = read_foreign(path, max_bytes=MAX_FILE_BYTES, error=TraceError)
     at = 0
     while at < len(data):
         start, length, shift = at, 0, 0

@@ -12,6 +12,7 @@ from fabrictune.collectives.nccl.graph_xml import read_graphs, ring_flows
 from fabrictune.collectives.nccl.log import read_nccl_log
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.flows import ObservedFlows, concatenate_flows
+from fabrictune.foundation.foreign_files import read_head
 from fabrictune.rdma_bench.captures.reader import is_capture, read_capture
 from fabrictune.rdma_bench.resources import listed_flows, read_listing
 
@@ -90,8 +91,7 @@ def _holds(text: bytes) -> Callable[[Path], bool]:
     """Return whether the first part of a file contains a text."""
 
     def recognises(path: Path) -> bool:
-        with path.open("rb") as file:
-            return text in file.read(LOOKED_AT_BYTES)
+        return text in read_head(path, LOOKED_AT_BYTES)
 
     return recognises
 

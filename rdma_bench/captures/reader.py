@@ -14,12 +14,14 @@ import numpy as np
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.flows import ObservedFlows
+from fabrictune.foundation.foreign_files import open_foreign
 from fabrictune.rdma_bench.captures import pcap, pcapng
 from fabrictune.rdma_bench.captures.flow_table import CaptureFlows, FlowTable
 from fabrictune.rdma_bench.captures.frames import Bytes, Frames
 from fabrictune.rdma_bench.captures.packets import FrameCounts, decode
 
 HEAD_BYTES = 24
+MAX_FILE_BYTES = 2**40
 GZIP_MAGIC = b"\x1f\x8b"
 
 ReadFrames = Callable[[mmap, Bytes, list[str]], Iterator[Frames]]
@@ -74,7 +76,7 @@ def read_capture(path: Path) -> Capture:
             )
         )
     table, counts, notes = FlowTable(), FrameCounts(), list[str]()
-    with path.open("rb") as file:
+    with open_foreign(path, max_bytes=MAX_FILE_BYTES) as file:
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
     mapped.madvise(MADV_SEQUENTIAL)
     data = np.frombuffer(mapped, np.uint8)
@@ -90,11 +92,8 @@ def read_capture(path: Path) -> Capture:
 
 
 def _read_head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(HEAD_BYTES)
-    except OSError as error:
-        raise InputError(Mistake(where=str(path), found=f"not readable ({error.strerror})")) from error
+    with open_foreign(path, max_bytes=MAX_FILE_BYTES) as file:
+        return file.read(HEAD_BYTES)
 
 
 def _notes_on(counts: FrameCounts) -> Iterator[str]:

@@ -20,6 +20,7 @@ from typing import Any
 
 from fabrictune.foundation.documents import MAX_BYTES, Document, Key, load_json, load_yaml
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
+from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_duration_ps, parse_rate_bps
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import NodeKind
@@ -44,8 +45,7 @@ def is_infragraph(path: Path) -> bool:
     """Return whether the file is YAML or JSON with the three lists of an infrastructure."""
     if path.suffix not in (".json", ".yaml", ".yml"):
         return False
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES)
+    content = read_head(path, MAX_BYTES)
     return all(name.encode() in content for name in (*LISTS, "components"))
 
 
