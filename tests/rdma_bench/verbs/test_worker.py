@@ -121,13 +121,19 @@ def test_a_worker_that_is_ended_heals_the_path(tmp_path: Path, number: signal.Si
 
 
 def test_a_worker_that_is_ended_while_it_heals_heals_again(tmp_path: Path) -> None:
-    """The first signal ends the command that heals; those after it end nothing."""
-    with worker(tmp_path, "127.0.0.1:0", *cut_commands(tmp_path)) as process:
+    """The first signal ends the command that heals, which takes a second; those after it end nothing."""
+    begun, cut = (shlex.quote(str(tmp_path / name)) for name in ("begun", "cut"))
+    heal = shlex.join(["sh", "-c", f"touch {begun}; sleep 1; rm {cut}"])
+    options = ("--cut-command", f"touch {cut}", "--heal-command", heal)
+    with worker(tmp_path, "127.0.0.1:0", *options) as process:
         with remote_worker(place_of(process), TOKEN) as controller:
             controller.ask("cut")
-        for _ in range(3):
+        deadline = time.monotonic() + patience(ENDED_S)
+        while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for _ in range(5):
             process.terminate()
-            time.sleep(0.1)  # within the 0.3 s that healing takes
+            time.sleep(0.2)
         process.communicate(timeout=patience(ENDED_S))
     assert not (tmp_path / "cut").exists()
 
