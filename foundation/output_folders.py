@@ -58,9 +58,12 @@ def write_folder(directory: Path, fill: Callable[[Path], None], *, check: Check,
 
 
 def check_output_folder(directory: Path, *, check: Check) -> None:
-    """Raise RecordError where `directory` cannot be written: asked before the work that makes its content."""
+    """Raise RecordError where `directory` cannot be written: asked before the work that makes its content.
+
+    Another writer may replace the folder meanwhile; what is refused is what stays.
+    """
     try:
-        check(directory)
+        read_unchanged(directory, check)
         check_writable(directory.parent)
     except OSError as error:
         raise _cannot_be_written(directory, error) from error
