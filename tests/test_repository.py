@@ -157,3 +157,9 @@ def test_the_wheel_runs_without_compiler_and_without_this_checkout(tmp_path: Pat
     )
     assert (run.returncode, run.stderr) == (0, "")
     assert json.loads(run.stdout)
+    workers = "from fabrictune.rdma_bench.measurement.workers import PACKAGES; print(PACKAGES)"
+    environment = {"PYTHONPATH": f"{tmp_path / 'site'}:{libraries}"}
+    found = subprocess.run(
+        [sys.executable, "-S", "-c", workers], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert found.stdout.strip() == str((tmp_path / "site").resolve()), "where a system's Python finds the workers"
