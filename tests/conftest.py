@@ -25,6 +25,9 @@ settings.load_profile("deterministic")
 # A shell starts what runs in the background deaf to Ctrl-C; tests press it, and so may who waits for them.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# nohup lets all its children ignore a hangup; a handler of our own does too, and programs that tests start do not.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
