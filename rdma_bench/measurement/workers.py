@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fabrictune
 from fabrictune.foundation.children import module_command
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError
 from fabrictune.foundation.time_limits import scaled
@@ -27,7 +26,7 @@ CONNECT_TIMEOUT_S = 10.0
 DIAGNOSIS_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 10.0
 SYSTEM_PYTHON = "/usr/bin/python3"
-PACKAGES = Path(fabrictune.__file__).resolve().parents[1]  # the folder that has the package
+PACKAGES = Path(str(sys.modules["fabrictune"].__file__)).resolve().parents[1]  # the folder that has the package
 
 _ERRORS: Mapping[str, type[FabrictuneError]] = {kind.__name__: kind for kind in (InputError, ChannelError)}
 
