@@ -46,7 +46,7 @@ def test_a_long_text_named_by_every_row_is_refused_before_it_is_unfolded(tmp_pat
         read_table(path, error=RecordError)
 
 
-def test_packed_noughts_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
+def test_packed_zeros_are_refused_before_they_are_unpacked(tmp_path: Path) -> None:
     """One text of 400 MB, which zstd packs into 13 kB."""
     path = tmp_path / "bomb.parquet"
     pq.write_table(pa.table({"text": ["x" * (400 * 10**6)]}), path, compression="zstd", write_statistics=False)
