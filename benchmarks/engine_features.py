@@ -15,7 +15,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.transport import TransportConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 
 RUNS = 3
 # Longer than any difference between paths here, so that nothing is sent again for being late.
@@ -38,7 +38,7 @@ def benchmarks() -> list[dict[str, Any]]:
         network, traffic, num_hops = pinned_case(case)
         for feature, config in FEATURES.items():
             for name, law in laws.items():
-                inputs = lower(network, traffic, law, config, seed=SEED, probe=None)
+                inputs = make_engine_inputs(network, traffic, law, config, seed=SEED, probe=None)
                 rates = sorted(num_hops / run_to_the_end(inputs, law)[0] for _ in range(RUNS))
                 rows.append(
                     {

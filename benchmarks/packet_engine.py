@@ -21,7 +21,7 @@ from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
-from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
@@ -82,7 +82,7 @@ def run_to_the_end(inputs: EngineInputs, law: CompiledLaw) -> tuple[float, _engi
 
 def _case(name: str, law: CompiledLaw) -> list[dict[str, Any]]:
     network, traffic, num_hops = pinned_case(name)
-    inputs = lower(network, traffic, law, CONFIG, seed=SEED, probe=None)
+    inputs = make_engine_inputs(network, traffic, law, CONFIG, seed=SEED, probe=None)
     seconds = sorted(run_to_the_end(inputs, law)[0] for _ in range(RUNS))
     rates = [num_hops / second for second in seconds]
     spread = f"{min(rates) / 1e6:.1f} to {max(rates) / 1e6:.1f} M over {RUNS} runs"

@@ -18,7 +18,7 @@ from fabrictune.cc.laws import load_law
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
 from fabrictune.netsim.workloads.table import one_message_each
@@ -51,7 +51,7 @@ def benchmarks() -> list[dict[str, Any]]:
     network, law = build_network(fabric, pairs, HashSpec()), compile_law(load_law("none"))
     rows = []
     for mode, choice in MODES.items():
-        inputs = lower(network, traffic, law, PacketConfig(path_choice=choice), seed=SEED, probe=None)
+        inputs = make_engine_inputs(network, traffic, law, PacketConfig(path_choice=choice), seed=SEED, probe=None)
         values = []
         for _ in range(RUNS):
             simulation = make_simulation(inputs, law)

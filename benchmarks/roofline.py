@@ -24,7 +24,7 @@ from fabrictune.cc.laws import load_law
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.probes import ProbeConfig
-from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 
 RUNS = 7
 COPY_BYTES = 2**28
@@ -63,7 +63,10 @@ def benchmarks() -> list[dict[str, Any]]:
 
 def _case(name: str, law: CompiledLaw, clock_hz: float, copied_bytes_per_s: float) -> list[tuple[str, float, str, str]]:
     network, traffic, num_hops = pinned_case(name)
-    variants = {what: lower(network, traffic, law, CONFIG, seed=SEED, probe=probe) for what, probe in PROBES.items()}
+    variants = {
+        what: make_engine_inputs(network, traffic, law, CONFIG, seed=SEED, probe=probe)
+        for what, probe in PROBES.items()
+    }
     plain = variants["plain"]
     variants["full"] = replace(plain, settings={**plain.settings, "force_full": True})
     seconds = _interleaved(variants, law)

@@ -20,7 +20,7 @@ from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.deadlock import find_deadlock
-from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.faults.results import fault_findings, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
@@ -51,7 +51,9 @@ def run(
     """
     started = time.perf_counter()
     on_wire = config.with_telemetry() if law.uses_telemetry else config
-    inputs = lower(network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals)
+    inputs = make_engine_inputs(
+        network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals
+    )
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)

@@ -1,4 +1,4 @@
-"""EngineInputs, and `lower`, which makes them.
+"""EngineInputs, and `make_engine_inputs`, which makes them.
 
 Everything is checked here, once, so that the compiled engine and its Python reference may trust what they get.
 """
@@ -43,7 +43,7 @@ class EngineInputs:
         return self.arrays[name]
 
 
-def lower(
+def make_engine_inputs(
     network: Network,
     traffic: TrafficTrace,
     law: CompiledLaw,

@@ -19,7 +19,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
-from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.faults.timeline import FaultInterval, changes, down_ports, fault_intervals
 from fabrictune.netsim.workloads.table import one_message_each
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
@@ -105,7 +105,7 @@ def inputs_of(
     scenario: Scenario, probe: ProbeConfig | None = None, capture: CaptureConfig | None = None
 ) -> EngineInputs:
     """Return the scenario as an engine reads it."""
-    return lower(
+    return make_engine_inputs(
         scenario.network,
         scenario.traffic,
         COMPILED[scenario.law],

@@ -8,7 +8,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.deadlock import find_deadlock, stuck_ports
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.packet import make_simulation, run
 from fabrictune.netsim.workloads.table import one_message_each
 from tests.netsim.conftest import compiled
@@ -63,7 +63,7 @@ def test_pauses_that_pass_are_no_deadlock() -> None:
     _, traffic = one_message_each(pairs.source_nic_Q[:2], pairs.destination_nic_Q[:2], 2_000_000)
     config = PacketConfig(pfc=PfcConfig(xoff_bytes=80_000, xon_bytes=40_000))
     law = compiled("none")
-    simulation = make_simulation(lower(network, traffic, law, config, seed=0, probe=None), law)
+    simulation = make_simulation(make_engine_inputs(network, traffic, law, config, seed=0, probe=None), law)
     num_held = 0
     while simulation.advance(100).name == "RUNNING":
         num_held += len(simulation.hold_columns()["port"])

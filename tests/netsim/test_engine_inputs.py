@@ -13,7 +13,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
-from fabrictune.netsim.engine_inputs.inputs import EngineInputs, lower
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes, require_memory
 from fabrictune.topology.network import Network, RoutingEpoch
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
@@ -23,7 +23,7 @@ def lowered(
     rows: Rows, config: PacketConfig | None = None, *, probe: ProbeConfig | None = None, network: Network | None = None
 ) -> EngineInputs:
     ready = network or network_of(one_switch(3), [(0, 2), (1, 2)])
-    return lower(ready, traffic_of(rows), compiled("dcqcn"), config or PacketConfig(), seed=0, probe=probe)
+    return make_engine_inputs(ready, traffic_of(rows), compiled("dcqcn"), config or PacketConfig(), seed=0, probe=probe)
 
 
 def test_the_base_round_trip_is_an_empty_network_s() -> None:

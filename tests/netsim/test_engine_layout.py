@@ -11,7 +11,7 @@ import pytest
 from fabrictune.cc.interface import FLOW_HEADER, MIN_CWND_BYTES, MIN_RATE_BPS, TELEMETRY_DTYPE
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.packet import make_simulation
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 
@@ -38,7 +38,7 @@ def test_what_a_hop_touches_fits_in_cache_lines() -> None:
 
 def test_a_setting_or_array_that_one_side_does_not_know_is_refused() -> None:
     """The engine's lists are complete on both sides: no default hides a name that is missing, unknown or mistyped."""
-    inputs = lower(
+    inputs = make_engine_inputs(
         network_of(one_switch(2), [(0, 1)]),
         traffic_of([{"bytes": 1}]),
         compiled("none"),

@@ -14,7 +14,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.faults.timeline import FaultTimeline, changes, down_ports, fault_intervals
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import run
@@ -208,7 +208,7 @@ def test_a_thousand_flaps_store_their_paths_once() -> None:
     states = down_ports(changes(FAT_TREE, held))
     later = follow_failures(network, HashSpec(), states, delay_ps=1)
     plain, flapping = (
-        lower(one, traffic_of([{"bytes": 1}]), compiled("none"), CONFIG, seed=0, probe=None, faults=held)
+        make_engine_inputs(one, traffic_of([{"bytes": 1}]), compiled("none"), CONFIG, seed=0, probe=None, faults=held)
         for one in (network, later)
     )
     assert len(flapping["epoch_time"]) == 2000

@@ -5,7 +5,7 @@ import pytest
 
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.laws import LAWS
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.reference.engine import ReferenceEngine
 from tests.netsim.scenarios import random_scenario
@@ -20,7 +20,7 @@ def test_a_law_does_the_same_in_both_engines(name: str) -> None:
     num_events = 0
     for seed in SEEDS:
         scenario = random_scenario(seed)
-        inputs = lower(
+        inputs = make_engine_inputs(
             scenario.network, scenario.traffic, law, scenario.config, seed=seed, probe=None, faults=scenario.faults
         )
         compiled, reference = make_simulation(inputs, law), ReferenceEngine(inputs, LAWS[name])

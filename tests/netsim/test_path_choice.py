@@ -12,7 +12,7 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.fabric import Fabric
@@ -168,7 +168,7 @@ def test_the_tables_of_next_hops_are_counted() -> None:
     """Before the run: a run that chooses needs more than one that does not, and flowlets need more again."""
     network, traffic = network_of(two_tors(), [(0, 4)]), traffic_of([{"bytes": 1000}])
     needed = [
-        estimated_bytes(lower(network, traffic, compiled("none"), choosing(mode=mode), seed=0, probe=None))
+        estimated_bytes(make_engine_inputs(network, traffic, compiled("none"), choosing(mode=mode), seed=0, probe=None))
         for mode in ("hash", "spray", "flowlet")
     ]
     assert needed[0] < needed[1] < needed[2]

@@ -16,7 +16,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from fabrictune.netsim.config.transport import TransportConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import COPIES, estimated_bytes
 from fabrictune.netsim.packet import make_simulation, run
 from fabrictune.netsim.reference.engine import ReferenceEngine
@@ -195,7 +195,7 @@ def _run_ring(watchdog: WatchdogConfig | None, probe: ProbeConfig | None = None)
     """Run three switches in a ring in both engines; return the outcome and the columns of queues."""
     network, traffic = _ring()
     config = _ring_config(watchdog)
-    inputs = lower(network, traffic, compiled("none"), config, seed=0, probe=probe)
+    inputs = make_engine_inputs(network, traffic, compiled("none"), config, seed=0, probe=probe)
     simulation = make_simulation(inputs, compiled("none"))
     outcome = simulation.advance(10**7).name.lower()
     reference = ReferenceEngine(inputs, *LAWS["none"])
@@ -241,7 +241,7 @@ def test_memory_counts_every_priority_of_every_port() -> None:
     network = network_of(one_switch(3), [(0, 1)])
     one, both = configured(PriorityConfig()), configured(PriorityConfig(), PriorityConfig(priority=HIGH))
     inputs = [
-        lower(network, traffic_of([{"bytes": 1000}]), compiled("none"), config, seed=0, probe=None)
+        make_engine_inputs(network, traffic_of([{"bytes": 1000}]), compiled("none"), config, seed=0, probe=None)
         for config in (BARE, one, both)
     ]
     none_bytes, one_bytes, both_bytes = (

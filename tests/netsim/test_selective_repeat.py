@@ -8,7 +8,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.transport import TransportConfig
-from fabrictune.netsim.engine_inputs.inputs import lower
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
@@ -103,7 +103,7 @@ def test_memory_counts_what_both_ends_keep_track_of(window_packets: int, tracked
     network, traffic = network_of(one_switch(2), [(0, 1)]), traffic_of([{"bytes": 100_000}])
 
     def needed(config: PacketConfig) -> int:
-        return estimated_bytes(lower(network, traffic, compiled("none"), config, seed=0, probe=None))
+        return estimated_bytes(make_engine_inputs(network, traffic, compiled("none"), config, seed=0, probe=None))
 
     none, one = (needed(selective(packets)) for packets in (window_packets, 1))
     per_packet = needed(selective(window_packets=2)) - one
