@@ -16,14 +16,14 @@ def wait_for_ever():
     threading.Event().wait()
 
 {before}
-with hang_guard(0.1, 2):
+with hang_guard(0.5, 2):
     wait_for_ever()
 """
 
 
 @pytest.mark.parametrize(
     ("before", "message"),
-    [("", "hangs: not over after"), ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])", "Timeout (0:00:00")],
+    [("", "hangs: not over after"), ("signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])", "Timeout (0:00:01")],
     ids=["in Python", "outside Python"],
 )
 def test_what_hangs_is_ended_and_its_place_is_printed(before: str, message: str) -> None:
