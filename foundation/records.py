@@ -1,9 +1,9 @@
 """RunRecord: the directory in which every run of every package leaves its results.
 
-`run.json` says what ran (kind, scenario text, versions, seed, configuration, machine, wall time); each table is one
-Parquet file with columns of numbers or text; `findings.jsonl` is what a person should look at. Everything downstream
-reads this and nothing else. A record is written next to its place and put into it in one step: no reader sees half of
-one, or a mixture of two.
+`run.json` says what ran (kind, scenario text, versions, seed, configuration, machine, wall time) and what was checked
+(`foundation/checks.py`); each table is one Parquet file with columns of numbers or text; `findings.jsonl` is what a
+person should look at. Everything downstream reads this and nothing else. A record is written next to its place and put
+into it in one step: no reader sees half of one, or a mixture of two.
 
 `foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page.
 """
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fabrictune.foundation.arrays import Columns as Columns
+from fabrictune.foundation.checks import Check
 from fabrictune.foundation.documents import refuse_half_characters
 from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.extras import require_extra
@@ -87,6 +88,7 @@ class RunRecord:
     run: Mapping[str, Any]  # JSON values: scenario, seed, configuration, versions, machine, wall_s
     tables: Mapping[str, Columns] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] | None = None  # None where nobody said what was checked, as in older records
     files: Mapping[str, bytes | bytearray] = field(
         default_factory=dict
     )  # written next to the tables for other tools, never read
@@ -105,7 +107,8 @@ class RunRecord:
         return directory
 
     def _write_files(self, directory: Path) -> None:
-        head = {"format": FORMAT_VERSION, "kind": self.kind, **self.run}
+        checks = {} if self.checks is None else {"checks": [check.as_json() for check in self.checks]}
+        head = {"format": FORMAT_VERSION, "kind": self.kind, **self.run, **checks}
         (directory / HEAD).write_text(json.dumps(head, indent=2, sort_keys=True, allow_nan=False) + "\n")
         with (directory / FINDINGS).open("w") as file:
             file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
@@ -146,8 +149,9 @@ class RunRecord:
         head = _read_head(directory)
         paths = (path for path in sorted(directory.glob("*.parquet")) if path.stem in TABLES)  # others are `files`
         columns = {path.stem: _read_columns(path) for path in paths if tables is None or path.stem in tables}
-        run = {key: value for key, value in head.items() if key not in ("format", "kind")}
-        return cls(kind=head["kind"], run=run, tables=columns, findings=tuple(_read_findings(directory)))
+        run = {key: value for key, value in head.items() if key not in ("format", "kind", "checks")}
+        findings = tuple(_read_findings(directory))
+        return cls(kind=head["kind"], run=run, tables=columns, findings=findings, checks=_read_checks(directory, head))
 
 
 def describe_machine() -> dict[str, Any]:
@@ -209,6 +213,15 @@ def _read_head(directory: Path) -> dict[str, Any]:
         found = f"format {shown(head.get('format'))}"
         raise RecordError(Mistake(where=str(path), found=found, allowed=f"format {FORMAT_VERSION}"))
     return head
+
+
+def _read_checks(directory: Path, head: Mapping[str, Any]) -> tuple[Check, ...] | None:
+    if "checks" not in head:
+        return None
+    try:
+        return tuple(Check.from_json(row) for row in head["checks"])
+    except (TypeError, KeyError) as error:
+        raise RecordError(Mistake(where=f"{directory / HEAD}: checks", found=f"not checks ({error})")) from error
 
 
 def _read_columns(path: Path) -> Columns:
