@@ -5,7 +5,8 @@
 person should look at. Everything downstream reads this and nothing else. A record is written next to its place and put
 into it in one step: no reader sees half of one, or a mixture of two.
 
-`foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page.
+`foundation/run_tables` is the schema of the tables, docs/reference/record-tables.md its page; `finding_rules` and
+docs/reference/findings.md are those of the findings.
 """
 
 import io
@@ -15,7 +16,6 @@ import platform
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from functools import cache, partial
 from importlib import metadata
 from os import PathLike
@@ -29,6 +29,10 @@ from fabrictune.foundation.checks import Check
 from fabrictune.foundation.documents import refuse_half_characters
 from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.finding_rules.catalog import check_rules
+from fabrictune.foundation.findings import Confidence as Confidence
+from fabrictune.foundation.findings import Finding as Finding
+from fabrictune.foundation.findings import Severity as Severity
 from fabrictune.foundation.foreign_files import read_foreign, shown
 from fabrictune.foundation.output_folders import read_unchanged, write_folder
 from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, HEAD, check_replaceable
@@ -42,42 +46,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT_VERSION = 1
-
-
-class Severity(StrEnum):
-    """Severity of a finding; ordered from least to most."""
-
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-    CRITICAL = "critical"
-
-    @property
-    def rank(self) -> int:
-        """Position in the order, 0 for the least."""
-        return list(Severity).index(self)
-
-
-class Confidence(StrEnum):
-    """Source of the actual value of a finding."""
-
-    MEASURED = "measured"
-    CONFIGURED = "configured"
-    PREDICTED = "predicted"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """An observation that deserves a person's attention."""
-
-    id: str  # names the rule, e.g. "ecmp.link-overloaded"
-    severity: Severity
-    entity: str  # node, port, link, rail or job it is about
-    expected: str
-    actual: str
-    next_step: str
-    confidence: Confidence
-    evidence: tuple[str, ...] = ()  # file and line, or table and row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +66,10 @@ class RunRecord:
 
         With `durably` it is on disk, not only on its way there, before it appears and before this returns.
         Raises RecordError where something else is there, or nothing can be written. Every table and column must be in
-        the schema of the record's kind.
+        the schema of the record's kind, every finding of a rule of the catalog.
         """
         check_tables(self.kind, self.tables)
+        check_rules(self.findings)
         assert set(self.files) <= set(FOR_OTHER_TOOLS), "a file whose name no record is known to have"
         directory = Path(directory)
         write_folder(directory, self._write_files, check=check_replaceable, durably=durably)

@@ -1,0 +1,34 @@
+"""Catalog of every rule that has findings, by id. A new rule is an entry in a module listed here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from fabrictune.foundation.finding_rules import collectives, fabric, paths, rdma, simulation
+from fabrictune.foundation.finding_rules.schema import Rule
+from fabrictune.foundation.findings import Finding
+
+SUBJECTS: Mapping[str, Sequence[Rule]] = {
+    "Fabrics": fabric.PLAUSIBILITY,
+    "Changes of a fabric": fabric.CHANGES,
+    "ECMP collisions": paths.COLLISIONS,
+    "Discovered paths": paths.PROBES,
+    "Simulated runs": simulation.RUNS,
+    "Sweeps": simulation.SWEEPS,
+    "Measured collectives": collectives.BENCHMARKS,
+    "Jobs and validation": collectives.JOBS,
+    "RDMA and timers": rdma.TIMERS,
+}
+RULES: Mapping[str, Rule] = {rule.id: rule for rule in chain.from_iterable(SUBJECTS.values())}
+
+assert len(RULES) == sum(map(len, SUBJECTS.values())), "two rules of one id"
+
+
+def find_rule(finding_id: str) -> Rule | None:
+    """Return the rule of a finding's id, None for one of another version."""
+    return next((rule for rule in RULES.values() if rule.covers(finding_id)), None)
+
+
+def check_rules(findings: Iterable[Finding]) -> None:
+    """Assert that every finding is of a rule of the catalog."""
+    unknown = sorted({finding.id for finding in findings if find_rule(finding.id) is None})
+    assert not unknown, f"findings of no rule of the catalog: {', '.join(unknown)}"

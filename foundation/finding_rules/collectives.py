@@ -1,0 +1,163 @@
+"""Rules of collectives and jobs: benchmarks, comparisons with a model, start-up, training."""
+
+from fabrictune.foundation.finding_rules.schema import Rule, Threshold
+from fabrictune.foundation.findings import Severity
+
+WRONG_RESULT = Rule(
+    id="coll.wrong-result",
+    severity=Severity.CRITICAL,
+    title="Wrong result of a collective",
+    meaning="Elements of a collective's result are wrong.",
+    impact="The data path corrupts data: no training result and no timing of this system can be trusted.",
+    evidence="Every element of every rank's buffers after the last iteration, or the #wrong column of nccl-tests.",
+    next_step="use no timing of this run; try another version of the backend, and test the memory",
+)
+STRAGGLER = Rule(
+    id="coll.straggler",
+    severity=Severity.WARNING,
+    title="Straggler",
+    meaning="One rank enters collectives last far more often than the others, and the others wait for it.",
+    impact="Every rank waits for the slowest: its delay is added to every step of a job.",
+    evidence="Table `ranks`: begin of each iteration on every rank, on one clock, beyond the error of that clock. "
+    "Only operations in which no rank can end before all have begun are counted.",
+    next_step="check what else its processor, GPU or NIC does; then run without it",
+    thresholds=(
+        Threshold(
+            name="late",
+            default=0.1,
+            kind="fraction",
+            meaning="mean lateness of the rank over the time of the collective, in the median case, above which there "
+            "is a finding",
+            source="Judgement: less is within the variation of repeated benchmarks.",
+        ),
+        Threshold(
+            name="excess",
+            default=0.5,
+            kind="fraction",
+            meaning="how far the rank's share of last places must lie from an equal share (0 %) towards all (100 %)",
+            source="Judgement: half way; with 2 ranks that is 75 % of the iterations, with 16 it is 53 %.",
+            most=1.0,
+        ),
+    ),
+)
+FASTER_THAN_BOUND = Rule(
+    id="coll.faster-than-bound",
+    severity=Severity.WARNING,
+    title="Measurement faster than the scenario allows",
+    meaning="A collective took less time than the links of the scenario need to carry its bytes.",
+    impact="The scenario is not the system that was measured, so that no attribution of its time holds.",
+    evidence="Table `attribution`: measured time, and the lower bound of the scenario's links.",
+    next_step="the scenario differs from what was measured: compare NICs per host, their rate, NVLink and channels",
+    thresholds=(
+        Threshold(
+            name="least_of_bound",
+            default=0.97,
+            kind="fraction",
+            meaning="measured time over the bound below which there is a finding",
+            source="Judgement: leaves 3 % for the rounding of times and sizes.",
+        ),
+    ),
+)
+GAP = Rule(
+    id="coll.gap",
+    severity=Severity.INFO,
+    title="Avoidable part of a collective's time",
+    meaning="Part of the time of the largest message is not explained by the rate of the NICs.",
+    impact="This part can be avoided; the finding names its largest cause and how to test it.",
+    evidence="Table `attribution`: the measured time, shared out by a model of the scenario in a fixed order.",
+    next_step="test the named cause",
+    thresholds=(
+        Threshold(
+            name="least_share",
+            default=0.1,
+            kind="fraction",
+            meaning="share of the measured time from which a cause is a finding",
+            source="Judgement: less is within the error of the model.",
+            most=1.0,
+        ),
+    ),
+)
+REQUESTS = Rule(
+    id="startup.requests",
+    severity=Severity.ERROR,
+    title="Unexpected number of start-up requests",
+    meaning="The store received another number of requests than the start-up pattern needs by its closed form.",
+    impact="Extrapolations to more ranks rest on the closed form and do not hold.",
+    evidence="Table `storms`: requests counted by the store.",
+    next_step="report it: the protocol and its closed form disagree",
+)
+MEMORY_EXCEEDED = Rule(
+    id="train.memory-exceeded",
+    severity=Severity.ERROR,
+    title="More memory than a GPU has",
+    meaning="A pipeline stage of the planned job needs more memory than the GPU of the plan has.",
+    impact="The job ends with an out-of-memory error in its first step.",
+    evidence="Table `memory`: predicted from tensors without values; caches and fragmentation come on top.",
+    next_step="raise degrees.layout.tp, or lower degrees.batch_size or degrees.virtual",
+)
+STEPS_SKIPPED = Rule(
+    id="train.steps-skipped",
+    severity=Severity.WARNING,
+    title="Skipped optimizer steps",
+    meaning="Gradients of some steps were infinite or not a number, and the optimizer skipped these steps.",
+    impact="Skipped steps do not train; many of them mean that the training diverges.",
+    evidence="Table `training`, column is_skipped.",
+    next_step="lower the learning rate, or use bfloat16 where float16 overflows",
+    thresholds=(
+        Threshold(
+            name="skipped",
+            default=0.0,
+            kind="fraction",
+            meaning="share of skipped steps above which there is a finding",
+            source="Definition: with a stable loss scale no step is skipped.",
+            most=1.0,
+        ),
+    ),
+)
+BUSY_MACHINE = Rule(
+    id="validate.busy-machine",
+    severity=Severity.WARNING,
+    title="Measurements that vary widely",
+    meaning="Repetitions of one exchange differ widely.",
+    impact="The model is calibrated on these exchanges and inherits their variation.",
+    evidence="Table `calibration`: quartiles of the repetitions of each size.",
+    next_step="run again on an idle machine; until then read the ratios with their spread",
+    thresholds=(
+        Threshold(
+            name="quartiles",
+            default=2.0,
+            kind="factor",
+            meaning="upper over lower quartile of one size above which there is a finding",
+            source="Judgement: on an idle machine repetitions differ by some 10 %.",
+            least=1.0,
+        ),
+    ),
+)
+PREDICTION_OFF = Rule(
+    id="validate.prediction-off",
+    severity=Severity.WARNING,
+    title="Prediction outside its band",
+    meaning="The simulated time of a step is far from the measured one.",
+    impact="Predictions for jobs like this one are wrong by as much.",
+    evidence="Table `comparison`: median ratio of simulated to measured time.",
+    next_step="compare the spread; a small buffer costs gloo more than its messages",
+    thresholds=(
+        Threshold(
+            name="lowest",
+            default=0.5,
+            kind="factor",
+            meaning="simulated over measured time below which there is a finding",
+            source="Judgement: the factor of two that host noise alone causes on a shared machine.",
+        ),
+        Threshold(
+            name="highest",
+            default=2.0,
+            kind="factor",
+            meaning="simulated over measured time above which there is a finding",
+            source="Judgement: the factor of two that host noise alone causes on a shared machine.",
+        ),
+    ),
+)
+
+BENCHMARKS = (WRONG_RESULT, STRAGGLER, FASTER_THAN_BOUND, GAP)
+JOBS = (REQUESTS, MEMORY_EXCEEDED, STEPS_SKIPPED, BUSY_MACHINE, PREDICTION_OFF)

@@ -1,0 +1,147 @@
+"""Rules of simulated runs: transfers, losses, pauses, faults, expectations, sweeps."""
+
+from fabrictune.foundation.finding_rules.schema import FAMILY, Rule, Threshold
+from fabrictune.foundation.findings import Severity
+
+PFC_DEADLOCK = Rule(
+    id="netsim.pfc-deadlock",
+    severity=Severity.ERROR,
+    title="PFC deadlock",
+    meaning="Paused ports wait for one another in a cycle that nothing ends.",
+    impact="Everything behind the cycle stops for ever; in a real network only a watchdog or a reset ends it.",
+    evidence="Predicted: the pauses and queues of the simulated ports at the end of the run.",
+    next_step="remove paths that go up again after they went down, or let switches drop the blocking packets",
+)
+UNFINISHED_TRANSFERS = Rule(
+    id="netsim.unfinished-transfers",
+    severity=Severity.ERROR,
+    title="Transfers that never completed",
+    meaning="The run ended before all transfers were acknowledged.",
+    impact="Completion times of such a run leave out the slowest transfers.",
+    evidence="Table `transfers` (acknowledged_ps is -1), and the outcome of the run.",
+    next_step="look at what delays these transfers, or raise time_limit",
+)
+DROPPED_PACKETS = Rule(
+    id="netsim.dropped-packets",
+    severity=Severity.WARNING,
+    title="Packet loss",
+    meaning="Switches dropped packets for lack of buffer; losses by faults are counted with the faults.",
+    impact="RoCE recovers slowly from losses: go-back-N sends everything again after each.",
+    evidence="Tables `ports` and `drops` of the simulated run.",
+    next_step="check buffer, headroom and xoff of the ingress ports",
+    thresholds=(
+        Threshold(
+            name="loss",
+            default=0.0,
+            kind="fraction",
+            meaning="share of all packets sent that may be lost without a finding",
+            source="Definition: a fabric with PFC is lossless; raise it for a lossy one with selective repeat.",
+            most=1.0,
+        ),
+    ),
+)
+PAUSE_STORM = Rule(
+    id="netsim.pause-storm",
+    severity=Severity.ERROR,
+    title="PFC pause storm",
+    meaning="A queue stayed paused for longer than the PFC watchdog of its port allows.",
+    impact="The watchdog drops the queue's packets, and everything behind the queue stops until then.",
+    evidence="Table `queues` (pause_storms) of the simulated run; the limit is the watchdog's in `engine.pfc`.",
+    next_step="look for the port behind this one that pauses first, and for a cycle of paused ports",
+)
+REORDERED_PACKETS = Rule(
+    id="netsim.reordered-packets",
+    severity=Severity.WARNING,
+    title="Retransmissions caused by reordering",
+    meaning="The path choice reorders packets, and the transport takes some of them for lost.",
+    impact="Go-back-N sends all packets after the first late one again; goodput falls although nothing was lost.",
+    evidence="Table `transfers` (packets_retransmitted), and the packets that arrived out of order.",
+    next_step="use selective repeat, or a path choice that keeps packets in order: hash, weighted, or flowlets with "
+    "a longer gap",
+)
+RECEIVER_NOT_READY = Rule(
+    id="netsim.receiver-not-ready",
+    severity=Severity.WARNING,
+    title="Receiver not ready (RNR NAK)",
+    meaning="Messages arrived before the receiver had posted a receive for them.",
+    impact="Each RNR NAK stops the sender for the time in it, far longer than a round trip.",
+    evidence="RNR NAKs that the simulated receivers sent.",
+    next_step="post more receives ahead, or post them earlier",
+    thresholds=(
+        Threshold(
+            name="naks",
+            default=0,
+            kind="count",
+            meaning="RNR NAKs in a run that are no finding",
+            source="Definition: with enough receives posted there are none.",
+        ),
+    ),
+)
+ABORTED_QUEUE_PAIRS = Rule(
+    id="netsim.aborted-queue-pairs",
+    severity=Severity.ERROR,
+    title="Failed queue pairs",
+    meaning="Queue pairs used all their retries and failed, as ibv_poll_cq reports with IBV_WC_RETRY_EXC_ERR.",
+    impact="A job whose queue pair fails ends, unless its library connects again.",
+    evidence="Table `aborts` of the simulated run; faults on the path within the retry budget are named as causes.",
+    next_step="raise the retry budget (engine.transport), or provide new paths within it (convergence_delay)",
+)
+FAULT_NEVER_BEGAN = Rule(
+    id="netsim.fault-never-began",
+    severity=Severity.WARNING,
+    title="Fault after the end of the run",
+    meaning="A fault of the scenario begins later than the run ended.",
+    impact="The run says nothing about this fault.",
+    evidence="The scenario's faults, and the simulated time at the end.",
+    next_step="let the fault begin earlier, or send more",
+)
+CAPTURE_TRUNCATED = Rule(
+    id="netsim.capture-truncated",
+    severity=Severity.INFO,
+    title="Truncated capture",
+    meaning="The capture file holds only the first packets of those that match.",
+    impact="Later packets are missing; a statistic over the file covers the beginning of the run alone.",
+    evidence="Packets matched and packets written.",
+    next_step="raise capture.max_packets, or capture fewer flows",
+)
+EXPECTATION = Rule(
+    id=f"expect.{FAMILY}",
+    severity=Severity.ERROR,
+    title="Broken expectation",
+    meaning="A metric breaks a bound that the scenario's `expect:` list sets; the id ends in the metric's name.",
+    impact="The scenario states this bound as its requirement. An unknown metric breaks its bound, too.",
+    evidence="The metric of the run, as docs/reference/metrics.md defines it.",
+    next_step="look at the slowest transfers and the busiest ports in the report, or correct the bound",
+)
+POINT_FAILED = Rule(
+    id="sweep.point-failed",
+    severity=Severity.WARNING,
+    title="Sweep point without a result",
+    meaning="The settings of a point were refused, or its run failed.",
+    impact="The Pareto front and the sensitivities leave the point out.",
+    evidence="The error of the point's own run.",
+    next_step="leave out these values, or run the scenario of one of its records alone",
+)
+POINT_UNFINISHED = Rule(
+    id="sweep.point-unfinished",
+    severity=Severity.WARNING,
+    title="Sweep point without every objective",
+    meaning="A run of the point has no value for an objective, usually because transfers never completed.",
+    impact="The Pareto front and the sensitivities leave the point out, although it may be the worst of all.",
+    evidence="The metrics of the point's own records.",
+    next_step="leave out these values, or run the scenario of one of its records alone",
+)
+
+RUNS = (
+    PFC_DEADLOCK,
+    UNFINISHED_TRANSFERS,
+    DROPPED_PACKETS,
+    PAUSE_STORM,
+    REORDERED_PACKETS,
+    RECEIVER_NOT_READY,
+    ABORTED_QUEUE_PAIRS,
+    FAULT_NEVER_BEGAN,
+    CAPTURE_TRUNCATED,
+    EXPECTATION,
+)
+SWEEPS = (POINT_FAILED, POINT_UNFINISHED)
