@@ -7,7 +7,7 @@ exact where the log has them and UNKNOWN elsewhere.
 Source: NCCL user guide, environment variables.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fabrictune.collectives.nccl.connections import Connection, find_connections
 from fabrictune.collectives.nccl.log import NcclLog
@@ -46,7 +46,7 @@ def nccl_flows(log: NcclLog, *, qps_per_connection: int | None = None) -> Observ
         for connection, queue_pairs in zip(connections, assigned, strict=True)
         for numbers in queue_pairs
     ]
-    return collect_flows(rows, [*notes, *_notes(rows)])
+    return collect_flows(rows, [*_notes_on_log(log, notes), *notes, *_notes_on_rows(rows)])
 
 
 def _qps(value: str) -> int:
@@ -60,7 +60,14 @@ def _origin(connection: Connection) -> str:
     return f"{connection.where}: channel {connection.channel}, {ranks}"
 
 
-def _notes(rows: list[Flow]) -> Iterator[str]:
+def _notes_on_log(log: NcclLog, others: Sequence[str]) -> Iterator[str]:
+    if log.num_unread:
+        yield f"messages about channels in a wording that is not read: {log.num_unread}, the first {log.first_unread}"
+    elif not others and not any(fact.device != UNKNOWN for fact in log.channels):
+        yield f"messages of NCCL: {log.num_messages:,}, of which channels inside a host: {len(log.channels):,}"
+
+
+def _notes_on_rows(rows: list[Flow]) -> Iterator[str]:
     num_unnumbered = sum(row.source_qpn == UNKNOWN for row in rows)
     if num_unnumbered:
         yield f"queue pairs without number, which NCCL_DEBUG_SUBSYS=INIT,NET,ENV logs: {num_unnumbered}"

@@ -19,6 +19,8 @@ from fabrictune.collectives.nccl.log_facts import (
     Fact,
     HandshakeFact,
     NeighbourFact,
+    NetworkFact,
+    ProviderFact,
     QueuePairFact,
     RankFact,
     ReceivingQueuePairFact,
@@ -26,12 +28,14 @@ from fabrictune.collectives.nccl.log_facts import (
     TreeFact,
     VersionFact,
     WarningFact,
+    is_unread,
     read_facts,
 )
 from fabrictune.collectives.nccl.log_lines import NO_HOST, read_log_lines
 from fabrictune.foundation.errors import InputError, Mistake
 
 MAX_FACTS = 2_000_000
+MAX_SHOWN = 120  # characters of a message
 NO_COMMUNICATOR = ""  # where it is not known
 
 Kind = TypeVar("Kind")
@@ -42,6 +46,8 @@ class NcclLog:
     """All facts of each kind, in the order in which they were written."""
 
     num_messages: int
+    num_unread: int  # messages about channels in a wording that is not known
+    first_unread: str  # the first of them, with its place
     versions: tuple[VersionFact, ...]
     ranks: tuple[RankFact, ...]
     devices: tuple[DeviceFact, ...]
@@ -54,6 +60,8 @@ class NcclLog:
     queue_pairs: tuple[QueuePairFact, ...]
     receiving_queue_pairs: tuple[ReceivingQueuePairFact, ...]
     handshakes: tuple[HandshakeFact, ...]
+    networks: tuple[NetworkFact, ...]
+    providers: tuple[ProviderFact, ...]
     warnings: tuple[WarningFact, ...]
 
     def host_of_rank(self) -> dict[tuple[str, int], str]:
@@ -73,11 +81,15 @@ class NcclLog:
 def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
     """Read the logs of one job; raises InputError where they hold no message of NCCL's."""
     facts: list[Fact] = []
-    num_messages = 0
+    num_messages, num_unread, first_unread = 0, 0, ""
     for path in paths:
         for line in read_log_lines(path):
             num_messages += line.host != NO_HOST
+            num_before = len(facts)
             facts.extend(read_facts(line))
+            if len(facts) == num_before and line.host != NO_HOST and is_unread(line):
+                num_unread += 1
+                first_unread = first_unread or f"{line.where}: {line.message[:MAX_SHOWN]}"
             if len(facts) > MAX_FACTS:
                 found, next_step = f"more than {MAX_FACTS:,} facts", "give the part of the log up to the first step"
                 raise InputError(Mistake(where=line.where, found=found, next_step=next_step))
@@ -92,6 +104,8 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
         )
     return NcclLog(
         num_messages=num_messages,
+        num_unread=num_unread,
+        first_unread=first_unread,
         versions=_of_kind(facts, VersionFact),
         ranks=_of_kind(facts, RankFact),
         devices=_of_kind(facts, DeviceFact),
@@ -104,6 +118,8 @@ def read_nccl_log(paths: Sequence[Path]) -> NcclLog:
         queue_pairs=_of_kind(facts, QueuePairFact),
         receiving_queue_pairs=_of_kind(facts, ReceivingQueuePairFact),
         handshakes=_of_kind(facts, HandshakeFact),
+        networks=_of_kind(facts, NetworkFact),
+        providers=_of_kind(facts, ProviderFact),
         warnings=_of_kind(facts, WarningFact),
     )
 

@@ -26,7 +26,7 @@ class RankFact:
     host: str
     gpu: int  # CUDA device
     pid: int
-    bus_id: str
+    bus_id: str  # "" before NCCL 2.5
     communicator: str  # "" where only nccl-tests' list of devices has the rank
     num_ranks: int
     is_complete: bool  # its initialisation has ended
@@ -69,7 +69,7 @@ class RingFact:
     """The whole order of a channel's ring."""
 
     channel: int
-    num_channels: int
+    num_channels: int  # UNKNOWN before NCCL 2.5
     ranks: tuple[int, ...]
     where: str
 
@@ -153,6 +153,22 @@ class VersionFact:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NetworkFact:
+    """A network that a process uses between hosts: IB, Socket, or a plug-in's name."""
+
+    name: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderFact:
+    """The provider that the plug-in of libfabric has selected: efa, cxi."""
+
+    name: str
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class WarningFact:
     """A warning, word for word."""
 
@@ -174,6 +190,8 @@ Fact = (
     | ReceivingQueuePairFact
     | HandshakeFact
     | VersionFact
+    | NetworkFact
+    | ProviderFact
     | WarningFact
 )
 Reader = Callable[[re.Match[str], LogLine], Iterator[Fact]]
@@ -187,6 +205,13 @@ def read_facts(line: LogLine) -> Iterator[Fact]:
         if match := pattern.search(line.message):
             yield from reader(match, line)
             return
+
+
+def is_unread(line: LogLine) -> bool:
+    """Return whether a message is about a channel or a ring, and in a wording that no reader knows."""
+    return _ABOUT_CHANNELS.search(line.message) is not None and not any(
+        pattern.search(line.message) for pattern, _ in READERS
+    )
 
 
 def gid_ipv4(prefix: str, interface: str) -> int:
@@ -209,7 +234,7 @@ def _rank(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
         host=line.host,
         gpu=int(match["gpu"]),
         pid=line.pid,
-        bus_id=match["bus_id"],
+        bus_id=match["bus_id"] or "",
         communicator=communicator[1] if communicator else "",
         num_ranks=int(match["num_ranks"]),
         is_complete=match["phase"] == "COMPLETE",
@@ -271,7 +296,10 @@ def _channel(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
 def _ring(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
     ranks = tuple(int(rank) for rank in match["ranks"].split())
     yield RingFact(
-        channel=int(match["channel"]), num_channels=int(match["num_channels"]), ranks=ranks, where=line.where
+        channel=int(match["channel"]),
+        num_channels=int(match["num_channels"] or UNKNOWN),
+        ranks=ranks,
+        where=line.where,
     )
 
 
@@ -330,20 +358,31 @@ def _version(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
     yield VersionFact(version=match[1].removesuffix("."), where=line.where)
 
 
+def _network(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
+    yield NetworkFact(name=match[1], where=line.where)
+
+
+def _provider(match: re.Match[str], line: LogLine) -> Iterator[Fact]:
+    yield ProviderFact(name=match[1], where=line.where)
+
+
+_ABOUT_CHANNELS = re.compile(r"^(?:Channel|Ring) \d|\bvia (?:NET|P2P|SHM)/")
 _CHILDREN = r"(-?\d{1,7})/(-?\d{1,7})/(-?\d{1,7})"
-_RANK_IN_HOST = r"(?P<{}>\d{{1,7}})\[\w{{1,16}}\]"
+_RANK_IN_HOST = r"(?P<{}>\d{{1,7}})(?:\[\w{{1,16}}\])?"
 
 READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     (
         re.compile(
-            rf"Channel (?P<channel>\d{{1,4}})(?:/(?P<connection>\d{{1,2}}))? : {_RANK_IN_HOST.format('source')} -> "
+            r"(?:Channel|Ring) (?P<channel>\d{1,4})(?:/(?P<connection>\d{1,2}))? : "
+            rf"{_RANK_IN_HOST.format('source')} -> "
             rf"{_RANK_IN_HOST.format('destination')} (?:\[(?P<direction>send|receive)\] )?via (?P<transport>\S.*)"
         ),
         _channel,
     ),
     (
         re.compile(
-            r"Channel (?P<channel>\d{1,4})/(?P<num_channels>\d{1,4}) : {1,16}(?P<ranks>\d{1,7}(?: {1,16}\d{1,7})*) *$"
+            r"Channel (?P<channel>\d{1,4})(?:/(?P<num_channels>\d{1,4}))? : {1,16}"
+            r"(?P<ranks>\d{1,7}(?: {1,16}\d{1,7})*) *$"
         ),
         _ring,
     ),
@@ -372,10 +411,12 @@ READERS: tuple[tuple[re.Pattern[str], Reader], ...] = (
     ),
     (re.compile(r"^(NCCL_\w{1,60}) set (?:by environment )?to (.*)"), _environment),
     (re.compile(r"NCCL version (\S{1,40})"), _version),
+    (re.compile(r"^(?:Using network|Assigned NET plugin) (\S.{0,60}?)(?: to comm)? *$"), _network),
+    (re.compile(r"NET/OFI Selected [Pp]rovider is (\w{1,40})"), _provider),
     (
         re.compile(
             r"comm 0x[0-9a-f]{1,16} rank (?P<rank>\d{1,7}) n[rR]anks (?P<num_ranks>\d{1,7}) .*cudaDev (?P<gpu>\d{1,4}) "
-            r".*busId (?P<bus_id>[0-9a-f]{1,16}) .*Init (?P<phase>START|COMPLETE)"
+            r"(?:.*busId (?P<bus_id>[0-9a-f]{1,16}) )?.*Init (?P<phase>START|COMPLETE)"
         ),
         _rank,
     ),

@@ -23,7 +23,7 @@ from statistics import median
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.retransmission import MAX_EXPONENT, NEVER_PS, TimerModel, nominal_timeout_ps
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.rdma_bench.timers.profiles import FittedInterval, TimerProfile
+from fabrictune.rdma_bench.timers.profiles import FittedInterval, TimerProfile, TriedSetting
 from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, RETRIES_EXCEEDED, TimerTrial
 
 FEWEST_COUNTS = 2  # of retries at one exponent, or there is no slope
@@ -54,7 +54,7 @@ class Fit:
 
     timers: TimerModel
     intervals: tuple[FittedInterval, ...]
-    tried_exponents: tuple[int, ...]
+    tried: tuple[TriedSetting, ...]
     worst_error_fraction: float
 
     def profile(self, *, name: str, source: str, device: str, firmware: str = "") -> TimerProfile:
@@ -66,7 +66,8 @@ class Fit:
             device=device,
             firmware=firmware,
             caveat=f"at most {self.worst_error_fraction:.1%} off the trials it was fitted to",
-            tried_exponents=self.tried_exponents,
+            tried_exponents=tuple(sorted({one.timeout for one in self.tried})),
+            tried=self.tried,
             timers=self.timers,
             intervals=self.intervals,
         )
@@ -92,21 +93,33 @@ def fit_timers(trials: Sequence[TimerTrial]) -> Fit:
     return Fit(
         timers=timers,
         intervals=tuple(_intervals(timers, multipliers, starts, lines[0].exponent)),
-        tried_exponents=tuple(sorted(times)),
+        tried=tuple(_tried(trials)),
         worst_error_fraction=_worst_error(timers, times),
     )
 
 
-def _median_times(trials: Sequence[TimerTrial]) -> Mapping[int, TimesNs]:
-    """Return by exponent and retry count when a path that stayed dead was noticed."""
-    result: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+def _detection_times(trials: Sequence[TimerTrial]) -> Mapping[tuple[int, int], Sequence[int]]:
+    """Return by exponent and retry count when a path that stayed dead was noticed, in order."""
+    times: dict[tuple[int, int], list[int]] = defaultdict(list)
     for trial in trials:
         if trial.status == RETRIES_EXCEEDED and trial.cut_ns == FOR_GOOD:
-            result[trial.spec.timeout_exponent][trial.spec.retries].append(trial.after_ns)
-    return {
-        exponent: {retries: median(times) for retries, times in by_retries.items()}
-        for exponent, by_retries in result.items()
-    }
+            times[trial.spec.timeout_exponent, trial.spec.retries].append(trial.after_ns)
+    return {setting: sorted(times[setting]) for setting in sorted(times)}
+
+
+def _median_times(trials: Sequence[TimerTrial]) -> Mapping[int, TimesNs]:
+    """Return the median of those times by exponent and by retry count."""
+    result: dict[int, dict[int, float]] = defaultdict(dict)
+    for (exponent, retries), times in _detection_times(trials).items():
+        result[exponent][retries] = median(times)
+    return result
+
+
+def _tried(trials: Sequence[TimerTrial]) -> Iterator[TriedSetting]:
+    for (exponent, retries), times in _detection_times(trials).items():
+        yield TriedSetting(
+            timeout=exponent, retries=retries, num_trials=len(times), least_ns=times[0], greatest_ns=times[-1]
+        )
 
 
 def _has_slope(by_retries: TimesNs) -> bool:

@@ -14,6 +14,11 @@ TIMEOUT_SINCE = (((2, 23, 4), 20), ((2, 14, 0), 18), ((0, 0, 0), 14))
 RETRIES = 7
 
 
+def possible_defaults() -> tuple[RetransmissionSpec, ...]:
+    """Return the default settings of all versions, the shortest timeout first."""
+    return tuple(RetransmissionSpec(timeout_exponent=exponent, retries=RETRIES) for _, exponent in TIMEOUT_SINCE[::-1])
+
+
 def nccl_default(version: str, *, where: str = "version") -> RetransmissionSpec:
     """Return the default settings of a version such as `2.21.5+cuda12.4`; raises InputError for what is none."""
     match = re.match(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?![\d.])", version)

@@ -5,14 +5,15 @@ dead peer, a link that is down or a switch that lost its route all look alike. S
 to set if the cause was a flap. Completions that fail after the first (5, IBV_WC_WR_FLUSH_ERR) follow from it and are
 only counted.
 
-A host that logs its environment without a setting has NCCL's default; of several hosts the first to give up decides.
+Of several hosts the first to give up decides; where the log leaves a setting open, every possible one counts
+(`nccl_log_settings`).
 
 Source: InfiniBand Architecture Specification 1.4, volume 1, 11.6.2 (completion status); rdma-core, ibv_poll_cq(3).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fabrictune.collectives.nccl.completion_errors import CompletionError, completion_errors
@@ -20,12 +21,19 @@ from fabrictune.collectives.nccl.log import NcclLog
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES
 from fabrictune.foundation.units import PS_PER_NS, format_duration
-from fabrictune.rdma_bench.timers.nccl_defaults import NEWEST, nccl_default
-from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
+from fabrictune.rdma_bench.timers.nccl_log_settings import (
+    RETRIES,
+    TIMEOUT,
+    TimerSettings,
+    given_profile,
+    is_usable,
+    profile_of_devices,
+    timer_settings,
+)
+from fabrictune.rdma_bench.timers.prediction import Prediction, predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
 from fabrictune.rdma_bench.timers.selection import choose_settings
 
-TIMEOUT, RETRIES = "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT"
 RETRIES_EXCEEDED, FLUSHED = 12, 5
 MAX_EVIDENCE = 5
 _ZERO_MEANS = {
@@ -53,49 +61,52 @@ class Requirements:
 class Explanation:
     """Findings in a log."""
 
-    version: str  # of NCCL; the newest known where the log does not tell
-    prediction: Prediction  # with the settings of the log
+    version: str  # of NCCL; "" where the log does not tell
+    networks: tuple[str, ...]
+    predictions: tuple[Prediction, ...]  # one for each setting that the log leaves possible, the first to give up first
+    profile_is_assumed: bool  # nobody named it
+    assumptions: tuple[str, ...]
     errors: tuple[CompletionError, ...]
     findings: tuple[Finding, ...] = field(default=())
 
 
-def explain_log(log: NcclLog, profile: TimerProfile, requirements: Requirements) -> Explanation:
-    """Return completion errors and settings of a log; `profile` says what an adapter makes of these."""
-    version = log.versions[0].version if log.versions else NEWEST
-    default = nccl_default(version, where="the log's version")
-    timeouts = _values(log, TIMEOUT, default.timeout_exponent)
-    counts = _values(log, RETRIES, default.retries)
-    spec = RetransmissionSpec(
-        timeout_exponent=_least_usable(timeouts, range(MAX_EXPONENT + 1), default.timeout_exponent),
-        retries=_least_usable(counts, range(profile.timers.fewest_retries, MAX_RETRIES + 1), default.retries),
-    )
-    prediction, errors = predict_retransmission(spec, profile), completion_errors(log)
+def explain_log(
+    log: NcclLog, profile: TimerProfile | None, requirements: Requirements, *, nccl: str = ""
+) -> Explanation:
+    """Return completion errors and settings of a log; `profile` says what an adapter makes of these.
+
+    Without a profile the names of the log's devices choose one. `nccl` is a version in place of the log's. Raises
+    InputError for a version or a retry count of which nothing is known.
+    """
+    errors = completion_errors(log)
+    chosen, assumption = (profile, given_profile(profile)) if profile else profile_of_devices(log)
+    fewest = chosen.timers.fewest_retries if chosen else 0
+    settings = timer_settings(log, errors, fewest_retries=fewest, nccl=nccl)
+    predictions = [predict_retransmission(spec, chosen) for spec in settings.specs] if chosen else []
+    predictions.sort(key=lambda prediction: prediction.gives_up_ns)
     findings = (
-        *_error_findings(errors, prediction, requirements),
-        *_setting_findings(log, TIMEOUT, timeouts, MAX_EXPONENT, "five bits; a larger value waits indefinitely"),
-        *_setting_findings(log, RETRIES, counts, MAX_RETRIES, "three bits; a larger value is cut off or refused"),
-        *_wish_findings(prediction, requirements),
+        *_error_findings(errors, predictions, requirements),
+        *_setting_findings(
+            log, TIMEOUT, settings.timeouts, MAX_EXPONENT, "five bits; a larger value waits indefinitely"
+        ),
+        *_setting_findings(
+            log, RETRIES, settings.counts, MAX_RETRIES, "three bits; a larger value is cut off or refused"
+        ),
+        *(_wish_findings(predictions, requirements) if predictions else _no_timer(log, settings, requirements)),
     )
-    return Explanation(version=version, prediction=prediction, errors=errors, findings=findings)
-
-
-def _values(log: NcclLog, name: str, default: int) -> dict[str, str]:
-    """Return a setting on every host that logs its environment."""
-    hosts = sorted({fact.host for fact in log.environment})
-    return {**dict.fromkeys(hosts, str(default)), **log.settings(name)}
-
-
-def _least_usable(values: dict[str, str], allowed: range, default: int) -> int:
-    """Return the least value that means something."""
-    return min((int(text) for text in values.values() if _is_usable(text, allowed)), default=default)
-
-
-def _is_usable(text: str, allowed: range) -> bool:
-    return text.isdecimal() and len(text) < 4 and int(text) in allowed
+    return Explanation(
+        version=settings.version,
+        networks=settings.networks,
+        predictions=tuple(predictions),
+        profile_is_assumed=profile is None,
+        assumptions=(*settings.assumptions, *([assumption] if predictions else [])),
+        errors=errors,
+        findings=findings,
+    )
 
 
 def _error_findings(
-    errors: Sequence[CompletionError], prediction: Prediction, requirements: Requirements
+    errors: Sequence[CompletionError], predictions: Sequence[Prediction], requirements: Requirements
 ) -> Iterator[Finding]:
     groups = defaultdict[tuple[str, str, int], list[CompletionError]](list)
     for error in errors:
@@ -110,12 +121,10 @@ def _error_findings(
             id="nccl.retries-exceeded" if is_timeout else "nccl.completion-error",
             severity=Severity.ERROR,
             entity=f"{local} to {peer}",
-            expected=f"an answer within {_shown(prediction.gives_up_ns)}"
-            if is_timeout
-            else "completions without error",
+            expected=f"an answer {_within(predictions)}" if is_timeout else "completions without error",
             actual=f"error {status}, {meaning}, {_times(len(group))}; vendor error {vendor}"
             + (f"; flushed after it: {num_flushed}" if num_flushed and is_timeout else ""),
-            next_step=_next_step(prediction, requirements)
+            next_step=_next_step(predictions, requirements)
             if is_timeout
             else "look at the peer's log for what came first",
             confidence=Confidence.MEASURED,
@@ -127,17 +136,23 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def _next_step(prediction: Prediction, requirements: Requirements) -> str:
-    spec = prediction.spec
-    longest = _shown(prediction.longest_flap_ns)
+def _within(predictions: Sequence[Prediction]) -> str:
+    """Return within which time an answer must come: a retransmission of each possible setting."""
+    return f"within {_range(one.gives_up_ns for one in predictions)}" if predictions else "before the last retry"
+
+
+def _next_step(predictions: Sequence[Prediction], requirements: Requirements) -> str:
     look = "see whether the peer's process lives and whether link_downed or symbol errors rose on either port"
+    if not predictions:
+        return look
     if requirements.survive_ns == 0:
-        return f"{look}; timeout {spec.timeout_exponent} with {spec.retries} retries survives flaps up to {longest}"
-    return f"{look}; {_what_to_set(prediction, requirements)}"
+        longest = _range(one.longest_flap_ns for one in predictions)
+        return f"{look}; timeout {_exponents(predictions)} with {_counts(predictions)} survives flaps up to {longest}"
+    return f"{look}; {_what_to_set(predictions[0].profile, requirements)}"
 
 
-def _what_to_set(prediction: Prediction, requirements: Requirements) -> str:
-    choice = choose_settings(prediction.profile, survive_ns=requirements.survive_ns, notice_ns=requirements.watchdog_ns)
+def _what_to_set(profile: TimerProfile, requirements: Requirements) -> str:
+    choice = choose_settings(profile, survive_ns=requirements.survive_ns, notice_ns=requirements.watchdog_ns)
     flap = f"for a flap of {_shown(requirements.survive_ns)}"
     if choice.satisfying:
         spec = choice.satisfying[0].spec
@@ -146,14 +161,16 @@ def _what_to_set(prediction: Prediction, requirements: Requirements) -> str:
     return f"{flap} no settings give up before a watchdog of {watchdog}: raise that, or shorten the flap"
 
 
-def _setting_findings(log: NcclLog, name: str, values: dict[str, str], most: int, why: str) -> Iterator[Finding]:
+def _setting_findings(log: NcclLog, name: str, values: Mapping[str, str], most: int, why: str) -> Iterator[Finding]:
     for host, text in values.items():
-        if not _is_usable(text, range(most + 1)):
+        if not text:
+            continue
+        if not is_usable(text, range(most + 1)):
             yield _setting(log, name, host, text, f"0 to {most}: the field has {why}", f"set {name} to {most} at most")
         elif int(text) == 0:
             yield _setting(log, name, host, text, f"1 to {most}: {_ZERO_MEANS[name]}", f"unset {name}")
     if len(set(values.values())) > 1:
-        differing = ", ".join(f"{text} on {host}" for host, text in sorted(values.items()))
+        differing = ", ".join(f"{text or 'the default'} on {host}" for host, text in sorted(values.items()))
         yield _setting(log, name, "the job", differing, "one value on all hosts", f"set {name} alike everywhere")
 
 
@@ -170,29 +187,70 @@ def _setting(log: NcclLog, name: str, entity: str, found: str, expected: str, ne
     )
 
 
-def _wish_findings(prediction: Prediction, requirements: Requirements) -> Iterator[Finding]:
-    spec, name = prediction.spec, prediction.profile.name
-    entity = f"timeout {spec.timeout_exponent}, {spec.retries} retries, by {name}"
-    if not prediction.survives(requirements.survive_ns):
+def _wish_findings(predictions: Sequence[Prediction], requirements: Requirements) -> Iterator[Finding]:
+    """Yield findings for wishes that not every possible setting fulfils."""
+    profile = predictions[0].profile
+    entity = f"timeout {_exponents(predictions)}, {_counts(predictions)}, by {profile.name}"
+    if not all(one.survives(requirements.survive_ns) for one in predictions):
         yield Finding(
             id="nccl.flap-too-long",
             severity=Severity.ERROR,
             entity=entity,
             expected=f"to survive a flap of {_shown(requirements.survive_ns)}",
-            actual=f"survives up to {_shown(prediction.longest_flap_ns)}",
-            next_step=_what_to_set(prediction, requirements),
+            actual=f"survives up to {_range(one.longest_flap_ns for one in predictions)}",
+            next_step=_what_to_set(profile, requirements),
             confidence=Confidence.PREDICTED,
         )
-    if prediction.gives_up_ns > requirements.watchdog_ns:
+    if any(one.gives_up_ns > requirements.watchdog_ns for one in predictions):
         yield Finding(
             id="nccl.watchdog-too-short",
             severity=Severity.WARNING,
             entity=entity,
             expected=f"to give up before the watchdog, after {_shown(requirements.watchdog_ns)}",
-            actual=_shown(prediction.gives_up_ns),
+            actual=_range(one.gives_up_ns for one in predictions),
             next_step="raise the watchdog's timeout above that, or the error that names the link is never written",
             confidence=Confidence.PREDICTED,
         )
+
+
+def _no_timer(log: NcclLog, settings: TimerSettings, requirements: Requirements) -> Iterator[Finding]:
+    """Yield the finding of a job of whose timers nothing is known; an error where something was asked of them."""
+    was_asked = requirements.survive_ns > 0 or math.isfinite(requirements.watchdog_ns)
+    devices = ", ".join(dict.fromkeys(fact.name for fact in log.devices))
+    is_other_network = not settings.specs  # and otherwise devices without a profile
+    yield Finding(
+        id="nccl.no-such-timer",
+        severity=Severity.ERROR if was_asked else Severity.INFO,
+        entity=f"network {', '.join(settings.networks) or 'of libfabric'}"
+        if is_other_network
+        else f"devices {devices}",
+        expected="NET/IB, whose retransmission these settings control"
+        if is_other_network
+        else "devices whose timers somebody has measured or documented",
+        actual=f"no prediction: {TIMEOUT} and {RETRIES} have no effect on it"
+        if is_other_network
+        else "no prediction: no profile of these devices is known",
+        next_step="look up the retransmission of that network's own documentation; nothing here predicts it"
+        if is_other_network
+        else "measure one with `fabrictune rdma timers measure`, or give one with --profile",
+        confidence=Confidence.CONFIGURED,
+        evidence=(*(fact.where for fact in log.networks), *(fact.where for fact in log.providers))[:MAX_EVIDENCE],
+    )
+
+
+def _exponents(predictions: Sequence[Prediction]) -> str:
+    exponents = sorted({one.spec.timeout_exponent for one in predictions})
+    return " or ".join(", ".join(map(str, exponents)).rsplit(", ", 1))
+
+
+def _counts(predictions: Sequence[Prediction]) -> str:
+    return f"{' or '.join(str(count) for count in sorted({one.spec.retries for one in predictions}))} retries"
+
+
+def _range(times_ns: Iterable[float]) -> str:
+    """Return the shortest and the longest time, or the one."""
+    ordered = sorted(set(times_ns))
+    return _shown(ordered[0]) if len(ordered) == 1 else f"{_shown(ordered[0])} to {_shown(ordered[-1])}"
 
 
 def _shown(time_ns: float) -> str:

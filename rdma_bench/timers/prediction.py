@@ -10,15 +10,17 @@ resumes within a round trip; what is predicted is a sender with nothing more to 
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES, NEVER_PS
+from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES, NEVER_PS, TimerModel
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.rdma_bench.timers.profiles import TimerProfile
+from fabrictune.rdma_bench.timers.profiles import FittedInterval, TimerProfile
 
 PredictionBasis = Literal["documented", "measured", "extrapolated"]
 
@@ -71,10 +73,42 @@ class Prediction:
 
     @property
     def confidence(self) -> PredictionBasis:
-        """Confidence in it: an exponent that was not tried is arithmetic."""
-        if self.profile.confidence == "measured" and self.spec.timeout_exponent not in self.profile.tried_exponents:
+        """Confidence in it: a setting that was not tried is arithmetic."""
+        if self.profile.confidence == "measured" and not self._was_tried:
             return "extrapolated"
         return self.profile.confidence
+
+    @property
+    def gives_up_interval_ns(self) -> tuple[float, float] | None:
+        """Between which times a dead path ends the queue pair; None where nothing tells.
+
+        The shortest and the longest trial of a setting that was tried; elsewhere the times by the least and by the
+        greatest values that the trials allow for the fitted parameters.
+        """
+        spec, profile = self.spec, self.profile
+        if tried := profile.tried_setting(spec.timeout_exponent, spec.retries):
+            return tried.least_ns, tried.greatest_ns
+        if not profile.intervals:
+            return None
+        low, high = (
+            replace(self, profile=replace(profile, timers=_with_parameters(profile, end), intervals=()))
+            for end in (attrgetter("low"), attrgetter("high"))
+        )
+        return low.gives_up_ns, high.gives_up_ns
+
+    @property
+    def basis(self) -> str:
+        """What `gives_up_ns` rests on and how sure it is, for people."""
+        if self.profile.confidence == "documented":
+            return "documented, no trials"
+        if not self._was_tried:
+            return f"extrapolated, {'fitted' if self.gives_up_interval_ns else 'no'} interval"
+        tried = self.profile.tried_setting(self.spec.timeout_exponent, self.spec.retries)
+        return f"measured, {tried.num_trials} trials" if tried else "measured, range not kept"
+
+    @property
+    def _was_tried(self) -> bool:
+        return self.profile.was_tried(self.spec.timeout_exponent, self.spec.retries)
 
     def survives(self, flap_ns: float) -> bool:
         """Return whether traffic resumes after a path has been down for `flap_ns` from the first sending on."""
@@ -96,6 +130,15 @@ class Prediction:
     @property
     def _is_endless(self) -> bool:
         return self.spec.timeout_exponent != 0 and self.spec.retries == self.profile.timers.endless_retries
+
+
+def _with_parameters(profile: TimerProfile, end: Callable[[FittedInterval], float]) -> TimerModel:
+    """Return a profile's model with each fitted parameter at one end of its interval."""
+    whole = ("floor_exponent", "extra_waits")
+    values: dict[str, Any] = {
+        one.parameter: round(end(one)) if one.parameter in whole else end(one) for one in profile.intervals
+    }
+    return replace(profile.timers, **values)
 
 
 def predict_retransmission(spec: RetransmissionSpec, profile: TimerProfile) -> Prediction:

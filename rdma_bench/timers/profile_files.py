@@ -6,6 +6,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -41,6 +42,13 @@ def write_profile(profile: TimerProfile, path: Path) -> Path:
     timers = {key_of(name): value for name, value in asdict(profile.timers).items() if value is not None}
     timers["early"] = [f"{time_ns} ns" for time_ns in profile.timers.early_ns]
     content = {name: value for name, value in asdict(profile).items() if value} | {"timers": timers}
+    if profile.tried:
+        content["tried"] = [_with_units(asdict(one)) for one in profile.tried]
     with replaced_file(path) as half:
         half.write_text(json.dumps(content, indent=2) + "\n")
     return path
+
+
+def _with_units(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values by the keys of a file, times with their unit."""
+    return {key_of(name): f"{value} ns" if name.endswith("_ns") else value for name, value in values.items()}

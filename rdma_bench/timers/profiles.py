@@ -2,7 +2,8 @@
 
 Documents contradict one another and the adapters: for T 20 and R 7 the standard's arithmetic gives 34 s, NCCL's user
 guide 30 s, and a ConnectX-6 takes 60 s. `KNOWN_PROFILES` lists what others have published or we have tried; a profile
-of your own adapter is a file of the same fields (`profile_files`).
+of your own adapter is a file of the same fields (`profile_files`). No ConnectX-7 or BlueField-3 has published numbers,
+so none has a profile.
 
 Source: each profile names its own.
 Left out: adaptive retransmission's tunable profiles (firmware of 2025 and later), and what differs from trial to trial.
@@ -28,6 +29,17 @@ class FittedInterval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TriedSetting:
+    """A timeout exponent and a retry count that were tried on a dead path, and when queue pairs gave up."""
+
+    timeout: int = field(metadata={"help": "timeout exponent"})
+    retries: int = field(metadata={"help": "retry count"})
+    num_trials: int = field(metadata={"help": "number of trials"})
+    least_ns: int = field(metadata={"help": "the shortest time until a queue pair gave up"})
+    greatest_ns: int = field(metadata={"help": "the longest"})
+
+
+@dataclass(frozen=True, kw_only=True)
 class TimerProfile:
     """The timers of one kind of adapter."""
 
@@ -38,10 +50,53 @@ class TimerProfile:
     firmware: str = field(default="", metadata={"help": "its version"})
     caveat: str = field(default="", metadata={"help": "what the model does not say"})
     tried_exponents: tuple[int, ...] = field(default=(), metadata={"help": "timeout exponents that were tried"})
+    tried: tuple[TriedSetting, ...] = field(default=(), metadata={"help": "settings that were tried, where listed"})
     timers: TimerModel = field(default=STANDARD, metadata={"help": "the model"})
     intervals: tuple[FittedInterval, ...] = field(default=(), metadata={"help": "how sure the fitted parameters are"})
 
+    def tried_setting(self, timeout: int, retries: int) -> TriedSetting | None:
+        """Return what was measured with these settings, None where nothing was."""
+        return next((one for one in self.tried if (one.timeout, one.retries) == (timeout, retries)), None)
 
+    def was_tried(self, timeout: int, retries: int) -> bool:
+        """Return whether these settings were tried; a profile that lists none counts by timeout exponent."""
+        if self.tried:
+            return self.tried_setting(timeout, retries) is not None
+        return timeout in self.tried_exponents
+
+
+def _tried(*rows: tuple[int, int, int, float, float]) -> tuple[TriedSetting, ...]:
+    """Return settings from rows of timeout, retries, trials, least and greatest milliseconds."""
+    return tuple(
+        TriedSetting(
+            timeout=timeout,
+            retries=retries,
+            num_trials=num_trials,
+            least_ns=round(least_ms * 1e6),
+            greatest_ns=round(greatest_ms * 1e6),
+        )
+        for timeout, retries, num_trials, least_ms, greatest_ms in rows
+    )
+
+
+# Tables A1 and A2 of the study, with the trials out of sample for those that only these have.
+_CONNECTX_6_TRIED = _tried(
+    *((14, 7, 12, 3547.1, 3751.7), (16, 7, 5, 3661.6, 3738.7), (17, 7, 5, 7151.3, 7250.5)),
+    *((18, 7, 5, 14667.6, 15037.6), (19, 7, 5, 28451.7, 29701.0), (20, 7, 5, 59053.5, 59766.3)),
+    *((14, 1, 3, 440.5, 536.7), (14, 2, 3, 977.2, 1078.6), (14, 3, 3, 1347.5, 1514.4), (14, 4, 3, 2051.2, 2148.2)),
+    *((14, 5, 3, 2587.9, 2679.7), (14, 6, 3, 3115.2, 3125.2), (10, 7, 6, 3659.0, 3685.7), (12, 7, 6, 3660.8, 3739.8)),
+    *((15, 1, 6, 439.6, 534.4), (15, 3, 6, 1513.0, 1613.6), (15, 5, 6, 2587.1, 2675.7), (15, 7, 6, 3660.5, 3758.2)),
+    *((17, 1, 6, 976.5, 1059.2), (17, 2, 6, 1781.5, 2143.5), (17, 3, 6, 2848.7, 2940.1), (17, 5, 6, 4996.1, 5101.7)),
+)
+# Table B.
+_CONNECTX_6_NO_FLOOR_TRIED = _tried(
+    *((8, 0, 5, 2.17, 2.34), (8, 1, 3, 3.10, 3.45), (8, 2, 3, 4.40, 4.58), (8, 3, 5, 5.16, 5.59)),
+    *((8, 5, 3, 7.33, 7.35), (8, 7, 10, 9.33, 9.74), (10, 0, 5, 6.70, 8.75), (10, 3, 5, 19.46, 21.15)),
+    *((10, 7, 5, 37.87, 38.10), (12, 0, 5, 29.12, 29.90), (12, 3, 5, 79.58, 80.04), (12, 7, 5, 146.65, 149.68)),
+    *((14, 0, 5, 104.98, 119.36), (14, 3, 5, 306.10, 306.49), (14, 7, 10, 574.69, 604.34)),
+    *((16, 7, 3, 2319.30, 2333.41), (17, 7, 3, 4571.05, 4735.71), (18, 7, 2, 9140.50, 9299.25)),
+    *((20, 7, 2, 37587.71, 38290.33),),
+)
 _PUBLISHED = (
     TimerProfile(
         name="ibta",
@@ -71,6 +126,7 @@ _PUBLISHED = (
         firmware="20.43.4100",
         caveat="the first fault of a process ends up to 2.1 s sooner at T 20, and 0.2 s sooner to 0.4 s later at T 14",
         tried_exponents=(10, 12, 14, 15, 16, 17, 18, 19, 20),
+        tried=_CONNECTX_6_TRIED,
         timers=CONNECTX_6,
     ),
     TimerProfile(
@@ -82,6 +138,7 @@ _PUBLISHED = (
         firmware="20.43.4100",
         caveat="the first wait is 1.5 to 2.2 of the others; up to 20 % off for R 0 at T 8",
         tried_exponents=(8, 10, 12, 14, 16, 17, 18, 20),
+        tried=_CONNECTX_6_NO_FLOOR_TRIED,
         timers=TimerModel(first_wait_multiplier=1.7),
     ),
     TimerProfile(
@@ -103,4 +160,5 @@ _PUBLISHED = (
         timers=TimerModel(endless_retries=7),
     ),
 )
+DEFAULT_PROFILE = "connectx-6"  # where nobody names one
 KNOWN_PROFILES: Mapping[str, TimerProfile] = MappingProxyType({profile.name: profile for profile in _PUBLISHED})

@@ -43,7 +43,8 @@ def test_a_roce_job_on_two_hosts(real_data: Path) -> None:
 def test_its_timers_are_the_default_of_its_version(real_data: Path) -> None:
     """NCCL 2.26 sets T 20 and R 7; the log has neither an error nor a setting of its own."""
     explanation = explain_log(read_nccl_log([real_data / ROCE_LOG]), KNOWN_PROFILES["connectx-6"], Requirements())
-    spec = explanation.prediction.spec
+    (spec,) = (prediction.spec for prediction in explanation.predictions)
+    assert explanation.networks == ("IB",)
     assert (spec.timeout_exponent, spec.retries) == (20, 7)
     assert explanation.findings == ()
 

@@ -29,10 +29,8 @@ nccl_option = click.option(
 )
 profile_option = click.option(
     "--profile",
-    default="connectx-6",
-    show_default=True,
     metavar="NAME|FILE",
-    help="Adapter profile; `rdma timers predict` lists the names.",
+    help="Adapter profile; `rdma timers predict` lists the names.  [default: connectx-6, and says so]",
 )
 
 
@@ -46,6 +44,20 @@ def retransmission_of(timeout: int | None, retries: int | None, nccl: str | None
         timeout_exponent=default.timeout_exponent if timeout is None else timeout,
         retries=default.retries if retries is None else retries,
     )
+
+
+def chosen_profile(name: str | None) -> tuple["TimerProfile", list[str]]:
+    """Return the profile that is named, or the default one with what that assumes. Raises InputError."""
+    from fabrictune.rdma_bench.timers.profile_files import find_profile
+    from fabrictune.rdma_bench.timers.profiles import DEFAULT_PROFILE
+
+    profile = find_profile(name or DEFAULT_PROFILE, where="--profile")
+    if name:
+        return profile, []
+    return profile, [
+        f"assumed: a {profile.device} with firmware {profile.firmware}, for want of --profile; of a ConnectX-7 or "
+        "BlueField-3 no timers are known: `fabrictune rdma timers measure` makes a profile of yours"
+    ]
 
 
 @click.command()
@@ -91,7 +103,7 @@ def predict(
         return
     print_lines([f"timeout {spec.timeout_exponent}, {spec.retries} retries, by profile:"])
     flap_headings = () if flap_ps is None else (f"after {shown(flap_ns)} down",)
-    headings = ("profile", "wait", "longest flap survived", "retry exceeded after", *flap_headings, "confidence")
+    headings = ("profile", "wait", "longest flap survived", "retry exceeded after", "interval", *flap_headings, "basis")
     print_table(headings, [_cells(one, flap_ns) for one in predictions])
     print_lines(["", "sources:", *(f"  {line}" for profile in profiles for line in _source_lines(profile))])
 
@@ -99,7 +111,7 @@ def predict(
 @click.command()
 @profile_option
 @json_option
-def table(profile: str, as_json: bool) -> None:
+def table(profile: str | None, as_json: bool) -> None:
     """Show the time to a retry-exceeded error for every timeout and retry count of one profile.
 
     \b
@@ -109,9 +121,8 @@ def table(profile: str, as_json: bool) -> None:
     """
     from fabrictune.foundation.retransmission import MAX_RETRIES
     from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec, predict_retransmission
-    from fabrictune.rdma_bench.timers.profile_files import find_profile
 
-    known = find_profile(profile, where="--profile")
+    known, assumed = chosen_profile(profile)
     counts = range(known.timers.fewest_retries, MAX_RETRIES + 1)
     rows = [
         [
@@ -126,10 +137,14 @@ def table(profile: str, as_json: bool) -> None:
     headings = ("timeout", *(f"{retries} retries" for retries in counts))
     for title, name in (("retry exceeded after", "gives_up_ns"), ("longest flap survived", "longest_flap_ns")):
         print_lines([f"{known.name}: {title}"])
-        cells = [(str(row[0].spec.timeout_exponent), *(shown(getattr(one, name)) for one in row)) for row in rows]
+        cells = [
+            (str(row[0].spec.timeout_exponent), *(f"{shown(getattr(one, name))}{_mark(one)}" for one in row))
+            for row in rows
+        ]
         print_table(headings, cells, indent=2)
-    tried = ", ".join(map(str, known.tried_exponents)) or "none"
-    print_lines([*_source_lines(known), f"timeouts tried: {tried}"])
+    marked = "*: not tried, and no interval known" if known.confidence == "measured" and not known.intervals else ""
+    marked = marked or ("*: not tried; interval in --json" if known.confidence == "measured" else "no trials")
+    print_lines([*_source_lines(known), marked, *assumed])
 
 
 @click.command()
@@ -150,7 +165,7 @@ def table(profile: str, as_json: bool) -> None:
 )
 @profile_option
 @json_option
-def choose(survive_ps: int, notice_ps: int | None, profile: str, as_json: bool) -> int:
+def choose(survive_ps: int, notice_ps: int | None, profile: str | None, as_json: bool) -> int:
     """Find the settings that survive a flap and still detect a dead peer in time, fastest detection first.
 
     Ends with 1 where none does, and says what comes nearest.
@@ -160,16 +175,16 @@ def choose(survive_ps: int, notice_ps: int | None, profile: str, as_json: bool) 
       fabrictune rdma timers choose --survive 10s --detect-within 30s
       fabrictune rdma timers choose --survive 30s --profile ibta
     """
-    from fabrictune.rdma_bench.timers.profile_files import find_profile
     from fabrictune.rdma_bench.timers.selection import choose_settings
 
     notice_ns = math.inf if notice_ps is None else notice_ps / PS_PER_NS
-    known = find_profile(profile, where="--profile")
+    known, assumed = chosen_profile(profile)
     choice = choose_settings(known, survive_ns=survive_ps / PS_PER_NS, notice_ns=notice_ns)
     nearest = [one for one in (choice.soonest_to_notice, choice.longest_to_survive) if one]
     if as_json:
         lists = {"satisfying": choice.satisfying, "nearest": () if choice.satisfying else nearest}
-        print_json({name: [as_values(one) for one in found] for name, found in lists.items()})
+        values = {name: [as_values(one) for one in found] for name, found in lists.items()}
+        print_json({**values, "assumptions": assumed})
     elif choice.satisfying:
         _print_settings(choice.satisfying[:MAX_SHOWN])
         num_more = len(choice.satisfying) - MAX_SHOWN
@@ -177,11 +192,14 @@ def choose(survive_ps: int, notice_ps: int | None, profile: str, as_json: bool) 
     else:
         print_lines([f"no settings do both by {known.name}; nearest:"])
         _print_settings(nearest)
+    if not as_json:
+        print_lines(["", *_source_lines(known), *assumed])
     return 0 if choice.satisfying else HAS_FINDINGS
 
 
 def as_values(prediction: "Prediction") -> dict[str, Any]:
     """Return a prediction as JSON values; a time that never comes is no finite number."""
+    interval = prediction.gives_up_interval_ns
     return {
         "profile": prediction.profile.name,
         "timeout_exponent": prediction.spec.timeout_exponent,
@@ -189,7 +207,9 @@ def as_values(prediction: "Prediction") -> dict[str, Any]:
         "interval_ns": prediction.interval_ns,
         "longest_flap_ns": prediction.longest_flap_ns,
         "gives_up_ns": prediction.gives_up_ns,
+        "gives_up_interval_ns": None if interval is None else list(interval),
         "confidence": prediction.confidence,
+        "basis": prediction.basis,
         "source": prediction.profile.source,
     }
 
@@ -219,9 +239,20 @@ def _cells(prediction: "Prediction", flap_ns: float | None) -> tuple[str, ...]:
         shown(prediction.interval_ns),
         "any" if math.isinf(longest_ns) else shown(longest_ns),
         shown(prediction.gives_up_ns),
+        _interval(prediction),
         *after,
-        prediction.confidence,
+        prediction.basis,
     )
+
+
+def _interval(prediction: "Prediction") -> str:
+    """Return between which times a queue pair gives up, as far as trials tell."""
+    interval = prediction.gives_up_interval_ns
+    return "unknown" if interval is None else f"{shown(interval[0])} to {shown(interval[1])}"
+
+
+def _mark(prediction: "Prediction") -> str:
+    return "*" if prediction.confidence == "extrapolated" else ""
 
 
 def _outcome(prediction: "Prediction", flap_ns: float) -> str:
@@ -245,8 +276,9 @@ def _print_settings(predictions: Iterable["Prediction"]) -> None:
             shown(one.interval_ns),
             shown(one.longest_flap_ns),
             shown(one.gives_up_ns),
-            one.confidence,
+            _interval(one),
+            one.basis,
         )
         for one in predictions
     ]
-    print_table(("set", "wait", "longest flap survived", "retry exceeded after", "confidence"), rows)
+    print_table(("set", "wait", "longest flap survived", "retry exceeded after", "interval", "basis"), rows)

@@ -175,3 +175,19 @@ def test_two_communicators_keep_their_ranks_apart(tmp_path: Path) -> None:
     lines += [line.replace(COMMUNICATOR, second) for line in (*starts("a", 0), *starts("c", 1))]
     found = flows(tmp_path, *lines, channel("a", 0, 0, 1, "send"))
     assert found.destination_host_F == ("b", "c")
+
+
+def test_the_wording_before_nccl_2_7_gives_the_same_flows(tmp_path: Path) -> None:
+    """Its channels are called rings; 0 of them were read."""
+    old = [line.replace("Channel", "Ring").replace("/0 :", " :") for line in ONE_CHANNEL]
+    assert [flows(tmp_path, *old).label(row) for row in range(1)] == ["a/mlx5_0 to b/mlx5_1"]
+
+
+def test_messages_that_are_not_read_are_noted(tmp_path: Path) -> None:
+    """And where there is no flow, what the log holds instead."""
+    found = flows(tmp_path, *BOTH, says("a", "Ring 00 by rank 0 via NET/IB/0"))
+    assert found.notes == (
+        f"messages about channels in a wording that is not read: 1, the first {tmp_path}/nccl.log:5: "
+        "Ring 00 by rank 0 via NET/IB/0",
+    )
+    assert flows(tmp_path, *BOTH).notes == ("messages of NCCL: 4, of which channels inside a host: 0",)

@@ -78,6 +78,12 @@ CHANNELS = {
         *(1, 0, 8, 0, "send", "NET/AWS Libfabric", 0, -1),
         ("GDRDMA",),
     ),
+    "Ring 02 : 1[160] -> 0[160] [receive] via NET/AWS Libfabric/0": (
+        *(2, 0, 1, 0, "receive", "NET/AWS Libfabric", 0, -1),
+        (),
+    ),
+    "Ring 00 : 0 -> 1 [send] via NET/IB/1/GDRDMA": (0, 0, 0, 1, "send", "NET/IB", 1, -1, ("GDRDMA",)),
+    "Ring 01 : 3[3] -> 2[2] via P2P/IPC": (1, 0, 3, 2, "", "P2P/IPC", UNKNOWN, -1, ()),
     "Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer": (0, 0, 0, 1, "", "P2P/direct pointer", UNKNOWN, -1, ()),
 }
 
@@ -89,6 +95,51 @@ def test_a_channel_says_who_reaches_whom_and_how(tmp_path: Path, message: str) -
     found = (fact.channel, fact.connection, fact.source_rank, fact.destination_rank, fact.direction)
     assert (*found, fact.transport, fact.device, fact.proxy_rank, fact.flags) == CHANNELS[message]
     assert (fact.host, fact.pid, fact.gpu, fact.where) == ("a", 1, 5, f"{tmp_path}/nccl.log:1")
+
+
+def test_a_log_of_nccl_2_4_is_read(tmp_path: Path) -> None:
+    """Channels are called rings, ranks have no bus, and a ring does not say of how many it is."""
+    log = read(
+        tmp_path,
+        "NCCL version 2.4.8+cuda10.0",
+        "node01:2771:2801 [0] NCCL INFO Channel 00 :    0   1",
+        "node01:2771:2801 [0] NCCL INFO Ring 00 : 1 -> 0 [receive] via NET/Socket/0",
+        "node01:2771:2801 [0] NCCL INFO Ring 00 : 0 -> 1 [send] via NET/Socket/0",
+        "node01:2771:2801 [0] NCCL INFO comm 0x7f3fd4001980 rank 0 nranks 2 cudaDev 0 nvmlDev 0 - Init COMPLETE",
+    )
+    assert [(ring.num_channels, ring.ranks) for ring in log.rings] == [(UNKNOWN, (0, 1))]
+    assert [fact.direction for fact in log.channels] == ["receive", "send"]
+    assert [(fact.rank, fact.num_ranks, fact.bus_id, fact.is_complete) for fact in log.ranks] == [(0, 2, "", True)]
+    assert log.num_unread == 0
+
+
+def test_messages_about_channels_that_fit_no_wording_are_counted(tmp_path: Path) -> None:
+    """Neither another program's line nor another message counts."""
+    log = read(
+        tmp_path,
+        "Channel 4 of the television",
+        "a:1:1 [0] NCCL INFO Connected all rings",
+        "a:1:1 [0] NCCL INFO Channel 00 => rank 3 to rank 1 by NET/IB/0",
+        "a:1:1 [0] NCCL INFO rank 3 -> rank 1 via NET/IB/0",
+    )
+    assert (log.num_unread, log.first_unread) == (
+        *(2, f"{tmp_path}/nccl.log:3: Channel 00 => rank 3 to rank 1 by NET/IB/0"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("Using network IB", "IB"),
+        ("Using network AWS Libfabric", "AWS Libfabric"),
+        ("Assigned NET plugin IBext_v8 to comm", "IBext_v8"),
+    ],
+)
+def test_the_network_is_read(message: str, name: str, tmp_path: Path) -> None:
+    """In the wording up to 2.26 and in the later one; the provider behind libfabric by itself."""
+    log = read(tmp_path, f"a:1:1 [0] NCCL INFO {message}", "a:1:1 [0] NCCL INFO NET/OFI Selected provider is efa, x")
+    assert [fact.name for fact in log.networks] == [name]
+    assert [fact.name for fact in log.providers] == ["efa"]
 
 
 def test_rings_and_trees_are_read_in_both_forms(tmp_path: Path) -> None:

@@ -58,16 +58,30 @@ def test_an_account_that_says_nothing_of_the_settings_is_left_out_unless_named(c
 
 
 def test_a_table_has_every_timeout_and_retry_count(capsys: Capture) -> None:
-    """The row of T 20: R 1 is the early series alone, R 7 the 59.8 s that were measured."""
+    """The row of T 20: R 1 is the early series alone, R 7 the 59.8 s that were measured; the others were not tried."""
     shown = printed(capsys, "table")
-    assert "       20    8.225 s    16.81 s     25.4 s    33.99 s    42.58 s    51.17 s    59.76 s" in shown
+    assert "       20   8.225 s*   16.81 s*    25.4 s*   33.99 s*   42.58 s*   51.17 s*    59.76 s\n" in shown
+    assert "*: not tried, and no interval known\nassumed: a ConnectX-6 VPI with firmware 20.43.4100" in shown
     assert len(values(capsys, "table", "--profile", "ibta")) == 9 * 8
 
 
 def test_settings_are_found_for_what_is_wanted(capsys: Capture) -> None:
     """Ten seconds survived and noticed within thirty: T 18, R 6 on a ConnectX-6."""
-    first = printed(capsys, "choose", "--survive", "10s", "--detect-within", "30s").splitlines()[1]
-    assert first.startswith("NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6")
+    shown = printed(capsys, "choose", "--survive", "10s", "--detect-within", "30s").splitlines()
+    assert shown[1].startswith("NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6")
+    assert shown[1].endswith("extrapolated, no interval")
+    assert shown[2].endswith("14.67 s to 15.04 s  measured, 5 trials")
+
+
+def test_a_choice_says_which_adapter_it_is_for(capsys: Capture) -> None:
+    """Nobody named one; the NICs of a 400G fabric are others."""
+    assumed = (
+        "assumed: a ConnectX-6 VPI with firmware 20.43.4100, for want of --profile; of a ConnectX-7 or BlueField-3 no "
+        "timers are known: `fabrictune rdma timers measure` makes a profile of yours"
+    )
+    assert printed(capsys, "choose", "--survive", "10s").splitlines()[-1] == assumed
+    assert values(capsys, "choose", "--survive", "10s")["assumptions"] == [assumed]
+    assert "assumed" not in printed(capsys, "choose", "--survive", "10s", "--profile", "connectx-6")
 
 
 def test_where_no_settings_do_the_nearest_are_shown(capsys: Capture) -> None:
@@ -101,9 +115,25 @@ def test_logs_are_explained_and_the_exit_code_says_whether_something_is_wrong(ca
         "a:1:2 [0] NCCL WARN NET/IB : Got completion from peer b<1> with error 12, opcode 0, len 0, vendor err 129\n"
     )
     shown = printed(capsys, "explain", str(log), code=1)
-    assert shown.startswith("NCCL 2.21.5+cuda12.4, timeout 18, 7 retries; connectx-6: retry-exceeded error after 14")
+    assert shown.startswith("NCCL 2.21.5+cuda12.4; timeout 18, 7 retries: retry-exceeded error after 14.67 s, flaps of")
+    assert (
+        "\nassumed: adapter: connectx-6 (ConnectX-6 VPI, firmware 20.43.4100) stands in for devices the log does"
+        in shown
+    )
     assert "error: a: device not named to the host at b: error 12, IBV_WC_RETRY_EXC_ERR: no answer, once" in shown
     told = values(capsys, "explain", str(log), "--flap", "30s", code=1)
     assert told["settings"]["timeout_exponent"] == 18
+    assert (told["settings"]["confidence"], told["networks"]) == ("assumed", ["IB"])
     assert [finding["id"] for finding in told["findings"]] == ["nccl.retries-exceeded", "nccl.flap-too-long"]
     assert run(["rdma", "timers", "explain", str(log), "--fail-on", "never"]) == 0
+
+
+def test_a_log_without_a_version_has_no_one_setting(capsys: Capture, tmp_path: Path) -> None:
+    """NCCL_DEBUG=WARN: three defaults are possible, and --nccl says which."""
+    log = tmp_path / "nccl.log"
+    log.write_text("a:1:2 [0] NCCL WARN NET/IB : Got completion from peer b<1> with error 12, vendor err 129\n")
+    told = values(capsys, "explain", str(log), code=1)
+    assert (told["nccl"], told["settings"]) == (None, None)
+    assert [one["timeout_exponent"] for one in told["possible_settings"]] == [14, 18, 20]
+    told = values(capsys, "explain", str(log), "--nccl", "2.20.3", code=1)
+    assert (told["nccl"], told["settings"]["timeout_exponent"]) == ("2.20.3", 18)

@@ -1,6 +1,5 @@
 """What NCCL's logs say of timers: errors by both ends, and settings that cannot work."""
 
-import math
 from pathlib import Path
 
 import pytest
@@ -105,7 +104,7 @@ def test_hosts_that_differ_are_a_warning_and_the_first_to_give_up_decides(tmp_pa
     finding = only(explanation)
     assert (finding.severity, finding.entity) == (Severity.WARNING, "the job: NCCL_IB_TIMEOUT")
     assert finding.actual == "18 on a, 22 on b"
-    assert explanation.prediction.spec.timeout_exponent == 18
+    assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [18]
 
 
 def test_another_error_says_what_it_means(tmp_path: Path) -> None:
@@ -116,8 +115,132 @@ def test_another_error_says_what_it_means(tmp_path: Path) -> None:
 
 
 def test_a_log_without_errors_has_no_findings(tmp_path: Path) -> None:
-    """And without a version the newest known is taken: T 20."""
-    explanation = explained(tmp_path, setting("a", "NCCL_DEBUG", "INFO"))
+    """2.21 sets T 18; what is not in the log is listed as assumed."""
+    explanation = explained(tmp_path, VERSION, setting("a", "NCCL_DEBUG", "INFO"))
     assert not explanation.findings
-    assert explanation.prediction.spec.timeout_exponent == 20
-    assert explanation.prediction.gives_up_ns < math.inf
+    assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [18]
+    assert explanation.assumptions == (
+        "network: the log does not name it; these timers hold for NET/IB alone",
+        "adapter: NCCL does not log its model; connectx-6 is the profile of a ConnectX-6 VPI, firmware 20.43.4100",
+    )
+
+
+def test_without_a_version_every_default_is_possible(tmp_path: Path) -> None:
+    """NCCL_DEBUG=WARN logs no version: T is 14, 18 or 20 by version, 3.662 s to 59.76 s on a ConnectX-6."""
+    explanation = explained(tmp_path, ERROR.format("a", 12, 129))
+    assert explanation.version == ""
+    assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [14, 18, 20]
+    finding = only(explanation)
+    assert finding.expected == "an answer within 3.662 s to 59.76 s"
+    assert finding.next_step.endswith("timeout 14, 18 or 20 with 7 retries survives flaps up to 3.125 s to 51.17 s")
+    assert explanation.assumptions[0] == (
+        "timeout: 14, 18 or 20, the defaults of NCCL before 2.14, before 2.23.4 and since, as the log names no "
+        "version; say it with --nccl"
+    )
+    assert explanation.assumptions[1] == (
+        "settings: no host logs its environment, so that NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT count as not set"
+    )
+
+
+def test_without_a_version_a_flap_is_survived_only_if_every_default_survives_it(tmp_path: Path) -> None:
+    """T 20 survives 10 s on a ConnectX-6, T 14 does not: unknown does not pass."""
+    wanted = Requirements(survive_ns=10 * SECOND_NS)
+    finding = only(explained(tmp_path, ERROR.format("a", 5, 249), wanted=wanted))
+    assert (finding.id, finding.actual) == ("nccl.flap-too-long", "survives up to 3.125 s to 51.17 s")
+    assert finding.entity == "timeout 14, 18 or 20, 7 retries, by connectx-6"
+    assert finding.next_step == "for a flap of 10 s set NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6 on every host"
+
+
+def test_a_version_that_is_said_takes_the_place_of_the_log_s(tmp_path: Path) -> None:
+    """As with --nccl 2.12."""
+    path = tmp_path / "nccl.log"
+    path.write_text(ERROR.format("a", 12, 129) + "\n")
+    explanation = explain_log(read_nccl_log([path]), KNOWN_PROFILES["connectx-6"], Requirements(), nccl="2.12.7")
+    assert (explanation.version, explanation.predictions[0].spec.timeout_exponent) == ("2.12.7", 14)
+
+
+def test_a_timeout_that_every_host_logs_needs_no_version(tmp_path: Path) -> None:
+    """T 22 is set; no default counts."""
+    explanation = explained(tmp_path, setting("a", "NCCL_IB_TIMEOUT", 22))
+    assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [22]
+    assert not any("--nccl" in assumption for assumption in explanation.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("lines", "networks"),
+    [
+        (["NET/OFI Selected Provider is efa (found 4 nics)", "Using network AWS Libfabric"], "AWS Libfabric (efa)"),
+        (
+            ["NET/OFI Selected provider is cxi, fabric is cxi (found 1 nics)", "Using network Libfabric"],
+            "Libfabric (cxi)",
+        ),
+        (["Ring 00 : 1[160] -> 0[160] [receive] via NET/AWS Libfabric/0"], "AWS Libfabric"),
+        (["Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0"], "Socket"),
+    ],
+)
+def test_no_advice_for_a_network_without_these_timers(lines: list[str], networks: str, tmp_path: Path) -> None:
+    """EFA and Slingshot retransmit by themselves, TCP by its own clock: NCCL_IB_TIMEOUT sets none of them."""
+    log = [VERSION, *(f"a:1:1 [0] NCCL INFO {line}" for line in lines)]
+    explanation = explained(tmp_path, *log, wanted=Requirements(survive_ns=10 * SECOND_NS))
+    assert explanation.predictions == ()
+    finding = only(explanation)
+    assert (finding.id, finding.severity, finding.entity) == (
+        "nccl.no-such-timer",
+        Severity.ERROR,
+        f"network {networks}",
+    )
+    assert finding.actual == "no prediction: NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT have no effect on it"
+
+
+def test_without_requirements_a_network_without_timers_is_information(tmp_path: Path) -> None:
+    """Nobody asked whether a flap is survived."""
+    assert only(explained(tmp_path, VERSION, "a:1:1 [0] NCCL INFO Using network Socket")).severity == Severity.INFO
+
+
+@pytest.mark.parametrize("network", ["IB", "IBext", "IBext_v8"])
+def test_networks_of_verbs_have_these_timers(network: str, tmp_path: Path) -> None:
+    """The plug-in with SHARP opens its queue pairs with the same two settings."""
+    explanation = explained(tmp_path, VERSION, f"a:1:1 [0] NCCL INFO Using network {network}")
+    assert len(explanation.predictions) == 1
+    assert not explanation.findings
+
+
+def test_the_devices_of_the_log_choose_the_profile(tmp_path: Path) -> None:
+    """Nobody gave one: Broadcom's devices are called bnxt_re, soft RoCE's rxe; of others no profile is known."""
+    line = "a:1:1 [0] NCCL INFO NET/IB : Using [0]{}:1/RoCE"
+
+    def chosen(device: str) -> tuple[str, str]:
+        path = tmp_path / "nccl.log"
+        path.write_text("\n".join([VERSION, line.format(device)]) + "\n")
+        explanation = explain_log(read_nccl_log([path]), None, Requirements())
+        names = [prediction.profile.name for prediction in explanation.predictions]
+        return "".join(names), explanation.assumptions[-1] if explanation.assumptions else ""
+
+    assert chosen("bnxt_re0") == (
+        "bnxt",
+        "adapter: bnxt, by the name of the log's devices (bnxt_re0); --profile names another",
+    )
+    assert chosen("mlx5_0") == (
+        "connectx-6",
+        "adapter: connectx-6 (ConnectX-6 VPI, firmware 20.43.4100) stands in for the log's devices (mlx5_0), whose "
+        "model NCCL does not log; no ConnectX-7 or BlueField-3 has been measured: --profile names another",
+    )
+    assert chosen("irdma0")[0] == ""
+
+
+def test_a_device_without_a_profile_is_said(tmp_path: Path) -> None:
+    """No numbers are invented for it."""
+    path = tmp_path / "nccl.log"
+    path.write_text("\n".join([VERSION, "a:1:1 [0] NCCL INFO NET/IB : Using [0]irdma0:1/RoCE"]) + "\n")
+    finding = only(explain_log(read_nccl_log([path]), None, Requirements()))
+    assert (finding.id, finding.entity) == ("nccl.no-such-timer", "devices irdma0")
+    assert finding.actual == "no prediction: no profile of these devices is known"
+    assert finding.next_step == "measure one with `fabrictune rdma timers measure`, or give one with --profile"
+
+
+def test_two_versions_in_one_job_are_both_possible(tmp_path: Path) -> None:
+    """2.21 sets T 18, 2.26 T 20: the first of them to give up ends the job."""
+    other = VERSION.replace("2.21.5", "2.26.2")
+    explanation = explained(tmp_path, VERSION, other)
+    assert explanation.version == "2.21.5+cuda12.4, 2.26.2+cuda12.4"
+    assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [18, 20]

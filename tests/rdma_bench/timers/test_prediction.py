@@ -6,7 +6,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
-from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES
+from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, FittedInterval, TimerProfile
 
 SECOND_NS = 10**9
 WAIT_14_NS = 67_108_864  # 4,096 ns * 2**14
@@ -90,3 +90,35 @@ def test_no_prediction_where_the_profile_says_nothing() -> None:
     with pytest.raises(InputError) as raised:
         predicted("connectx-6", 20, 0)
     assert str(raised.value) == "retries: 0\n  allowed: 1 or more, for connectx-6"
+
+
+def test_measured_are_only_the_settings_that_were_tried() -> None:
+    """ConnectX-6 at T 20: 7 retries were tried, 5 never; the fit to both is arithmetic there."""
+    assert predicted("connectx-6", 20, 7).confidence == "measured"
+    assert predicted("connectx-6", 20, 5).confidence == "extrapolated"
+    assert predicted("connectx-6", 22, 7).basis == "extrapolated, no interval"
+    assert predicted("ibta", 20).basis == "documented, no trials"
+    assert predicted("soft-roce", 16, 6).basis == "measured, range not kept"
+
+
+@pytest.mark.parametrize("name", [name for name, profile in KNOWN_PROFILES.items() if profile.tried])
+def test_a_tried_setting_has_the_range_of_its_trials(name: str) -> None:
+    """The model is within 4 % of it (20 % for R 0 without a floor, as its caveat says)."""
+    for tried in KNOWN_PROFILES[name].tried:
+        prediction = predicted(name, tried.timeout, tried.retries)
+        assert prediction.gives_up_interval_ns == pytest.approx((tried.least_ns, tried.greatest_ns))
+        slack = 0.25 if tried.retries < 3 else 0.05
+        assert tried.least_ns * (1 - slack) < prediction.gives_up_ns < tried.greatest_ns * (1 + slack)
+    assert predicted("connectx-6", 20, 7).gives_up_interval_ns == pytest.approx((59_053_500_000, 59_766_300_000))
+    assert predicted("connectx-6", 20, 7).basis == "measured, 5 trials"
+
+
+def test_a_fitted_profile_extrapolates_with_the_interval_of_its_parameters() -> None:
+    """The standard's form with a multiplier of 1.0 to 1.1: T 14, R 3 is 4 to 4.4 waits."""
+    interval = FittedInterval(parameter="interval_multiplier", low=1.0, high=1.1)
+    profile = TimerProfile(name="mine", source="trials", confidence="measured", intervals=(interval,))
+    prediction = Prediction(RetransmissionSpec(timeout_exponent=14, retries=3), profile)
+    assert prediction.basis == "extrapolated, fitted interval"
+    low_ns, high_ns = prediction.gives_up_interval_ns or (0, 0)
+    assert low_ns == 4 * WAIT_14_NS
+    assert high_ns == pytest.approx(4.4 * WAIT_14_NS)
