@@ -7,6 +7,7 @@ sweep's mark is the text in its `lock`. Whatever else lies in a folder is someon
 import json
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from fabrictune.foundation.output_folders import check_output_folder
 from fabrictune.foundation.run_tables.catalog import TABLES
 
 HEAD, FINDINGS = "run.json", "findings.jsonl"
-FOR_OTHER_TOOLS = (
-    "capture.pcap",
-    "comm_trace.parquet",
-    "job_trace.parquet",
-    "nic-settings.txt",
-    "placement.csv",
-    "source_ports.csv",
-)
+FOR_OTHER_TOOLS: Mapping[str, str] = {  # what each file is
+    "capture.pcap": "packets of the captured ports",
+    "comm_trace.parquet": "communication trace: a request of a rank in each row",
+    "job_trace.parquet": "communication trace of the planned job: a template for each pipeline stage",
+    "nic-settings.txt": "NIC settings of the Pareto-optimal points",
+    "placement.csv": "host, GPU and NIC of each rank",
+    "source_ports.csv": "UDP source port of each queue pair",
+}
 PAGE = "report.html"
 NAMES = frozenset((HEAD, FINDINGS, PAGE, *FOR_OTHER_TOOLS, *(f"{name}.parquet" for name in TABLES)))
 MAX_JSON_BYTES = 64 * 2**20

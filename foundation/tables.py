@@ -83,6 +83,12 @@ def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, s
         return _decoded(file.schema_arrow.metadata)
 
 
+def read_num_rows(path: Path, *, error: type[FabrictuneError]) -> int:
+    """Return the number of rows by the file's footer; raises `error` for what is no Parquet file."""
+    with _opened(path, error) as file:
+        return int(file.metadata.num_rows)
+
+
 @contextmanager
 def _opened(path: Path, error: type[FabrictuneError]) -> Iterator[Any]:
     """Open a Parquet file, its text as dictionaries; what is wrong with it raises `error`."""

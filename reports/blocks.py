@@ -29,6 +29,7 @@ class Table:
     caption: str = ""
     is_folded: bool = False  # shown on request
     left_out: str = ""  # what a bounded table does not show, and where it is
+    hints: tuple[str, ...] = ()  # what each heading means, shown when the pointer rests on it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,11 @@ def percent(fraction: float) -> str:
 def duration(duration_ps: float) -> str:
     """Return a duration for people, nothing as nothing."""
     return format_duration(duration_ps) if duration_ps else "0"
+
+
+def plain(value: float) -> str:
+    """Return a number without a unit for people, never in powers of ten from a thousand on: "67,780", "0.0012"."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
+from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, missing, number, plural
 from fabrictune.reports.charts import LineChart, Points, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
@@ -14,8 +15,8 @@ from fabrictune.reports.selection import select
 
 GB_PER_S = 8e9  # nccl-tests' unit, in bits a second
 MAX_ROWS = 64
-MEASUREMENTS = select("measurements", "operation", "is_in_place", "size_bytes", "bus_bandwidth_bps")
-MODEL = select("model", "operation", "size_bytes", "bound_busbw_bps", "fair_busbw_bps", "engine_busbw_bps")
+MEASUREMENTS = select("measurements", "operation", "is_in_place", "num_ranks", "size_bytes", "bus_bandwidth_bps")
+MODEL = select("model", "operation", "num_ranks", "size_bytes", "bound_busbw_bps", "fair_busbw_bps", "engine_busbw_bps")
 MODELS: Mapping[str, str] = {"bound": "bound", "fair": "max-min", "engine": "engine"}
 
 
@@ -29,11 +30,12 @@ def collectives_section(runs: Sequence[Run]) -> Section | None:
 
 
 def bandwidth_charts(runs: Sequence[Run]) -> list[LineChart]:
-    """Return bus bandwidth over size, a chart for each operation that was measured or modelled."""
+    """Return bus bandwidth over size, a chart for each operation that was measured or modelled at any size above 0."""
     curves: dict[str, dict[str, Points]] = {}
     for run in runs:
         for operation, label, points in (*_measured(run), *_modelled(run)):
-            curves.setdefault(operation, {})[label] = points
+            if points:
+                curves.setdefault(operation, {})[label] = points
     return [_chart(operation, own) for operation, own in curves.items()]
 
 
@@ -41,23 +43,31 @@ def _measured(run: Run) -> Iterator[tuple[str, str, Points]]:
     """Yield operation, label and points of each curve of a measurement."""
     if (table := run.table(MEASUREMENTS)) is None:
         return
-    for operation, is_in_place in dict.fromkeys(
-        zip(table["operation"].tolist(), table["is_in_place"].tolist(), strict=True)
-    ):
-        is_own = (table["operation"] == operation) & (table["is_in_place"] == is_in_place)
-        label = f"{run.label}, in place" if is_in_place else run.label
-        yield operation, label, _points(table["size_bytes"][is_own], table["bus_bandwidth_bps"][is_own])
+    for operation, ranks, is_own in _series(table):
+        for is_in_place in (0, 1):
+            is_curve = is_own & (table["is_in_place"] == is_in_place)
+            label = f"{run.label}{ranks}, in place" if is_in_place else f"{run.label}{ranks}"
+            yield operation, label, _points(table["size_bytes"][is_curve], table["bus_bandwidth_bps"][is_curve])
 
 
 def _modelled(run: Run) -> Iterator[tuple[str, str, Points]]:
     if (table := run.table(MODEL)) is None:
         return
-    for operation in dict.fromkeys(table["operation"].tolist()):
+    for operation, ranks, is_own in _series(table):
         for column, name in MODELS.items():
-            is_own = (table["operation"] == operation) & (table[f"{column}_busbw_bps"] >= 0)
-            if is_own.any():
-                points = _points(table["size_bytes"][is_own], table[f"{column}_busbw_bps"][is_own])
-                yield operation, f"{run.label}: {name}", points
+            is_curve = is_own & (table[f"{column}_busbw_bps"] >= 0)
+            points = _points(table["size_bytes"][is_curve], table[f"{column}_busbw_bps"][is_curve])
+            yield operation, f"{run.label}{ranks}: {name}", points
+
+
+def _series(table: Columns) -> Iterator[tuple[str, str, BoolArray]]:
+    """Yield each operation and group size: name, ", 16 ranks" where an operation has groups of several sizes, rows."""
+    for operation in dict.fromkeys(table["operation"].tolist()):
+        is_operation = table["operation"] == operation
+        sizes = np.unique(table["num_ranks"][is_operation]).tolist()
+        for num_ranks in sizes:
+            name = f", {plural(num_ranks, 'rank')}" if len(sizes) > 1 else ""
+            yield operation, name, is_operation & (table["num_ranks"] == num_ranks)
 
 
 def _points(size_bytes: IntArray, busbw_bps: FloatArray) -> Points:
@@ -80,16 +90,24 @@ def _chart(operation: str, curves: Mapping[str, Points]) -> LineChart:
 
 def _draw(chart: LineChart) -> Figure:
     sizes = sorted({size for points in chart.curves.values() for size, _ in points})
+    rest = len(sizes) - MAX_ROWS
     table = Table(
         headings=("Size", *chart.curves),
         rows=tuple(_row(size, list(chart.curves.values())) for size in sizes[:MAX_ROWS]),
-        left_out=left_out(min(MAX_ROWS, len(sizes)), len(sizes), "size", "measurements"),
+        left_out=f"{plural(rest, 'larger size')} in the tables of the records." if rest > 0 else "",
         is_folded=True,
     )
     return Figure(drawing=draw_curves(chart), caption=chart.caption, table=table)
 
 
 def _row(size: float, curves: Sequence[Points]) -> tuple[Cell, ...]:
-    at_size = [dict(points).get(size) for points in curves]
-    cells = (missing() if busbw is None else number(busbw, f"{busbw:.4g}") for busbw in at_size)
-    return (number(size, format_bytes(size)), *cells)
+    at_size = ([busbw for at, busbw in points if at == size] for points in curves)
+    return (number(size, format_bytes(size)), *map(_bandwidths, at_size))
+
+
+def _bandwidths(busbws: Sequence[float]) -> Cell:
+    """Return the bandwidth at a size, lowest and highest where it was measured more than once."""
+    if not busbws:
+        return missing()
+    low, high = busbws[0], busbws[-1]
+    return number(high, f"{high:.4g}" if low == high else f"{low:.4g} to {high:.4g}")

@@ -2,7 +2,7 @@
 
 The page loads nothing: style, script and drawings are in the file, and its content security policy lets the browser
 run the one script whose hash it names and fetch nothing at all. It reads without the script. The same records give the
-same bytes. Sections whose tables no record has are left out.
+same bytes. Sections whose tables no record has are left out, and tables that no section reads are listed.
 """
 
 import base64
@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from fabrictune.foundation.errors import InputError, Mistake, RecordError
 from fabrictune.foundation.output_files import check_output_file, replaced_file
+from fabrictune.foundation.record_files import RecordFile, files_beside_tables
 from fabrictune.foundation.record_folders import PAGE
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.attribution import attribution_section
@@ -28,6 +29,7 @@ from fabrictune.reports.fabric_drawing import fabric_section
 from fabrictune.reports.faults import faults_section
 from fabrictune.reports.kpi_table import kpi_section
 from fabrictune.reports.loads import loads_section
+from fabrictune.reports.other_tables import other_tables_section
 from fabrictune.reports.pair_map import pair_map_section
 from fabrictune.reports.plans import plans_section
 from fabrictune.reports.provenance import read_provenance
@@ -44,7 +46,8 @@ PAGE_NAME = PAGE
 MAX_LABEL = 40  # characters
 
 # In the order of the page: first how good it is, then where, then why. A new section is a function of the runs that
-# returns its blocks, or None where no run has its tables, and a line here.
+# returns its blocks, or None where no run has its tables, and a line here. Tables that no section reads are listed
+# after them all, as their schemas describe them.
 SECTIONS = (
     kpi_section,
     comparison_section,
@@ -66,15 +69,37 @@ SECTIONS = (
 )
 
 
-def build_page(records: Sequence[RunRecord], *, title: str, labels: Sequence[str] = ()) -> str:
+def build_page(
+    records: Sequence[RunRecord],
+    *,
+    title: str,
+    labels: Sequence[str] = (),
+    files: Sequence[Sequence[RecordFile]] = (),
+) -> str:
     """Return the page on one record, or on several side by side.
 
     `labels` name the records on the page; without them a record is called by its `run["name"]`, else by its kind.
-    Raises RecordError naming the table and column of a malformed record.
+    `files` are those of each record's folder beside its tables. Raises RecordError naming the table and column of a
+    malformed record.
     """
-    runs = open_runs(records, labels)
-    sections = [section for make in SECTIONS if (section := make(runs)) is not None]
-    return _render(title, runs, sections)
+    runs = open_runs(records, labels, files)
+    return _render(title, runs, make_sections(runs))
+
+
+def make_sections(runs: Sequence[Run]) -> list[Section]:
+    """Return the sections that have something to show, the last of them with the tables that no other has read."""
+    sections: list[Section] = []
+    tables_drawn: dict[str, set[str]] = {run.label: set() for run in runs}
+    for make in SECTIONS:
+        unread = [run.unread() for run in runs]
+        section = make(unread)
+        if section is None:
+            continue
+        sections.append(section)
+        for run in unread if make is not kpi_section else ():  # an indicator shows a sum, not the table
+            tables_drawn[run.label] |= run.tables_read
+    others = other_tables_section(runs, tables_drawn)
+    return [*sections, others] if others is not None else sections
 
 
 def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
@@ -89,7 +114,8 @@ def write_page(directories: Sequence[Path], out: Path | None = None) -> Path:
     records = [RunRecord.read(directory) for directory in directories]
     labels = [directory.resolve().name for directory in directories]
     names = dict.fromkeys(str(record.run.get("name", label)) for record, label in zip(records, labels, strict=True))
-    return write_html(build_page(records, title=" and ".join(names), labels=labels), path)
+    files = [files_beside_tables(directory) for directory in directories]
+    return write_html(build_page(records, title=" and ".join(names), labels=labels, files=files), path)
 
 
 def write_html(html: str, path: Path) -> Path:
@@ -103,20 +129,23 @@ def write_html(html: str, path: Path) -> Path:
     return path
 
 
-def open_runs(records: Sequence[RunRecord], labels: Sequence[str]) -> list[Run]:
+def open_runs(
+    records: Sequence[RunRecord], labels: Sequence[str], files: Sequence[Sequence[RecordFile]] = ()
+) -> list[Run]:
     """Return the records as the page reads them, each under a label of its own; raises RecordError."""
     assert records, "a page is about at least one record"
+    assert not files or len(files) == len(records), "the files of each record"
     assert not labels or len(labels) == len(records), "a label for each record"
     whole_labels = list(labels) or [str(record.run.get("name", record.kind)) for record in records]
     runs: list[Run] = []
-    for record, whole_label in zip(records, whole_labels, strict=True):
+    for record, whole_label, of_record in zip(records, whole_labels, files or [()] * len(records), strict=True):
         taken = {run.label for run in runs}
         label = whole_label if len(whole_label) <= MAX_LABEL else f"{whole_label[: MAX_LABEL - 1]}…"
         name, count = label, 1
         while name in taken:
             count += 1
             name = f"{label} ({count})"
-        runs.append(open_run(record, name))
+        runs.append(open_run(record, name, of_record))
     return runs
 
 

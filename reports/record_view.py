@@ -1,16 +1,19 @@
 """A run record as the page reads it: a section asks for a selection of columns and gets them checked.
 
 A section declares each selection that it reads; what several sections read is declared here and checked when the record
-is opened. A table that a run did not write is None, and its section is left out of the page.
+is opened. A table that a run did not write is None, and its section is left out of the page. A run notes which tables
+were read: what no section of the page has read is listed by `other_tables`.
 
 Shapes: T transfers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.record_files import RecordFile
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.reports.fabric_view import FABRIC, FabricView
 from fabrictune.reports.selection import Selection, read_selection, select
@@ -50,17 +53,40 @@ class Run:
 
     label: str
     record: RunRecord
-    fabric: FabricView | None
-    _checked: dict[Selection, Columns] = field(init=False, default_factory=dict)
+    files: tuple[RecordFile, ...] = ()  # beside the tables
+    _fabric: FabricView | None
+    _checked: dict[Selection, Columns] = field(default_factory=dict)
+    _tables_read: set[str] = field(default_factory=set)
+
+    @property
+    def fabric(self) -> FabricView | None:
+        """The fabric of the record, None where it has no such table."""
+        self._tables_read.add(FABRIC.table)
+        return self._fabric
+
+    @property
+    def tables_read(self) -> frozenset[str]:
+        """Names of the tables of which anything was read."""
+        return frozenset(self._tables_read)
+
+    @property
+    def fabric_columns(self) -> Columns | None:
+        """The checked table `fabric`, in the record's order."""
+        return self._checked.get(FABRIC)
+
+    def unread(self) -> Self:
+        """Return the run as one of which nothing was read yet; what was checked remains so."""
+        return replace(self, _tables_read=set())
 
     def table(self, selection: Selection) -> Columns | None:
         """Return the selected columns, None where the run has no such table; raises RecordError naming the column."""
         table = self.record.tables.get(selection.table)
         if table is None:
             return None
+        self._tables_read.add(selection.table)
         if selection not in self._checked:
             with _labelled(self.label):
-                self._checked[selection] = read_selection(table, selection, self.fabric)
+                self._checked[selection] = read_selection(table, selection, self._fabric)
         return self._checked[selection]
 
     def rows(self, selection: Selection) -> Columns | None:
@@ -89,15 +115,20 @@ class Run:
         return int(transfers["finish_ps"].max() - transfers["ready_ps"][has_finished_T].min())
 
 
-def open_run(record: RunRecord, label: str) -> Run:
-    """Return the record with what several sections read checked; raises RecordError naming label, table and column."""
-    table = record.tables.get(FABRIC.table)
+def open_run(record: RunRecord, label: str, files: Sequence[RecordFile] = ()) -> Run:
+    """Return the record with what several sections read checked; raises RecordError naming label, table and column.
+
+    `files` are those of its folder beside the tables.
+    """
+    table, checked = record.tables.get(FABRIC.table), dict[Selection, Columns]()
     with _labelled(label):
-        fabric = FabricView.from_table(read_selection(table, FABRIC, None)) if table is not None else None
-    run = Run(label=label, record=record, fabric=fabric)
+        if table is not None:
+            checked[FABRIC] = read_selection(table, FABRIC, None)
+        fabric = FabricView.from_table(checked[FABRIC]) if checked else None
+    run = Run(label=label, record=record, files=tuple(files), _fabric=fabric, _checked=checked)
     for selection in SHARED:
         run.table(selection)
-    return run
+    return run.unread()
 
 
 @contextmanager

@@ -110,4 +110,4 @@ def _taken(index: IntArray, labels: NDArray[np.object_]) -> Any:
 
 
 def _address(ipv4: int) -> str | None:
-    return str(IPv4Address(ipv4)) if ipv4 >= 0 else None
+    return str(IPv4Address(ipv4)) if 0 <= ipv4 < 2**32 else None

@@ -29,6 +29,7 @@ def measurements() -> dict[str, Any]:
     return {
         "operation": np.array(["all_reduce"] * 3 + ["broadcast"], object),
         "is_in_place": np.array([1, 1, 1, 0]),
+        "num_ranks": np.full(4, 16),
         "size_bytes": np.array([8, 8000, 8_000_000, 8]),
         "bus_bandwidth_bps": np.array([8e9, 16e9, 24e9, 8e9]),
     }
@@ -38,6 +39,7 @@ def model() -> dict[str, Any]:
     """Return 5 GB/s of an all-reduce by bound, 4 by fairness, and no engine."""
     return {
         "operation": np.array(["all_reduce"], object),
+        "num_ranks": np.array([16]),
         "size_bytes": np.array([8000]),
         "bound_busbw_bps": np.array([40_000_000_000]),
         "fair_busbw_bps": np.array([32_000_000_000]),
@@ -54,6 +56,31 @@ def test_every_operation_has_a_figure_and_every_source_a_curve() -> None:
     rows = [[cell.text for cell in row] for row in all_reduce.table.rows]  # type: ignore[union-attr]
     assert rows == [["8 B", "1", "\u2013", "\u2013"], ["8 KB", "2", "5", "4"], ["8 MB", "3", "\u2013", "\u2013"]]
     assert broadcast.table.headings == ("Size", "trial")  # type: ignore[union-attr]
+
+
+def test_groups_of_several_sizes_are_curves_of_their_own() -> None:
+    """8 and 16 ranks at 1 MB: one curve through both would be the bandwidth of no group."""
+    table = {
+        "operation": np.array(["all_reduce"] * 3, object),
+        "is_in_place": np.zeros(3, np.int64),
+        "num_ranks": np.array([8, 16, 16]),
+        "size_bytes": np.full(3, 1_000_000),
+        "bus_bandwidth_bps": np.array([8e9, 16e9, 24e9]),
+    }
+    section = collectives_section([opened(measurements=table)])
+    assert section is not None
+    (figure,) = section.blocks
+    assert figure.table.headings == ("Size", "trial, 8 ranks", "trial, 16 ranks")  # type: ignore[union-attr]
+    ((_, eight, sixteen),) = figure.table.rows  # type: ignore[union-attr]
+    assert (eight.text, sixteen.text) == ("1", "2 to 3"), "two measurements at one size are both in the table"
+
+
+def test_measurements_of_no_bytes_are_no_curve_and_no_crash() -> None:
+    """A barrier's size 0 has no place on a logarithmic axis: its table stands among the others."""
+    table = {**measurements(), "size_bytes": np.zeros(4, np.int64)}
+    page = build_page([RunRecord(kind="coll bench", run={"name": "trial"}, tables={"measurements": table})], title="t")
+    assert 'id="collectives"' not in page
+    assert "trial: measurements, 4 rows" in page
 
 
 def attribution(**parts: float) -> dict[str, Any]:
