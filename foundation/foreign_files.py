@@ -23,6 +23,7 @@ MAX_RATIO = 200  # bytes of text a byte of a packed file
 MIN_TEXT_BYTES = 2**20  # that any packed file may hold, whatever its size
 MAX_SHOWN = 200  # characters of a foreign value that a message repeats
 _GZIP = b"\x1f\x8b"
+_PIECE_BYTES = 512  # of a packed head; text before a damaged piece is kept
 
 
 class Readable(Protocol):
@@ -63,14 +64,30 @@ def read_foreign(path: Path, *, max_bytes: int, error: type[FabrictuneError] = I
 
 
 def read_head(path: Path, num_bytes: int, *, is_unpacked: bool = False) -> bytes:
-    """Return up to `num_bytes` from the file's beginning, b"" where it is no regular file or cannot be read."""
+    """Return up to `num_bytes` from the file's beginning, b"" where it is no regular file or cannot be read.
+
+    Of a packed file that is cut off or damaged, what comes before the damage is returned.
+    """
     try:
         if not path.is_file():
             return b""
         with _open(path) as file:
-            return (_unpacked(file) if is_unpacked else file).read(num_bytes)
-    except UNPACKING_ERRORS:
+            head = file.read(num_bytes)
+    except OSError:
         return b""
+    return _unpacked_head(head, num_bytes) if is_unpacked and head.startswith(_GZIP) else head
+
+
+def _unpacked_head(packed: bytes, num_bytes: int) -> bytes:
+    text, unpacker = b"", zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: with the header of gzip
+    for start in range(0, len(packed), _PIECE_BYTES):
+        if len(text) >= num_bytes:
+            break
+        try:
+            text += unpacker.decompress(packed[start : start + _PIECE_BYTES], num_bytes - len(text))
+        except zlib.error:
+            break
+    return text
 
 
 @contextmanager

@@ -253,8 +253,10 @@ def _check_membership(groups: Sequence[Sequence[int]], group_N: IntArray, rank_N
     where = "communication trace"
     _check(all(0 <= rank <= MAX_RANK for ranks in groups for rank in ranks), where, "a rank outside 0 to 2**31 - 1")
     _check(_within(rank_N, MAX_RANK + 1), where, "a rank outside 0 to 2**31 - 1")
-    member = np.array([(group, rank) for group, ranks in enumerate(groups) for rank in ranks], np.int64).reshape(-1, 2)
-    is_member_N = np.isin(group_N * 2**31 + rank_N, member[:, 0] * 2**31 + member[:, 1])
+    sizes = [len(ranks) for ranks in groups]
+    member_rank = np.fromiter((rank for ranks in groups for rank in ranks), np.int64, sum(sizes))
+    member_group = np.repeat(np.arange(len(groups)), sizes)
+    is_member_N = np.isin(group_N * 2**31 + rank_N, member_group * 2**31 + member_rank)
     if not is_member_N.all():
         row = int(np.argmin(is_member_N))
         _check(False, where, f"row {row}: rank {rank_N[row]} is not in group {group_N[row]}")

@@ -1,14 +1,21 @@
-"""A CommTrace put together request by request."""
+"""A CommTrace put together request by request, or for many ranks that ask for the same.
 
-from collections.abc import Sequence
+A row costs eight bytes a column while it is built, whatever object it came from.
+
+Shapes: N rows.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TraceRow:
     """One row of a CommTrace; columns as there."""
 
@@ -25,26 +32,112 @@ class TraceRow:
     complete_ps: int = UNKNOWN
 
 
-def build_trace(requests: Sequence[TraceRow]) -> CommTrace:
-    """Return the trace of requests, in order; groups are numbered as they first come. Raises TraceError."""
-    groups = {group: number for number, group in enumerate(dict.fromkeys(request.group for request in requests))}
+def build_trace(requests: Iterable[TraceRow]) -> CommTrace:
+    """Return the trace of requests, by rank and then as given; groups are numbered as they first come.
 
-    def column(values: list[int]) -> np.ndarray:
-        return np.array(values, np.int64)
+    Raises TraceError.
+    """
+    builder = TraceBuilder()
+    for request in requests:
+        builder.add(request)
+    return builder.finish()
 
-    return CommTrace(
-        groups=tuple(groups),
-        rank_N=column([request.rank for request in requests]),
-        operation_N=column([int(request.operation) for request in requests]),
-        group_N=column([groups[request.group] for request in requests]),
-        peer_N=column([request.peer for request in requests]),
-        bytes_N=column([request.num_bytes for request in requests]),
-        compute_before_ps_N=column([request.compute_before_ps for request in requests]),
-        step_N=np.zeros(len(requests), np.int64),
-        axis_N=tuple(request.axis for request in requests),
-        policy_N=("none",) * len(requests),
-        tag_N=tuple(request.tag for request in requests),
-        dependencies=Dependencies.from_lists([request.waits for request in requests]),
-        issue_ps_N=column([request.issue_ps for request in requests]),
-        complete_ps_N=column([request.complete_ps for request in requests]),
-    )
+
+_NUMBERS = ("rank", "operation", "group", "peer", "bytes", "compute_before_ps", "issue_ps", "complete_ps")
+
+
+class TraceBuilder:
+    """The columns of a trace, as far as it is built."""
+
+    def __init__(self) -> None:
+        self._numbers = {name: array("q") for name in _NUMBERS}
+        self._axes: list[str] = []
+        self._tags: list[str] = []
+        self._offset = array("q", [0])
+        self._wait = array("q")
+        self._number_of: dict[tuple[int, ...], int] = {}
+        self._known: dict[int, tuple[tuple[int, ...], int]] = {}  # a group's identity -> group, kept alive, and number
+
+    def __len__(self) -> int:
+        return len(self._axes)
+
+    def add(self, row: TraceRow) -> None:
+        """Add a row."""
+        values = (
+            row.rank,
+            int(row.operation),
+            self._group_number(row.group),
+            row.peer,
+            row.num_bytes,
+            row.compute_before_ps,
+            row.issue_ps,
+            row.complete_ps,
+        )
+        for column, value in zip(self._numbers.values(), values, strict=True):
+            column.append(value)
+        self._axes.append(row.axis)
+        self._tags.append(row.tag)
+        self._wait.extend(row.waits)
+        self._offset.append(len(self._wait))
+
+    def repeat(self, num_rows: int, ranks: Sequence[int]) -> None:
+        """Add the last `num_rows` rows once more for each of `ranks`; their waits are for one another."""
+        first, num_times = len(self) - num_rows, len(ranks)
+        first_wait = self._offset[first]
+        num_waits = len(self._wait) - first_wait
+        for name, column in self._numbers.items():
+            column.extend(_repeated(ranks, num_rows) if name == "rank" else column[first:] * num_times)
+        self._axes += self._axes[first:] * num_times
+        self._tags += self._tags[first:] * num_times
+        self._wait.extend(_shifted(self._wait[first_wait:], num_times, num_rows))
+        self._offset.extend(_shifted(self._offset[first + 1 :], num_times, num_waits))
+
+    def finish(self) -> CommTrace:
+        """Return the trace, by rank and in each rank as it was added; raises TraceError."""
+        numbers = {name: np.frombuffer(column, np.int64) for name, column in self._numbers.items()}
+        dependencies = Dependencies(
+            offset_N1=np.frombuffer(self._offset, np.int64), row_D=np.frombuffer(self._wait, np.int64)
+        )
+        axes, tags = tuple(self._axes), tuple(self._tags)
+        if (np.diff(numbers["rank"]) < 0).any():
+            order_N = np.argsort(numbers["rank"], kind="stable")
+            numbers = {name: column[order_N] for name, column in numbers.items()}
+            dependencies = _reordered(dependencies, order_N)
+            axes, tags = (tuple(texts[row] for row in order_N.tolist()) for texts in (axes, tags))
+        return CommTrace(
+            groups=tuple(self._number_of),
+            **{f"{name}_N": column for name, column in numbers.items()},
+            step_N=np.zeros(len(self), np.int64),
+            axis_N=axes,
+            policy_N=("none",) * len(self),
+            tag_N=tags,
+            dependencies=dependencies,
+        )
+
+    def _group_number(self, group: tuple[int, ...]) -> int:
+        """Return the number of a group; its ranks are hashed once for each object, not for each row."""
+        known = self._known.get(id(group))
+        if known is None:
+            known = self._known[id(group)] = group, self._number_of.setdefault(group, len(self._number_of))
+        return known[1]
+
+
+def _repeated(values: Sequence[int], num_times: int) -> "array[int]":
+    return array("q", np.repeat(np.array(values, np.int64), num_times).tobytes())
+
+
+def _shifted(values: "array[int]", num_times: int, step: int) -> "array[int]":
+    """Return the values `num_times`, each time `step` more."""
+    shift = np.repeat(np.arange(1, num_times + 1, dtype=np.int64) * step, len(values))
+    return array("q", (np.tile(np.frombuffer(values, np.int64), num_times) + shift).tobytes())
+
+
+def _reordered(dependencies: Dependencies, order_N: IntArray) -> Dependencies:
+    """Return the dependencies of rows that stand in another order."""
+    place_N = np.empty_like(order_N)
+    place_N[order_N] = np.arange(len(order_N))
+    length_N = np.diff(dependencies.offset_N1)[order_N]
+    offset_N1 = np.concatenate([np.zeros(1, np.int64), np.cumsum(length_N)])
+    start_D = np.repeat(dependencies.offset_N1[:-1][order_N] - offset_N1[:-1], length_N)
+    row_D = dependencies.row_D[start_D + np.arange(len(start_D))]
+    return Dependencies(offset_N1=offset_N1, row_D=place_N[row_D])

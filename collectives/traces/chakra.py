@@ -14,7 +14,7 @@ does not have (reduce, gather, scatter).
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -251,9 +251,7 @@ def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[TraceRow]:
             before[number] = waits, worked_ps + step.duration_ps
             continue
         rows[number] = first_row + len(requests)
-        requests.append(
-            TraceRow(**{**vars(step.request), "compute_before_ps": worked_ps, "waits": tuple(sorted(waits))})
-        )
+        requests.append(replace(step.request, compute_before_ps=worked_ps, waits=tuple(sorted(waits))))
         before[number] = frozenset([rows[number]]), 0
     return requests
 

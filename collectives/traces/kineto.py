@@ -2,36 +2,39 @@
 
 A request is an NCCL kernel with its collective's name, ranks and elements; where a trace has none (gloo, an older
 profiler), the entries `record_param_comms` on the host. On each rank a request waits for the one before it on the same
-stream, and for the gap between them as work; issue and completion are those measured. Ranks of a group of which no
-trace is given are taken to have made the same requests as the lowest rank of theirs that is. A broadcast comes from its
-group's first rank, which the trace does not say otherwise. The file is read as a stream.
+stream, and for the gap between them as work; issue and completion are those measured. Where times count from 1970, the
+first request of all files is time 0. Ranks of a group of which no trace is given are taken to have made the same
+requests as the lowest rank of theirs that is. A broadcast comes from its group's first rank, which the trace does not
+say otherwise. The file is read as a stream.
 
 Source: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the names of arguments.
 Left out: waits between streams, and splits of unequal all-to-alls.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from fabrictune.collectives.traces.builder import TraceRow, build_trace
+from fabrictune.collectives.traces.builder import TraceRow
+from fabrictune.collectives.traces.untraced_ranks import MeasuredRequest, trace_of_profiles
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.foreign_files import open_unpacked, read_head, shown
 from fabrictune.foundation.json_streams import BROKEN, stream_json
 from fabrictune.foundation.traces import MAX_RANK, UNKNOWN, CommTrace, Operation
-from fabrictune.foundation.units import PS_PER_US
+from fabrictune.foundation.units import PS_PER_S, PS_PER_US
 
 MAX_TEXT_BYTES = 8 * 2**30  # unpacked
-MAX_REQUESTS = 5_000_000
-MAX_DERIVED_REQUESTS = 2_000_000  # of ranks without a trace
+MAX_REQUESTS = 2_000_000  # of all files
 MAX_GROUP = 2**20
-MAX_MEMBERS = 2**22  # ranks of all different groups of a file
+MAX_MEMBERS = 2**22  # ranks of all different groups of all files
+MAX_US = 10**16  # times in microseconds since 1970 are below this until 2286
+_NO_TIME_PS = 2**63  # what a column of times cannot hold: 106 days
 _KEYS = frozenset(("traceEvents", "distributedInfo"))
 _HOST_ENTRY = "record_param_comms"
+_COLLECTIVE_KERNEL = re.compile(r"[nr]ccl\w*Kernel")
 _OPERATIONS = {
     "allreduce": Operation.ALL_REDUCE,
     "allreduce_coalesced": Operation.ALL_REDUCE,
@@ -59,16 +62,6 @@ _ELEMENT_BYTES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Event:
-    """A request with its place on a stream and whether a GPU's kernel recorded it."""
-
-    is_kernel: bool
-    stream: tuple[Any, Any]
-    start_ps: int
-    request: TraceRow
-
-
 def is_kineto(path: Path) -> bool:
     """Return whether the file has the events of a profiler's trace near its beginning."""
     if not path.name.endswith((".json", ".json.gz")):
@@ -78,86 +71,118 @@ def is_kineto(path: Path) -> bool:
 
 def read_kineto(paths: Sequence[Path]) -> CommTrace:
     """Return the requests of all ranks, of one trace a rank or some; raises TraceError."""
-    of_rank: dict[int, list[_Event]] = {}
+    of_rank: dict[int, list[MeasuredRequest]] = {}
+    groups = _Groups()
     for path in paths:
-        rank, events = _read(path)
+        rank, events = _read(path, groups, MAX_REQUESTS - sum(map(len, of_rank.values())))
         if rank in of_rank:
             raise TraceError(Mistake(where=str(path), found=f"a second trace of rank {rank}"))
         of_rank[rank] = events
-    of_rank.update(_without_trace(of_rank))
-    requests: list[TraceRow] = []
-    for rank in sorted(of_rank):
-        requests += _chained(of_rank[rank], first_row=len(requests))
-    return build_trace(requests)
+    return trace_of_profiles(of_rank, origin_ps=_origin_ps(of_rank))
 
 
-def _read(path: Path) -> tuple[int, list[_Event]]:
-    """Return the rank of a trace and its requests, by time; kernels where there are any."""
-    events: list[_Event] = []
-    rank: int | None = None
-    groups = _Groups()
+def _origin_ps(of_rank: Mapping[int, Sequence[MeasuredRequest]]) -> int:
+    """Return the time that is 0: that of the files, or the first request's where they count from 1970."""
+    last_ps = max(event.request.complete_ps for events in of_rank.values() for event in events)
+    if last_ps < _NO_TIME_PS:
+        return 0
+    first_ps = min(events[0].request.issue_ps for events in of_rank.values())
+    if last_ps - first_ps >= _NO_TIME_PS:
+        found = f"requests that are {(last_ps - first_ps) // (86_400 * PS_PER_S)} days apart"
+        raise TraceError(Mistake(where="traces", found=found, allowed="profiles of one run, less than 106 days"))
+    return first_ps
+
+
+def _read(path: Path, groups: "_Groups", max_requests: int) -> tuple[int, list[MeasuredRequest]]:
+    """Return the rank of a trace and its requests, by time; those of kernels where there are any."""
+    reading = _Reading(str(path), groups)
     try:
         with open_unpacked(path, max_bytes=MAX_TEXT_BYTES, error=TraceError) as file:
             for key, value in stream_json(file, path, _KEYS, error=TraceError):
                 if not isinstance(value, Mapping):
                     continue
                 if key == "distributedInfo":
-                    rank = value["rank"] if type(value.get("rank")) is int else None
-                elif event := _event(value, str(path), groups):
-                    events.append(event)
-                    if len(events) > MAX_REQUESTS:
-                        raise TraceError(Mistake(where=str(path), found=f"more than {MAX_REQUESTS} collectives"))
+                    reading.rank = value["rank"] if type(value.get("rank")) is int else None
+                else:
+                    reading.take(value)
+                    if len(reading.of_kernels) + len(reading.of_host) > max_requests:
+                        found = f"more than {MAX_REQUESTS:,} collectives"
+                        raise TraceError(Mistake(where=str(path), found=found, next_step="profile fewer steps"))
     except BROKEN as error:
         found = f"not a trace that can be read to its end ({error})"
         raise TraceError(Mistake(where=str(path), found=found, next_step="check that it was copied whole")) from None
+    events = reading.of_kernels or reading.of_host
     if not events:
-        allowed = "NCCL kernels, or record_param_comms"
-        raise TraceError(Mistake(where=str(path), found="no collective", allowed=allowed))
-    if rank is None:
-        rank = events[0].request.group[0]
-    if any(event.is_kernel for event in events):
-        events = [event for event in events if event.is_kernel]
-    events.sort(key=lambda event: event.start_ps)
+        reading.refuse()
+    rank = events[0].request.group[0] if reading.rank is None else reading.rank
+    events.sort(key=lambda event: event.request.issue_ps)
     _check_rank(rank, events, path)
-    return rank, [replace(event, request=replace(event.request, rank=rank)) for event in events]
+    return rank, events
 
 
-def _check_rank(rank: int, events: Sequence[_Event], path: Path) -> None:
+class _Reading:
+    """What was read of a file."""
+
+    def __init__(self, where: str, groups: "_Groups") -> None:
+        self.rank: int | None = None
+        self.of_kernels: list[MeasuredRequest] = []
+        self.of_host: list[MeasuredRequest] = []
+        self._where = where
+        self._groups = groups
+        self._undescribed: Counter[str] = Counter()  # entries that run a collective and do not say which
+        self._streams: dict[tuple[object, object], tuple[object, object]] = {}
+
+    def take(self, entry: Mapping[str, Any]) -> None:
+        """Take an entry: a request, or of no matter here."""
+        name, is_kernel = entry.get("name"), entry.get("cat") == "kernel"
+        arguments = entry.get("args")
+        if not isinstance(name, str) or not (is_kernel or name == _HOST_ENTRY):
+            return
+        if not isinstance(arguments, Mapping) or "Collective name" not in arguments:
+            if _COLLECTIVE_KERNEL.match(name) or not is_kernel:
+                self._undescribed["NCCL kernels" if is_kernel else f"calls {_HOST_ENTRY}"] += 1
+            return
+        where = f"{self._where}, {arguments['Collective name']} at {_time_text(entry.get('ts'))} us"
+        if request := _request(entry, arguments, where, self._groups):
+            stream = _stream_part(entry, "pid", where), _stream_part(entry, "tid", where)
+            event = MeasuredRequest(stream=self._streams.setdefault(stream, stream), request=request)
+            (self.of_kernels if is_kernel else self.of_host).append(event)
+
+    def refuse(self) -> NoReturn:
+        """Raise TraceError, of a file without a request that can be used."""
+        found, allowed, next_step = "no collective", f"NCCL kernels, or {_HOST_ENTRY}", ""
+        if self._undescribed:
+            kinds = " and ".join(f"{count} {kind}" for kind, count in sorted(self._undescribed.items()))
+            found = f"{kinds} without the collective's name, size and ranks"
+            allowed = "kernels or calls with the arguments 'Collective name', 'In msg nelems', 'Process Group Ranks'"
+            next_step = "profile with PyTorch 2.2 or newer, which records them"
+        raise TraceError(Mistake(where=self._where, found=found, allowed=allowed, next_step=next_step))
+
+
+def _check_rank(rank: int, events: Sequence[MeasuredRequest], path: Path) -> None:
     """Refuse a trace of a rank outside a group that it asks."""
-    for group in dict.fromkeys(event.request.group for event in events):
+    for group in {id(event.request.group): event.request.group for event in events}.values():
         if rank not in group:
             found = f"a collective of ranks {shown(list(group))} in the trace of rank {shown(rank)}"
             raise TraceError(Mistake(where=str(path), found=found, allowed="groups with the trace's own rank"))
 
 
-def _event(entry: Mapping[str, Any], where: str, groups: "_Groups") -> _Event | None:
-    """Return the request of an entry, None for an entry of anything else."""
-    arguments, name = entry.get("args"), entry.get("name")
-    if not isinstance(arguments, Mapping) or "Collective name" not in arguments or not isinstance(name, str):
-        return None
-    is_kernel = entry.get("cat") == "kernel"
-    if not is_kernel and name != _HOST_ENTRY:
-        return None
+def _request(entry: Mapping[str, Any], arguments: Mapping[str, Any], where: str, groups: "_Groups") -> TraceRow | None:
+    """Return the request of an entry that names a collective, None where that is no request."""
     operation = _OPERATIONS.get(str(arguments["Collective name"]).lower())
     if operation is None:  # wait, init, end of a coalesced group
         return None
-    where = f"{where}, {arguments['Collective name']} at {_time_text(entry.get('ts'))} us"
     group = groups.of(arguments, where)
     start_ps = _picoseconds(entry.get("ts"), where)
-    return _Event(
-        is_kernel=is_kernel,
-        stream=(_stream_part(entry, "pid", where), _stream_part(entry, "tid", where)),
-        start_ps=start_ps,
-        request=TraceRow(
-            rank=0,
-            operation=operation,
-            group=group,
-            num_bytes=_size(arguments, where),
-            peer=_peer(operation, group, arguments, where),
-            tag=str(arguments.get("Process Group Description", "")),
-            issue_ps=start_ps,
-            complete_ps=start_ps + _picoseconds(entry.get("dur", 0), where),
-        ),
+    return TraceRow(
+        rank=0,
+        operation=operation,
+        group=group,
+        num_bytes=_size(arguments, where),
+        peer=_peer(operation, group, arguments, where),
+        tag=str(arguments.get("Process Group Description", "")),
+        issue_ps=start_ps,
+        complete_ps=start_ps + _picoseconds(entry.get("dur", 0), where),
     )
 
 
@@ -173,8 +198,9 @@ def _stream_part(entry: Mapping[str, Any], name: str, where: str) -> int | str |
 
 
 def _picoseconds(value: Any, where: str) -> int:
-    if not isinstance(value, int | Decimal) or not 0 <= value < 10**13:
-        raise TraceError(Mistake(where=where, found=f"time {shown(value)}", allowed="microseconds, not negative"))
+    if not isinstance(value, int | Decimal) or not 0 <= value < MAX_US:
+        allowed = "microseconds, from 0 to those since 1970"
+        raise TraceError(Mistake(where=where, found=f"time {shown(value)}", allowed=allowed))
     return int(value * PS_PER_US)
 
 
@@ -191,10 +217,11 @@ def _size(arguments: Mapping[str, Any], where: str) -> int:
 
 
 class _Groups:
-    """The groups of a file; each is read once, and its ranks are in memory once."""
+    """The groups of all files; each is read once a file, and its ranks are in memory once."""
 
     def __init__(self) -> None:
         self._of_text: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        self._one_of: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._num_members = 0
 
     def of(self, arguments: Mapping[str, Any], where: str) -> tuple[int, ...]:
@@ -212,7 +239,7 @@ class _Groups:
             if self._num_members > MAX_MEMBERS:
                 found = f"groups of more than {MAX_MEMBERS:,} ranks in all"
                 raise TraceError(Mistake(where=where, found=found, next_step="profile fewer steps"))
-            self._of_text[key] = group
+            self._of_text[key] = self._one_of.setdefault(group, group)
         return self._of_text[key]
 
 
@@ -242,55 +269,3 @@ def _peer(operation: Operation, group: tuple[int, ...], arguments: Mapping[str, 
     if not 0 <= peer <= MAX_RANK:
         raise TraceError(Mistake(where=where, found=f"{name} {shown(peer)}", allowed="0 to 2147483647"))
     return peer
-
-
-def _without_trace(of_rank: Mapping[int, list[_Event]]) -> dict[int, list[_Event]]:
-    """Return the requests of ranks without a trace: the collectives of their groups, as their lowest rank made them.
-
-    Linear in the number of requests returned: each group is looked at once, and not once for each of its ranks.
-    """
-    of_group = _asked_of(of_rank)
-    num_derived = sum(len(events) * len(group) for group, events in of_group.items())
-    if num_derived > MAX_DERIVED_REQUESTS:
-        found = f"{num_derived:,} requests of ranks of which most have no trace"
-        allowed = f"{MAX_DERIVED_REQUESTS:,}"
-        raise TraceError(Mistake(where="traces", found=found, allowed=allowed, next_step="profile fewer steps"))
-    placed: dict[int, list[tuple[int, int, _Event]]] = defaultdict(list)
-    for group, events in of_group.items():
-        for rank in set(group).difference(of_rank):
-            placed[rank] += events
-    return {
-        rank: [
-            replace(event, request=replace(event.request, rank=rank, issue_ps=UNKNOWN, complete_ps=UNKNOWN))
-            for _, _, event in sorted(placed[rank], key=lambda item: (item[2].start_ps, *item[:2]))
-        ]
-        for rank in sorted(placed)
-    }
-
-
-def _asked_of(of_rank: Mapping[int, list[_Event]]) -> dict[tuple[int, ...], list[tuple[int, int, _Event]]]:
-    """Return the collectives of each group with a rank without a trace: the lowest traced rank's, with its place."""
-    groups = {event.request.group: set(event.request.group) for events in of_rank.values() for event in events}
-    donor_of = {group: min(of_rank.keys() & ranks) for group, ranks in groups.items() if not of_rank.keys() >= ranks}
-    asked: dict[tuple[int, ...], list[tuple[int, int, _Event]]] = defaultdict(list)
-    for donor, events in of_rank.items():
-        for place, event in enumerate(events):
-            group = event.request.group
-            is_collective = event.request.operation not in (Operation.SEND, Operation.RECEIVE)
-            if is_collective and donor_of.get(group) == donor:
-                asked[group].append((donor, place, event))
-    return asked
-
-
-def _chained(events: Sequence[_Event], *, first_row: int) -> Iterator[TraceRow]:
-    """Yield a rank's requests, each waiting for the one before it on its stream and for the gap between them."""
-    last: dict[tuple[Any, Any], tuple[int, int]] = {}  # stream -> row and end of its last request
-    for row, event in enumerate(events, first_row):
-        request = event.request
-        duration_ps = max(0, request.complete_ps - request.issue_ps) if request.complete_ps != UNKNOWN else 0
-        waits: tuple[int, ...] = ()
-        gap_ps = 0
-        if event.stream in last:
-            waits, gap_ps = (last[event.stream][0],), max(0, event.start_ps - last[event.stream][1])
-        last[event.stream] = row, event.start_ps + duration_ps
-        yield replace(request, waits=waits, compute_before_ps=gap_ps)

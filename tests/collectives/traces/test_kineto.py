@@ -9,11 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fabrictune.collectives.traces import kineto
+from fabrictune.collectives.traces.formats import read_trace
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.json_streams import CHUNK_BYTES
@@ -261,3 +263,94 @@ def test_a_device_or_a_pipe_is_no_trace(link_to: str | None, tmp_path: Path) -> 
     assert not is_kineto(path)
     with pytest.raises(TraceError, match=r"trace.json: not a file$"):
         read_kineto([path])
+
+
+def test_times_since_1970_count_from_the_first_request(tmp_path: Path) -> None:
+    """1.7e15 us are more picoseconds than 64 bits hold; what counts is what lies between."""
+    events = [event("allreduce", 0.25, 2, **{"Process Group Ranks": "[0]"}), event("allreduce", 1, 1)]
+    text = json.dumps({"traceEvents": events}).replace('"ts": 0.25', '"ts": 1712195495520870.926')
+    text = text.replace('"ts": 1,', '"ts": 1712195495520874.001,').replace("[0, 1]", "[0]")
+    trace = read_kineto([write_text(tmp_path / "trace.json", text)])
+    assert trace.issue_ps_N.tolist() == [0, 3_075_000]
+    assert trace.complete_ps_N.tolist() == [2_000_000, 4_075_000]
+    assert trace.compute_before_ps_N.tolist() == [0, 1_075_000]
+
+
+def test_files_of_one_run_have_one_beginning(tmp_path: Path) -> None:
+    """Rank 1 is 5 us later; both ranks' times count from the first request of either."""
+    paths = []
+    for rank, us in ((0, 10**15), (1, 10**15 + 5)):
+        paths.append(save(tmp_path / f"{rank}.json", event("allreduce", us, 1), rank=rank))
+    assert read_kineto(paths).issue_ps_N.tolist() == [0, 5_000_000]
+
+
+def test_profiles_of_different_runs_are_not_put_together(tmp_path: Path) -> None:
+    """Picoseconds in 64 bits reach over 106 days."""
+    paths = [
+        save(tmp_path / f"{rank}.json", event("allreduce", 10**15 + rank * 86_400 * 10**6 * 200, 1), rank=rank)
+        for rank in (0, 1)
+    ]
+    with pytest.raises(TraceError, match=r"^traces: requests that are 200 days apart\n  allowed: profiles of one run"):
+        read_kineto(paths)
+
+
+def test_the_uptime_of_a_machine_may_be_200_days(tmp_path: Path) -> None:
+    """1.7e13 us are more picoseconds than a column holds, though less than the limit was."""
+    path = save(tmp_path / "trace.json", event("allreduce", 200 * 86_400 * 10**6, 1))
+    assert read_kineto([path]).issue_ps_N.tolist() == [0, UNKNOWN]
+    path = save(tmp_path / "trace.json", event("allreduce", 9_500_000_000_000, 1))
+    assert read_kineto([path]).issue_ps_N.tolist() == [0, UNKNOWN], "this was an OverflowError"
+
+
+def test_kernels_that_do_not_say_what_they_do_are_counted(tmp_path: Path) -> None:
+    """Profiles of PyTorch before 2.2 name the kernel alone; the message said that there was no collective."""
+    kernel = {"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce_RING_LL_Sum_float", "ts": 1, "dur": 1}
+    call = {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1, "args": {"External id": 120}}
+    other = {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 1, "dur": 1, "args": {}}
+    with pytest.raises(TraceError) as caught:
+        read_kineto([save(tmp_path / "trace.json", *[kernel] * 8, *[call] * 3, other)])
+    assert str(caught.value) == (
+        f"{tmp_path / 'trace.json'}: 8 NCCL kernels and 3 calls record_param_comms "
+        "without the collective's name, size and ranks\n"
+        "  allowed: kernels or calls with the arguments 'Collective name', 'In msg nelems', 'Process Group Ranks'\n"
+        "  next: profile with PyTorch 2.2 or newer, which records them"
+    )
+
+
+@pytest.mark.parametrize("part", [0.05, 0.2, 0.99])
+def test_a_packed_trace_that_is_cut_off_is_one_that_is_cut_off(part: float, tmp_path: Path) -> None:
+    """It was a format that is not known."""
+    path = save(tmp_path / "trace.json.gz", *(event("allreduce", start, 1) for start in range(2000)))
+    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
+    with pytest.raises(TraceError, match=r"not a trace that can be read to its end[^\n]*\n  next: check that it was"):
+        read_trace([path])
+
+
+def test_ranks_of_overlapping_groups_follow_each(tmp_path: Path) -> None:
+    """Rank 0 is in two groups of two and one of four: 1, 2 and 3 make what theirs made, by its time."""
+    events = [
+        event("allreduce", 1, 1, **{"Process Group Ranks": "[0, 1]"}),
+        event("broadcast", 2, 1, **{"Process Group Ranks": "[0, 2]"}),
+        event("_allgather_base", 4, 1, **{"Process Group Ranks": "[0, 1, 2, 3]"}),
+        event("allreduce", 6, 1, **{"Process Group Ranks": "[0, 1]"}),
+    ]
+    trace = read_kineto([save(tmp_path / "trace.json", *events)])
+    names = {rank: [Operation(one).name for one in trace.operation_N[trace.rank_N == rank]] for rank in (0, 1, 2, 3)}
+    assert names == {
+        0: ["ALL_REDUCE", "BROADCAST", "ALL_GATHER", "ALL_REDUCE"],
+        1: ["ALL_REDUCE", "ALL_GATHER", "ALL_REDUCE"],
+        2: ["BROADCAST", "ALL_GATHER"],
+        3: ["ALL_GATHER"],
+    }
+    assert trace.rank_N.tolist() == sorted(trace.rank_N.tolist())
+    rows = (trace.rank_N == 1).nonzero()[0].tolist()
+    assert [trace.dependencies.of(row).tolist() for row in rows] == [[], [rows[0]], [rows[1]]]
+    assert trace.compute_before_ps_N[rows].tolist() == [0, 2_000_000, 1_000_000]
+
+
+def test_a_group_of_a_million_ranks_is_hashed_once(tmp_path: Path) -> None:
+    """Each of its requests hashed its group anew: 2**40 steps for 200 B of text."""
+    more = {"Process Group Ranks": "", "Global rank start": 0, "Global rank stride": 1, "Group size": 2**20}
+    trace = read_kineto([save(tmp_path / "trace.json", event("allreduce", 1, 1, **more))])
+    assert len(trace) == 2**20
+    assert np.array_equal(trace.rank_N, np.arange(2**20))
