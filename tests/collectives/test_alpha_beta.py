@@ -48,6 +48,23 @@ def test_the_closed_form_counts_the_schedule(name: str, implementation: Implemen
     assert counted.buffers == pytest.approx(sent.max() / schedule.num_parts)
 
 
+@settings(deadline=None, max_examples=25)
+@given(num_members=st.integers(1, 40))
+def test_a_broadcast_round_a_ring_ends_when_its_last_part_has_crossed_every_link(num_members: int) -> None:
+    """Each link carries one part at a time, in the order in which they come to it, for the part's share of the time."""
+    shape = GroupShape(num_members=num_members)
+    implementation = ALGORITHMS["ring"].implementation_of(Operation.BROADCAST)
+    schedule = implementation.make_schedule(shape)
+    free_at = np.zeros(num_members)  # of each member's link
+    arrived_at: dict[tuple[int, int], float] = {}
+    for message in np.argsort(schedule.step_M, kind="stable").tolist():
+        member, part = int(schedule.sender_M[message]), int(schedule.chunk_E[message])
+        start = max(free_at[member], arrived_at.get((member, part), 0.0))
+        free_at[member] = start + 1 / num_members
+        arrived_at[int(schedule.receiver_M[message]), part] = free_at[member]
+    assert implementation.cost(shape).buffers == pytest.approx(max(arrived_at.values(), default=0.0))
+
+
 def test_a_hierarchy_sends_between_hosts_what_a_ring_a_rail_sends() -> None:
     """Four hosts of eight: three steps each way and two inside; a NIC sends 2 * 3 chunks of 1/32."""
     counted = cost("hierarchical", Operation.ALL_REDUCE, GroupShape(num_members=32, local_size=8))

@@ -86,3 +86,14 @@ def test_impossible_models_are_refused_with_all_that_is_wrong() -> None:
 def test_timer_codes_are_the_standards(timer_code: int, wait_us: int) -> None:
     """InfiniBand volume 1, table 45; NCCL sets 12."""
     assert rnr_wait_ps(timer_code) == wait_us * 10**6
+
+
+def test_timer_codes_rise_by_turns_of_three_halves_and_four_thirds() -> None:
+    """Table 45 doubles every two codes: 0.01 ms * 2**(code / 2) for even ones from 2 on, one and a half times the code
+    before for odd ones from 3 on; code 0 is what 32 would be.
+    """
+    even_us = {code: 10 * 2 ** (code // 2) for code in range(2, 34, 2)}
+    assert rnr_wait_ps(0) == even_us[32] * 10**6
+    for code in range(2, 32, 2):
+        assert rnr_wait_ps(code) == even_us[code] * 10**6
+        assert rnr_wait_ps(code + 1) == even_us[code] * 3 // 2 * 10**6

@@ -17,6 +17,7 @@ from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficT
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.packet import run
+from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import Network
@@ -60,6 +61,16 @@ def network_of(fabric: Fabric, pairs: list[tuple[int, int]]) -> Network:
     """Return the network of queue pairs given as (source NIC, destination NIC)."""
     source_Q, destination_Q = np.array(pairs, np.int64).T
     return build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec())
+
+
+def funnel(out_bps: int) -> Fabric:
+    """Return two hosts under one ToR, 100 Gb/s into it and slower out of it to host 1; each cable takes 10 ns."""
+    draft = FabricDraft("funnel")
+    switch = draft.add_switch("tor")
+    for number, rate_bps in enumerate((10**11, out_bps)):
+        host = draft.add_host(f"host{number}")
+        draft.add_link((host, "nic0"), (switch, f"host{number}"), rate_bps=rate_bps, delay_ps=10_000)
+    return draft.finish()
 
 
 @pytest.fixture

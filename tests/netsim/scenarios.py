@@ -9,6 +9,7 @@ import numpy as np
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.laws import load_law
+from fabrictune.foundation.rocev2 import WIRE_OVERHEAD_BYTES
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
@@ -148,9 +149,13 @@ def _some_before(row: int, dice: np.random.Generator) -> list[int]:
 
 
 def random_config(seed: int, dice: np.random.Generator) -> PacketConfig:
-    """Return a configuration in which queues fill, marks and pauses happen, and sometimes packets are lost."""
+    """Return a configuration in which queues fill, marks and pauses happen, and sometimes packets are lost.
+
+    In half of the cases a frame is 1000 B, so that queues meet thresholds exactly.
+    """
     return PacketConfig(
         mtu_bytes=1000,
+        wire_overhead_bytes=int(np.random.default_rng([seed, 5]).choice([0, WIRE_OVERHEAD_BYTES])),
         ack_every_packets=int(dice.choice([1, 1, 3])),
         ecn=EcnConfig(enabled=bool(dice.integers(2)), kmin_bytes=2_000, kmax_bytes=8_000, pmax_fraction=0.5),
         pfc=PfcConfig(

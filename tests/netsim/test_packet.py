@@ -22,7 +22,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 from fabrictune.topology.draft import FabricDraft
-from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
+from tests.netsim.conftest import compiled, funnel, network_of, one_switch, traffic_of
 
 Simulate = Callable[..., RunRecord]
 
@@ -188,6 +188,26 @@ def test_notifications_keep_their_distance(simulate: Simulate) -> None:
     assert marked > 50
     for cnps in transfers(record, "cnps"):
         assert 2 <= cnps <= 1 + last_us / 4
+
+
+def test_a_notification_may_follow_the_last_after_exactly_the_interval(simulate: Simulate) -> None:
+    """Frames 3 to 22 find others queued. They arrive 800 ns apart: 3.2 us let every fourth notify, five in all."""
+    marking = EcnConfig(kmin_bytes=0, kmax_bytes=1)
+    config = replace(BARE, ecn=marking, cnp=CnpConfig(interval_ns=3_200))
+    record = simulate([(0, 1)], [{"bytes": 22_000}], config, law="dcqcn", fabric=funnel(10**10))
+    assert record.tables["ports"]["ecn_marked_packets"].sum() == 20
+    assert transfers(record, "cnps") == [5]
+
+
+@pytest.mark.parametrize(("num_frames", "num_pauses"), [(5, 0), (6, 1)])
+def test_a_pause_is_sent_when_one_more_frame_would_pass_xoff(
+    simulate: Simulate, num_frames: int, num_pauses: int
+) -> None:
+    """The first frame leaves at once, the others wait: four leave room for one more in an xoff of 5,000 B."""
+    config = replace(BARE, pfc=PfcConfig(buffer_bytes=100_000, xoff_bytes=5_000, response_ns=0))
+    record = simulate([(0, 1)], [{"bytes": 1000 * num_frames}], config, fabric=funnel(10**9))
+    assert record.tables["ports"]["max_queue_bytes"].max() == 1000 * (num_frames - 1)
+    assert record.tables["ports"]["pauses"].sum() == num_pauses
 
 
 def test_losses_are_repaired_and_counted(simulate: Simulate) -> None:

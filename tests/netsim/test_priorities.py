@@ -11,18 +11,23 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim import _engine
+from fabrictune.netsim.config.faults import LinkDown
+from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
+from fabrictune.netsim.engine_inputs.ports import MAX_PORT_DELAY_PS
+from fabrictune.netsim.engine_inputs.priorities import pause_patience_ps
+from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.netsim.memory import COPIES, estimated_bytes
 from fabrictune.netsim.packet import make_simulation, run
 from fabrictune.netsim.reference.engine import ReferenceEngine
 from fabrictune.netsim.workloads.table import one_message_each
 from fabrictune.topology.network import Network
-from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
+from tests.netsim.conftest import compiled, funnel, network_of, one_switch, traffic_of
 from tests.netsim.scenarios import LAWS
 
 LOW, HIGH = 2, 6
@@ -162,6 +167,70 @@ def test_pauses_that_only_renew_one_another_end_a_run() -> None:
     assert (outcome, columns) == _run_ring(None, ProbeConfig(interval_ns=50_000)), "probes are no part of a run"
     assert outcome == "stalled"
     assert max(columns["pause_frames_received"]) > 2 * max(columns["pauses"])
+
+
+@pytest.mark.parametrize(("quanta", "late_drops"), [(None, 1), (65_535, 2)])
+def test_a_storm_is_over_when_no_pause_has_come_for_the_restoration_time(quanta: int | None, late_drops: int) -> None:
+    """Frame 10 has host 1's NIC pause the ToR while frame 11 is on the wire. The other nine are lost 100 us later.
+
+    The watchdog looks again after 300 us. A pause that is never sent again is then 400 us old, so a frame at 350 us is
+    lost and one at 450 us waits. One of 65,535 quanta (335.5 us) is sent again every 167.8 us: both are lost.
+    """
+    config = configured(
+        PriorityConfig(priority=LOW, lossless=True),
+        pfc=PfcConfig(response_ns=0, quanta=quanta, watchdog=WatchdogConfig(detect_ns=100_000, restore_ns=300_000)),
+        nic=NicConfig(drain_rate_bps=10**6, receive_buffer_bytes=100_000, xoff_bytes=10_000),
+        time_limit_ns=500_000,
+    )
+    late = [{"bytes": 1000, "qp": 1, "start_ps": at_us * 10**6} for at_us in (350, 450)]
+    record = simulate([(0, 1), (2, 1)], [LOW, LOW], [{"bytes": 20_000}, *late], config)
+    assert queue(record, "pause_storms", LOW).sum() == 1
+    assert queue(record, "dropped_packets", LOW).sum() == 9 + late_drops
+
+
+def test_a_link_that_goes_down_forgets_the_pauses_of_every_priority() -> None:
+    """Both priorities of host 0 fill the ToR in the first 2 us; their pauses end with the link, 100 us into the run."""
+    rules = (PriorityConfig(priority=number, lossless=True) for number in (LOW, HIGH))
+    config = configured(
+        *rules,
+        pfc=PfcConfig(buffer_bytes=100_000, xoff_bytes=5_000, xon_bytes=0, response_ns=0),
+        time_limit_ns=150_000,
+    )
+    network = network_of(funnel(10**9), [(0, 1), (0, 1)])
+    network = replace(network, queue_pairs=replace(network.queue_pairs, priority_Q=np.array([LOW, HIGH])))
+    cut = LinkDown(link="host0:nic0", at_ns=100_000, until_ns=200_000)
+    faults = FaultTimeline.of(network.fabric, [cut], config)
+    rows = [{"bytes": 20_000, "qp": qp} for qp in range(2)]
+    record = run(network, traffic_of(rows), compiled("none"), config, faults=faults)
+    for priority in (LOW, HIGH):
+        assert 98_000_000 < queue(record, "paused_ps", priority).max() < 100_000_000
+
+
+def test_a_pause_ends_by_default_when_two_full_frames_may_come() -> None:
+    """Each frame that leaves makes room for 1.125: the run is that of an offset of 2,000 B, not of 1,000 B."""
+    paused_ps = []
+    for offset_bytes in (None, 2_000, 1_000):
+        config = configured(
+            PriorityConfig(priority=LOW, lossless=True, alpha=0.125),
+            pfc=PfcConfig(headroom_bytes=10_000, response_ns=0),
+            buffer=BufferConfig(size_bytes=100_000, resume_offset_bytes=offset_bytes),
+        )
+        network = network_of(funnel(10**10), [(0, 1)])
+        network = replace(network, queue_pairs=replace(network.queue_pairs, priority_Q=np.array([LOW])))
+        record = run(network, traffic_of([{"bytes": 200_000}]), compiled("none"), config)
+        paused_ps.append(int(queue(record, "paused_ps", LOW).sum()))
+    assert paused_ps[0] == paused_ps[1]
+    assert paused_ps[2] not in (0, paused_ps[1])
+
+
+@pytest.mark.parametrize("quanta", [None, 1, 65_535])
+def test_a_run_is_patient_until_every_pause_and_resume_has_arrived(quanta: int | None) -> None:
+    """A frame of a pause may cross a cable of 4.3 ms and wait 1 ms for a response, as the engine's limits allow."""
+    fabric = funnel(10**9)
+    pause_ps = (quanta or 0) * 512 * 1_000
+    under_way_ps = MAX_PORT_DELAY_PS + 10**9
+    config = configured(PriorityConfig(priority=LOW, lossless=True), pfc=PfcConfig(quanta=quanta))
+    assert pause_patience_ps(fabric, config) > pause_ps + under_way_ps
 
 
 def test_what_stops_one_priority_is_named() -> None:

@@ -21,3 +21,9 @@ def test_only_an_interval_wholly_beyond_another_is_sure() -> None:
     low_PO = np.array([[1, 1], [3, 3], [1.5, 3]])
     high_PO = np.array([[2, 2], [4, 4], [4, 4]])
     assert is_surely_dominated(low_PO, high_PO).tolist() == [False, True, False]
+
+
+def test_intervals_that_touch_are_not_sure() -> None:
+    """Where one ends the other begins: both may be the same number."""
+    low_PO, high_PO = np.array([[1.0], [2.0]]), np.array([[2.0], [3.0]])
+    assert is_surely_dominated(low_PO, high_PO).tolist() == [False, False]

@@ -3,9 +3,11 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,9 +16,10 @@ import pytest
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, LoaderError, TokenFileError
+from fabrictune.trainer_probe.data import wire
 from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
-from fabrictune.trainer_probe.data.service import Service
+from fabrictune.trainer_probe.data.service import Loop, Service
 from fabrictune.trainer_probe.data.token_file import HEADER_BYTES
 from tests.patience import patience
 from tests.trainer_probe.data.conftest import MakeFile
@@ -224,6 +227,43 @@ def test_an_address_without_a_loader_is_an_error() -> None:
     with pytest.raises(LoaderError) as error:
         Loader("fabrictune-nobody", 0, timeout_s=0.1)
     assert str(error.value) == "loader fabrictune-nobody: does not answer within 0.1 s\n  next: start it first"
+
+
+def test_a_loader_of_another_user_is_left_alone(make_file: MakeFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who takes the address first could hand out any memory as batches."""
+    with LoaderProcess(service_of(make_file(145))) as owned:
+        with monkeypatch.context() as patch:
+            patch.setattr(wire, "belongs_to_this_user", lambda _: False)
+            with pytest.raises(LoaderError) as error:
+                Loader(owned.address, 0)
+        assert str(error.value) == f"loader {owned.address}: belongs to another user\n  next: start it first"
+
+
+def test_a_worker_of_another_user_gets_nothing(make_file: MakeFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is closed, and the worker that is expected is still expected."""
+    is_ours = iter([False, True])
+    monkeypatch.setattr(wire, "belongs_to_this_user", lambda _: next(is_ours))
+    owner, owners_end = os.pipe()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener, ThreadPoolExecutor(1) as threads:
+        listener.bind(str(make_file(145).with_name("listener")))
+        listener.listen()
+        loop = threads.submit(Loop(listener, owner, service_of(make_file(145))).run)
+        with connected(listener) as stranger:
+            assert stranger.recv(100) == b""
+        with connected(listener) as worker:
+            assert b"num_slots" in worker.recv(1000)
+        loop.result(patience(60))
+    os.close(owner)
+    os.close(owners_end)
+
+
+@contextmanager
+def connected(listener: socket.socket) -> Iterator[socket.socket]:
+    """Give a connection."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+        connection.settimeout(patience(60))
+        connection.connect(listener.getsockname())
+        yield connection
 
 
 def test_an_address_is_taken_once(make_file: MakeFile) -> None:
