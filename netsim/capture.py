@@ -18,8 +18,9 @@ from enum import IntEnum
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.finding_rules.simulation import CAPTURE_TRUNCATED
 from fabrictune.foundation.pcap import pcap_header, pcap_record
-from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.records import Confidence, RunRecord
 from fabrictune.foundation.rocev2 import (
     CNP_RESERVED_BYTES,
     CONGESTION_EXPERIENCED,
@@ -66,13 +67,10 @@ def with_capture(
     """Return the record with the capture, and a finding if the capture is incomplete."""
     num_kept = len(simulation.capture_columns()["qp"])
     num_left_out = simulation.num_captured - num_kept
-    truncated = Finding(
-        id="netsim.capture-truncated",
-        severity=Severity.INFO,
+    truncated = CAPTURE_TRUNCATED.finding(
         entity=CAPTURE_NAME,
-        expected=f"all {simulation.num_captured}",
+        expected=f"all {simulation.num_captured} packets",
         actual=f"only the first {num_kept} packets are captured",
-        next_step="raise capture.max_packets, or capture fewer flows",
         confidence=Confidence.PREDICTED,
     )
     return replace(

@@ -5,8 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.finding_rules.simulation import (
+    DROPPED_PACKETS,
+    PAUSE_STORM,
+    PFC_DEADLOCK,
+    RECEIVER_NOT_READY,
+    REORDERED_PACKETS,
+    UNFINISHED_TRANSFERS,
+)
 from fabrictune.foundation.metrics.transfers import slowdowns
-from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.records import Columns, Confidence, Finding
 from fabrictune.foundation.retransmission import rnr_wait_ps
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.foundation.units import format_bytes, format_duration
@@ -79,16 +87,13 @@ def _deadlocked(network: Network, deadlock: Deadlock | None) -> Finding | None:
         return None
     shown = "; ".join(network.fabric.link_label(port) for port in deadlock.ring[:MAX_NAMED])
     others, behind = len(deadlock.ring) - MAX_NAMED, len(deadlock.ports) - len(deadlock.ring)
-    return Finding(
-        id="netsim.pfc-deadlock",
-        severity=Severity.ERROR,
+    return PFC_DEADLOCK.finding(
         entity=shown + (f"; and {others} more" if others > 0 else ""),
         expected="no cycle of paused ports",
         actual=(
             f"a cycle of {len(deadlock.ring)} ports is never resumed and blocks {behind} more;"
             f" they hold {format_bytes(deadlock.held_bytes)}"
         ),
-        next_step="remove paths that go up again after they went down, or let switches drop the blocking packets",
         confidence=Confidence.PREDICTED,
     )
 
@@ -103,9 +108,7 @@ def _unfinished(transfers: Columns, outcome: str) -> Finding | None:
         "interrupted": "run again to the end",
     }
     ends = {"stalled": "run stalled", "time-limit": "run reached its time limit", "interrupted": "run interrupted"}
-    return Finding(
-        id="netsim.unfinished-transfers",
-        severity=Severity.ERROR,
+    return UNFINISHED_TRANSFERS.finding(
         entity=f"transfers {_some(rows)}",
         expected="all transfers to complete",
         actual=f"{len(rows)} of {len(transfers['transfer'])} transfers never completed; {ends[outcome]}",
@@ -121,13 +124,10 @@ def _dropped(network: Network, all_tables: Mapping[str, Columns]) -> Finding | N
     if not dropped_P.any():
         return None
     worst = int(np.argmax(dropped_P))
-    return Finding(
-        id="netsim.dropped-packets",
-        severity=Severity.WARNING,
+    return DROPPED_PACKETS.finding(
         entity=network.fabric.link_label(worst),
         expected="no packet loss",
         actual=f"{int(dropped_P[worst])} packets lost here, {int(dropped_P.sum())} in total",
-        next_step="check buffer, headroom and xoff of the ingress ports",
         confidence=Confidence.PREDICTED,
     )
 
@@ -136,16 +136,13 @@ def _stormed(network: Network, queues: Columns | None) -> Finding | None:
     if queues is None or not queues["pause_storms"].any():
         return None
     worst = int(np.argmax(queues["pause_storms"]))
-    return Finding(
-        id="netsim.pause-storm",
-        severity=Severity.ERROR,
+    return PAUSE_STORM.finding(
         entity=f"{network.fabric.link_label(int(queues['port'][worst]))}, priority {int(queues['priority'][worst])}",
         expected="no queue paused beyond its watchdog's limit",
         actual=(
             f"{int(queues['pause_storms'][worst])} pause storms here, {int(queues['pause_storms'].sum())} in total;"
             f" {int(queues['dropped_packets'][worst])} packets dropped here"
         ),
-        next_step="look for the port behind this one that pauses first, and for a cycle of paused ports",
         confidence=Confidence.PREDICTED,
     )
 
@@ -158,9 +155,7 @@ def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketCon
     is_selective = config.transport.reliability == "selective-repeat"
     if is_selective and num_resent <= packets["dropped"]:
         return None
-    return Finding(
-        id="netsim.reordered-packets",
-        severity=Severity.WARNING,
+    return REORDERED_PACKETS.finding(
         entity=f"path choice {config.path_choice.mode}",
         expected=(
             "reordering within the reorder window" if is_selective else "in-order delivery, which go-back-N requires"
@@ -179,13 +174,10 @@ def _refused(num_refused: int, config: PacketConfig) -> Finding | None:
     if not num_refused:
         return None
     wait = format_duration(rnr_wait_ps(config.transport.rnr.timer_code))
-    return Finding(
-        id="netsim.receiver-not-ready",
-        severity=Severity.WARNING,
+    return RECEIVER_NOT_READY.finding(
         entity="receivers",
         expected="a posted receive for every message",
         actual=f"{num_refused} RNR NAKs, each of which delayed the sender by {wait}",
-        next_step="post more receives ahead, or post them sooner",
         confidence=Confidence.PREDICTED,
     )
 

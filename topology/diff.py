@@ -10,11 +10,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.foundation.finding_rules.fabric import (
+    DELAY_CHANGED,
+    LINK_ADDED,
+    LINK_RECABLED,
+    LINK_REMOVED,
+    NODE_ADDED,
+    NODE_CHANGED,
+    NODE_REMOVED,
+    RAIL_CHANGED,
+    RATE_CHANGED,
+)
+from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.units import format_duration, format_rate
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
-ABSENT = "not there"
+ABSENT = "absent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +62,13 @@ def _compare_nodes(before: Fabric, after: Fabric) -> Iterator[Finding]:
     first, second = _nodes(before), _nodes(after)
     for name in sorted(first.keys() | second.keys()):
         if name not in second:
-            yield _change("node-removed", Severity.ERROR, f"node {name}", first[name][0], ABSENT)
+            yield _change(NODE_REMOVED, f"node {name}", first[name][0], ABSENT)
         elif name not in first:
-            yield _change("node-added", Severity.INFO, f"node {name}", ABSENT, second[name][0])
+            yield _change(NODE_ADDED, f"node {name}", ABSENT, second[name][0])
         else:
             for old, new in zip(first[name], second[name], strict=True):
                 if old != new:
-                    yield _change("node-changed", Severity.WARNING, f"node {name}", old, new)
+                    yield _change(NODE_CHANGED, f"node {name}", old, new)
 
 
 def _compare_cabling(before: LinksByEnds, after: LinksByEnds) -> Iterator[Finding]:
@@ -68,12 +80,12 @@ def _compare_cabling(before: LinksByEnds, after: LinksByEnds) -> Iterator[Findin
             continue
         stays = next((end for end in link.ends if added_at.get(end) in added), None)
         if stays is None:
-            yield _change("link-removed", Severity.ERROR, f"link {link}", format_rate(link.rate_bps), ABSENT)
+            yield _change(LINK_REMOVED, f"link {link}", format_rate(link.rate_bps), ABSENT)
         else:
             new = added.pop(added_at[stays])
-            yield _change("link-recabled", Severity.WARNING, stays, _far_end(link, stays), _far_end(new, stays))
+            yield _change(LINK_RECABLED, stays, _far_end(link, stays), _far_end(new, stays))
     for link in added.values():
-        yield _change("link-added", Severity.INFO, f"link {link}", ABSENT, format_rate(link.rate_bps))
+        yield _change(LINK_ADDED, f"link {link}", ABSENT, format_rate(link.rate_bps))
 
 
 def _compare_speeds(before: LinksByEnds, after: LinksByEnds) -> Iterator[Finding]:
@@ -81,19 +93,19 @@ def _compare_speeds(before: LinksByEnds, after: LinksByEnds) -> Iterator[Finding
     for key, old in before.items():
         new = after.get(key, old)
         if old.rate_bps != new.rate_bps:
-            severity = Severity.ERROR if new.rate_bps < old.rate_bps else Severity.INFO
+            severity = None if new.rate_bps < old.rate_bps else Severity.INFO
             rates = format_rate(old.rate_bps), format_rate(new.rate_bps)
-            yield _change("rate-changed", severity, f"link {old}", *rates)
+            yield _change(RATE_CHANGED, f"link {old}", *rates, severity)
         if sorted(old.delays_ps) != sorted(new.delays_ps):
             delays = _delays(old), _delays(new)
-            yield _change("delay-changed", Severity.INFO, f"link {old}", *delays)
+            yield _change(DELAY_CHANGED, f"link {old}", *delays)
 
 
 def _compare_rails(before: Fabric, after: Fabric) -> Iterator[Finding]:
     first, second = _rails(before), _rails(after)
     for port in sorted(first.keys() & second.keys()):
         if first[port] != second[port]:
-            yield _change("rail-changed", Severity.WARNING, f"NIC {port}", first[port], second[port])
+            yield _change(RAIL_CHANGED, f"NIC {port}", first[port], second[port])
 
 
 def _nodes(fabric: Fabric) -> dict[str, tuple[str, str, str]]:
@@ -143,26 +155,7 @@ def _delays(link: _Link) -> str:
     return " and ".join(format_duration(delay) for delay in sorted(set(link.delays_ps)))
 
 
-def _change(change: str, severity: Severity, entity: str, before: str, after: str) -> Finding:
-    return Finding(
-        id=f"diff.{change}",
-        severity=severity,
-        entity=entity,
-        expected=before,
-        actual=after,
-        next_step=_NEXT_STEPS[change],
-        confidence=Confidence.CONFIGURED,
+def _change(rule: Rule, entity: str, before: str, after: str, severity: Severity | None = None) -> Finding:
+    return rule.finding(
+        entity=entity, expected=before, actual=after, severity=severity, confidence=Confidence.CONFIGURED
     )
-
-
-_NEXT_STEPS = {
-    "node-removed": "find out whether the node was taken out, or only missing when the files were collected",
-    "node-added": "check that the new nodes are cabled as their neighbours are: fabrictune topo validate",
-    "node-changed": "check the node's role in the files",
-    "link-removed": "look at both ports: a link that is down is missing from neighbour tables",
-    "link-recabled": "compare with the work order; undo it if the move was not intended",
-    "link-added": "check that the new links are even: fabrictune topo validate",
-    "rate-changed": "look for a lane, module or setting that brought the speed down",
-    "delay-changed": "check the cable's length where it matters for PFC headroom",
-    "rail-changed": "check that the NIC's ToR serves the new rail",
-}

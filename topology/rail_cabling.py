@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.finding_rules.fabric import RAIL_MISCABLED
+from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.topology.fabric import NO_NIC, NO_RAIL, Fabric
 
 MAX_SHOWN_PEERS = 3
@@ -90,13 +91,10 @@ def _finding(
     shown = ", ".join(fabric.node_name_N[peer] for peer in peers[:MAX_SHOWN_PEERS])
     more = f" and {len(peers) - MAX_SHOWN_PEERS} more" if len(peers) > MAX_SHOWN_PEERS else ""
     port = int(np.argmax(fabric.port_nic_P == nic))
-    return Finding(
-        id="fabric.rail-miscabled",
-        severity=Severity.ERROR,
+    return RAIL_MISCABLED.finding(
         entity=fabric.nic_label(nic),
-        expected=f"{rail} at {_names(fabric, expected)}, as at {shown}{more}",
-        actual=f"at {_names(fabric, actual)}",
-        next_step="move the cable to the switch expected; it may have changed places with another of the same host",
+        expected=f"{_names(fabric, expected)}, as on {shown}{more}",
+        actual=f"{rail} is cabled to {_names(fabric, actual)}",
         confidence=Confidence.CONFIGURED,
         evidence=(fabric.link_label(port),),
     )

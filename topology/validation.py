@@ -17,7 +17,15 @@ from typing import TypeVar
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.finding_rules.fabric import (
+    ISOLATED_NODE,
+    ODD_LEVELS,
+    PARTITION,
+    TIERLESS_SWITCHES,
+    UNEQUAL_RATE,
+    UNEQUAL_UPLINKS,
+)
+from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.foundation.units import format_rate
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric
 from fabrictune.topology.rail_cabling import find_miscabled_rails
@@ -55,13 +63,10 @@ def _shown(fabric: Fabric, check: FabricRule) -> Iterator[Finding]:
 def _find_isolated(fabric: Fabric) -> Iterator[Finding]:
     num_ports_N = np.bincount(fabric.port_node_P, minlength=fabric.num_nodes)
     for node in np.nonzero(num_ports_N == 0)[0].tolist():
-        yield Finding(
-            id="fabric.isolated-node",
-            severity=Severity.ERROR,
+        yield ISOLATED_NODE.finding(
             entity=fabric.node_name_N[node],
-            expected="a link",
-            actual="none",
-            next_step="cable the node, or take it out of the file",
+            expected="at least one link",
+            actual="no link",
             confidence=Confidence.CONFIGURED,
         )
 
@@ -74,13 +79,10 @@ def _find_partitions(fabric: Fabric) -> Iterator[Finding]:
     largest = max(nodes_of.values(), key=len)
     for nodes in nodes_of.values():
         if nodes is not largest and len(nodes) > 1:
-            yield Finding(
-                id="fabric.partition",
-                severity=Severity.ERROR,
+            yield PARTITION.finding(
                 entity=fabric.node_name_N[nodes[0]],
                 expected=f"a path to the other {fabric.num_nodes - len(nodes)} nodes",
-                actual=f"{len(nodes)} nodes without one: {_names(fabric, nodes)}",
-                next_step="look for the links that are missing, or read the files of the switches between",
+                actual=f"no path to the rest of the fabric from {len(nodes)} nodes: {_names(fabric, nodes)}",
                 confidence=Confidence.CONFIGURED,
             )
 
@@ -102,13 +104,13 @@ def _find_unknown_tiers(fabric: Fabric) -> Iterator[Finding]:
     num_ports_N = np.bincount(fabric.port_node_P, minlength=fabric.num_nodes)
     nodes = np.nonzero((fabric.node_tier_N == UNKNOWN_TIER) & (num_ports_N > 0))[0].tolist()
     if nodes:
-        yield Finding(
-            id="fabric.unknown-tier",
-            severity=Severity.WARNING,
+        yield TIERLESS_SWITCHES.finding(
             entity=f"fabric {fabric.name}",
-            expected="every switch has a tier",
-            actual=f"{len(nodes)} switches have no tier; uplink checks skipped: {_names(fabric, nodes)}",
-            next_step="add the hosts below them, from which tiers follow, or give the tiers in the file",
+            expected="a tier for every switch",
+            actual=(
+                f"{len(nodes)} {'switch has' if len(nodes) == 1 else 'switches have'} no tier, so uplink checks are "
+                f"skipped: {_names(fabric, nodes)}"
+            ),
             confidence=Confidence.CONFIGURED,
         )
 
@@ -119,13 +121,10 @@ def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
     for row, _, is_usual, share in _odd_ones([high - low == 1 for low, high in tiers]):
         if is_usual:
             low, high = tiers[row]
-            yield Finding(
-                id="fabric.odd-levels",
-                severity=Severity.WARNING,
+            yield ODD_LEVELS.finding(
                 entity=fabric.link_label(ports[row]),
-                expected=f"neighbouring tiers, as {share} links join",
-                actual=f"joins tier {low} and tier {high}",
-                next_step="check both ends of the cable",
+                expected=f"neighbouring tiers, as for {share} links",
+                actual=f"link between tier {low} and tier {high}",
                 confidence=Confidence.CONFIGURED,
             )
 
@@ -137,13 +136,10 @@ def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
         ports_between[tiers].append(port)
     for (low, high), ports in sorted(ports_between.items()):
         for row, rate_bps, usual_bps, share in _odd_ones(fabric.port_rate_bps_P[ports].tolist()):
-            yield Finding(
-                id="fabric.unequal-rate",
-                severity=Severity.WARNING,
+            yield UNEQUAL_RATE.finding(
                 entity=fabric.link_label(ports[row]),
-                expected=f"{format_rate(usual_bps)}, as {share} links between tier {low} and tier {high}",
+                expected=f"{format_rate(usual_bps)}, as on {share} links between tier {low} and tier {high}",
                 actual=format_rate(rate_bps),
-                next_step="look for a cable, module or setting of the wrong speed at either end",
                 confidence=Confidence.CONFIGURED,
             )
 
@@ -158,13 +154,10 @@ def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
         profiles = [_profile(fabric, uplinks_of[node]) for node in nodes]
         for row, profile, usual, share in _odd_ones(profiles):
             above = fabric.port_node_P[fabric.port_peer_P[uplinks_of[nodes[row]]]].tolist()
-            yield Finding(
-                id="fabric.unequal-uplinks",
-                severity=Severity.WARNING,
+            yield UNEQUAL_UPLINKS.finding(
                 entity=fabric.node_name_N[nodes[row]],
                 expected="equal uplinks within a tier",
                 actual=f"{profile}; {share} {_noun(tier)} have {usual}",
-                next_step="check for uplinks that are missing, down, or in the wrong port",
                 confidence=Confidence.CONFIGURED,
                 evidence=(f"uplinks to: {_names(fabric, sorted(set(above)))}",),
             )

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from fabrictune.collectives.measurement.measurements import Measurement, to_table
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
 from fabrictune.collectives.measurement.timing import TimingSamples, find_straggler
+from fabrictune.foundation.finding_rules.collectives import STRAGGLER, WRONG_RESULT
 from fabrictune.foundation.metrics.formulas import percentiles
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
 
 SEED = 0  # nothing here is drawn at random
@@ -106,13 +107,10 @@ def _ranks(samples: TimingSamples) -> Columns:
 def _wrong_results(cases: Sequence[BenchCase], samples: TimingSamples) -> Iterator[Finding]:
     for case, num_wrong in zip(cases, samples.num_wrong_RC.sum(axis=0).tolist(), strict=True):
         if num_wrong:
-            yield Finding(
-                id="coll.wrong-result",
-                severity=Severity.CRITICAL,
+            yield WRONG_RESULT.finding(
                 entity=f"{case.name} of {format_bytes(case.size_bytes)}",
-                expected="every element right on every rank",
-                actual=f"{num_wrong} elements wrong",
-                next_step="trust no figure of this backend; try another version of it, and test the memory",
+                expected="none on any rank",
+                actual=f"{num_wrong} wrong elements",
                 confidence=Confidence.MEASURED,
                 evidence=("table measurements",),
             )
@@ -126,14 +124,12 @@ def _stragglers(cases: Sequence[BenchCase], samples: TimingSamples) -> Iterator[
     worst = int(late_ns_C.argmax())
     if late_ns_C[worst] <= samples.clock_error_ns_R.max():
         return
-    yield Finding(
-        id="coll.straggler",
-        severity=Severity.WARNING,
+    yield STRAGGLER.finding(
         entity=f"rank {straggler.rank}",
-        expected=f"each of {len(samples.host_R)} ranks to come last about as often",
-        actual=f"came last in {straggler.last_fraction:.0%} of the iterations, by {straggler.late_fraction:.0%} of "
-        f"the time in the median case, at most {format_duration(late_ns_C[worst] * PS_PER_NS)}",
-        next_step="look at what else its processor, GPU or NIC does; then run without it",
+        expected=f"each of {len(samples.host_R)} ranks to be last about equally often",
+        actual=f"last in {100 * straggler.last_fraction:.0f} % of the iterations; late by "
+        f"{100 * straggler.late_fraction:.0f} % of the time in the median case, at most by "
+        f"{format_duration(late_ns_C[worst] * PS_PER_NS)}",
         confidence=Confidence.MEASURED,
         evidence=("table ranks",),
     )

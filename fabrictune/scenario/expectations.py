@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fabrictune.foundation.errors import InputError, Mistake, UnitError, require_one_of
+from fabrictune.foundation.finding_rules.simulation import EXPECTATION
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_name
 from fabrictune.foundation.metrics.transfers import of_part
-from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.records import Confidence, Finding, RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +61,11 @@ class Expectation(Measure):
         if actual <= self.limit if self.at_least is None else actual >= self.limit:
             return None
         bound = "at most" if self.at_least is None else "at least"
-        return Finding(
-            id=f"expect.{self.metric}",
-            severity=Severity.ERROR,
+        return EXPECTATION.finding(
+            member=self.metric,
             entity=self.name,
             expected=f"{bound} {metric.show(self.limit)}",
             actual=metric.show(actual),
-            next_step="look at the slowest transfers and the fullest ports in the report, or correct the bound",
             confidence=Confidence.PREDICTED,
         )
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.foundation.finding_rules.simulation import POINT_FAILED, POINT_UNFINISHED
 from fabrictune.foundation.metrics.catalog import METRICS
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.sweeps.pareto import is_on_front, is_surely_dominated
 from fabrictune.sweeps.points import Point
@@ -89,13 +90,10 @@ def best_first(record: RunRecord) -> list[int]:
 def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding, ...]:
     """Return a finding for each point that has no results: refused, failed, or with an objective that is unknown."""
     return tuple(
-        Finding(
-            id="sweep.point-failed" if result.failure else "sweep.point-unfinished",
-            severity=Severity.WARNING,
+        (POINT_FAILED if result.failure else POINT_UNFINISHED).finding(
             entity=settings_text(result.point, sweep),
             expected=f"a result for {', '.join(sweep.measures)}",
-            actual=result.failure or "a run lacks an objective, since transfers did not finish",
-            next_step="leave out these values, or run the scenario of one of its records alone",
+            actual=result.failure or "a run has no value for an objective, since transfers never completed",
             confidence=Confidence.PREDICTED,
             evidence=tuple(f"points/{task.id}" for task in result.point.tasks),
         )

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fabrictune.foundation.finding_rules.collectives import BUSY_MACHINE, PREDICTION_OFF
 from fabrictune.foundation.metrics.formulas import percentiles
-from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.validate.local_measurement import LocalMeasurement
 from fabrictune.validate.summary import ValidationSummary
@@ -22,13 +23,10 @@ def busy_machine(measurement: LocalMeasurement) -> Iterator[Finding]:
     low_E, high_E = percentiles(measurement.exchange_ps_EK, (0.25, 0.75))
     widest = int(np.argmax(high_E / low_E))
     if high_E[widest] > MOST_SPREAD * low_E[widest]:
-        yield Finding(
-            id="validate.busy-machine",
-            severity=Severity.WARNING,
+        yield BUSY_MACHINE.finding(
             entity=f"exchange of {format_bytes(measurement.exchange_bytes_E[widest])}",
             expected=f"quartiles within a factor of {MOST_SPREAD:g}",
             actual=f"quartiles of {format_duration(low_E[widest])} and {format_duration(high_E[widest])}",
-            next_step="run again while the machine does nothing else; until then read ratios with their spread",
             confidence=Confidence.MEASURED,
             evidence=("table calibration",),
         )
@@ -39,16 +37,13 @@ def missed_predictions(summary: ValidationSummary) -> Iterator[Finding]:
     low, high = BAND
     for row in summary.rows:
         if not low <= row.ratio <= high:
-            yield Finding(
-                id="validate.prediction-off",
-                severity=Severity.WARNING,
+            yield PREDICTION_OFF.finding(
                 entity=f"{row.what} of {format_bytes(row.num_bytes)}",
                 expected=f"{low:g} to {high:g} times measured",
                 actual=(
                     f"simulated {format_duration(row.simulated_ps)}, measured {format_duration(row.measured_ps)}:"
                     f" {row.ratio:.2f} times measured"
                 ),
-                next_step="compare the spread; a small buffer costs gloo more than its messages",
                 confidence=Confidence.PREDICTED,
                 evidence=("table comparison",),
             )

@@ -13,8 +13,9 @@ from typing import Any
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.finding_rules.rdma import FLAP_WRONG_RESULT, UNPREDICTED_STALL
 from fabrictune.foundation.progress import Progress
-from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import NS_PER_S, PS_PER_NS, format_duration
 from fabrictune.rdma_bench.flaps.network import FlappingNetwork, flapping_network
@@ -123,22 +124,16 @@ def _flap(network: FlappingNetwork, job: LastingJob, flap_ns: int) -> FlapResult
 def _findings(results: Sequence[FlapResult], num_wrong: int) -> Iterator[Finding]:
     for result in results:
         if not result.agrees:
-            yield Finding(
-                id="flaps.unpredicted-stall",
-                severity=Severity.WARNING,
+            yield UNPREDICTED_STALL.finding(
                 entity=f"a flap of {format_duration(result.flap_ns * PS_PER_NS)}",
                 expected=f"a stall of {format_duration(result.tcp_resumes_ns * PS_PER_NS)}",
                 actual=f"stalled for {format_duration(result.stall_ns * PS_PER_NS)}",
-                next_step="repeat it on a quiet machine; look at tcp_rto_min_us and tcp_retries2",
                 confidence=Confidence.MEASURED,
             )
     if num_wrong:
-        yield Finding(
-            id="flaps.wrong-result",
-            severity=Severity.CRITICAL,
+        yield FLAP_WRONG_RESULT.finding(
             entity="the job",
             expected="none in any all-reduce",
             actual=f"{num_wrong} wrong elements",
-            next_step="report it with the record: a transport that resumes must not lose or repeat bytes",
             confidence=Confidence.MEASURED,
         )

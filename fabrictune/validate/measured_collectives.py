@@ -15,8 +15,9 @@ from fabrictune.collectives.measurement.files import MeasurementFiles
 from fabrictune.collectives.measurement.measurements import Measurement
 from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.finding_rules.collectives import FASTER_THAN_BOUND, GAP, WRONG_RESULT
 from fabrictune.foundation.progress import Progress
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import num_rows, to_columns
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S, PS_PER_NS, format_bytes, format_duration
 from fabrictune.scenario.provenance import describe_scenario
@@ -167,13 +168,10 @@ def _entity(row: Measurement) -> str:
 def _wrong(rows: Sequence[Measurement]) -> Iterator[Finding]:
     for row in rows:
         if row.num_wrong > 0:
-            yield Finding(
-                id="coll.wrong-result",
-                severity=Severity.CRITICAL,
+            yield WRONG_RESULT.finding(
                 entity=_entity(row),
                 expected="none on any rank",
                 actual=f"{row.num_wrong} wrong elements",
-                next_step="trust no time of this run; find the wrong results first",
                 confidence=Confidence.MEASURED,
             )
 
@@ -185,13 +183,10 @@ def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
     worst = min(compared, key=lambda row: row.attribution.measured_ps / row.modelled.bound_ps)
     fraction = worst.attribution.measured_ps / worst.modelled.bound_ps
     if fraction < FASTER_FRACTION:
-        yield Finding(
-            id="coll.faster-than-bound",
-            severity=Severity.WARNING,
+        yield FASTER_THAN_BOUND.finding(
             entity=_entity(worst.measurement),
-            expected=f"{format_duration(worst.modelled.bound_ps)} or more, the bound of the scenario's links",
-            actual=f"{format_duration(worst.attribution.measured_ps)}, {fraction:.2f} times the bound",
-            next_step="the scenario is not what was measured: compare NICs a host, their rate, NVLink and channels",
+            expected=f"at least {format_duration(worst.modelled.bound_ps)}, the lower bound of the scenario's links",
+            actual=f"{format_duration(worst.attribution.measured_ps)}, {fraction:.2f} times that bound",
             confidence=Confidence.MEASURED,
             evidence=("table attribution",),
         )
@@ -209,9 +204,7 @@ def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
         measured_ps, part_ps = row.attribution.measured_ps, row.attribution.parts_ps[name]
         if part_ps < LEAST_GAP_FRACTION * measured_ps:
             continue
-        yield Finding(
-            id="coll.gap",
-            severity=Severity.INFO,
+        yield GAP.finding(
             entity=_entity(row.measurement),
             expected=f"{format_duration(row.attribution.parts_ps['nic'])} for the NICs alone",
             actual=f"{format_duration(measured_ps)}, of which {name.replace('_', ' ')} {part_ps / measured_ps:.0%}",

@@ -15,8 +15,9 @@ from typing import Any
 
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.finding_rules.rdma import SIMULATION_DIFFERS
 from fabrictune.foundation.progress import Progress
-from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.units import PS_PER_NS, format_duration
@@ -191,13 +192,10 @@ def _findings(rows: Sequence[TimerRow]) -> Iterator[Finding]:
     for row in rows:
         if not row.agrees:
             spec = row.prediction.spec
-            yield Finding(
-                id="timers.simulation-differs",
-                severity=Severity.WARNING,
+            yield SIMULATION_DIFFERS.finding(
                 entity=f"{row.prediction.profile.name}, timeout {spec.timeout_exponent}, {spec.retries} retries",
                 expected=f"failure {_shown(row.prediction.gives_up_ns)}, stall {_shown(row.model_stall_ns)}",
                 actual=f"failure {_shown(row.simulated_gives_up_ns)}, stall {_shown(row.simulated_stall_ns)}",
-                next_step="see whether all traffic crosses the link, and whether paths converge around it",
                 confidence=Confidence.PREDICTED,
             )
 

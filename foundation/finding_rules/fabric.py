@@ -38,7 +38,7 @@ PARTITION = Rule(
     evidence="The links of the fabric, whatever their rate or tier.",
     next_step="look for missing links, or read the files of the switches in between",
 )
-UNKNOWN_TIER = Rule(
+TIERLESS_SWITCHES = Rule(
     id="fabric.unknown-tier",
     severity=Severity.WARNING,
     title="Switches without a tier",
@@ -200,7 +200,7 @@ RAIL_CHANGED = Rule(
 PLAUSIBILITY = (
     ISOLATED_NODE,
     PARTITION,
-    UNKNOWN_TIER,
+    TIERLESS_SWITCHES,
     ODD_LEVELS,
     UNEQUAL_RATE,
     UNEQUAL_UPLINKS,

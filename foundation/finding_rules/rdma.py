@@ -53,6 +53,17 @@ WATCHDOG_TOO_SHORT = Rule(
     evidence=_TIMERS,
     next_step="raise the watchdog's timeout above this time; otherwise the error that names the link is never logged",
 )
+NO_SUCH_TIMER = Rule(
+    id="nccl.no-such-timer",
+    severity=Severity.INFO,
+    title="Network or adapter without known timers",
+    meaning="The log names a network that NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT do not control, or adapters whose "
+    "timers nobody has measured or documented.",
+    impact="Neither the survival of a flap nor the time until a failure can be predicted.",
+    evidence="The networks, providers and devices that the log names, quoted with file and line.",
+    next_step="give a profile of these adapters with --profile, or consult the documentation of that network",
+    other_severities=((Severity.ERROR, "a requirement was set (--survive, --watchdog)"),),
+)
 PARTIAL = Rule(
     id="rdma.partial",
     severity=Severity.WARNING,
@@ -132,6 +143,7 @@ TIMERS = (
     TIMER_SETTING,
     FLAP_TOO_LONG,
     WATCHDOG_TOO_SHORT,
+    NO_SUCH_TIMER,
     PARTIAL,
     TIMERS_OFF,
     SIMULATION_DIFFERS,

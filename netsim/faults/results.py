@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
+from fabrictune.foundation.finding_rules.simulation import ABORTED_QUEUE_PAIRS, FAULT_NEVER_BEGAN
+from fabrictune.foundation.records import Columns, Confidence, Finding
 from fabrictune.foundation.retransmission import RNR_RETRIES_FOREVER
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_duration
@@ -121,9 +122,7 @@ def _aborted(
     causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in sorted(blamed)[:MAX_NAMED]]
     qp, time_ps = times_of_qp[0]
     ends = f"{fabric.nic_label(int(pairs.source_nic_Q[qp]))} to {fabric.nic_label(int(pairs.destination_nic_Q[qp]))}"
-    return Finding(
-        id="netsim.aborted-queue-pairs",
-        severity=Severity.ERROR,
+    return ABORTED_QUEUE_PAIRS.finding(
         entity="; ".join(causes) if causes else f"queue pair {qp}",
         expected=f"progress within the retry budget of {format_duration(budget_ps)}",
         actual=(
@@ -184,12 +183,9 @@ def _never_began(
         return None
     shown = [f"faults[{interval.fault}] {describe_fault(fabric, faults[interval.fault])}" for interval in late]
     begins = [format_duration(interval.begin_ps) for interval in late]
-    return Finding(
-        id="netsim.fault-never-began",
-        severity=Severity.WARNING,
+    return FAULT_NEVER_BEGAN.finding(
         entity="; ".join(shown[:MAX_NAMED]),
-        expected=f"it to last until the fault begins, at {', '.join(begins[:MAX_NAMED])}",
-        actual=f"the run ended at {format_duration(end_ps)}",
-        next_step="let the fault begin earlier, or send more",
+        expected=f"a run that lasts until the fault begins, at {', '.join(begins[:MAX_NAMED])}",
+        actual=f"run ended at {format_duration(end_ps)}",
         confidence=Confidence.CONFIGURED,
     )

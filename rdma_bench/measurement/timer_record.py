@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.finding_rules.rdma import PARTIAL, TIMERS_OFF
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import PS_PER_NS, format_duration
 from fabrictune.rdma_bench.measurement.timers import MeasuredTimers, TimerPlan
@@ -61,13 +62,10 @@ def _model_ns(trial: TimerTrial, profile: TimerProfile) -> int:
 
 def _is_partial(measured: MeasuredTimers, plan: TimerPlan) -> Iterator[Finding]:
     if measured.stopped:
-        yield Finding(
-            id="rdma.partial",
-            severity=Severity.WARNING,
+        yield PARTIAL.finding(
             entity=measured.device,
             expected=f"{plan.num_trials} trials",
-            actual=f"{len(measured.trials)}, then {measured.stopped}",
-            next_step="measure again; what is there can be used",
+            actual=f"stopped after {len(measured.trials)}: {measured.stopped}",
             confidence=Confidence.MEASURED,
         )
 
@@ -79,13 +77,10 @@ def _are_off(table: Columns, profile: TimerProfile) -> Iterator[Finding]:
     row = int(np.argmax(off))
     if off[row] > MOST_OFF:
         times: dict[str, Any] = {name: format_duration(int(table[name][row]) * PS_PER_NS) for name in table}
-        yield Finding(
-            id="rdma.timers-off",
-            severity=Severity.INFO,
+        yield TIMERS_OFF.finding(
             entity=f"timeout {table['timeout'][row]}, retries {table['retries'][row]}",
-            expected=f"{times['model_ns']} by {profile.name}",
-            actual=times["after_ns"],
-            next_step="use the fitted profile (--profile FILE) in predictions and simulations of this adapter",
+            expected=f"{times['model_ns']} by profile {profile.name}",
+            actual=f"queue pair failed after {times['after_ns']}",
             confidence=Confidence.MEASURED,
-            evidence=(f"table trials, row {row}; {int((off > MOST_OFF).sum())} rows in all",),
+            evidence=(f"table trials, row {row}; {int((off > MOST_OFF).sum())} such rows in total",),
         )

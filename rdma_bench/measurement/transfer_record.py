@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from fabrictune.foundation.records import Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.finding_rules.rdma import PARTIAL
+from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfer, MeasuredTransfers, TransferPlan
 
@@ -40,12 +41,9 @@ def _row(transfer: MeasuredTransfer) -> dict[str, Any]:
 
 def _is_partial(measured: MeasuredTransfers, num_planned: int) -> Iterator[Finding]:
     if measured.stopped:
-        yield Finding(
-            id="rdma.partial",
-            severity=Severity.WARNING,
+        yield PARTIAL.finding(
             entity="the run",
             expected=f"{num_planned} cases",
-            actual=f"{len(measured.transfers)}, then {measured.stopped}",
-            next_step="measure again; what is there can be used",
+            actual=f"stopped after {len(measured.transfers)}: {measured.stopped}",
             confidence=Confidence.MEASURED,
         )

@@ -18,6 +18,14 @@ from dataclasses import dataclass, field
 
 from fabrictune.collectives.nccl.completion_errors import CompletionError, completion_errors
 from fabrictune.collectives.nccl.log import NcclLog
+from fabrictune.foundation.finding_rules.rdma import (
+    COMPLETION_ERROR,
+    FLAP_TOO_LONG,
+    NO_SUCH_TIMER,
+    RETRIES_EXCEEDED,
+    TIMER_SETTING,
+    WATCHDOG_TOO_SHORT,
+)
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.retransmission import MAX_EXPONENT, MAX_RETRIES
 from fabrictune.foundation.units import PS_PER_NS, format_duration
@@ -34,7 +42,7 @@ from fabrictune.rdma_bench.timers.prediction import Prediction, predict_retransm
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
 from fabrictune.rdma_bench.timers.selection import choose_settings
 
-RETRIES_EXCEEDED, FLUSHED = 12, 5
+TIMED_OUT, FLUSHED = 12, 5
 MAX_EVIDENCE = 5
 _ZERO_MEANS = {
     TIMEOUT: "0 turns the timer off, and a lost packet is never sent again",
@@ -114,19 +122,15 @@ def _error_findings(
             groups[error.local, error.peer, error.status].append(error)
     num_flushed = sum(error.status == FLUSHED for error in errors)
     for (local, peer, status), group in groups.items():
-        is_timeout = status == RETRIES_EXCEEDED
+        is_timeout = status == TIMED_OUT
         vendor = ", ".join(f"{number} ({number:#x})" for number in sorted({error.vendor_error for error in group}))
         meaning = "IBV_WC_RETRY_EXC_ERR: no answer" if is_timeout else _MEANINGS.get(status, "see ibv_poll_cq(3)")
-        yield Finding(
-            id="nccl.retries-exceeded" if is_timeout else "nccl.completion-error",
-            severity=Severity.ERROR,
+        yield (RETRIES_EXCEEDED if is_timeout else COMPLETION_ERROR).finding(
             entity=f"{local} to {peer}",
             expected=f"an answer {_within(predictions)}" if is_timeout else "completions without error",
             actual=f"error {status}, {meaning}, {_times(len(group))}; vendor error {vendor}"
             + (f"; flushed after it: {num_flushed}" if num_flushed and is_timeout else ""),
-            next_step=_next_step(predictions, requirements)
-            if is_timeout
-            else "look at the peer's log for what came first",
+            next_step=_next_step(predictions, requirements) if is_timeout else "",
             confidence=Confidence.MEASURED,
             evidence=tuple(error.where for error in group[:MAX_EVIDENCE]),
         )
@@ -142,7 +146,7 @@ def _within(predictions: Sequence[Prediction]) -> str:
 
 
 def _next_step(predictions: Sequence[Prediction], requirements: Requirements) -> str:
-    look = "see whether the peer's process lives and whether link_downed or symbol errors rose on either port"
+    look = RETRIES_EXCEEDED.next_step
     if not predictions:
         return look
     if requirements.survive_ns == 0:
@@ -175,8 +179,7 @@ def _setting_findings(log: NcclLog, name: str, values: Mapping[str, str], most: 
 
 
 def _setting(log: NcclLog, name: str, entity: str, found: str, expected: str, next_step: str) -> Finding:
-    return Finding(
-        id="nccl.timer-setting",
+    return TIMER_SETTING.finding(
         severity=Severity.ERROR if entity != "the job" else Severity.WARNING,
         entity=f"{entity}: {name}",
         expected=expected,
@@ -192,9 +195,7 @@ def _wish_findings(predictions: Sequence[Prediction], requirements: Requirements
     profile = predictions[0].profile
     entity = f"timeout {_exponents(predictions)}, {_counts(predictions)}, by {profile.name}"
     if not all(one.survives(requirements.survive_ns) for one in predictions):
-        yield Finding(
-            id="nccl.flap-too-long",
-            severity=Severity.ERROR,
+        yield FLAP_TOO_LONG.finding(
             entity=entity,
             expected=f"to survive a flap of {_shown(requirements.survive_ns)}",
             actual=f"survives up to {_range(one.longest_flap_ns for one in predictions)}",
@@ -202,13 +203,10 @@ def _wish_findings(predictions: Sequence[Prediction], requirements: Requirements
             confidence=Confidence.PREDICTED,
         )
     if any(one.gives_up_ns > requirements.watchdog_ns for one in predictions):
-        yield Finding(
-            id="nccl.watchdog-too-short",
-            severity=Severity.WARNING,
+        yield WATCHDOG_TOO_SHORT.finding(
             entity=entity,
             expected=f"to give up before the watchdog, after {_shown(requirements.watchdog_ns)}",
             actual=_range(one.gives_up_ns for one in predictions),
-            next_step="raise the watchdog's timeout above that, or the error that names the link is never written",
             confidence=Confidence.PREDICTED,
         )
 
@@ -218,8 +216,7 @@ def _no_timer(log: NcclLog, settings: TimerSettings, requirements: Requirements)
     was_asked = requirements.survive_ns > 0 or math.isfinite(requirements.watchdog_ns)
     devices = ", ".join(dict.fromkeys(fact.name for fact in log.devices))
     is_other_network = not settings.specs  # and otherwise devices without a profile
-    yield Finding(
-        id="nccl.no-such-timer",
+    yield NO_SUCH_TIMER.finding(
         severity=Severity.ERROR if was_asked else Severity.INFO,
         entity=f"network {', '.join(settings.networks) or 'of libfabric'}"
         if is_other_network

@@ -39,7 +39,7 @@ def test_the_ring_becomes_a_file_that_commands_read(folder: Path) -> None:
     assert f"It prints `{first_line}`" in PAGE
     analyzed = run(folder, "-m", "fabrictune", "ecmp", "analyze", "my_ring.yaml")
     assert analyzed.returncode == 1  # there are findings
-    assert re.search(r"switch\d:left -> switch\d:right: \d flows ask for", analyzed.stdout)
+    assert re.search(r"switch\d:left -> switch\d:right: \d flows offer", analyzed.stdout)
 
 
 def test_a_cut_cable_sends_its_flows_the_other_way(folder: Path) -> None:

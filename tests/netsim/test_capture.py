@@ -108,7 +108,10 @@ def test_a_full_capture_says_what_it_left_out(take: Take) -> None:
     assert (record.run["capture"]["packets"], read_capture(path).counts.roce) == (50, 50)
     assert left_out > 300
     (finding,) = [finding for finding in record.findings if finding.id == "netsim.capture-truncated"]
-    assert (finding.expected, finding.actual) == (f"all {50 + left_out}", "only the first 50 packets are captured")
+    assert (finding.expected, finding.actual) == (
+        f"all {50 + left_out} packets",
+        "only the first 50 packets are captured",
+    )
 
 
 def test_snap_cuts_payloads_and_keeps_headers(take: Take) -> None:

@@ -45,8 +45,8 @@ def test_order_does_not_count(read) -> None:
 @pytest.mark.parametrize(
     ("row", "line", "expected"),
     [
-        (2, "", [("node-removed", "node h2", "host", "not there"),
-                 ("link-removed", "link h2:nic0 - t1:2", "400 Gbps", "not there")]),
+        (2, "", [("node-removed", "node h2", "host", "absent"),
+                 ("link-removed", "link h2:nic0 - t1:2", "400 Gbps", "absent")]),
         (1, "h1,nic0,host,t2,1,leaf,400G,3 m,0",
             [("link-recabled", "h1:nic0", "to t1:1 at 400 Gbps", "to t2:1 at 400 Gbps")]),
         (1, "h1,nic0,host,t1,1,leaf,100G,3 m,0", [("rate-changed", "link h1:nic0 - t1:1", "400 Gbps", "100 Gbps")]),
@@ -64,8 +64,8 @@ def test_what_came_is_told_the_other_way_round(read) -> None:
     """Of two dates exchanged, removed becomes added and an error information."""
     before, after = read(*LIST[:2], *LIST[3:]), read(*LIST)
     assert told(compare_fabrics(before, after)) == [
-        ("node-added", "node h2", "not there", "host"),
-        ("link-added", "link h2:nic0 - t1:2", "not there", "400 Gbps"),
+        ("node-added", "node h2", "absent", "host"),
+        ("link-added", "link h2:nic0 - t1:2", "absent", "400 Gbps"),
     ]
     severities = [{one.severity for one in compare_fabrics(*pair)} for pair in ((before, after), (after, before))]
     assert severities == [{Severity.INFO}, {Severity.ERROR}]

@@ -69,8 +69,8 @@ def test_published_fabrics_have_no_finding(name: str) -> None:
 def test_two_rails_that_changed_places(small_clos: Fabric) -> None:
     """Three of four hosts of the set are cabled alike: the fourth's two NICs are named, with where each belongs."""
     assert found(recabled(small_clos, "host1:nic2", "host1:nic5")) == [
-        ("fabric.rail-miscabled", "host1:nic2", "rail 2 at tor0-2, as at host0, host2, host3", "at tor0-5"),
-        ("fabric.rail-miscabled", "host1:nic5", "rail 5 at tor0-5, as at host0, host2, host3", "at tor0-2"),
+        ("fabric.rail-miscabled", "host1:nic2", "tor0-2, as on host0, host2, host3", "rail 2 is cabled to tor0-5"),
+        ("fabric.rail-miscabled", "host1:nic5", "tor0-5, as on host0, host2, host3", "rail 5 is cabled to tor0-2"),
     ]
 
 
@@ -78,15 +78,15 @@ def test_rails_are_known_by_port_names_where_no_file_tells_them(small_clos: Fabr
     """As for every imported fabric whose format knows no rails."""
     nameless = replace(small_clos, nic_rail_C=np.full(small_clos.num_nics, NO_RAIL))
     (first, _) = found(recabled(nameless, "host1:nic2", "host1:nic5"))
-    assert first[2] == "port nic2 at tor0-2, as at host0, host2, host3"
+    assert first[2:] == ("tor0-2, as on host0, host2, host3", "port nic2 is cabled to tor0-5")
 
 
 def test_a_nic_in_another_tor_set(small_clos: Fabric) -> None:
     """host0 and host4 exchanged the cables of rail 7: each is compared with its own set."""
     miscabled = found(recabled(small_clos, "host0:nic7", "host4:nic7"))
     assert [(entity, actual) for _, entity, _, actual in miscabled] == [
-        ("host0:nic7", "at tor1-7"),
-        ("host4:nic7", "at tor0-7"),
+        ("host0:nic7", "rail 7 is cabled to tor1-7"),
+        ("host4:nic7", "rail 7 is cabled to tor0-7"),
     ]
 
 
@@ -128,7 +128,7 @@ def test_a_link_at_another_rate(small_clos: Fabric) -> None:
     assert first == (
         "fabric.unequal-rate",
         small_clos.link_label(port),
-        "400 Gbps, as 63 of 64 links between tier 1 and tier 2",
+        "400 Gbps, as on 63 of 64 links between tier 1 and tier 2",
         "100 Gbps",
     )
     assert second[:2] == ("fabric.unequal-uplinks", "tor3-7")
@@ -138,8 +138,8 @@ def test_a_link_that_skips_a_tier(fat_tree: Fabric) -> None:
     """host0's NIC stands in an aggregation port: neighbouring tiers are what 46 of the 48 links join."""
     odd = found(recabled(fat_tree, "host0:nic0", "tor1:up0"))
     assert [entity_and_rest for rule, *entity_and_rest in odd if rule == "fabric.odd-levels"] == [
-        ["host0:nic0 -> agg0-0:down1", "neighbouring tiers, as 46 of 48 links join", "joins tier 0 and tier 2"],
-        ["tor0:down0 -> tor1:up0", "neighbouring tiers, as 46 of 48 links join", "joins tier 1 and tier 1"],
+        ["host0:nic0 -> agg0-0:down1", "neighbouring tiers, as for 46 of 48 links", "link between tier 0 and tier 2"],
+        ["tor0:down0 -> tor1:up0", "neighbouring tiers, as for 46 of 48 links", "link between tier 1 and tier 1"],
     ]
 
 
@@ -153,8 +153,13 @@ def test_isolated_nodes_and_parts() -> None:
             draft.add_link((node, "nic0"), (leaf, f"down{host}"), rate_bps=GBPS, delay_ps=0)
     draft.add_host("spare")
     assert found(draft.finish()) == [
-        ("fabric.isolated-node", "spare", "a link", "none"),
-        ("fabric.partition", "leaf1", "a path to the other 5 nodes", "3 nodes without one: leaf1, host10, host11"),
+        ("fabric.isolated-node", "spare", "at least one link", "no link"),
+        (
+            "fabric.partition",
+            "leaf1",
+            "a path to the other 5 nodes",
+            "no path to the rest of the fabric from 3 nodes: leaf1, host10, host11",
+        ),
     ]
 
 
@@ -164,7 +169,7 @@ def test_unknown_tiers_never_pass() -> None:
     first, second = draft.add_switch("a"), draft.add_switch("b")
     draft.add_link((first, "1"), (second, "1"), rate_bps=GBPS, delay_ps=0)
     ((rule, _, _, actual),) = found(draft.finish())
-    assert (rule, actual) == ("fabric.unknown-tier", "2 switches have no tier; uplink checks skipped: a, b")
+    assert (rule, actual) == ("fabric.unknown-tier", "2 switches have no tier, so uplink checks are skipped: a, b")
 
 
 def test_two_that_differ_have_no_majority() -> None:

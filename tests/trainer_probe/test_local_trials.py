@@ -73,7 +73,7 @@ def test_a_wrong_result_is_counted_and_found() -> None:
     wrong = record.tables["measurements"]["num_wrong"].tolist()
     assert wrong[0] > 1000  # of 2 x 1,024 elements
     (finding,) = (finding for finding in record.findings if finding.id == "coll.wrong-result")
-    assert finding.actual == f"{wrong[0]} elements wrong"
+    assert finding.actual == f"{wrong[0]} wrong elements"
 
 
 def work_after(call: Callable[..., Any], duration_ns: int, *arguments: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, RECEIVER_OVERLOADED
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
 from fabrictune.foundation.units import format_rate
 from fabrictune.topology.fabric import NO_NIC, Fabric
@@ -102,20 +103,14 @@ class CollisionReport:
         ]
         if len(rows) > MAX_SHOWN_FLOWS:
             shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS} more queue pairs")
-        return Finding(
-            id="ecmp.receiver-overloaded" if is_receiver else "ecmp.link-overloaded",
+        return (RECEIVER_OVERLOADED if is_receiver else LINK_OVERLOADED).finding(
             severity=Severity.ERROR if demand >= SEVERE_RATIO * rate else Severity.WARNING,
             entity=fabric.link_label(port),
             expected=f"at most {format_rate(float(rate))}",
-            actual=f"{len(rows)} flows ask for {format_rate(float(demand))}",
-            next_step=_RECEIVER_STEP if is_receiver else _LINK_STEP,
+            actual=f"{len(rows)} flows offer {format_rate(float(demand))}",
             confidence=Confidence.PREDICTED,
             evidence=tuple(shown),
         )
-
-
-_LINK_STEP = "place these ranks under the same leaf/rail group, or use more QPs per connection for smaller flows"
-_RECEIVER_STEP = "reduce the number of concurrent senders to this NIC; path selection does not help"
 
 
 def analyze_collisions(network: Network, *, epoch: int = 0) -> CollisionReport:

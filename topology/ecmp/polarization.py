@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.finding_rules.paths import POLARIZED_TIERS
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.seeds import stream
 from fabrictune.topology.fabric import Fabric
@@ -26,7 +27,6 @@ from fabrictune.topology.hashing import FiveTuples, HashSpec
 
 DRAWS_A_PAIR = 64  # headers for each pair of a lower and an upper choice
 MAX_DRAWS = 2**22
-CURE = "give one of the tiers another function, or a rotation of its own (routing: tiers)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +96,14 @@ def _finding(hash_spec: HashSpec, below: ChoosingTier, above: ChoosingTier, reac
     seeds = [spec.node_seeds(tier.switch + 1)[tier.switch] for spec, tier in zip(specs, (below, above), strict=True)]
     functions = " and ".join(dict.fromkeys(spec.function for spec in specs))
     seeding = "one seed" if seeds[0] == seeds[1] else "seeds that shift all hashes alike"
-    return Finding(
-        id="ecmp.polarized-tiers",
+    return POLARIZED_TIERS.finding(
         severity=Severity.ERROR if reached == 1 else Severity.WARNING,
         entity=f"tiers {below.tier} and {above.tier}",
-        expected=f"flows of a tier-{below.tier} uplink use all {above.num_choices} uplinks of the switch above",
-        actual=f"they use {reached}: both tiers hash by {functions} with {seeding}",
-        next_step=CURE,
+        expected=f"use of all {above.num_choices}",
+        actual=(
+            f"flows of a tier-{below.tier} uplink use {reached} of {above.num_choices} uplinks above; "
+            f"both tiers hash by {functions} with {seeding}"
+        ),
         confidence=Confidence.CONFIGURED,
         evidence=(f"{below.num_choices} uplinks at tier {below.tier}, {above.num_choices} at tier {above.tier}",),
     )

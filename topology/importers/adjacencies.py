@@ -9,7 +9,8 @@ neighbours cannot be kept; that is a mistake of the files.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from fabrictune.foundation.records import Confidence, Finding, Severity
+from fabrictune.foundation.finding_rules.fabric import ONE_SIDED, SPEED_MISMATCH
+from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import NO_RAIL
@@ -98,13 +99,10 @@ def _cable(link: list[Adjacency], default_rate_bps: int) -> Cable:
 
 
 def _one_sided(adjacency: Adjacency, confidence: Confidence) -> Finding:
-    return Finding(
-        id="cabling.one-sided",
-        severity=Severity.WARNING,
+    return ONE_SIDED.finding(
         entity=_label(adjacency),
-        expected=f"the link in the table of {adjacency.there[0]} as well",
+        expected=f"the same link in the table of {adjacency.there[0]}",
         actual=f"one-sided: seen by {adjacency.here[0]} only",
-        next_step="collect the tables of both ends again at the same time; if they still differ, check the cable",
         confidence=confidence,
         evidence=(adjacency.where,),
     )
@@ -114,13 +112,10 @@ def _speed_mismatch(link: list[Adjacency], rates_bps: list[int], confidence: Con
     ends = [
         f"{format_rate(rate)} at {':'.join(adjacency.here)}" for adjacency, rate in zip(link, rates_bps, strict=True)
     ]
-    return Finding(
-        id="cabling.speed-mismatch",
-        severity=Severity.ERROR,
+    return SPEED_MISMATCH.finding(
         entity=_label(link[0]),
         expected="one speed at both ends",
         actual=" and ".join(ends),
-        next_step="set both ports to the speed that the cable and its modules carry",
         confidence=confidence,
         evidence=tuple(adjacency.where for adjacency in link),
     )

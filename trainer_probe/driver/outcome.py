@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabrictune.foundation.finding_rules.collectives import STEPS_SKIPPED
 from fabrictune.foundation.layout import AXES
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.driver.progress import StepReport
@@ -90,13 +91,10 @@ def _skipped_steps(reports: Sequence[StepReport]) -> list[Finding]:
     if not skipped:
         return []
     return [
-        Finding(
-            id="train.steps-skipped",
-            severity=Severity.WARNING,
+        STEPS_SKIPPED.finding(
             entity="training",
-            expected="finite gradients",
-            actual=f"{len(skipped)} of {len(reports)} steps skipped, the first of them step {skipped[0]}",
-            next_step="lower the learning rate, or use bfloat16 where float16 overflows",
+            expected="finite gradients in every step",
+            actual=f"{len(skipped)} of {len(reports)} steps skipped, first step {skipped[0]}",
             confidence=Confidence.MEASURED,
             evidence=("table training, column is_skipped",),
         )

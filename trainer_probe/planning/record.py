@@ -4,8 +4,9 @@ import io
 from collections.abc import Iterable
 from dataclasses import asdict
 
+from fabrictune.foundation.finding_rules.collectives import MEMORY_EXCEEDED
 from fabrictune.foundation.layout import AXES
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.trainer_probe.planning.plan import Plan
@@ -58,13 +59,10 @@ def _exceeded_memory(plan: Plan) -> Iterable[Finding]:
     most = max(plan.memory, key=lambda memory: memory.total_bytes)
     available = plan.hardware.memory_bytes
     if available is not None and most.total_bytes > available:
-        yield Finding(
-            id="train.memory-exceeded",
-            severity=Severity.ERROR,
+        yield MEMORY_EXCEEDED.finding(
             entity=f"GPUs at place {plan.memory.index(most)} of the pipeline",
             expected=f"at most {format_bytes(available)}",
             actual=f"{format_bytes(most.total_bytes)}, of which activations {format_bytes(most.activations_bytes)}",
-            next_step="raise degrees.layout.tp, or lower degrees.batch_size or degrees.virtual",
             confidence=Confidence.PREDICTED,
             evidence=("table memory",),
         )

@@ -11,7 +11,8 @@ import numpy as np
 
 from fabrictune.collectives.startup.storm.experiment import StormResult, StormSpec
 from fabrictune.collectives.startup.storm.growth import MIN_SIZES, fit_growth
-from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity, describe_run
+from fabrictune.foundation.finding_rules.collectives import REQUESTS
+from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import num_rows, to_columns
 from fabrictune.foundation.units import NS_PER_S
 
@@ -109,13 +110,10 @@ def _miscounts(results: Sequence[StormResult]) -> Iterable[Finding]:
     for result in results:
         expected, exact = result.num_requests_expected, result.pattern.is_exact
         if result.num_requests < expected or (exact and result.num_requests != expected):
-            yield Finding(
-                id="startup.requests",
-                severity=Severity.ERROR,
+            yield REQUESTS.finding(
                 entity=f"pattern {result.pattern.name}, {result.num_ranks} ranks",
                 expected=f"{expected} requests" if exact else f"{expected} requests or more",
                 actual=f"{result.num_requests} requests",
-                next_step="the protocol and its closed form disagree: report it",
                 confidence=Confidence.MEASURED,
                 evidence=("table storms",),
             )

@@ -1,14 +1,19 @@
 """The catalog has every rule, and every rule has findings somewhere."""
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 
-from fabrictune.foundation.finding_rules import catalog
+from fabrictune.foundation.finding_rules import catalog, collectives, fabric, paths, rdma, simulation
 from fabrictune.foundation.finding_rules.catalog import RULES, check_rules, find_rule
 from fabrictune.foundation.finding_rules.schema import FAMILY, Rule
 from fabrictune.foundation.findings import Confidence, Finding, Severity
 
+MODULES = (collectives, fabric, paths, rdma, simulation)
+ROOT = Path(__file__).parents[3]
+ROOMS = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "foundation"]
 SENTENCE = re.compile(r"[A-Z].*[.]")
 
 
@@ -56,3 +61,12 @@ def test_a_finding_has_a_severity_of_its_rule() -> None:
         RULES["fabric.partition"].finding(
             entity="", actual="", expected="", confidence=Confidence.MEASURED, severity=Severity.INFO
         )
+
+
+def test_every_rule_builds_findings_and_nothing_else_does() -> None:
+    """Severity and next step are written once; a rule that nothing uses explains nothing."""
+    sources = [path.read_text() for room in ROOMS for path in room.rglob("*.py")]
+    names = {name for module in MODULES for name, value in vars(module).items() if isinstance(value, Rule)}
+    used = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    assert names - used == set(), "rules without findings"
+    assert not [source[:80] for source in sources if re.search(r"\bFinding\(", source)], "findings without a rule"

@@ -95,9 +95,9 @@ def test_findings_name_link_flows_and_next_step(thin: Fabric) -> None:
         Severity.ERROR,
         "tor1:down0/0 -> host4:nic0",
     )
-    assert receiver.actual == "3 flows ask for 300 Gbps"
+    assert receiver.actual == "3 flows offer 300 Gbps"
     assert (uplink.id, uplink.entity) == ("ecmp.link-overloaded", "tor0:up0 -> agg0-0:down0")
-    assert (uplink.expected, uplink.actual) == ("at most 200 Gbps", "4 flows ask for 400 Gbps")
+    assert (uplink.expected, uplink.actual) == ("at most 200 Gbps", "4 flows offer 400 Gbps")
     assert uplink.evidence[3] == "queue pair 3: host3:nic0 to host5:nic0"
     assert "same leaf/rail group" in uplink.next_step
 

@@ -76,12 +76,15 @@ def test_the_finding_names_tiers_and_cure() -> None:
     (finding,) = check_polarization(K8, HashSpec(function="crc32"))
     assert finding.severity == Severity.ERROR
     assert finding.entity == "tiers 1 and 2"
-    assert finding.expected == "flows of a tier-1 uplink use all 4 uplinks of the switch above"
-    assert finding.actual == "they use 1: both tiers hash by crc32 with seeds that shift all hashes alike"
+    assert finding.expected == "use of all 4"
+    assert finding.actual == (
+        "flows of a tier-1 uplink use 1 of 4 uplinks above; "
+        "both tiers hash by crc32 with seeds that shift all hashes alike"
+    )
     assert finding.next_step == ("give one of the tiers another function, or a rotation of its own (routing: tiers)")
     (finding,) = check_polarization(SIX, ONE_SEED)
     assert finding.severity == Severity.WARNING
-    assert finding.actual == "they use 3: both tiers hash by mixer with one seed"
+    assert finding.actual == "flows of a tier-1 uplink use 3 of 6 uplinks above; both tiers hash by mixer with one seed"
 
 
 def test_two_tiers_have_nothing_to_polarize(small_clos: Fabric) -> None:

@@ -108,11 +108,11 @@ def test_what_was_not_seen_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("hops", "ending", "rule", "severity", "actual"),
     [
-        (((LEAF,), (TARGET,)), Ending.REFUSED, "probe.refused", Severity.ERROR, "refused on the way"),
-        (((LEAF,),), Ending.SILENT, "probe.silent", Severity.WARNING, "nothing answers beyond the last hop"),
-        (((LEAF,),), Ending.CUT, "probe.cut", Severity.WARNING, "not at the target yet"),
+        (((LEAF,), (TARGET,)), Ending.REFUSED, "probe.refused", Severity.ERROR, "probes rejected on the way"),
+        (((LEAF,),), Ending.SILENT, "probe.silent", Severity.WARNING, "no answer beyond the last hop"),
+        (((LEAF,),), Ending.CUT, "probe.cut", Severity.WARNING, "target not reached within --max-hops"),
         (((), (TARGET,)), Ending.ARRIVED, "probe.hop-unknown", Severity.WARNING, "hop 1 is unknown"),
-        ((), Ending.SILENT, "probe.nothing-answers", Severity.ERROR, "no hop at all answers"),
+        ((), Ending.SILENT, "probe.nothing-answers", Severity.ERROR, "no hop answers"),
     ],
 )
 def test_every_gap_is_a_finding(
