@@ -6,10 +6,11 @@ Source: MegaScale (NSDI'24), section 3.6, for the shape of the fabric and the pl
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, RECEIVER_OVERLOADED
 from fabrictune.foundation.output_files import check_output_file
 from fabrictune.foundation.progress import Progress, stage
 from fabrictune.foundation.record_folders import record_place
@@ -17,7 +18,7 @@ from fabrictune.foundation.records import Finding
 from fabrictune.foundation.units import format_duration
 from fabrictune.reports.page import write_page
 from fabrictune.scenario.files import load_scenario
-from fabrictune.studies.collisions import CollisionSummary, analyze_scenario, summarize_collisions
+from fabrictune.studies.collisions import CollisionSummary, summarize_collisions
 from fabrictune.studies.run_summary import Summary, summarize
 from fabrictune.studies.simulation import simulate
 
@@ -32,7 +33,7 @@ class DemoCase:
     placement: str
     directory: Path  # of its record
     collisions: CollisionSummary
-    links: Sequence[Finding]  # the links that collide, the worst first
+    links: Sequence[Finding]  # the links that collide, those between switches before those to NICs, the worst first
     run: Summary
 
 
@@ -88,15 +89,13 @@ def scenario_file(name: str) -> Path:
 
 def _run_case(placement: str, directory: Path, progress: Progress | None) -> DemoCase:
     scenario = load_scenario(scenario_file(f"demo-{placement}"))
-    analysis = analyze_scenario(scenario)
     record = simulate(scenario, progress=progress)
     if record.run["outcome"] == "interrupted":
         raise KeyboardInterrupt  # half a comparison answers nothing
-    record = replace(record, findings=(*analysis.findings, *record.findings))
     return DemoCase(
         placement=placement,
         directory=record.write(directory),
-        collisions=summarize_collisions(analysis),
-        links=analysis.findings,
+        collisions=summarize_collisions(record),
+        links=[finding for finding in record.findings if finding.id in (LINK_OVERLOADED.id, RECEIVER_OVERLOADED.id)],
         run=summarize(record),
     )

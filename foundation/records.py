@@ -66,10 +66,11 @@ class RunRecord:
 
         With `durably` it is on disk, not only on its way there, before it appears and before this returns.
         Raises RecordError where something else is there, or nothing can be written. Every table and column must be in
-        the schema of the record's kind, every finding of a rule of the catalog.
+        the schema of the record's kind, every finding and check of a rule of the catalog.
         """
         check_tables(self.kind, self.tables)
-        check_rules(self.findings)
+        check_rules(finding.id for finding in self.findings)
+        check_rules(check.rule for check in self.checks or ())
         assert set(self.files) <= set(FOR_OTHER_TOOLS), "a file whose name no record is known to have"
         directory = Path(directory)
         write_folder(directory, self._write_files, check=check_replaceable, durably=durably)

@@ -174,6 +174,13 @@ class TrafficTrace:
     def __len__(self) -> int:
         return len(self.source_N)
 
+    @property
+    def arrives_over_time(self) -> bool:
+        """Whether most transfers over the fabric that wait for none start at a time of their own, as arrivals do."""
+        is_first_N = (self.medium_N == Medium.FABRIC) & (np.diff(self.dependencies.offset_N1) == 0)
+        start_ps = self.start_ps_N[is_first_N]
+        return len(start_ps) > 1 and 2 * len(np.unique(start_ps)) > len(start_ps)
+
     def write(self, path: Path) -> None:
         """Write as Parquet."""
         write_table(path, _arrow_columns(self), {KIND: "TrafficTrace"})

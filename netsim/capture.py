@@ -18,6 +18,7 @@ from enum import IntEnum
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.checks import run_check
 from fabrictune.foundation.finding_rules.simulation import CAPTURE_TRUNCATED
 from fabrictune.foundation.pcap import pcap_header, pcap_record
 from fabrictune.foundation.records import Confidence, RunRecord
@@ -73,10 +74,18 @@ def with_capture(
         actual=f"only the first {num_kept} packets are captured",
         confidence=Confidence.PREDICTED,
     )
+    report = run_check(
+        truncated.id,
+        f"{simulation.num_captured:,} packets to capture",
+        [truncated] if num_left_out else [],
+        expected="all packets captured",
+        actual="all",
+    )
     return replace(
         record,
         run={**record.run, "capture": {"file": CAPTURE_NAME, "packets": num_kept, "left_out": num_left_out}},
-        findings=(*record.findings, truncated) if num_left_out else record.findings,
+        findings=(*record.findings, *report.findings),
+        checks=(*(record.checks or ()), *report.checks),
         files={**record.files, CAPTURE_NAME: capture_file(network, traffic, simulation, config, capture)},
     )
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fabrictune.cc.interface import EVENTS, MIN_CWND_BYTES, MIN_RATE_BPS, CompiledLaw, Status
+from fabrictune.foundation.checks import CheckReport, join_reports
 from fabrictune.foundation.errors import InputError, LawError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
@@ -16,15 +17,16 @@ from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.capture import with_capture
+from fabrictune.netsim.checks import Outcome, check_run, check_samples
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.deadlock import find_deadlock
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
-from fabrictune.netsim.faults.results import fault_findings, fault_tables
+from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
-from fabrictune.netsim.results import findings, tables
+from fabrictune.netsim.results import tables
 from fabrictune.topology.network import Network
 
 EVENTS_PER_SLICE = 2_000_000  # about a tenth of a second
@@ -63,11 +65,13 @@ def run(
     }
     deadlock = find_deadlock(simulation, max(1, len(on_wire.queues.priorities)))
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
-    all_findings = (
-        *findings(network, all_tables, described, on_wire, deadlock),
-        *fault_findings(network, all_tables, faults.faults, faults.intervals, on_wire, end_ps=simulation.now_ps),
+    judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock)
+    report = join_reports(
+        check_run(judged),
+        check_samples(all_tables, are_complete=simulation.has_all_samples) if probe else CheckReport(),
+        check_faults(judged, faults.faults, faults.intervals),
     )
-    record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=all_findings)
+    record = RunRecord(kind="sim run", run=described, tables=all_tables, findings=report.findings, checks=report.checks)
     return with_capture(record, network, traffic, simulation, on_wire, capture) if capture else record
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
@@ -37,6 +38,17 @@ class Composed:
     part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
     findings: tuple[Finding, ...] = ()  # contradictions in the fabric's files
     notes: tuple[str, ...] = ()  # what was filled in or left out when the fabric was imported
+
+    def check_files(self) -> CheckReport:
+        """Return the contradictions in the fabric's files, as the checks that found them."""
+        rules = dict.fromkeys(finding.id for finding in self.findings)
+        subject, expected = "files of the fabric", "files that agree on every link"
+        return join_reports(
+            *(
+                run_check(rule, subject, [one for one in self.findings if one.id == rule], expected=expected)
+                for rule in rules
+            )
+        )
 
 
 def compose_fabric(scenario: Scenario) -> Fabric:

@@ -3,15 +3,17 @@
 A metric that is unknown breaks its bound: unknown never passes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.errors import InputError, Mistake, UnitError, require_one_of
 from fabrictune.foundation.finding_rules.simulation import EXPECTATION
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_name
 from fabrictune.foundation.metrics.transfers import of_part
-from fabrictune.foundation.records import Confidence, Finding, RunRecord
+from fabrictune.foundation.records import Confidence, RunRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +57,33 @@ class Expectation(Measure):
         """The bound as a number in the metric's base unit."""
         return _limit(self)
 
-    def finding(self, record: RunRecord) -> Finding | None:
-        """Return the finding if the record breaks the bound."""
-        metric, actual = METRICS[self.metric], self.value(record)
-        if actual <= self.limit if self.at_least is None else actual >= self.limit:
-            return None
-        bound = "at most" if self.at_least is None else "at least"
-        return EXPECTATION.finding(
+    @property
+    def bound(self) -> str:
+        """The bound for people: "at most 1 ms"."""
+        shown = METRICS[self.metric].show(self.limit)
+        return f"at most {shown}" if self.at_least is None else f"at least {shown}"
+
+    def check(self, record: RunRecord) -> CheckReport:
+        """Return the check of the bound, with the value of the record and a finding if that breaks it."""
+        actual = self.value(record)
+        is_met = actual <= self.limit if self.at_least is None else actual >= self.limit
+        shown = METRICS[self.metric].show(actual)
+        finding = EXPECTATION.finding(
             member=self.metric,
             entity=self.name,
-            expected=f"{bound} {metric.show(self.limit)}",
-            actual=metric.show(actual),
+            expected=self.bound,
+            actual=shown,
             confidence=Confidence.PREDICTED,
         )
+        return run_check(finding.id, self.name, [] if is_met else [finding], expected=self.bound, actual=shown)
+
+
+def check_expectations(expectations: Sequence[Expectation], record: RunRecord) -> CheckReport:
+    """Return the check of each expectation; without any, one that did not run."""
+    if not expectations:
+        reason = "the scenario has no `expect`, so no time, throughput or slowdown has a bound"
+        return skip_check(EXPECTATION.id, "expectations of the scenario", reason)
+    return join_reports(*(expectation.check(record) for expectation in expectations))
 
 
 def _limit(expectation: Expectation) -> float:

@@ -3,14 +3,15 @@
 import time
 from dataclasses import asdict, dataclass
 
+from fabrictune.foundation.checks import CheckReport, join_reports
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.units import format_rate
-from fabrictune.scenario.composition import compose
+from fabrictune.scenario.composition import Composed, compose
 from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.tables import estimate_columns
-from fabrictune.topology.ecmp.collisions import analyze_collisions
+from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
 from fabrictune.topology.ecmp.polarization import check_polarization
 from fabrictune.topology.ecmp.seed_distribution import distribute_over_seeds
 from fabrictune.topology.files import fabric_table
@@ -33,15 +34,23 @@ def analyze_scenario(
             network.fabric, network.queue_pairs, scenario.routing, num_seeds=num_seeds, progress=progress
         )
         tables["seeds"] = estimate_columns([distribution])
+    checked = composed.check_files() + check_collisions(composed, report)
     return RunRecord(
         kind="ecmp analyze",
         run={**describe_run(seed=scenario.seed, started=started), **describe_composed(composed)},
         tables=tables,
-        findings=(
-            *composed.findings,
-            *check_polarization(network.fabric, scenario.routing),
-            *report.findings(network.fabric, network.queue_pairs),
-        ),
+        findings=checked.findings,
+        checks=checked.checks,
+    )
+
+
+def check_collisions(composed: Composed, report: CollisionReport) -> CheckReport:
+    """Return the checks of a scenario's hash: polarized tiers, overloaded links and receivers."""
+    fabric, queue_pairs = composed.network.fabric, composed.network.queue_pairs
+    return join_reports(
+        check_polarization(fabric, composed.scenario.routing),
+        report.check_links(fabric, queue_pairs),
+        report.check_receivers(fabric, queue_pairs),
     )
 
 

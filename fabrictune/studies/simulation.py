@@ -2,14 +2,20 @@
 
 from dataclasses import replace
 
+from fabrictune.foundation.checks import CheckReport, join_reports, skip_check
+from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, POLARIZED_TIERS, RECEIVER_OVERLOADED
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.scenario.compilation import CompiledScenario, compile_scenario
 from fabrictune.scenario.engines import engine_of
+from fabrictune.scenario.expectations import check_expectations
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
-from fabrictune.topology.ecmp.collisions import analyze_collisions
+from fabrictune.studies.collisions import check_collisions
+from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
+from fabrictune.topology.ecmp.polarization import check_polarization
 
 
 def simulate(
@@ -17,14 +23,42 @@ def simulate(
 ) -> RunRecord:
     """Compile the scenario, run it in its engine and judge the record.
 
-    Besides the engine's tables the record has those of `ecmp analyze` for the network before any fault, max-min fair
-    rates included, unless it is to be without `with_collisions`. Raises InputError, LawError.
+    Besides the engine's tables and checks the record has those of `ecmp analyze` for the network before any fault,
+    max-min fair rates included, unless it is to be without `with_collisions`. Raises InputError, LawError.
     """
     compiled = compile_scenario(scenario, trust_code=trust_code)
     record = judge(compiled, run_engine(compiled, progress=progress))
     if not with_collisions:
         return record
-    return replace(record, tables={**analyze_collisions(compiled.network).tables(), **record.tables})
+    collisions = analyze_collisions(compiled.network)
+    report = check_simulated_collisions(compiled, collisions)
+    return replace(
+        record,
+        tables={**collisions.tables(), **record.tables},
+        findings=(*report.findings, *record.findings),
+        checks=(*report.checks, *(record.checks or ())),
+    )
+
+
+def check_simulated_collisions(compiled: CompiledScenario, collisions: CollisionReport) -> CheckReport:
+    """Return the checks of a scenario's hash as far as they tell something of its simulated run.
+
+    They take each queue pair to keep its hash path and all to send at once.
+    """
+    fabric, queue_pairs = compiled.network.fabric, compiled.network.queue_pairs
+    subject = f"{len(queue_pairs):,} queue pairs"
+    if compiled.traffic.arrives_over_time:
+        reason = "flows begin at times of their own; ecmp analyze takes all to send at once"
+        skipped = join_reports(
+            *(skip_check(rule.id, subject, reason) for rule in (LINK_OVERLOADED, RECEIVER_OVERLOADED))
+        )
+        return check_polarization(fabric, compiled.scenario.routing) + skipped
+    mode = getattr(compiled.config, "path_choice", PathChoiceConfig()).mode
+    if mode != PathChoiceConfig().mode:
+        reason = f"path choice is {mode}, and the check follows the paths of the hash"
+        skipped = join_reports(*(skip_check(rule.id, subject, reason) for rule in (POLARIZED_TIERS, LINK_OVERLOADED)))
+        return skipped + collisions.check_receivers(fabric, queue_pairs)
+    return check_collisions(compiled, collisions)
 
 
 def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) -> RunRecord:
@@ -45,11 +79,15 @@ def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) 
 
 
 def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
-    """Return the record with its scenario, the part of each transfer, and a finding for each broken expectation."""
+    """Return the record with its scenario, the part of each transfer, and a check of each expectation."""
     parts = _parts(compiled, record)
     record = replace(record, run={**record.run, **describe_composed(compiled)}, tables={**record.tables, **parts})
-    broken = [finding for expectation in compiled.scenario.expect if (finding := expectation.finding(record))]
-    return replace(record, findings=(*compiled.findings, *broken, *record.findings))
+    report = compiled.check_files() + check_expectations(compiled.scenario.expect, record)
+    return replace(
+        record,
+        findings=(*report.findings, *record.findings),
+        checks=(*report.checks, *(record.checks or ())),
+    )
 
 
 def _parts(compiled: CompiledScenario, record: RunRecord) -> dict[str, Columns]:

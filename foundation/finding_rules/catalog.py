@@ -5,7 +5,6 @@ from itertools import chain
 
 from fabrictune.foundation.finding_rules import collectives, fabric, paths, rdma, simulation
 from fabrictune.foundation.finding_rules.schema import Rule
-from fabrictune.foundation.findings import Finding
 
 SUBJECTS: Mapping[str, Sequence[Rule]] = {
     "Fabrics": fabric.PLAUSIBILITY,
@@ -28,7 +27,7 @@ def find_rule(finding_id: str) -> Rule | None:
     return next((rule for rule in RULES.values() if rule.covers(finding_id)), None)
 
 
-def check_rules(findings: Iterable[Finding]) -> None:
-    """Assert that every finding is of a rule of the catalog."""
-    unknown = sorted({finding.id for finding in findings if find_rule(finding.id) is None})
+def check_rules(ids: Iterable[str]) -> None:
+    """Assert that ids of findings and checks are of rules of the catalog."""
+    unknown = sorted({one for one in ids if find_rule(one) is None})
     assert not unknown, f"findings of no rule of the catalog: {', '.join(unknown)}"

@@ -21,6 +21,15 @@ UNFINISHED_TRANSFERS = Rule(
     evidence="Table `transfers` (acknowledged_ps is -1), and the outcome of the run.",
     next_step="look at what delays these transfers, or raise time_limit",
 )
+LOSSLESS_DROPS = Rule(
+    id="netsim.lossless-drops",
+    severity=Severity.ERROR,
+    title="Packet loss in a lossless class",
+    meaning="A switch or NIC dropped packets of a class that pauses its senders instead.",
+    impact="The headroom does not take what is on its way when a port is paused; real switches drop as well.",
+    evidence="Table `queues` (input_dropped_packets), or `ports` where ports have no priorities.",
+    next_step="raise the headroom (engine.pfc.headroom), or lower xoff",
+)
 DROPPED_PACKETS = Rule(
     id="netsim.dropped-packets",
     severity=Severity.WARNING,
@@ -48,6 +57,33 @@ PAUSE_STORM = Rule(
     impact="The watchdog drops the queue's packets, and everything behind the queue stops until then.",
     evidence="Table `queues` (pause_storms) of the simulated run; the limit is the watchdog's in `engine.pfc`.",
     next_step="look for the port behind this one that pauses first, and for a cycle of paused ports",
+)
+PAUSED_SWITCHES = Rule(
+    id="netsim.paused-switches",
+    severity=Severity.WARNING,
+    title="Paused switch ports",
+    meaning="PFC paused ports of switches: by the next switch, or by a NIC that is slow to receive.",
+    impact="Congestion spreads to flows that do not use the congested port (Zhu et al., SIGCOMM 2015, section 2.2).",
+    evidence="Table `ports` (pauses, paused_ps) of the simulated run.",
+    next_step="find the port or NIC behind it that pauses first, and what congests it",
+)
+PAUSED_HOSTS = Rule(
+    id="netsim.paused-hosts",
+    severity=Severity.INFO,
+    title="Paused host ports",
+    meaning="PFC paused NICs of hosts, by the switches they send to.",
+    impact="Congestion control did not act before PFC; all flows of the class wait, not only those that congest.",
+    evidence="Table `ports` (pauses, paused_ps) of the simulated run.",
+    next_step="see whether congestion control can act first: ECN thresholds below xoff, fewer concurrent senders",
+)
+SPURIOUS_RETRANSMISSIONS = Rule(
+    id="netsim.spurious-retransmissions",
+    severity=Severity.WARNING,
+    title="Retransmissions without loss",
+    meaning="Senders repeated packets of which none was lost, refused or overtaken.",
+    impact="The retransmission timer is shorter than the round trip through full queues; repeats fill them further.",
+    evidence="Table `transfers` (packets_retransmitted), in a run without losses, RNR NAKs and changes of paths.",
+    next_step="raise the retransmission timeout above the longest round trip (engine.transport)",
 )
 REORDERED_PACKETS = Rule(
     id="netsim.reordered-packets",
@@ -86,6 +122,15 @@ ABORTED_QUEUE_PAIRS = Rule(
     evidence="Table `aborts` of the simulated run; faults on the path within the retry budget are named as causes.",
     next_step="raise the retry budget (engine.transport), or provide new paths within it (convergence_delay)",
 )
+FAULT_DROPS = Rule(
+    id="netsim.fault-drops",
+    severity=Severity.WARNING,
+    title="Packets lost to faults",
+    meaning="Faults of the scenario cost packets.",
+    impact="The transport repeats them, which delays their transfers by timers and retransmissions.",
+    evidence="Table `drops` of the simulated run, by port and cause.",
+    next_step="see table faults for the goodput around each; shorten the fault or the convergence delay",
+)
 FAULT_NEVER_BEGAN = Rule(
     id="netsim.fault-never-began",
     severity=Severity.WARNING,
@@ -94,6 +139,15 @@ FAULT_NEVER_BEGAN = Rule(
     impact="The run says nothing about this fault.",
     evidence="The scenario's faults, and the simulated time at the end.",
     next_step="let the fault begin earlier, or send more",
+)
+SAMPLES_TRUNCATED = Rule(
+    id="netsim.samples-truncated",
+    severity=Severity.WARNING,
+    title="Truncated samples",
+    meaning="The probe of the run reached the most samples a record holds before the run ended.",
+    impact="Plots and percentiles of queues cover the beginning of the run alone.",
+    evidence="Tables `samples` and `flow_samples` of the simulated run.",
+    next_step="raise probe.interval, or sample fewer ports and flows",
 )
 CAPTURE_TRUNCATED = Rule(
     id="netsim.capture-truncated",
@@ -135,12 +189,18 @@ POINT_UNFINISHED = Rule(
 RUNS = (
     PFC_DEADLOCK,
     UNFINISHED_TRANSFERS,
+    LOSSLESS_DROPS,
     DROPPED_PACKETS,
     PAUSE_STORM,
+    PAUSED_SWITCHES,
+    PAUSED_HOSTS,
+    SPURIOUS_RETRANSMISSIONS,
     REORDERED_PACKETS,
     RECEIVER_NOT_READY,
     ABORTED_QUEUE_PAIRS,
+    FAULT_DROPS,
     FAULT_NEVER_BEGAN,
+    SAMPLES_TRUNCATED,
     CAPTURE_TRUNCATED,
     EXPECTATION,
 )

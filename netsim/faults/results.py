@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.finding_rules.simulation import ABORTED_QUEUE_PAIRS, FAULT_NEVER_BEGAN
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check
+from fabrictune.foundation.finding_rules.simulation import ABORTED_QUEUE_PAIRS, FAULT_DROPS, FAULT_NEVER_BEGAN
 from fabrictune.foundation.records import Columns, Confidence, Finding
 from fabrictune.foundation.retransmission import RNR_RETRIES_FOREVER
 from fabrictune.foundation.run_tables.rows import to_columns
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import format_duration, format_fraction
 from fabrictune.netsim import _engine
+from fabrictune.netsim.checks import Outcome
 from fabrictune.netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.faults.timeline import END_OF_TIME_PS, FaultInterval
@@ -35,21 +37,36 @@ def fault_tables(
     return {"faults": _fault_table(fabric, faults, intervals, simulation), "drops": _drop_table(simulation)}
 
 
-def fault_findings(
-    network: Network,
-    all_tables: Mapping[str, Columns],
-    faults: Sequence[Fault],
-    intervals: Sequence[FaultInterval],
-    config: PacketConfig,
-    *,
-    end_ps: int,
-) -> tuple[Finding, ...]:
-    """Return findings: queue pairs aborted by faults, and faults scheduled after the end of the run."""
-    results = [
-        _aborted(network, all_tables["aborts"], faults, intervals, config),
-        _never_began(network.fabric, faults, intervals, end_ps),
-    ]
-    return tuple(finding for finding in results if finding)
+def check_faults(outcome: Outcome, faults: Sequence[Fault], intervals: Sequence[FaultInterval]) -> CheckReport:
+    """Return the checks of queue pairs without retries left, of packets lost to faults, and of faults never begun."""
+    network, tables, end_ps = outcome.network, outcome.tables, outcome.run["end_ps"]
+    aborted = run_check(
+        ABORTED_QUEUE_PAIRS.id,
+        f"{len(network.queue_pairs):,} queue pairs",
+        [_aborted(network, tables["aborts"], faults, intervals, outcome.config)],
+        expected="an answer before the retries are used",
+        actual="no queue pair failed",
+    )
+    if not faults:
+        return aborted
+    subject = f"{len(faults):,} faults"
+    return join_reports(
+        aborted,
+        run_check(
+            FAULT_DROPS.id,
+            subject,
+            [_lost_to_faults(outcome)],
+            expected="no packet lost",
+            actual="no packet lost",
+        ),
+        run_check(
+            FAULT_NEVER_BEGAN.id,
+            subject,
+            [_never_began(network.fabric, faults, intervals, end_ps)],
+            expected="faults that begin before the run ends",
+            actual=f"all began before {format_duration(end_ps)}",
+        ),
+    )
 
 
 def describe_fault(fabric: Fabric, fault: Fault) -> str:
@@ -134,6 +151,25 @@ def _aborted(
             if causes
             else "raise the retry budget (engine.transport), or look for what drops or rejects their packets"
         ),
+        confidence=Confidence.PREDICTED,
+    )
+
+
+def _lost_to_faults(outcome: Outcome) -> Finding | None:
+    drops = outcome.tables["drops"]
+    if not len(drops["packets"]):
+        return None
+    worst, total = int(np.argmax(drops["packets"])), int(drops["packets"].sum())
+    causes = [
+        f"{int(drops['packets'][drops['cause'] == cause].sum()):,} {cause}"
+        for cause in CAUSES.values()
+        if (drops["cause"] == cause).any()
+    ]
+    share = f", {format_fraction(total / outcome.num_sent)} of {outcome.num_sent:,} sent" if outcome.num_sent else ""
+    return FAULT_DROPS.finding(
+        entity=outcome.network.fabric.link_label(int(drops["port"][worst])),
+        expected="no packet lost",
+        actual=f"faults cost {total:,} packets ({', '.join(causes)}){share}",
         confidence=Confidence.PREDICTED,
     )
 

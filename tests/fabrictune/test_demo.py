@@ -47,7 +47,10 @@ def test_the_bad_placement_collides_and_the_good_one_does_not(tmp_path: Path) ->
     assert told == sorted(told)
     assert told[-1] == 1.0
     assert demo.page.read_text().count("demo-") > 0
-    assert {"transfers", "loads", "collisions"} <= set(RunRecord.read(tmp_path / "interleaved").tables)
+    bad = RunRecord.read(tmp_path / "interleaved")
+    assert {"transfers", "loads", "collisions"} <= set(bad.tables)
+    assert len(demo.bad.links) == demo.bad.collisions.num_overloaded_links == 50
+    assert [finding for finding in bad.findings if finding.id.startswith("ecmp.")] == list(demo.bad.links)
 
 
 def test_the_command_prints_the_comparison_and_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,15 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
+from fabrictune.foundation.checks import CheckReport, run_check
 from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, RECEIVER_OVERLOADED
+from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
-from fabrictune.foundation.units import format_rate
+from fabrictune.foundation.units import format_fraction, format_rate
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.fairness import max_min_rates
 from fabrictune.topology.network import NO_PORT, Network, QueuePairs
 
-MAX_FINDINGS = 20  # links named one by one, the worst first
 MAX_SHOWN_FLOWS = 8
 FULL = 1 + 1e-9  # load up to which a link is not overloaded: a full one is not, by a rounding error
 SEVERE_RATIO = 2.0  # demand over rate from which a link is an error and not a warning
@@ -68,11 +69,7 @@ class CollisionReport:
     def tables(self) -> dict[str, Columns]:
         """Return the tables of a run record: a row per loaded port, per collision, and per queue pair."""
         loaded = np.nonzero(self.num_flows_P)[0]
-        is_overloaded_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry is NO_PORT
-        is_overloaded_P1[self.overloaded_ports] = True
-        queue_pair, hop = np.nonzero(is_overloaded_P1[self.port_QH])
-        port = self.port_QH[queue_pair, hop].astype(np.int64)
-        order = np.lexsort((queue_pair, port))
+        port, queue_pair = self._collisions()
         return {
             "loads": {
                 "port": loaded,
@@ -80,7 +77,7 @@ class CollisionReport:
                 "demand_bps": np.rint(self.demand_bps_P[loaded]).astype(np.int64),
                 "rate_bps": self.rate_bps_P[loaded],
             },
-            "collisions": {"port": port[order], "qp": queue_pair[order]},
+            "collisions": {"port": port, "qp": queue_pair},
             "throughput": {
                 "qp": np.arange(len(self.throughput_fraction_Q)),
                 "throughput_fraction": self.throughput_fraction_Q,
@@ -88,26 +85,53 @@ class CollisionReport:
             },
         }
 
-    def findings(self, fabric: Fabric, queue_pairs: QueuePairs) -> tuple[Finding, ...]:
-        """Return one finding per overloaded link, the worst first, at most MAX_FINDINGS."""
-        return tuple(self._finding(fabric, queue_pairs, int(port)) for port in self.overloaded_ports[:MAX_FINDINGS])
+    def check_links(self, fabric: Fabric, queue_pairs: QueuePairs) -> CheckReport:
+        """Return the check of links to switches: a finding for each overloaded one, the worst first."""
+        return self._check(fabric, queue_pairs, LINK_OVERLOADED, ~_is_to_nic(fabric), "switches")
 
-    def _finding(self, fabric: Fabric, queue_pairs: QueuePairs, port: int) -> Finding:
-        rows = self.queue_pairs_on(port)
+    def check_receivers(self, fabric: Fabric, queue_pairs: QueuePairs) -> CheckReport:
+        """Return the check of links to NICs, where no choice of path helps: findings as of other links."""
+        return self._check(fabric, queue_pairs, RECEIVER_OVERLOADED, _is_to_nic(fabric), "NICs")
+
+    def _check(
+        self, fabric: Fabric, queue_pairs: QueuePairs, rule: Rule, is_own_P: BoolArray, what: str
+    ) -> CheckReport:
+        port_X, queue_pair_X = self._collisions()
+        overloaded = [port for port in self.overloaded_ports.tolist() if is_own_P[port]]
+        first, end = (np.searchsorted(port_X, overloaded, side=side) for side in ("left", "right"))
+        rows = (queue_pair_X[begin:end] for begin, end in zip(first.tolist(), end.tolist(), strict=True))
+        load_P = np.where(is_own_P, self.demand_bps_P / self.rate_bps_P, 0.0)
+        return run_check(
+            rule.id,
+            f"{int((is_own_P & (self.num_flows_P > 0)).sum()):,} loaded link directions to {what}",
+            (self._finding(fabric, queue_pairs, rule, *one) for one in zip(overloaded, rows, strict=True)),
+            expected="at most 100 % offered with all queue pairs sending at once",
+            actual=f"highest {format_fraction(float(load_P.max(initial=0.0)))}",
+        )
+
+    def _collisions(self) -> tuple[IntArray, IntArray]:
+        """Return a row for each overloaded port and queue pair on it, by port and then queue pair."""
+        is_overloaded_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry is NO_PORT
+        is_overloaded_P1[self.overloaded_ports] = True
+        queue_pair, hop = np.nonzero(is_overloaded_P1[self.port_QH])
+        port = self.port_QH[queue_pair, hop].astype(np.int64)
+        order = np.lexsort((queue_pair, port))
+        return port[order], queue_pair[order]
+
+    def _finding(self, fabric: Fabric, queue_pairs: QueuePairs, rule: Rule, port: int, rows: IntArray) -> Finding:
         rate, demand = self.rate_bps_P[port], self.demand_bps_P[port]
-        is_receiver = fabric.port_nic_P[fabric.port_peer_P[port]] != NO_NIC
         shown = [
             f"queue pair {row}: {fabric.nic_label(int(queue_pairs.source_nic_Q[row]))} to "
             f"{fabric.nic_label(int(queue_pairs.destination_nic_Q[row]))}"
             for row in rows[:MAX_SHOWN_FLOWS]
         ]
         if len(rows) > MAX_SHOWN_FLOWS:
-            shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS} more queue pairs")
-        return (RECEIVER_OVERLOADED if is_receiver else LINK_OVERLOADED).finding(
+            shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS:,} more queue pairs")
+        return rule.finding(
             severity=Severity.ERROR if demand >= SEVERE_RATIO * rate else Severity.WARNING,
             entity=fabric.link_label(port),
             expected=f"at most {format_rate(float(rate))}",
-            actual=f"{len(rows)} flows offer {format_rate(float(demand))}",
+            actual=f"{len(rows):,} flows offer {format_rate(float(demand))}",
             confidence=Confidence.PREDICTED,
             evidence=tuple(shown),
         )
@@ -136,6 +160,12 @@ def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np
         port_QH=port_QH,
         throughput_fraction_Q=share_P1[port_QH].min(axis=1),
     )
+
+
+def _is_to_nic(fabric: Fabric) -> BoolArray:
+    """Return for each port whether its link leads to a NIC."""
+    is_to_nic_P: BoolArray = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
+    return is_to_nic_P
 
 
 def _demand(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np.int32]) -> FloatArray:

@@ -19,10 +19,11 @@ from itertools import pairwise
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.paths import POLARIZED_TIERS
 from fabrictune.foundation.records import Confidence, Finding, Severity
 from fabrictune.foundation.seeds import stream
-from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.hashing import FiveTuples, HashSpec
 
 DRAWS_A_PAIR = 64  # headers for each pair of a lower and an upper choice
@@ -38,17 +39,26 @@ class ChoosingTier:
     num_choices: int
 
 
-def check_polarization(fabric: Fabric, hash_spec: HashSpec) -> tuple[Finding, ...]:
-    """Return a finding for each two neighbouring tiers of which the upper cannot use all its uplinks."""
-    tiers = choosing_tiers(fabric)
-    findings = []
-    for below, above in pairwise(tiers):
-        if above.tier != below.tier + 1:
-            continue
-        reached = reachable_next_hops(hash_spec, below, above)
-        if reached < above.num_choices:
-            findings.append(_finding(hash_spec, below, above, reached))
-    return tuple(findings)
+def check_polarization(fabric: Fabric, hash_spec: HashSpec) -> CheckReport:
+    """Return the check of neighbouring tiers: a finding for each two of which the upper cannot use all its uplinks."""
+    is_unknown_N = (fabric.node_kind_N == NodeKind.SWITCH) & (fabric.node_tier_N == UNKNOWN_TIER)
+    if is_unknown_N.any():
+        return skip_check(
+            POLARIZED_TIERS.id, "neighbouring tiers", f"{int(is_unknown_N.sum()):,} switches have no tier"
+        )
+    pairs = [(below, above) for below, above in pairwise(choosing_tiers(fabric)) if above.tier == below.tier + 1]
+    reached = [reachable_next_hops(hash_spec, below, above) for below, above in pairs]
+    return run_check(
+        POLARIZED_TIERS.id,
+        f"{len(pairs)} pairs of neighbouring tiers that choose among uplinks",
+        [
+            _finding(hash_spec, below, above, num_reached)
+            for (below, above), num_reached in zip(pairs, reached, strict=True)
+            if num_reached < above.num_choices
+        ],
+        expected="flows of a lower uplink use all uplinks of the switch above",
+        actual="they do" if pairs else "one tier chooses at most",
+    )
 
 
 def choosing_tiers(fabric: Fabric) -> list[ChoosingTier]:

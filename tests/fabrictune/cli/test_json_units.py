@@ -33,7 +33,7 @@ def test_a_number_says_its_unit_by_its_key_or_its_object(value: object, keys: li
     [
         ["scenario", "check", "{incast}"],
         ["scenario", "keys", "traffic.incast"],
-        ["sim", "run", "{incast}", "--out", "run"],
+        ["sim", "run", "{incast}", "--out", "run", "--fail-on", "never"],
         ["sim", "run", "{link-flap}", "--out", "run"],
         ["sim", "run", "{job-beside-burst}", "--out", "run", "--fail-on", "never"],
         ["sim", "sweep", "{incast}", "--vary", "engine.ecn.kmin=20 KB;80 KB", "--seeds", "1", "--out", "sweep"],

@@ -6,37 +6,43 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fabrictune.foundation.checks import Result
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import simulate
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
 
+RECEIVER, LINK = "ecmp.receiver-overloaded", "ecmp.link-overloaded"
+SWITCHES, HOSTS = "netsim.paused-switches", "netsim.paused-hosts"
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("name", "found"),
     [
-        "incast",
-        "permutation",
-        "allreduce",
-        "simai-128",
-        "link-flap",
-        "shared-buffer",
-        "slow-receiver",
-        "job-beside-burst",
+        ("incast", {RECEIVER}),
+        ("permutation", {LINK, SWITCHES, HOSTS}),
+        ("allreduce", set()),
+        ("simai-128", set()),
+        ("link-flap", {"netsim.fault-drops"}),
+        ("shared-buffer", {RECEIVER, HOSTS}),
+        ("slow-receiver", {LINK, SWITCHES, HOSTS}),
+        ("job-beside-burst", {RECEIVER, SWITCHES, HOSTS}),
+        ("spraying", {"netsim.reordered-packets"}),
+        ("web-search", {SWITCHES}),
     ],
 )
-def test_a_bundled_scenario_meets_its_own_expectations(name: str) -> None:
-    """Each asks a question with its bounds; none is broken, and every one would be noticed."""
+def test_a_bundled_scenario_meets_its_own_expectations(name: str, found: set[str]) -> None:
+    """Each asks a question with its bounds; none is broken, and each is listed with its value."""
     scenario = load_scenario(SCENARIOS / f"{name}.yaml")
-    assert scenario.expect
-    assert simulate(scenario).findings == ()
-
-
-def test_spraying_is_warned_of_what_go_back_n_makes_of_it() -> None:
-    """Its expectations hold, and the one finding is about order."""
-    assert [finding.id for finding in simulate(load_scenario(SCENARIOS / "spraying.yaml")).findings] == [
-        "netsim.reordered-packets"
+    record = simulate(scenario)
+    assert {finding.id for finding in record.findings} == found
+    expectations = [check for check in record.checks or () if check.rule.startswith("expect.")]
+    assert [(check.subject, check.expected, check.result) for check in expectations] == [
+        (expectation.name, expectation.bound, Result.PASSED) for expectation in scenario.expect
     ]
+    assert scenario.expect
+    assert all(check.actual for check in expectations)
 
 
 @pytest.mark.parametrize("overhead_bytes", [82, 0])

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fabrictune.foundation.checks import Result
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import RunRecord, Severity
-from fabrictune.scenario.expectations import Expectation
+from fabrictune.scenario.expectations import Expectation, check_expectations
 from fabrictune.studies.run_summary import summarize
 
 
@@ -82,10 +83,8 @@ def test_a_metric_is_what_it_says(metric: str, value: float) -> None:
 def test_what_never_finished_breaks_every_bound() -> None:
     """A finish of -1 is a completion time without end and a throughput of nothing."""
     unfinished = record([3_000_000, -1])
-    slow = Expectation(metric="completion_time.max", at_most="10 s").finding(unfinished)
-    still = Expectation(metric="throughput.min", at_least="1 bps").finding(unfinished)
-    assert slow is not None
-    assert still is not None
+    (slow,) = Expectation(metric="completion_time.max", at_most="10 s").check(unfinished).findings
+    (still,) = Expectation(metric="throughput.min", at_least="1 bps").check(unfinished).findings
     assert (slow.actual, still.actual) == ("never", "0 bps")
     assert math.isinf(METRICS["makespan"].measure(unfinished))
 
@@ -93,24 +92,43 @@ def test_what_never_finished_breaks_every_bound() -> None:
 def test_what_cannot_be_had_breaks_every_bound() -> None:
     """Without a transfer over the fabric there is no completion time, and unknown never passes."""
     for bound in ({"at_most": "10 s"}, {"at_least": "0 ps"}):
-        finding = Expectation(metric="completion_time.max", **bound).finding(record([]))
-        assert finding is not None
+        (finding,) = Expectation(metric="completion_time.max", **bound).check(record([])).findings
         assert finding.actual == "unknown"
 
 
 def test_a_bound_includes_itself() -> None:
     """4 us is at most 4 us and at least 4 us."""
     ran = record([3_000_000, 5_000_000])
-    assert Expectation(metric="completion_time.max", at_most="4 us").finding(ran) is None
-    assert Expectation(metric="completion_time.max", at_least="4 us").finding(ran) is None
+    assert Expectation(metric="completion_time.max", at_most="4 us").check(ran).findings == ()
+    assert Expectation(metric="completion_time.max", at_least="4 us").check(ran).findings == ()
 
 
 def test_a_broken_bound_is_an_error_that_shows_both_numbers() -> None:
     """The slowest transfer took 4 us where 3 us were expected."""
-    finding = Expectation(metric="completion_time.max", at_most="3 us").finding(record([3_000_000, 5_000_000]))
-    assert finding is not None
+    report = Expectation(metric="completion_time.max", at_most="3 us").check(record([3_000_000, 5_000_000]))
+    (finding,) = report.findings
     assert (finding.id, finding.severity) == ("expect.completion_time.max", Severity.ERROR)
     assert (finding.expected, finding.actual) == ("at most 3 us", "4 us")
+
+
+def test_a_bound_that_is_met_is_listed_with_its_value() -> None:
+    """Met and broken bounds stand beside one another, each with what was expected and what came out."""
+    bounds = [Expectation(metric="completion_time.max", at_most=limit) for limit in ("5 us", "3 us")]
+    met, broken = check_expectations(bounds, record([3_000_000, 5_000_000])).checks
+    assert (met.result, met.subject, met.expected, met.actual) == (
+        Result.PASSED,
+        "completion_time.max",
+        "at most 5 us",
+        "4 us",
+    )
+    assert (broken.result, broken.expected) == (Result.FOUND, "at most 3 us")
+
+
+def test_a_scenario_without_bounds_says_so() -> None:
+    """Nothing was checked of its times, which is not the same as good."""
+    (check,) = check_expectations((), record([3_000_000])).checks
+    assert (check.rule, check.result) == ("expect.*", Result.NOT_RUN)
+    assert check.reason == "the scenario has no `expect`, so no time, throughput or slowdown has a bound"
 
 
 @pytest.mark.parametrize(
@@ -144,6 +162,5 @@ def test_a_record_without_ideal_times_breaks_bounds_on_slowdown() -> None:
     """Unknown never passes."""
     old = record([2_000_000])
     del old.tables["transfers"]["ideal_ps"]  # type: ignore[attr-defined]
-    finding = Expectation(metric="slowdown.p99", at_most="2").finding(old)
-    assert finding is not None
+    (finding,) = Expectation(metric="slowdown.p99", at_most="2").check(old).findings
     assert finding.actual == "unknown"

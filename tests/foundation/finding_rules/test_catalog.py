@@ -52,7 +52,7 @@ def test_an_id_outside_the_catalog_is_a_mistake_of_ours() -> None:
         confidence=Confidence.MEASURED,
     )
     with pytest.raises(AssertionError, match=r"findings of no rule of the catalog: no\.such-rule"):
-        check_rules([finding])
+        check_rules([finding.id])
 
 
 def test_a_finding_has_a_severity_of_its_rule() -> None:

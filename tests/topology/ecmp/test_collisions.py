@@ -89,7 +89,8 @@ def test_findings_name_link_flows_and_next_step(thin: Fabric) -> None:
     """The overloaded uplink is an error at twice its rate; the receiver's own link is called what it is."""
     queue_pairs = make_queue_pairs([0, 1, 2, 3], [4, 4, 4, 5])
     report = analyze_collisions(build_network(thin, queue_pairs, HashSpec()))
-    receiver, uplink, _ = report.findings(thin, queue_pairs)
+    uplink, _ = report.check_links(thin, queue_pairs).findings
+    (receiver,) = report.check_receivers(thin, queue_pairs).findings
     assert (receiver.id, receiver.severity, receiver.entity) == (
         "ecmp.receiver-overloaded",
         Severity.ERROR,
@@ -106,7 +107,8 @@ def test_three_flows_on_a_double_link_are_a_warning(thin: Fabric) -> None:
     """300G on 200G is short of twice the rate."""
     queue_pairs = make_queue_pairs([0, 1, 2], [4, 5, 6])
     report = analyze_collisions(build_network(thin, queue_pairs, HashSpec()))
-    assert [finding.severity for finding in report.findings(thin, queue_pairs)] == [Severity.WARNING] * 2
+    assert [finding.severity for finding in report.check_links(thin, queue_pairs).findings] == [Severity.WARNING] * 2
+    assert report.check_receivers(thin, queue_pairs).findings == ()
 
 
 def test_tables_tell_who_meets_where(thin: Fabric) -> None:
@@ -139,5 +141,27 @@ def test_a_network_without_traffic_has_no_loads(thin: Fabric) -> None:
     network: Network = build_network(thin, make_queue_pairs([], []), HashSpec())
     report = analyze_collisions(network)
     assert report.mean_throughput_fraction == 1.0
-    assert report.findings(thin, network.queue_pairs) == ()
+    for check in (report.check_links, report.check_receivers):
+        assert check(thin, network.queue_pairs).findings == ()
     assert {len(column) for table in report.tables().values() for column in table.values()} == {0}
+
+
+def test_every_overloaded_link_is_a_finding(small_clos: Fabric) -> None:
+    """Of more than twenty none is left out, the worst come first, and the check has their number."""
+    network = build_network(small_clos, queue_pairs := ring(small_clos, "interleaved"), HashSpec())
+    report = analyze_collisions(network)
+    links, receivers = (check(small_clos, queue_pairs) for check in (report.check_links, report.check_receivers))
+    assert len(report.overloaded_ports) > 20
+    assert len(links.findings) + len(receivers.findings) == len(report.overloaded_ports)
+    assert [check.num_found for check in links.checks] == [len(links.findings)]
+    assert links.checks[0].subject.endswith(" loaded link directions to switches")
+    entities = [finding.entity for finding in links.findings]
+    assert entities == [
+        small_clos.link_label(port) for port in report.overloaded_ports if port_to_switch(small_clos, port)
+    ]
+    assert receivers.checks[0].actual == "highest 100 %"
+
+
+def port_to_switch(fabric: Fabric, port: int) -> bool:
+    """Return whether a link leads to a switch."""
+    return bool(fabric.port_nic_P[fabric.port_peer_P[port]] < 0)

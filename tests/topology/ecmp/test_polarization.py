@@ -50,7 +50,7 @@ def test_the_check_says_what_the_routing_does(fabric: Fabric, spec: HashSpec, ex
     below, above = choosing_tiers(fabric)
     assert reachable_next_hops(spec, below, above) == expected
     assert used_by_routing(fabric, spec) == expected
-    assert bool(check_polarization(fabric, spec)) == (expected < above.num_choices)
+    assert bool(check_polarization(fabric, spec).findings) == (expected < above.num_choices)
 
 
 @pytest.mark.parametrize("below", [2, 3, 4, 6, 8, 32])
@@ -73,7 +73,7 @@ def test_seeds_alone_do_not_cure_a_linear_hash(function: str) -> None:
 
 def test_the_finding_names_tiers_and_cure() -> None:
     """An error, since all flows of a ToR uplink go to one core."""
-    (finding,) = check_polarization(K8, HashSpec(function="crc32"))
+    (finding,) = check_polarization(K8, HashSpec(function="crc32")).findings
     assert finding.severity == Severity.ERROR
     assert finding.entity == "tiers 1 and 2"
     assert finding.expected == "use of all 4"
@@ -82,7 +82,7 @@ def test_the_finding_names_tiers_and_cure() -> None:
         "both tiers hash by crc32 with seeds that shift all hashes alike"
     )
     assert finding.next_step == ("give one of the tiers another function, or a rotation of its own (routing: tiers)")
-    (finding,) = check_polarization(SIX, ONE_SEED)
+    (finding,) = check_polarization(SIX, ONE_SEED).findings
     assert finding.severity == Severity.WARNING
     assert finding.actual == "flows of a tier-1 uplink use 3 of 6 uplinks above; both tiers hash by mixer with one seed"
 
@@ -90,7 +90,7 @@ def test_the_finding_names_tiers_and_cure() -> None:
 def test_two_tiers_have_nothing_to_polarize(small_clos: Fabric) -> None:
     """Only one tier chooses."""
     assert [one.tier for one in choosing_tiers(small_clos)] == [1]
-    assert check_polarization(small_clos, ONE_SEED) == ()
+    assert check_polarization(small_clos, ONE_SEED).findings == ()
 
 
 def test_a_fabric_without_tiers_is_not_judged() -> None:

@@ -1,0 +1,69 @@
+"""A simulated run says what was checked, collisions of the hash included, and nothing that was not."""
+
+from pathlib import Path
+from typing import Any
+
+from fabrictune.foundation.checks import Check, Result
+from fabrictune.foundation.records import RunRecord, Severity
+from fabrictune.scenario.files import load_scenario
+from fabrictune.scenario.overrides import override
+from fabrictune.studies.collisions import analyze_scenario
+from fabrictune.studies.simulation import simulate
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+
+
+def run(name: str, **changes: Any) -> RunRecord:
+    """Return the record of a bundled scenario with other settings."""
+    return simulate(override(load_scenario(SCENARIOS / f"{name}.yaml"), changes, origin="test"))
+
+
+def checks_of(record: RunRecord) -> dict[str, Check]:
+    """Return the checks by rule."""
+    return {check.rule: check for check in record.checks or ()}
+
+
+def test_a_run_over_colliding_paths_is_not_without_findings() -> None:
+    """The permutation offers links 200 %: `ecmp analyze` has twelve findings, and so has the run."""
+    record, scenario = run("permutation"), load_scenario(SCENARIOS / "permutation.yaml")
+    predicted = analyze_scenario(scenario).findings
+    assert len(predicted) == 12
+    assert [finding for finding in record.findings if finding.id.startswith("ecmp.")] == list(predicted)
+    assert checks_of(record)["ecmp.link-overloaded"].num_found == 12
+
+
+def test_an_incast_is_called_an_overloaded_receiver() -> None:
+    """Eight senders into one NIC share no link but its own: no choice of path helps."""
+    checks = checks_of(record := run("incast"))
+    assert [finding.id for finding in record.findings] == ["ecmp.receiver-overloaded"]
+    assert checks["ecmp.link-overloaded"].result == Result.PASSED
+
+
+def test_flows_that_arrive_over_time_are_not_taken_to_send_at_once() -> None:
+    """At 50 % load 107 flows share links in turn; the check does not apply, so it has not passed."""
+    checks = checks_of(run("web-search"))
+    for rule in ("ecmp.link-overloaded", "ecmp.receiver-overloaded"):
+        assert checks[rule].result == Result.NOT_RUN
+        assert checks[rule].reason == "flows begin at times of their own; ecmp analyze takes all to send at once"
+    assert checks["ecmp.polarized-tiers"].result == Result.PASSED
+
+
+def test_sprayed_packets_do_not_follow_the_hash() -> None:
+    """The links of hash paths say nothing of sprayed flows; a receiver is as overloaded as ever."""
+    checks = checks_of(run("spraying"))
+    assert checks["ecmp.link-overloaded"].reason == "path choice is spray, and the check follows the paths of the hash"
+    assert checks["ecmp.receiver-overloaded"].result == Result.PASSED
+
+
+def test_packets_lost_to_faults_are_a_finding_with_their_share() -> None:
+    """A fifth of all packets is lost while the link is down; the run meets its bounds, and is not green."""
+    (finding,) = run("link-flap").findings
+    assert (finding.id, finding.severity) == ("netsim.fault-drops", Severity.WARNING)
+    assert finding.actual == "faults cost 1,349 packets (1,349 link down), 22 % of 6,241 sent"
+
+
+def test_a_run_without_bounds_says_that_nothing_bounds_it() -> None:
+    """All other checks of the all-reduce pass."""
+    results = {check.rule: check.result for check in run("allreduce", expect=[]).checks or ()}
+    assert results.pop("expect.*") == Result.NOT_RUN
+    assert set(results.values()) == {Result.PASSED}
