@@ -57,5 +57,7 @@ class TestOutput:
     num_out_of_bounds: int | None
     program: str = ""  # "all_reduce_perf"; "" where the run does not say
     num_ranks: int = 0  # that run the operation together; 0 where the run does not say
+    missing_ranks: tuple[int, ...] = ()  # numbers below the highest listed one that the list lacks
+    num_unread_rows: int = 0  # lines that begin like a row and are none
     hosts: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)  # what is left of the environment after redaction

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from fabrictune.collectives.nccl.log_lines import NO_HOST, read_log_lines
@@ -21,6 +22,7 @@ from fabrictune.foundation.units import NS_PER_US
 
 MAX_ROWS = 1_000_000
 MAX_RANKS = 1_000_000
+MAX_MISSING = 1000  # ranks that the list lacks, counted up to here
 TIMING_WORDS, SPREAD_WORDS = 4, 4
 
 _TAG = re.compile(r"(?:\[[\d,]{1,20}\]<std(?:out|err)>:?|\d{1,6}:)\s{0,40}")  # of mpirun --tag-output and srun -l
@@ -37,6 +39,7 @@ _PROGRAM = re.compile(
 _RANK = re.compile(
     r"#\s{1,9}Rank\s{1,9}(\d{1,7})\s{1,9}(?:Group\s{1,9}(\d{1,7})\s{1,9})?Pid\s{1,9}\d{1,10} on\s{1,80}(\S{1,255})"
 )
+_ROW_BEGIN = re.compile(r"\d{1,18}\s{1,40}\d{1,18}\s{1,40}[a-z]\w{1,20}\s{1,40}(?:[a-z]\w{1,20}\s|-?\d|N/A)")
 _AVERAGE = re.compile(rf"#\s{{1,9}}Avg bus bandwidth\s{{1,9}}:\s{{1,9}}({_NUMBER.pattern})")
 _OUT_OF_BOUNDS = re.compile(r"#\s{1,9}Out of bounds values\s{1,9}:\s{1,9}(\d{1,18})")
 
@@ -70,6 +73,7 @@ class _Run:
     ranks: dict[tuple[int, int], str] = field(default_factory=dict)  # group and rank -> host
     program: str = ""
     has_spread: bool = False
+    num_unread_rows: int = 0
     average: float | None = None
     num_out_of_bounds: int | None = None
 
@@ -82,6 +86,7 @@ class _Run:
         if not text.startswith("#"):
             row = _row(text, where, has_spread=self.has_spread)
             self.rows += [row] if row else []
+            self.num_unread_rows += row is None and _ROW_BEGIN.match(text) is not None
             if row is None and not self.program and (match := _PROGRAM.search(text)):
                 self.program = match[1]  # the command line, where somebody has noted it
             return row is not None
@@ -106,8 +111,15 @@ class _Run:
             num_out_of_bounds=self.num_out_of_bounds,
             program=self.program,
             num_ranks=sizes.pop() if len(sizes) == 1 else 0,
+            missing_ranks=self._missing_ranks(),
+            num_unread_rows=self.num_unread_rows,
             hosts=tuple(dict.fromkeys(self.ranks.values())),
         )
+
+    def _missing_ranks(self) -> tuple[int, ...]:
+        """Return the gaps in the listed ranks, which are numbered over all groups."""
+        listed = {rank for _, rank in self.ranks}
+        return tuple(islice((rank for rank in range(max(listed, default=0)) if rank not in listed), MAX_MISSING))
 
 
 def _row(text: str, where: str, *, has_spread: bool) -> TestRow | None:

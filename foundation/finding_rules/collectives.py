@@ -40,6 +40,43 @@ STRAGGLER = Rule(
         ),
     ),
 )
+MISSING_RANKS = Rule(
+    id="coll.missing-ranks",
+    severity=Severity.WARNING,
+    title="Ranks missing in a benchmark's list",
+    meaning="The head of a run of nccl-tests lists fewer ranks than took part.",
+    impact="Bus bandwidths depend on the number of ranks, and the hosts of the missing ones are not known.",
+    evidence="Gaps in the numbers of the listed ranks, and the ratio of busbw to algbw, which follows from their "
+    "number.",
+    next_step="import the whole output, or say the number with --num-ranks",
+)
+BANDWIDTH_CONTRADICTION = Rule(
+    id="coll.bandwidth-contradiction",
+    severity=Severity.WARNING,
+    title="Bandwidth that contradicts its own row",
+    meaning="The busbw column of nccl-tests is not what size, time and number of ranks of its row give.",
+    impact="One of size, time, busbw and number of ranks is wrong, so that no comparison with a model holds.",
+    evidence="Each row's size and time, times the bus factor of the operation and the number of ranks.",
+    next_step="check the number of ranks and the operation (--num-ranks, --operation), and whether the file was edited",
+    thresholds=(
+        Threshold(
+            name="deviation",
+            default=0.005,
+            kind="fraction",
+            meaning="relative deviation, beyond the rounding of the columns, above which there is a finding",
+            source="Definition: times are printed with four digits or more.",
+        ),
+    ),
+)
+AVERAGE_CONTRADICTION = Rule(
+    id="coll.average-contradiction",
+    severity=Severity.WARNING,
+    title="Average that contradicts its rows",
+    meaning="The average bus bandwidth that nccl-tests printed is not the mean of the rows in the file.",
+    impact="Rows are missing or changed, or lines of two runs are mixed.",
+    evidence="The line `Avg bus bandwidth`, and the mean busbw of all rows and places, empty sizes included.",
+    next_step="import the whole output of one run",
+)
 FASTER_THAN_BOUND = Rule(
     id="coll.faster-than-bound",
     severity=Severity.WARNING,
@@ -159,5 +196,13 @@ PREDICTION_OFF = Rule(
     ),
 )
 
-BENCHMARKS = (WRONG_RESULT, STRAGGLER, FASTER_THAN_BOUND, GAP)
+BENCHMARKS = (
+    WRONG_RESULT,
+    STRAGGLER,
+    MISSING_RANKS,
+    BANDWIDTH_CONTRADICTION,
+    AVERAGE_CONTRADICTION,
+    FASTER_THAN_BOUND,
+    GAP,
+)
 JOBS = (REQUESTS, MEMORY_EXCEEDED, STEPS_SKIPPED, BUSY_MACHINE, PREDICTION_OFF)

@@ -62,7 +62,7 @@ NO_SUCH_TIMER = Rule(
     impact="Neither the survival of a flap nor the time until a failure can be predicted.",
     evidence="The networks, providers and devices that the log names, quoted with file and line.",
     next_step="give a profile of these adapters with --profile, or consult the documentation of that network",
-    other_severities=((Severity.ERROR, "a requirement was set (--survive, --watchdog)"),),
+    other_severities=((Severity.ERROR, "a requirement was set (--flap, --watchdog)"),),
 )
 PARTIAL = Rule(
     id="rdma.partial",

@@ -2,13 +2,14 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from fabrictune.cli.coll.options import bandwidth_cells, operation_option, ranks_option
-from fabrictune.cli.framework.options import json_option, quiet_option
-from fabrictune.cli.framework.output import print_json, print_lines, print_table
-from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option
+from fabrictune.cli.framework.output import print_lines, print_table
+from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.foundation.run_tables.rows import to_rows
 
 
@@ -20,6 +21,7 @@ from fabrictune.foundation.run_tables.rows import to_rows
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", default=Path("runs/nccl-tests"), show_default=True
 )
+@fail_on_option
 @quiet_option
 @json_option
 def import_measurements(
@@ -28,13 +30,15 @@ def import_measurements(
     num_ranks: int | None,
     keep_hosts: bool,
     out: Path,
+    fail_on: str,
     quiet: bool,
     as_json: bool,
 ) -> int:
     """Read what nccl-tests printed, or wrote with -J, and write it as a record.
 
     Any of its layouts, among NCCL's log lines, and several runs in one file. Of the environment in the JSON only plain
-    settings of NCCL and its like are kept.
+    settings of NCCL and its like are kept. The file is compared with itself: its list of ranks, its columns of
+    bandwidth and its average.
 
     \b
     Example:
@@ -48,15 +52,19 @@ def import_measurements(
     record = imported.record(started=started)
     directory = with_command(record).write(place)
     rows = to_rows(record.tables["measurements"])
-    if as_json:
-        print_json({"record": str(directory), "configuration": record.run["configuration"], "measurements": rows})
-        return 0
-    if not quiet:
+
+    def values() -> dict[str, Any]:
+        configuration = record.run["configuration"]
+        return {"configuration": configuration, "measurements": rows, "notes": list(imported.notes)}
+
+    def show() -> None:
         where = f" on {imported.num_hosts} hosts" if imported.num_hosts else ""
-        print_lines([f"{imported.source}: {len(rows)} measurements of {rows[0]['num_ranks']} ranks{where}"])
+        counts = ", ".join(map(str, dict.fromkeys(row["num_ranks"] for row in rows)))
+        print_lines([f"{imported.source}: {len(rows)} measurements of {counts} ranks{where}"])
         print_table(
             ("operation", "in place", "size (B)", "time", "algbw GB/s", "busbw GB/s", "#wrong"),
             [(*bandwidth_cells(row), "N/A" if row["num_wrong"] < 0 else str(row["num_wrong"])) for row in rows],
         )
-    print_lines([f"record: {directory}"])
-    return 0
+        print_lines(f"note: {note}" for note in imported.notes)
+
+    return print_record(record, directory, values, show, as_json=as_json, quiet=quiet, fail_on=fail_on)

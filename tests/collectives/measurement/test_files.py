@@ -64,6 +64,26 @@ def test_an_empty_size_is_no_measurement(tmp_path: Path) -> None:
         read_measurements(written(tmp_path, *HEAD, rows[0]), ImportHints(name="all_reduce"))
 
 
+def test_what_a_file_says_against_itself_is_in_its_record_and_in_what_is_read_of_it(tmp_path: Path) -> None:
+    """Rank 2 of four is not listed, a row has 0 B, no average: one finding, and one check that did not run."""
+    rows = ["  0  0  float  sum  -1  35.20  0.00  0.00  N/A  34.05  0.00  0.00  N/A", ROW]
+    lines = [line for line in HEAD if "Rank  2" not in line]
+    imported = read_measurements(written(tmp_path, *lines, *rows), ImportHints(name="all_reduce"))
+    assert [row.num_ranks for row in imported.rows] == [4]
+    record = imported.record(started=0.0)
+    assert [finding.id for finding in record.findings] == ["coll.missing-ranks"]
+    assert [check.result.value for check in record.checks or ()] == ["found", "passed", "not run"]
+    assert record.run["notes"][0] == "rows of 0 B, which have no bandwidth, left out: 1 of 2"
+    again = read_measurements(record.write(tmp_path / "record"))
+    assert (again.report, again.notes) == (imported.report, imported.notes)
+
+
+def test_ranks_that_are_given_are_checked_against_the_columns(tmp_path: Path) -> None:
+    """1.5 is the ratio of 4 ranks; 8 would print 1.75."""
+    imported = read_measurements(written(tmp_path, *HEAD, ROW), ImportHints(name="all_reduce", num_ranks=8))
+    assert [finding.id for finding in imported.report.findings] == ["coll.bandwidth-contradiction"]
+
+
 def test_records_of_another_kind_or_with_other_values_are_refused(tmp_path: Path) -> None:
     """A record of a storm, and one in which a time is negative."""
     other = RunRecord(kind="coll init storm", run={}).write(tmp_path / "storm")

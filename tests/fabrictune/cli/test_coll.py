@@ -149,6 +149,7 @@ def test_nccl_tests_output_becomes_a_record(tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr().out
     assert "nccl-tests, text: 4 measurements of 2 ranks on 2 hosts" in printed
     assert printed.count("N/A") == 2
+    assert "note: no average at the end: the run did not end, or the file is cut\n" in printed
     written = [file.read_bytes() for file in (tmp_path / "record").iterdir()]
     assert not any(b"secret" in content for content in written)
     assert run(["coll", "import", str(path), "--keep-hosts", "--json", "--out", str(tmp_path / "record")]) == 0
