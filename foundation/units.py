@@ -40,6 +40,9 @@ DURATION_UNITS: Mapping[str, int] = {  # in picoseconds
     "min": 60 * 10**12,
     "h": 3600 * 10**12,
 }
+FLOP_UNITS: Mapping[str, int] = {
+    name: 10 ** (3 * place) for place, name in enumerate(("FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"))
+}
 LENGTH_UNITS: Mapping[str, int] = {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6}  # in millimetres
 
 _SPELLINGS = {"Gb/s": "Gbps", "Mb/s": "Mbps", "Kb/s": "Kbps", "kbps": "Kbps", "Tb/s": "Tbps", "b/s": "bps"}
@@ -96,10 +99,20 @@ def format_duration(duration_ps: float) -> str:
     return _format(duration_ps, DURATION_UNITS, ("ps", "ns", "us", "ms", "s"))
 
 
+def format_flops(flops: float) -> str:
+    """Return floating-point operations for people: `"1.098 PFLOP"`."""
+    return _format(flops, FLOP_UNITS, tuple(FLOP_UNITS))
+
+
 def format_fraction(fraction: float) -> str:
     """Return a share of one for people: `"97 %"`, `"0.4 %"`."""
     value = 100 * fraction
     return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.2g} %"
+
+
+def format_number(value: float) -> str:
+    """Return a number without a unit for people, from a thousand on without powers of ten: `"67,780"`, `"0.0012"`."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _match(text: str) -> re.Match[str] | None:

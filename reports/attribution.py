@@ -8,7 +8,7 @@ from fabrictune.foundation.records import Columns
 from fabrictune.foundation.run_tables.collectives import ATTRIBUTED
 from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.reports import svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, plural, words
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, number, percent, shown_of, words
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
@@ -46,7 +46,7 @@ def _draw(label: str, table: Columns) -> Figure:
             hint = svg.hint(f"{_name(column)}: {percent(share)}")
             parts.append(svg.rectangle(x, y, share * width, BAR_HEIGHT, f"fill-{place}", hint))
             x += share * width
-    caption = f"{label}: {plural(num_rows, 'measurement')}, each attributed to its causes."
+    caption = f"{label}: {shown_of(num_rows, len(table['ratio']), 'measurement')}, each attributed to its causes."
     drawing = svg.figure(TOP + ROW_HEIGHT * num_rows + 6, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_table(table, num_rows))
 
@@ -58,7 +58,6 @@ def _table(table: Columns, num_rows: int) -> Table:
         headings=headings,
         rows=rows,
         left_out=left_out(num_rows, len(table["ratio"]), "measurement", "attribution"),
-        is_folded=True,
     )
 
 

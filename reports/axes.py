@@ -1,12 +1,19 @@
 """Axes: from quantities to positions on paper, with round ticks in one unit that suits them all."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from markupsafe import Markup
 
-from fabrictune.foundation.units import BYTE_UNITS, DURATION_UNITS, RATE_UNITS
+from fabrictune.foundation.units import (
+    BYTE_UNITS,
+    DURATION_UNITS,
+    RATE_UNITS,
+    format_bytes,
+    format_duration,
+    format_rate,
+)
 from fabrictune.reports import svg
 from fabrictune.reports.charts import Scale
 
@@ -18,6 +25,9 @@ LADDERS = {
     "bytes": (BYTE_UNITS, BYTE_LADDER),
     "bps": (RATE_UNITS, RATE_LADDER),
 }
+FORMATS: Mapping[str, Callable[[float], str]] = {"ps": format_duration, "bytes": format_bytes, "bps": format_rate}
+CROWD = 1.5  # times the ticks asked for that a logarithmic axis may have
+NEAR_END = 0.08  # of a logarithmic axis: no label of its end so near to another
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +41,7 @@ class PlotAxis:
     unit: str = ""  # of the tick labels
     per_unit: float = 1  # quantity of one such unit
     is_logarithmic: bool = False  # then low is positive
+    show: Callable[[float], str] | None = None  # tick labels that have units of their own
 
     def at(self, quantity: float) -> float:
         """Return the position of a quantity."""
@@ -45,7 +56,7 @@ class PlotAxis:
     def ticks(self, about: int) -> list[float]:
         """Return about as many round quantities within the scale: 1, 2 or 5 times a power of ten, or that far apart."""
         if self.is_logarithmic:
-            return [tick for tick in self._decades() if self.low <= tick <= self.high]
+            return self._logarithmic_ticks(about)
         span = (self.high - self.low) / self.per_unit
         if span <= 0:
             return [self.low]
@@ -55,14 +66,25 @@ class PlotAxis:
         first, last = ceil(self.low / self.per_unit / step - 1e-9), floor(self.high / self.per_unit / step + 1e-9)
         return [count * step * self.per_unit for count in range(first, last + 1)]
 
-    def _decades(self) -> list[float]:
-        """Return 1, 2 and 5 times each power of ten of units from below the scale to above it."""
-        first, last = floor(log10(self.low / self.per_unit)), ceil(log10(self.high / self.per_unit))
-        return [nice * 10.0**power * self.per_unit for power in range(first, last + 1) for nice in (1, 2, 5)]
+    def _logarithmic_ticks(self, about: int) -> list[float]:
+        """Return 1, 2 and 5 times each power of ten, where there is room; of a short scale also the ends."""
+        ticks = self._decades((1, 2, 5))
+        if len(ticks) > CROWD * about:
+            ticks = self._decades((1,))
+        ticks = ticks[:: ceil(len(ticks) / (CROWD * about))] if ticks else []
+        ends = [self.low, self.high] if len(ticks) < 3 else []
+        room = NEAR_END * abs(self.end - self.start)
+        return sorted(ticks + [end for end in ends if all(abs(self.at(end) - self.at(tick)) > room for tick in ticks)])
+
+    def _decades(self, multiples: tuple[int, ...]) -> list[float]:
+        """Return the multiples of each power of ten within the scale."""
+        powers = range(floor(log10(self.low / self.per_unit)), ceil(log10(self.high / self.per_unit)) + 1)
+        ticks = (multiple * 10.0**power * self.per_unit for power in powers for multiple in multiples)
+        return [tick for tick in ticks if self.low <= tick <= self.high]
 
     def label(self, quantity: float) -> str:
-        """Return a tick's number, without its unit."""
-        return f"{quantity / self.per_unit:.6g}"
+        """Return a tick's number, without its unit unless each has its own."""
+        return self.show(quantity) if self.show else f"{quantity / self.per_unit:.6g}"
 
 
 def duration_axis(low_ps: float, high_ps: float, *, start: float, end: float) -> PlotAxis:
@@ -76,12 +98,19 @@ def bytes_axis(high_bytes: float, *, start: float, end: float) -> PlotAxis:
 
 
 def axis_of(scale: Scale, *, start: float, end: float) -> PlotAxis:
-    """Return the axis that draws a scale from `start` to `end`."""
-    if scale.unit in LADDERS:
-        axis = _with_unit(scale.low, scale.high, start, end, *LADDERS[scale.unit])
-    else:
-        axis = PlotAxis(low=scale.low, high=scale.high, start=start, end=end, unit=scale.unit)
-    return replace(axis, is_logarithmic=scale.is_logarithmic)
+    """Return the axis that draws a scale from `start` to `end`; on a logarithmic one each tick has its own unit."""
+    show = FORMATS.get(scale.unit) if scale.is_logarithmic else None
+    if scale.unit in LADDERS and show is None:
+        return _with_unit(scale.low, scale.high, start, end, *LADDERS[scale.unit])
+    return PlotAxis(
+        low=scale.low,
+        high=scale.high,
+        start=start,
+        end=end,
+        unit="" if show else scale.unit,
+        is_logarithmic=scale.is_logarithmic,
+        show=show,
+    )
 
 
 def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
@@ -89,7 +118,7 @@ def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
     parts = []
     for tick in axis.ticks(8):
         parts.append(svg.line(axis.at(tick), top, axis.at(tick), y, "grid"))
-        parts.append(svg.text(axis.at(tick), y + 16, axis.label(tick), class_="tick", anchor="middle"))
+        parts.append(svg.centred_text(axis.at(tick), y + 16, axis.label(tick), "tick"))
     parts.append(svg.text(axis.end, y + 32, f"{name}, {axis.unit}" if axis.unit else name, class_="axis", anchor="end"))
     return Markup("").join(parts)
 

@@ -1,7 +1,8 @@
 """Blocks of a page: sections of figures and tables, as data the template lays out."""
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -9,6 +10,7 @@ from fabrictune.foundation.units import format_duration, format_fraction
 
 MISSING = "\u2013"  # shown in a table where a run has no such number
 TIMES = "\u00d7"
+MAX_LISTED = 4  # names in a row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,7 @@ class Table:
     caption: str = ""
     is_folded: bool = False  # shown on request
     left_out: str = ""  # what a bounded table does not show, and where it is
+    is_sortable: bool = True  # by a click; not where a column holds values of several units
     hints: tuple[str, ...] = ()  # what each heading means, shown when the pointer rests on it
 
 
@@ -62,8 +65,8 @@ def number(value: float, shown: str | Markup, *, tone: str = "") -> Cell:
 
 
 def missing() -> Cell:
-    """Return the cell of a number there is not; it sorts below all others, of which none is negative."""
-    return number(-1, MISSING)
+    """Return the cell of a number there is not; it sorts below all others."""
+    return number(-sys.float_info.max, MISSING)
 
 
 def percent(fraction: float) -> str:
@@ -76,14 +79,29 @@ def duration(duration_ps: float) -> str:
     return format_duration(duration_ps) if duration_ps else "0"
 
 
-def plain(value: float) -> str:
-    """Return a number without a unit for people, never in powers of ten from a thousand on: "67,780", "0.0012"."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
 def plural(count: int, noun: str) -> str:
     """Return "1 link", "12,288 links"."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def shown_of(shown: int, total: int, noun: str) -> str:
+    """Return what a bounded figure shows: "3 variants", "the first 64 of 100 variants"."""
+    return plural(total, noun) if shown == total else f"the first {shown:,} of {plural(total, noun)}"
+
+
+def merge_alike(tables: Iterable[tuple[str, Table]]) -> list[Table]:
+    """Return tables, given with the labels that their captions begin with; alike ones once, under all their labels."""
+    labels: dict[Table, list[str]] = {}
+    for label, table in tables:
+        assert table.caption.startswith(label), "the caption says whose table it is"
+        labels.setdefault(replace(table, caption=table.caption.removeprefix(label)), []).append(label)
+    return [replace(table, caption=f"{listed(names)}{table.caption}") for table, names in labels.items()]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return "a, b, c", of many names the first and how many more there are."""
+    rest = len(names) - MAX_LISTED
+    return ", ".join(names) if rest <= 0 else f"{', '.join(names[:MAX_LISTED])} and {rest} more"
 
 
 def left_out(shown: int, total: int, noun: str, table: str) -> str:

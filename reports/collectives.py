@@ -95,7 +95,6 @@ def _draw(chart: LineChart) -> Figure:
         headings=("Size", *chart.curves),
         rows=tuple(_row(size, list(chart.curves.values())) for size in sizes[:MAX_ROWS]),
         left_out=f"{plural(rest, 'larger size')} in the tables of the records." if rest > 0 else "",
-        is_folded=True,
     )
     return Figure(drawing=draw_curves(chart), caption=chart.caption, table=table)
 

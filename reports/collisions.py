@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabrictune.foundation.units import format_rate
-from fabrictune.reports.blocks import MISSING, Cell, Section, Table, left_out, number, percent, words
+from fabrictune.reports.blocks import MISSING, Cell, Section, Table, left_out, merge_alike, number, percent, words
 from fabrictune.reports.record_view import LOADS, Run
 from fabrictune.reports.selection import select
 
@@ -16,11 +16,11 @@ MAX_QUEUE_PAIRS = 8  # named in a row
 
 def collisions_section(runs: Sequence[Run]) -> Section | None:
     """Return a table of colliding links for each run that looked for them, or None."""
-    tables = tuple(table for run in runs if (table := collision_table(run)) is not None)
+    tables = merge_alike((run.label, table) for run in runs if (table := collision_table(run)) is not None)
     if not tables:
         return None
     lead = "Links that hash collisions oversubscribe, and their queue pairs."
-    return Section(anchor="collisions", title="ECMP collisions", lead=lead, blocks=tables)
+    return Section(anchor="collisions", title="ECMP collisions", lead=lead, blocks=tuple(tables))
 
 
 def collision_table(run: Run) -> Table | None:

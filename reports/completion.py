@@ -31,13 +31,18 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     if not finishing:
         return None
     slowest = tuple(slowest_queue_pairs(run, table) for run in finishing if (table := _flows(run)) is not None)
-    lead = "A flow is one transfer, from ready to delivered. Every other rank waits for the right tail."
+    unfinished = tuple(_unfinished(run) for run in runs if run.finished is None and _flows(run) is not None)
+    lead = "A flow is one transfer, from ready to delivered. A step of a synchronous job ends with its slowest flow."
     return Section(
         anchor="completion",
         title="Flow completion times",
         lead=lead,
-        blocks=(draw_distribution(finishing), *slowest),
+        blocks=(draw_distribution(finishing), *unfinished, *slowest),
     )
+
+
+def _unfinished(run: Run) -> Table:
+    return Table(headings=(), rows=(), caption=f"{run.label}: no transfer over the fabric finished")
 
 
 def draw_distribution(runs: Sequence[Run]) -> Figure:

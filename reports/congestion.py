@@ -19,6 +19,7 @@ from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
 from fabrictune.reports.charts import LineChart, Scale
+from fabrictune.reports.curves import line_style
 from fabrictune.reports.record_view import PORTS, SAMPLES, Run
 
 MAX_INSTANTS = 320
@@ -38,6 +39,9 @@ class CongestionTimeline:
     paused_ports_B: IntArray
     port_K: tuple[int, ...]  # the ports with the deepest queues
     queue_bytes_KB: IntArray
+    peak_bytes_K: tuple[int, ...]  # of all samples, as are the two below
+    peak_time_ps_K: tuple[int, ...]
+    median_bytes_K: tuple[float, ...]
     num_sampled_ports: int
 
 
@@ -83,10 +87,11 @@ def thin(label: str, samples: Columns) -> CongestionTimeline:
     paused_at_time = np.bincount(instant_S, weights=samples["paused"] != 0, minlength=len(times_ps)).astype(np.int64)
     np.maximum.at(paused_B, span_of_time, paused_at_time)
     port_K = _deepest_ports(samples)
-    queue_KB = np.zeros((len(port_K), num_spans), np.int64)
+    queue_KB, own_K = np.zeros((len(port_K), num_spans), np.int64), []
     for line, port in enumerate(port_K):
         is_of_port_S = samples["port"] == port
-        np.maximum.at(queue_KB[line], span_S[is_of_port_S], samples["queue_bytes"][is_of_port_S])
+        own_K.append((samples["queue_bytes"][is_of_port_S], samples["time_ps"][is_of_port_S]))
+        np.maximum.at(queue_KB[line], span_S[is_of_port_S], own_K[-1][0])
     return CongestionTimeline(
         label=label,
         time_ps_B=times_ps[first_time].astype(np.float64),
@@ -94,6 +99,9 @@ def thin(label: str, samples: Columns) -> CongestionTimeline:
         paused_ports_B=paused_B,
         port_K=port_K,
         queue_bytes_KB=queue_KB,
+        peak_bytes_K=tuple(int(queue.max()) for queue, _ in own_K),
+        peak_time_ps_K=tuple(int(times_ps[queue == queue.max()].min()) for queue, times_ps in own_K),
+        median_bytes_K=tuple(percentile(queue, 0.5) for queue, _ in own_K),
         num_sampled_ports=len(np.unique(samples["port"])),
     )
 
@@ -120,13 +128,13 @@ def draw_timeline(run: Run, timeline: CongestionTimeline, scale: SharedScale) ->
     ]
     for line, queue_B in enumerate(timeline.queue_bytes_KB):
         points = [(across.at(time), up.at(queue)) for time, queue in zip(timeline.time_ps_B, queue_B, strict=True)]
-        parts.append(svg.polyline(points, f"series series-{line}"))
+        parts.append(svg.polyline(points, line_style(line)))
     parts.append(_key(run, timeline))
     if scale.paused_ports:
         parts.append(_draw_pauses(timeline, across, scale, foot))
     caption = (
         f"{timeline.label}: queue depth over time at {plural(timeline.num_sampled_ports, 'sampled port')}; shaded, the "
-        f"deepest port. {_pause_sentence(timeline)}"
+        f"deepest port. {_pause_sentence(run, timeline)}"
     )
     drawing = svg.figure(foot + 40, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_drawn_queues(run, timeline) if timeline.port_K else None)
@@ -147,18 +155,17 @@ def queue_chart(run: Run, timeline: CongestionTimeline) -> LineChart:
 
 
 def _drawn_queues(run: Run, timeline: CongestionTimeline) -> Table:
-    """Return the numbers of the drawn lines: how deep, when, and how deep half of the time."""
-    rows = []
-    for port, queue_B in zip(timeline.port_K, timeline.queue_bytes_KB, strict=True):
-        deepest, median, when_ps = int(queue_B.max()), percentile(queue_B, 0.5), timeline.time_ps_B[queue_B.argmax()]
-        rows.append(
-            (
-                words(_port_name(run, port)),
-                number(deepest, format_bytes(deepest)),
-                number(when_ps, duration(when_ps)),
-                number(median, format_bytes(median)),
-            )
+    """Return the numbers behind the drawn lines, of all samples: how deep, when, and how deep half of the time."""
+    peaks = zip(timeline.port_K, timeline.peak_bytes_K, timeline.peak_time_ps_K, timeline.median_bytes_K, strict=True)
+    rows = [
+        (
+            words(_port_name(run, port)),
+            number(peak, format_bytes(peak)),
+            number(when_ps, duration(when_ps)),
+            number(median, format_bytes(median)),
         )
+        for port, peak, when_ps, median in peaks
+    ]
     return Table(headings=("Port", "Peak queue depth", "At", "Median"), rows=tuple(rows))
 
 
@@ -169,14 +176,20 @@ def _draw_pauses(timeline: CongestionTimeline, across: axes.PlotAxis, scale: Sha
         [
             _shade(timeline.time_ps_B, timeline.paused_ports_B, across, lane, "pauses"),
             svg.line(LEFT, foot, svg.WIDTH - 8, foot, "baseline"),
-            svg.text(LEFT, lane.end - 6, f"ports paused, 0 to {scale.paused_ports:,}", class_="axis"),
+            svg.text(LEFT, lane.end - 6, f"sampled ports paused, 0 to {scale.paused_ports:,}", class_="axis"),
         ]
     )
 
 
-def _pause_sentence(timeline: CongestionTimeline) -> str:
+def _pause_sentence(run: Run, timeline: CongestionTimeline) -> str:
+    """Return how many ports samples found paused, and how many were paused at any time."""
     most = int(timeline.paused_ports_B.max())
-    return f"At most {plural(most, 'port')} paused at once." if most else "No sampled port was ever paused."
+    sampled = f"At most {most:,} of them paused at a sample." if most else "None of them was paused at a sample."
+    ports = run.table(PORTS)
+    if ports is None:
+        return sampled
+    num_paused = int((ports["paused_ps"] > 0).sum())
+    return f"{sampled} Paused at any time: {num_paused:,} of all {plural(len(ports['port']), 'port')}."
 
 
 def _shade(time_ps_B: FloatArray, value_B: IntArray, across: axes.PlotAxis, up: axes.PlotAxis, class_: str) -> Markup:
@@ -189,7 +202,7 @@ def _key(run: Run, timeline: CongestionTimeline) -> Markup:
     x = LEFT
     for line, port in enumerate(timeline.port_K):
         name = _port_name(run, port)
-        parts.append(svg.line(x, 30, x + 22, 30, f"series series-{line}"))
+        parts.append(svg.line(x, 30, x + 22, 30, line_style(line)))
         parts.append(svg.text(x + 28, 34, name, class_="tick"))
         x += 56 + 6.4 * len(name)
     return Markup("").join(parts)

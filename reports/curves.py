@@ -6,12 +6,13 @@ from markupsafe import Markup
 
 from fabrictune.reports import axes, svg
 from fabrictune.reports.axes import PlotAxis
+from fabrictune.reports.blocks import plural
 from fabrictune.reports.charts import LineChart, Scale
 
 LEFT, TOP, HEIGHT = 56.0, 44.0, 220.0
 KEY_LEFT, KEY_LINE, KEY_GAP, KEY_HEIGHT = LEFT + 150, 26.0, 60.0, 16.0
-LETTER_WIDTH = 6.6
-NUM_STYLES = 4  # of lines, distinguished by colour and dashes
+NUM_COLOURS, NUM_DASHES = 8, 4
+NUM_STYLES = NUM_COLOURS * NUM_DASHES  # of lines, no two alike
 
 
 def plot_axes(across: Scale, up: Scale) -> tuple[PlotAxis, PlotAxis, Markup]:
@@ -25,16 +26,25 @@ def plot_axes(across: Scale, up: Scale) -> tuple[PlotAxis, PlotAxis, Markup]:
     return bottom, left, Markup("").join(parts)
 
 
+def line_style(index: int) -> str:
+    """Return the style classes of a curve: neighbours differ in colour and dashes."""
+    return f"series series-{index % NUM_COLOURS} dash-{(index // NUM_COLOURS + index) % NUM_DASHES}"
+
+
 def draw_curves(chart: LineChart) -> Markup:
-    """Return the drawing of a line chart, with a key of its curves."""
+    """Return the drawing of a line chart, with a key of its curves; beyond NUM_STYLES they are counted."""
     across, up, drawn_axes = plot_axes(chart.across, chart.up)
     parts: list[Markup] = [drawn_axes]
-    places = list(_key_places(list(chart.curves)))
-    for index, ((label, points), (x, y)) in enumerate(zip(chart.curves.items(), places, strict=True)):
-        style = f"series series-{index % NUM_STYLES}"
+    curves = list(chart.curves.items())[:NUM_STYLES]
+    places = list(_key_places([label for label, _ in curves]))
+    for index, ((label, points), (x, y)) in enumerate(zip(curves, places, strict=True)):
+        style = line_style(index)
         parts.append(svg.polyline([(across.at(max(at, across.low)), up.at(height)) for at, height in points], style))
         parts.append(svg.line(x, y - 4, x + KEY_LINE, y - 4, style))
         parts.append(svg.text(x + KEY_LINE + 6, y, label, class_="tick"))
+    if left_over := len(chart.curves) - len(curves):
+        verb = "is" if left_over == 1 else "are"
+        parts.append(svg.text(0, 14, f"{plural(left_over, 'more curve')} {verb} not drawn", class_="tick"))
     return svg.figure(TOP + HEIGHT + 40 + max(0.0, max(y for _, y in places) - TOP - HEIGHT), chart.caption, *parts)
 
 
@@ -42,7 +52,7 @@ def _key_places(labels: Sequence[str]) -> Iterator[tuple[float, float]]:
     """Yield the position of each label's key: in a row above the plot, and below it where there is no room."""
     x, y = KEY_LEFT, TOP - 8
     for label in labels:
-        width = KEY_GAP + LETTER_WIDTH * len(label)
+        width = KEY_GAP + svg.LETTER_WIDTH * len(label)
         if x > KEY_LEFT and x + width > svg.WIDTH + KEY_GAP:
             x, y = LEFT, max(y, TOP + HEIGHT + 40) + KEY_HEIGHT
         yield x, y

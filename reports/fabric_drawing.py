@@ -16,7 +16,7 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.reports import svg
 from fabrictune.reports.aggregation import Folded, fold
 from fabrictune.reports.blocks import Figure, Section, percent, plural
-from fabrictune.reports.link_load import LinkLoad, carried_load, offered_load
+from fabrictune.reports.link_load import LinkLoad, carried_load, distinct_loads, offered_load
 from fabrictune.reports.load_scale import OVERLOADED, legend, step_of
 from fabrictune.reports.record_view import Run
 from fabrictune.topology.fabric import NO_GROUP
@@ -57,7 +57,7 @@ class DrawingLayout:
 
 def fabric_section(runs: Sequence[Run]) -> Section | None:
     """Return one drawing for each run that has a fabric and loads, or None."""
-    loads = [load for run in runs if (load := offered_load(run) or carried_load(run)) is not None]
+    loads = distinct_loads([load for run in runs if (load := offered_load(run) or carried_load(run)) is not None])
     if not loads:
         return None
     lead = "Link colour: load of the busier direction. Hover over a link for its name and load."
@@ -177,13 +177,17 @@ def _name_sets(plan: DrawingLayout) -> list[Markup]:
     is_foot_B = folded.tier_B == folded.tier_B.min()
     groups = [group for group in np.unique(folded.group_B[is_foot_B]).tolist() if group != NO_GROUP]
     parts: list[Markup] = []
+    free = 0.0  # from where a name fits
     for group in groups if 1 < len(groups) <= MAX_BRACKETS else []:
         boxes = np.nonzero(is_foot_B & (folded.group_B == group))[0]
         start, end = plan.left_B[boxes].min(), (plan.left_B + plan.width_B)[boxes].max()
         y = plan.y_B[boxes[0]] + BOX_HEIGHT + 7
         name = f"ToR set {group}" if end - start > 11 * CHARACTER_WIDTH else str(group)
         parts += [svg.line(start, y, end, y, "bracket")]
-        parts += [svg.text((start + end) / 2, y + 15, name, class_="tick", anchor="middle")]
+        middle, half = (start + end) / 2, svg.LETTER_WIDTH * len(name) / 2
+        if middle - half >= free:
+            parts += [svg.centred_text(middle, y + 15, name, "tick")]
+            free = middle + half + svg.LETTER_WIDTH / 2
     return parts
 
 

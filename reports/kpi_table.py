@@ -33,7 +33,7 @@ def kpi_table(runs: Sequence[Run], kind: str) -> Table:
         (words(name), *_values([of_run.get(name) for of_run in kpis_of_run]), words(kpi.bound), words(kpi.formula))
         for name, kpi in kpis.items()
     )
-    return Table(caption=kind, headings=("Indicator", *headings, "Bound", "Formula"), rows=rows)
+    return Table(caption=kind, headings=("Indicator", *headings, "Bound", "Formula"), rows=rows, is_sortable=False)
 
 
 def format_kpi(kpi: Kpi) -> str:
@@ -50,8 +50,15 @@ def _values(kpis: Sequence[Kpi | None]) -> list[Cell]:
         if kpi is None or first is None or first.value == 0 or not math.isfinite(kpi.value / first.value):
             cells.append(missing())
         else:
-            cells.append(number(kpi.value / first.value, f"{kpi.value / first.value:.2f}"))
+            cells.append(number(kpi.value / first.value, _ratio(kpi.value / first.value)))
     return cells
+
+
+def _ratio(ratio: float) -> str:
+    """Return a ratio with two decimals, a small one with two digits: "1.25", "0.003"."""
+    if not ratio:
+        return "0"
+    return f"{ratio:,.2f}" if abs(ratio) >= 0.095 else f"{ratio:.2g}"
 
 
 def _value_cell(kpi: Kpi | None) -> Cell:

@@ -66,7 +66,8 @@ def _is_within(name: str, value: float, record: RunRecord) -> bool | None:
         case "drop_rate":
             return value == 0
         case "bus_bandwidth":
-            return value >= 0.9 * _line_rate_bps(record)
+            line_rate_bps = _line_rate_bps(record)
+            return None if math.isnan(line_rate_bps) else value >= 0.9 * line_rate_bps
         case _:
             return None
 

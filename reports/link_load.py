@@ -6,13 +6,15 @@ the link is overloaded. *Utilisation* is what a run really carried over the link
 Shapes: P ports.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.units import PS_PER_S
+from fabrictune.reports.blocks import listed
 from fabrictune.reports.fabric_view import FabricView
 from fabrictune.reports.record_view import LOADS, PORTS, Run
 
@@ -43,6 +45,15 @@ def offered_load(run: Run) -> LinkLoad | None:
         return None
     load_P = loads["demand_bps"] / run.fabric.port_rate_bps_P
     return LinkLoad(label=run.label, fabric=run.fabric, measure="offered load", load_P=load_P)
+
+
+def distinct_loads(loads: Sequence[LinkLoad]) -> list[LinkLoad]:
+    """Return loads that are the same on fabrics of the same names once, under the labels of all their runs."""
+    alike: dict[tuple[object, ...], list[LinkLoad]] = {}
+    for load in loads:
+        names = load.fabric.node_name_N, load.fabric.port_name_P, load.fabric.port_node_P.tobytes()
+        alike.setdefault((load.measure, load.load_P.tobytes(), *names), []).append(load)
+    return [replace(group[0], label=listed([load.label for load in group])) for group in alike.values()]
 
 
 def carried_load(run: Run) -> LinkLoad | None:

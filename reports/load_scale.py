@@ -4,6 +4,8 @@ The steps are style classes `load-0` to `load-6`; their colours, which differ be
 `templates/page.css`. The hue changes only where it matters, so the scale survives colour blindness and grey paper.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
@@ -24,10 +26,15 @@ def step_of(load: ArrayLike) -> IntArray:
 
 
 def legend(x: float, y: float, measure: str) -> Markup:
-    """Return the key to the colours, one swatch a step, its baseline at y."""
-    parts = [svg.text(x, y, measure, class_="axis")]
-    x += 8 + 6.6 * len(measure)
-    for step, name in enumerate(STEP_NAMES):
+    """Return the key to the colours of loads, its baseline at y."""
+    return key(x, y, measure, STEP_NAMES)
+
+
+def key(x: float, y: float, title: str, names: Sequence[str]) -> Markup:
+    """Return one swatch a step with its name, baseline at y."""
+    parts = [svg.text(x, y, title, class_="axis")]
+    x += 8 + 6.6 * len(title)
+    for step, name in enumerate(names):
         parts.append(svg.rectangle(x, y - 9, 18, 10, f"fill-{step}"))
         parts.append(svg.text(x + 23, y, name, class_="tick"))
         x += 34 + 6.2 * len(name)

@@ -10,13 +10,26 @@ from fabrictune.foundation.metrics.formulas import max_to_mean_ratio
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
 from fabrictune.reports import svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
-from fabrictune.reports.link_load import LinkLoad, carried_load, offered_load
+from fabrictune.reports.blocks import (
+    Cell,
+    Figure,
+    Section,
+    Table,
+    left_out,
+    merge_alike,
+    missing,
+    number,
+    percent,
+    plural,
+    words,
+)
+from fabrictune.reports.link_load import LinkLoad, carried_load, distinct_loads, offered_load
 from fabrictune.reports.load_scale import step_of
 from fabrictune.reports.record_view import LOADS, PORTS, Run
 
 MAX_BARS = 128  # a class of more links is shown by the highest of each run of neighbours in rank
 MAX_ROWS = 8
+MAX_COLUMNS = 3  # runs beside one another
 LEFT, GAP, ROW_HEIGHT, PLOT_HEIGHT = 150.0, 28.0, 84.0, 52.0
 
 
@@ -27,33 +40,36 @@ def loads_section(runs: Sequence[Run]) -> Section | None:
         loads = [(run, load) for run in runs if (load := measure(run)) is not None]
         if loads:
             is_second = bool(blocks)
-            blocks.append(draw_profiles([load for _, load in loads]))
-            blocks += [busiest_links(run, load, is_folded=is_second) for run, load in loads]
+            blocks.append(draw_profiles(distinct_loads([load for _, load in loads])))
+            blocks += merge_alike((run.label, busiest_links(run, load, is_folded=is_second)) for run, load in loads)
     if not blocks:
         return None
-    lead = "One bar per link direction, busiest first. Flat is balanced; a steep left edge means hash collisions."
+    lead = "Bars are link directions, busiest first. Flat is balanced; a steep left edge means hash collisions."
     return Section(anchor="loads", title="Link load", lead=lead, blocks=tuple(blocks))
 
 
 def draw_profiles(loads: Sequence[LinkLoad]) -> Figure:
-    """Return sorted bars for every link class (rows) and run (columns), all on one scale."""
+    """Return sorted bars for every link class (rows) and run (columns, then further rows), all on one scale."""
     measure = loads[0].measure
     classes = list(dict.fromkeys(name for load in loads for name in load.fabric.link_classes()))
     top = max(1.0, *(float(load.load_P.max()) for load in loads))
-    width = (svg.WIDTH - LEFT - GAP * (len(loads) - 1)) / len(loads)
+    num_columns = min(len(loads), MAX_COLUMNS)
+    width = (svg.WIDTH - LEFT - GAP * (num_columns - 1)) / num_columns
+    block_height = 40 + ROW_HEIGHT * len(classes)
     parts: list[Markup] = []
     rows: list[tuple[Cell, ...]] = []
-    for column, load in enumerate(loads):
-        left = LEFT + column * (width + GAP)
-        parts.append(svg.text(left, 14, load.label, class_="tier"))
+    for place, load in enumerate(loads):
+        left, block_top = LEFT + place % num_columns * (width + GAP), place // num_columns * block_height
+        parts.append(svg.text(left, block_top + 14, load.label, class_="tier"))
         for name, ports in load.fabric.link_classes().items():
-            y = 40 + ROW_HEIGHT * classes.index(name)
+            y = block_top + 40 + ROW_HEIGHT * classes.index(name)
             load_L = np.sort(load.load_P[ports])[::-1]
             parts.append(_draw_profile(load_L, left, y, width, top))
             rows.append(_profile_row(load.label, name, load_L))
-    for row, name in enumerate(classes):
-        parts.append(svg.text(0, 40 + ROW_HEIGHT * row + 14, name, class_="tier"))
-    height = 40 + ROW_HEIGHT * len(classes)
+    height = block_height * -(-len(loads) // num_columns)
+    for block_top in np.arange(0, height, block_height).tolist():
+        for row, name in enumerate(classes):
+            parts.append(svg.text(0, block_top + 40 + ROW_HEIGHT * row + 14, name, class_="tier"))
     caption = f"Links by {measure}, busiest first, all on one scale; the line marks 100 %, the dash the mean."
     table = Table(headings=("Run", "Links", "Count", "Idle", "Mean", "Highest", "MMR"), rows=tuple(rows))
     return Figure(drawing=svg.figure(height, caption, *parts), caption=caption, table=table)
@@ -75,6 +91,8 @@ def _draw_profile(load_L: FloatArray, left: float, y: float, width: float, top: 
             svg.line(left, foot - PLOT_HEIGHT * mean / top, left + width, foot - PLOT_HEIGHT * mean / top, "mean")
         )
     summary = f"{plural(len(load_L), 'link')}, highest {percent(load_L[0])}, mean {percent(mean)}"
+    if len(load_L) > len(bars_B):
+        summary += f"; {len(bars_B)} bars, each the highest of its links"
     parts.append(svg.text(left, foot + 15, summary, class_="tick"))
     return Markup("").join(parts)
 

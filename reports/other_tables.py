@@ -17,8 +17,8 @@ from fabrictune.foundation.run_tables.arrow import to_labelled_arrow
 from fabrictune.foundation.run_tables.catalog import TABLES
 from fabrictune.foundation.run_tables.rows import num_rows
 from fabrictune.foundation.run_tables.schema import Column, TableSchema
-from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_rate
-from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, plain, plural, words
+from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_number, format_rate
+from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, plural, words
 from fabrictune.reports.record_view import Run
 
 MAX_ROWS = 12  # of a table; one with more is folded
@@ -126,7 +126,7 @@ def _cell(column: Column, value: Any) -> Cell:
     if column.unit in SHOW and math.isfinite(value):
         return number(value, SHOW[column.unit](value))
     is_quantity = column.unit or column.type == "float64"
-    return number(value, plain(value) if is_quantity else str(value))
+    return number(value, format_number(value) if is_quantity else str(value))
 
 
 def _files(run: Run) -> Table:

@@ -18,8 +18,9 @@ from fabrictune.foundation.output_files import check_output_file, replaced_file
 from fabrictune.foundation.record_files import RecordFile, files_beside_tables
 from fabrictune.foundation.record_folders import PAGE
 from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.visible_text import printable
 from fabrictune.reports.attribution import attribution_section
-from fabrictune.reports.blocks import Section
+from fabrictune.reports.blocks import Section, listed
 from fabrictune.reports.collectives import collectives_section
 from fabrictune.reports.collisions import collisions_section
 from fabrictune.reports.comparison import comparison_section
@@ -156,6 +157,7 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     style, script = _asset("page.css"), _asset("page.js")
     return environment.get_template("page.html.j2").render(
@@ -173,9 +175,13 @@ def _render(title: str, runs: Sequence[Run], sections: Sequence[Section]) -> str
 
 
 def _questions(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Return (run, question) for each run whose scenario set out to answer one."""
-    asked = [(run.label, run.record.run.get("question")) for run in runs]
-    return [(label, question) for label, question in asked if isinstance(question, str) and question]
+    """Return (runs, question) for each question that a scenario set out to answer; without runs where all share it."""
+    asked: dict[str, list[str]] = {}
+    for run in runs:
+        question = run.record.run.get("question")
+        if isinstance(question, str) and question:
+            asked.setdefault(question, []).append(run.label)
+    return [("" if len(labels) == len(runs) else listed(labels), question) for question, labels in asked.items()]
 
 
 def _asset(name: str) -> Markup:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabrictune.foundation.records import Columns
-from fabrictune.foundation.units import format_bytes
+from fabrictune.foundation.units import format_bytes, format_flops
 from fabrictune.reports.blocks import Cell, Section, Table, duration, missing, number, words
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
@@ -56,7 +56,7 @@ def memory_table(label: str, memory: Columns) -> Table:
             number(int(place), str(place)),
             *(_bytes(int(memory[f"{name}_bytes"][row])) for name in PARTS),
             _bytes(int(total[row])),
-            number(float(memory["flops"][row]), f"{memory['flops'][row]:.4g}"),
+            number(float(memory["flops"][row]), format_flops(float(memory["flops"][row]))),
         )
         for row, place in enumerate(memory["place"].tolist())
     ]

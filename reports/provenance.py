@@ -43,7 +43,7 @@ def _describe(run: Run) -> Provenance:
 def _parts(key: str, value: Any) -> list[tuple[str, str]]:
     """Return a value as text; texts of several lines within a mapping stand apart, under a dotted name."""
     if isinstance(value, str):
-        return [(key, value)]
+        return [(key, _plain_lines(value))]
     if not isinstance(value, Mapping):
         return [(key, json.dumps(value, sort_keys=True, ensure_ascii=False, default=str))]
     prose = {name: part for name, part in value.items() if isinstance(part, str) and "\n" in part}
@@ -52,7 +52,12 @@ def _parts(key: str, value: Any) -> list[tuple[str, str]]:
         shown = json.dumps(rest, indent=2, sort_keys=True, ensure_ascii=False, default=str)
     else:
         shown = ", ".join(f"{name} {part}" for name, part in sorted(rest.items()))
-    return [(key, shown), *((f"{key}.{name}", part) for name, part in sorted(prose.items()))]
+    return [(key, shown), *((f"{key}.{name}", _plain_lines(part)) for name, part in sorted(prose.items()))]
+
+
+def _plain_lines(text: str) -> str:
+    """Return text with line ends of one kind and without tabs, which would be shown as escapes."""
+    return text.replace("\r\n", "\n").expandtabs()
 
 
 def _cut(text: str) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_rate
 from fabrictune.reports import svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, plural, words
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, percent, shown_of, words
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
@@ -71,7 +71,8 @@ def draw_outcomes(label: str, what: str, outcomes: Columns) -> Figure:
         parts += [
             _bar(outcomes, column, row, y + 3 + BAR_HEIGHT * place, width) for place, column in enumerate(MEASURES)
         ]
-    caption = f"{label}: {plural(len(names), what)}; light: mean flow throughput; dark: min; lines: 95 % intervals."
+    shown = shown_of(len(names), len(outcomes[what]), what)
+    caption = f"{label}: {shown}. Upper bar: mean flow throughput; lower bar: min; lines: 95 % intervals."
     drawing = svg.figure(TOP + ROW_HEIGHT * len(names) + 6, caption, *parts)
     return Figure(drawing=drawing, caption=caption, table=_outcomes_table(what, names, outcomes))
 

@@ -59,7 +59,6 @@ def _table(table: Columns, cost: str) -> Table:
     return Table(
         headings=("Pattern", "Ranks", COSTS[cost].capitalize()),
         rows=tuple((words(pattern), number(ranks, f"{ranks:,}"), _cell(value, cost)) for pattern, ranks, value in rows),
-        is_folded=True,
     )
 
 

@@ -6,10 +6,13 @@ dark, print), hold no dates or random ids, and stay a few kilobytes.
 
 from markupsafe import Markup, escape
 
+from fabrictune.foundation.visible_text import printable
+
 Child = str | Markup
 Attribute = str | int | float | None
 
 WIDTH = 1040.0  # of every figure, in user units: the width of the page's text
+LETTER_WIDTH = 6.6  # of a label beside a tick
 
 
 def tag(name: str, *children: Child, **attributes: Attribute) -> Markup:
@@ -19,7 +22,7 @@ def tag(name: str, *children: Child, **attributes: Attribute) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
-    inside = Markup("").join(children)  # escapes what is not Markup
+    inside = Markup("").join(child if isinstance(child, Markup) else escape(printable(child)) for child in children)
     written = f"<{name}{written}>{inside}</{name}>" if children else f"<{name}{written}/>"
     return Markup(written)  # noqa: S704 -- every value in it was escaped above
 
@@ -39,6 +42,13 @@ def figure(height: float, title: str, *children: Child) -> Markup:
 def text(x: float, y: float, content: str, *, class_: str = "", anchor: str | None = None) -> Markup:
     """Return text at a baseline."""
     return tag("text", content, x=x, y=y, class_=class_ or None, text_anchor=anchor)
+
+
+def centred_text(x: float, y: float, content: str, class_: str) -> Markup:
+    """Return text centred on a position, or ending where the drawing does."""
+    if x + LETTER_WIDTH * len(content) / 2 > WIDTH:
+        return text(WIDTH, y, content, class_=class_, anchor="end")
+    return text(x, y, content, class_=class_, anchor="middle")
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str, *children: Child) -> Markup:
@@ -67,7 +77,7 @@ def hint(content: str) -> Markup:
 
 
 def _value(value: str | int | float) -> str:
-    return str(escape(value)) if isinstance(value, str) else _number(value)
+    return str(escape(printable(value))) if isinstance(value, str) else _number(value)
 
 
 def _number(value: float) -> str:

@@ -1,6 +1,6 @@
 """Sweeps on the page: points by two objectives, the Pareto front, and sensitivities."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from fabrictune.reports.selection import select
 POINTS = select("points", "point", "settings", "is_on_front")
 OBJECTIVES = select("objectives", "point", "metric", "unit", "value", "low", "high")
 SENSITIVITY = select("sensitivity", "key", "metric", "measure", "value")
-DOT = 3.5  # half the side of a point's mark
+DOT, BEST_DOT = 2.5, 5.0  # half the side of a point's mark
 MARGIN = 0.05  # of the span, around the points
 MAX_ROWS = 64
 POINT = "point"  # what a sweep of one objective is drawn over
@@ -38,7 +38,7 @@ def sweeps_section(runs: Sequence[Run]) -> Section | None:
                 blocks.append(sensitivity_table(run.label, sensitivity))
     if not blocks:
         return None
-    lead = "Dark: Pareto-optimal points. Lines: 95 % intervals over seeds."
+    lead = "Each point is one set of settings; of a Pareto-optimal one, no other is better in every objective."
     return Section(anchor="sweep", title="Sweep", lead=lead, blocks=tuple(blocks))
 
 
@@ -46,12 +46,23 @@ def draw_sweep(label: str, points: Columns, objectives: Columns) -> Figure:
     """Return every point at its first two objectives (of one, over the point's number), and the table of all."""
     chart = sweep_chart(label, points, objectives)
     across, up, drawn_axes = plot_axes(chart.across, chart.up)
-    parts = [drawn_axes]
-    for place in np.argsort(chart.is_highlighted_P, kind="stable").tolist():  # the highlighted ones on top
-        style = "fill-4" if chart.is_highlighted_P[place] else "fill-1"
-        parts.append(_mark(across, up, chart.x_3P[:, place], chart.y_3P[:, place], style, chart.labels[place]))
-    drawing = svg.figure(TOP + HEIGHT + 40, chart.caption, *parts)
-    return Figure(drawing=drawing, caption=chart.caption, table=_points_table(points, objectives, _metrics(objectives)))
+    highlighted_last = np.argsort(chart.is_highlighted_P, kind="stable").tolist()
+    parts = [drawn_axes, *(_mark(across, up, chart, place) for place in highlighted_last)]
+    metrics = _metrics(objectives)
+    caption = " ".join((chart.caption, *_about_drawing(chart, len(metrics), len(points["point"]))))
+    drawing = svg.figure(TOP + HEIGHT + 40, caption, *parts)
+    return Figure(drawing=drawing, caption=caption, table=_points_table(points, objectives, metrics))
+
+
+def _about_drawing(chart: PointChart, num_objectives: int, num_points: int) -> Iterator[str]:
+    """Yield what a reader of the drawing has to know."""
+    yield "These are drawn larger."
+    if any((ends_3P[1] < ends_3P[2]).any() for ends_3P in (chart.x_3P, chart.y_3P)):
+        yield "Lines: 95 % intervals over seeds."
+    if num_objectives > 2:
+        yield f"Drawn: the first two of {num_objectives} objectives."
+    if without := num_points - len(chart.labels):
+        yield f"{plural(without, 'point')} without results not drawn."
 
 
 def sweep_chart(label: str, points: Columns, objectives: Columns) -> PointChart:
@@ -115,14 +126,16 @@ def _scale(objectives: Columns, name: str, ends_P: Ends) -> Scale:
     return Scale(name=name, low=low - margin, high=high + margin, unit=unit)
 
 
-def _mark(across: axes.PlotAxis, up: axes.PlotAxis, x: Ends, y: Ends, style: str, settings: str) -> Markup:
+def _mark(across: axes.PlotAxis, up: axes.PlotAxis, chart: PointChart, place: int) -> Markup:
     """Return a point's square over the lines of its two intervals."""
+    x, y = chart.x_3P[:, place], chart.y_3P[:, place]
+    style, half = ("fill-4", BEST_DOT) if chart.is_highlighted_P[place] else ("fill-2", DOT)
     left, top = across.at(float(x[0])), up.at(float(y[0]))
     return Markup("").join(
         (
             svg.line(across.at(float(x[1])), top, across.at(float(x[2])), top, "baseline"),
             svg.line(left, up.at(float(y[1])), left, up.at(float(y[2])), "baseline"),
-            svg.rectangle(left - DOT, top - DOT, 2 * DOT, 2 * DOT, style, svg.hint(settings)),
+            svg.rectangle(left - half, top - half, 2 * half, 2 * half, style, svg.hint(chart.labels[place])),
         )
     )
 

@@ -3,13 +3,13 @@
 Shapes: S steps.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, words
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, plural, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
@@ -54,12 +54,22 @@ def loss_chart(trained: Mapping[str, Columns]) -> LineChart:
     curves = {label: _points(table) for label, table in trained.items()}
     points = [point for curve in curves.values() for point in curve] or [(0.0, 0.0)]
     steps, losses = zip(*points, strict=True)
+    notes = (note for label, table in trained.items() for note in _left_out_steps(label, table))
     return LineChart(
         across=Scale(name="step", low=0, high=max(steps)),
         up=Scale(name="loss", low=min(0.0, *losses), high=max(losses)),
         curves=curves,
-        caption="Loss by step, mean over the step's tokens.",
+        caption=" ".join(("Loss by step, mean over the step's tokens.", *notes)),
     )
+
+
+def _left_out_steps(label: str, table: Columns) -> Iterator[str]:
+    """Yield which steps of a run are no points of its curve."""
+    num_finite = int((table["loss"] >= 0).sum())
+    if num_infinite := len(table["loss"]) - num_finite:
+        yield f"{label}: {plural(num_infinite, 'step')} without a finite loss not drawn."
+    if num_finite > MAX_STEPS:
+        yield f"{label}: one of every {_stride(num_finite)} steps drawn."
 
 
 def speeds_table(trained: dict[str, Columns]) -> Table:
@@ -82,9 +92,13 @@ def ablation_table(label: str, steps: Columns) -> Table:
 
 def _points(table: Columns) -> list[tuple[float, float]]:
     is_shown_S = table["loss"] >= 0
-    stride = max(1, -(-int(is_shown_S.sum()) // MAX_STEPS))
+    stride = _stride(int(is_shown_S.sum()))
     steps, losses = table["step"][is_shown_S][::stride], table["loss"][is_shown_S][::stride]
     return list(zip(steps.astype(float).tolist(), losses.tolist(), strict=True))
+
+
+def _stride(num_steps: int) -> int:
+    return max(1, -(-num_steps // MAX_STEPS))
 
 
 def _speed_row(label: str, table: Columns) -> tuple[Cell, ...]:

@@ -5,9 +5,14 @@ from collections.abc import Mapping
 from typing import Literal
 
 from fabrictune.foundation.settings.quantities import COUNT, DURATION, FACTOR, RATE, SIZE, Quantity
-from fabrictune.foundation.units import format_fraction, parse_fraction
+from fabrictune.foundation.units import format_fraction, format_number, parse_fraction
 
 Unit = Literal["ps", "bps", "bytes", "packets", "count", "ppm", "fraction", "ratio", "index"]
+
+
+def _show_ratio(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:,.0f}"
+
 
 QUANTITIES: Mapping[str, Quantity] = {
     "ps": DURATION,
@@ -15,9 +20,9 @@ QUANTITIES: Mapping[str, Quantity] = {
     "bytes": SIZE,
     "packets": COUNT,
     "count": COUNT,
-    "ppm": Quantity(what="number", parse=FACTOR.parse, show=lambda value: f"{value:,.4g} ppm"),
+    "ppm": Quantity(what="number", parse=FACTOR.parse, show=lambda value: f"{format_number(value)} ppm"),
     "fraction": Quantity(what="share of one", parse=parse_fraction, show=format_fraction),
-    "ratio": FACTOR,
+    "ratio": Quantity(what="number", parse=FACTOR.parse, show=_show_ratio),
     "index": Quantity(what="number", parse=FACTOR.parse, show=lambda value: f"{value:.3f}"),
 }
 

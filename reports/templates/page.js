@@ -1,5 +1,5 @@
 // Sort a table by a click on a heading. The page says everything without this.
-for (const heading of document.querySelectorAll("main thead th")) {
+for (const heading of document.querySelectorAll("main table:not(.fixed) thead th")) {
   heading.tabIndex = 0;
   const sort = () => {
     const body = heading.closest("table").tBodies[0];

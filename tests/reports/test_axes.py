@@ -1,8 +1,11 @@
 """Ticks are round, lie on the scale and share one unit."""
 
+import re
+
 import pytest
 
-from fabrictune.reports.axes import PlotAxis, axis_of, bytes_axis, duration_axis
+from fabrictune.reports import svg
+from fabrictune.reports.axes import PlotAxis, axis_of, bytes_axis, draw_bottom, duration_axis
 from fabrictune.reports.charts import Scale
 
 
@@ -31,7 +34,32 @@ def test_a_logarithmic_scale_gives_each_decade_the_same_length() -> None:
     scale = Scale(name="time", low=10_000_000, high=1_000_000_000, unit="ps", is_logarithmic=True)
     axis = axis_of(scale, start=0, end=200)
     assert axis.at(100_000_000) == pytest.approx(100)
-    assert [axis.label(tick) for tick in axis.ticks(8)] == ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1"]
+    labels = ["10 us", "20 us", "50 us", "100 us", "200 us", "500 us", "1 ms"]
+    assert [axis.label(tick) for tick in axis.ticks(8)] == labels
+    assert axis.unit == "", "each tick has its own"
+
+
+def test_a_logarithmic_axis_of_sizes_reads_from_bytes_to_gigabytes() -> None:
+    """8 B to 1 GB: in megabytes the first would be "1e-05"; nine decades leave room for one tick each."""
+    scale = Scale(name="size", low=8, high=10**9, unit="bytes", is_logarithmic=True)
+    axis = axis_of(scale, start=0, end=976)
+    labels = ["10 B", "100 B", "1 KB", "10 KB", "100 KB", "1 MB", "10 MB", "100 MB", "1 GB"]
+    assert [axis.label(tick) for tick in axis.ticks(8)] == labels
+
+
+def test_a_short_logarithmic_axis_labels_its_ends() -> None:
+    """64 to 256 ranks hold but two round numbers; from 95 to 205 both are too near to the ends."""
+    storm = Scale(name="ranks", low=64, high=256, is_logarithmic=True)
+    assert axis_of(storm, start=0, end=976).ticks(8) == [64, 100, 200, 256]
+    near = Scale(name="ranks", low=95, high=205, is_logarithmic=True)
+    assert axis_of(near, start=0, end=976).ticks(8) == [100, 200]
+
+
+def test_the_last_label_stays_on_the_page() -> None:
+    """The number 120, 8 from the right edge, would be cut to "12(": it ends where the drawing does."""
+    drawing = draw_bottom(duration_axis(0, 120_000_000, start=64, end=svg.WIDTH - 8), 200, 60, "time")
+    (last,) = re.findall(r'<text x="([\d.]+)" y="216" class="tick" text-anchor="(\w+)">120</text>', drawing)
+    assert last == ("1040", "end")
 
 
 def test_a_scale_of_one_value_puts_it_in_the_middle() -> None:

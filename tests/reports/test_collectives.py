@@ -11,8 +11,8 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.attribution import PARTS, attribution_section
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.collectives import MODELS, collectives_section
-from fabrictune.reports.curves import draw_curves
-from fabrictune.reports.page import build_page
+from fabrictune.reports.curves import NUM_STYLES, draw_curves
+from fabrictune.reports.page import TEMPLATES, build_page
 from fabrictune.reports.record_view import Run, open_run
 from fabrictune.reports.startup import storms_section
 from fabrictune.validate.attribution import CAUSES
@@ -110,6 +110,14 @@ def test_parts_are_bars_one_behind_the_other() -> None:
     assert [cell.text for cell in row][:4] == ["all to all, 1 MB", "1 ms", "2", "25 %"]
 
 
+def test_bars_of_some_measurements_count_all() -> None:
+    """Of 100 measurements 64 have a bar."""
+    many = {name: np.repeat(values, 100) for name, values in attribution(nic=250).items()}
+    section = attribution_section([opened(attribution=many)])
+    assert section is not None
+    assert section.blocks[0].caption == "trial: the first 64 of 100 measurements, each attributed to its causes."
+
+
 def storms() -> dict[str, Any]:
     """Return two patterns at two sizes."""
     return {
@@ -160,6 +168,24 @@ def test_keys_that_find_no_room_stand_below() -> None:
     assert len(places) == 5
     assert max(float(x) for x, _, _ in places) + 330 <= 1040
     assert float(re.findall(r'viewBox="0 0 1040 ([\d.]+)"', drawing)[0]) >= max(float(y) for _, y, _ in places)
+
+
+def test_no_two_of_32_curves_look_alike() -> None:
+    """The fifth pattern of a storm looked like the first; every pair of colour and dashes is in the style sheet."""
+    scale = Scale(name="x", low=0, high=1)
+    curves = {f"run{index:02}": [(0, 0), (1, 1)] for index in range(33)}
+    drawing = draw_curves(LineChart(across=scale, up=scale, curves=curves, caption="c"))
+    styles = re.findall(r'<path d="[^"]*" class="([^"]+)"', drawing)
+    assert len(styles) == len(set(styles)) == NUM_STYLES == 32
+    assert "1 more curve is not drawn" in drawing
+    css = (TEMPLATES / "page.css").read_text()
+    colours = [dict(re.findall(r"--(series-\d): (#\w+);", theme)) for theme in css.split("prefers-color-scheme: dark")]
+    used = {name for style in styles for name in style.split()[1:]}
+    assert len(colours) == 2
+    for colour in colours:
+        assert len(set(colour.values())) == len(colour) == 8
+    for name in used:
+        assert f".{name} {{" in css
 
 
 def test_the_page_knows_every_part_and_model() -> None:

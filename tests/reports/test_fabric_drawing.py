@@ -1,5 +1,6 @@
 """The drawing: every link once, the busiest on top, folded when it would not fit."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from defusedxml import ElementTree
 
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.reports.aggregation import MAX_BOXES, MAX_BUNDLES, fold, node_rails
-from fabrictune.reports.fabric_drawing import bundle_loads, draw_fabric
+from fabrictune.reports.fabric_drawing import bundle_loads, draw_fabric, fabric_section
 from fabrictune.reports.fabric_view import FabricView
 from fabrictune.reports.link_load import LinkLoad, offered_load
 from fabrictune.reports.load_scale import OVERLOADED, step_of
@@ -111,3 +112,35 @@ def test_the_caption_names_the_busiest_link_between_switches(make_record: Callab
     assert figure.caption == (
         "run: busiest link tor0:swp3 → tor1:swp3 at 200 % offered load; 1 oversubscribed link direction."
     )
+
+
+def test_names_of_many_sets_do_not_run_into_one_another(make_record: Callable[..., RunRecord]) -> None:
+    """64 ToR sets: "10" to "63" under brackets 14 wide were one string, and the last was cut at the edge."""
+    num_links = 64
+    port = np.arange(2 * num_links)
+    is_host, leaf = port % 2 == 0, port // 2
+    fabric = {
+        "port": port,
+        "node": np.where(is_host, leaf, num_links + leaf),
+        "node_name": np.array([f"n{number}" for number in port]),
+        "node_kind": np.where(is_host, "host", "switch"),
+        "tier": np.where(is_host, 0, 1),
+        "group": leaf,
+        "port_name": np.array(["eth0"] * len(port)),
+        "peer_port": port ^ 1,
+        "rate_bps": np.full(len(port), 10**11),
+        "nic": np.where(is_host, leaf, -1),
+        "rail": np.where(is_host, 0, -1),
+    }
+    loads = dict.fromkeys(("port", "flows", "demand_bps"), port) | {"rate_bps": fabric["rate_bps"]}
+    empty = {"transfers": None, "ports": None, "samples": None, "collisions": None}
+    record = make_record(tables={"fabric": fabric, "loads": loads, **empty})
+    section = fabric_section([open_run(record, "run")])
+    assert section is not None
+    drawing = str(section.blocks[0].drawing)  # type: ignore[union-attr]  # a figure
+    names = re.findall(r'<text x="([\d.]+)" y="[\d.]+" class="tick" text-anchor="(\w+)">(\d+)</text>', drawing)
+    starts = [float(x) - (6.6 * len(name) / (2 if anchor == "middle" else 1)) for x, anchor, name in names]
+    ends = [start + 6.6 * len(name) for start, (_, _, name) in zip(starts, names, strict=True)]
+    assert 20 < len(names) < 64
+    assert all(start > end for start, end in zip(starts[1:], ends, strict=False))
+    assert max(ends) <= 1040.1

@@ -5,9 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import RunRecord
-from fabrictune.reports.kpi_table import format_kpi
+from fabrictune.reports.kpi_table import format_kpi, kpi_table
 from fabrictune.reports.kpis import Kpi, kpis
+from fabrictune.reports.record_view import open_run
 
 
 def by_name(record: RunRecord) -> dict[str, Kpi]:
@@ -100,3 +102,30 @@ def test_an_overloaded_host_link_is_not_hidden_by_quiet_switches(make_record: Ca
     found = by_name(make_record(tables={"loads": loads}))
     assert found["Highest offered load"].value == 8
     assert "MMR, offered load" not in found
+
+
+def test_numbers_are_not_in_powers_of_ten() -> None:
+    """67,780 ppm was "6.778e+04 ppm"; a ratio of 1,234 was "1.23e+03"."""
+    shown = [format_metric(value, unit) for value, unit in ((67_780.4, "ppm"), (3.2, "ppm"), (1234.4, "ratio"))]
+    assert shown == ["67,780 ppm", "3.2 ppm", "1,234"]
+
+
+def test_a_small_ratio_is_not_nought(make_record: Callable[..., RunRecord]) -> None:
+    """5,494 bytes over 1.831 MB are 0.003, and 0 over 90 KB is 0."""
+    deep, shallow, none = (
+        open_run(
+            make_record(tables={"ports": {**make_record().tables["ports"], "max_queue_bytes": np.full(12, depth)}}), "r"
+        )
+        for depth in (1_831_000, 5_494, 0)
+    )
+    (row,) = [row for row in kpi_table([deep, shallow, none], "sim run").rows if row[0].text == "Peak queue depth"]
+    assert [cell.text for cell in row[1:6]] == ["1.831 MB", "5.494 KB", "0.003", "0 B", "0"]
+
+
+def test_a_bandwidth_without_a_line_rate_is_neither_within_nor_out_of_bounds(
+    make_record: Callable[..., RunRecord],
+) -> None:
+    """Nobody said what the line rate is: a red figure would be a claim."""
+    record = make_record(run={"collective": {"bytes": 1_000_000, "busbw_factor": 1.5}})
+    (kpi,) = [kpi for kpi in kpis(record) if kpi.name == "BusBW"]
+    assert kpi.is_within is None

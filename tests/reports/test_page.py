@@ -14,7 +14,8 @@ from defusedxml import ElementTree
 
 from fabrictune.foundation.errors import InputError, RecordError
 from fabrictune.foundation.records import Columns, Finding, RunRecord, Severity
-from fabrictune.reports.page import build_page, write_page
+from fabrictune.foundation.visible_text import printable
+from fabrictune.reports.page import TEMPLATES, build_page, write_page
 
 MakeRecord = Callable[..., RunRecord]
 MakeFinding = Callable[..., Finding]
@@ -108,6 +109,67 @@ def test_names_from_a_record_cannot_become_markup(make_record: MakeRecord, make_
     assert (checker.misplaced, checker.open) == ([], [])
     assert "<script>alert" not in html
     assert html.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
+
+
+def test_names_that_turn_or_hide_text_are_shown_as_escapes(make_record: MakeRecord, make_finding: MakeFinding) -> None:
+    """A name with U+202E turns its whole row round, ESC and C1 do worse: the page shows them as the terminal does."""
+    attack = "\u202egnp.exe\x1b[2J\x07\x85\u2066"
+    fabric = {**make_record().tables["fabric"]}
+    fabric["node_name"] = np.array([attack + str(name) for name in fabric["node_name"]])
+    finding = make_finding(entity=attack, evidence=(attack,), next_step=attack)
+    hostile = make_record(tables={"fabric": fabric}, run={"scenario": attack, attack: attack}, findings=(finding,))
+    html = build_page([hostile, hostile], title=attack, labels=[attack, attack])
+    assert {letter for letter in html if not letter.isprintable()} == {"\n"}
+    assert html.count(printable(attack)) > 20
+
+
+def test_line_ends_and_tabs_of_a_scenario_stay_what_they_are(make_record: MakeRecord) -> None:
+    """A file from Windows is text, not an attack."""
+    html = build_page([make_record(run={"scenario": "seed: 1\r\n#\tlast\r\n"})], title="one")
+    assert "<pre>seed: 1\n#       last\n</pre>" in html
+
+
+def test_the_policy_forbids_other_bases_and_forms(record: RunRecord) -> None:
+    """default-src covers neither."""
+    (policy,) = [str(meta["content"]) for meta in read_page(build_page([record], title="one")).tags("meta")[1:2]]
+    assert policy.endswith("; base-uri 'none'; form-action 'none'")
+
+
+def test_text_for_screen_readers_does_not_widen_the_page() -> None:
+    """A wide table scrolls in its frame; what is positioned in it must be so against the frame, not the page."""
+    style = (TEMPLATES / "page.css").read_text()
+    (scroll,) = re.findall(r"^\.scroll \{(.*?)\}", style, flags=re.M)
+    assert "position: relative" in scroll
+
+
+def test_indicators_are_not_sorted_across_units(record: RunRecord) -> None:
+    """9 Gbps, 7 ms and 5 ppm have no order: the table of indicators is not sorted, and the script leaves it so."""
+    html = build_page([record], title="one")
+    (table,) = re.findall(r'<section id="kpis">.*?(<table[^>]*>)', html, flags=re.DOTALL)
+    assert table == '<table class="fixed">'
+    assert 'document.querySelectorAll("main table:not(.fixed) thead th")' in html
+
+
+def test_a_question_that_runs_share_is_asked_once(make_record: MakeRecord) -> None:
+    """Eight laws under one question: the sentence stands there once."""
+    records = [make_record(run={"question": "Which law?"}) for _ in range(8)]
+    other = make_record(run={"question": "Another?"})
+    assert build_page(records, title="laws").count("Which law?") == 1
+    html = build_page([*records, other], title="laws", labels=list("abcdefghi"))
+    assert "<b>a, b, c, d and 4 more</b> Which law?" in html
+    assert "<b>i</b> Another?" in html
+
+
+def test_captions_hold_in_both_themes() -> None:
+    """The dark theme turns the ramp of colours round: a caption that says "dark" or "pale" is wrong in one of them."""
+    for module in TEMPLATES.parent.glob("*.py"):
+        assert not re.search(r"[\"' ](Dark|dark|darker|darkest|light|pale)[:;,. ]", _captions(module)), module.name
+
+
+def _captions(module: Path) -> str:
+    """Return the text in which a module speaks to readers: without docstrings and comments."""
+    code = re.sub(r'"""(.|\n)*?"""', "", module.read_text())
+    return "\n".join(line.split("  # ")[0] for line in code.splitlines())
 
 
 def test_the_same_record_gives_the_same_bytes(record: RunRecord) -> None:
@@ -264,6 +326,35 @@ def large_fabric(num_sets: int = 24, hosts_a_set: int = 64, rails: int = 8, plan
         "nic": np.where(is_nic, port // 2, -1),
         "rail": np.where(is_nic, port // 2 % rails, -1),
     }
+
+
+def test_no_summary_is_empty(record: RunRecord) -> None:
+    """The numbers behind a figure were folded twice, the second time under a line without words."""
+    curves = {
+        "operation": np.array(["all_reduce"]),
+        "is_in_place": np.ones(1, np.int64),
+        "num_ranks": np.full(1, 16),
+        "size_bytes": np.full(1, 8),
+        "bus_bandwidth_bps": np.full(1, 8e9),
+    }
+    storm = {name: np.ones(1, np.int64) for name in ("ranks", "requests", "wall_ns", "server_cpu_ns")}
+    storm["pattern"] = np.array(["legacy"])
+    other = RunRecord(kind="coll bench", run={}, tables={"measurements": curves, "storms": storm})
+    assert "<summary></summary>" not in build_page([record, other], title="page")
+
+
+def test_a_run_in_which_nothing_finished_is_not_left_out(make_record: MakeRecord) -> None:
+    """Beside a run that finished, its completion times are none, and the section says so."""
+    transfers = {**make_record().tables["transfers"], "finish_ps": np.full(2, -1)}
+    html = build_page([make_record(), make_record(tables={"transfers": transfers})], title="two", labels=["a", "b"])
+    assert "<p>b: no transfer over the fabric finished.</p>" in html
+
+
+def test_a_table_without_rows_ends_in_one_stop() -> None:
+    """A caption that is a sentence already."""
+    flaps = {name: np.zeros(0, np.int64) for name in ("down_ns", "tcp_resumes_ns", "stall_ns")}
+    html = build_page([RunRecord(kind="rdma flap-job", run={"name": "job"}, tables={"flaps": flaps})], title="one")
+    assert "<p>job: flaps of a real job&#39;s link.</p>" in html
 
 
 def test_a_fabric_of_12288_nics_makes_a_small_page(make_record: MakeRecord) -> None:

@@ -1,4 +1,4 @@
-"""The heat map of hosts: one cell for each pair that was measured, darker where it is more."""
+"""The heat map of hosts: one cell for each pair that was measured, in the colour of its gap to the best."""
 
 import re
 from typing import Any
@@ -39,22 +39,74 @@ def cells_of(run: Run) -> list[tuple[str, str]]:
     return re.findall(r'class="fill-(\d)"[^>]*><title>([^<]+)', str(figure.drawing))  # type: ignore[union-attr]
 
 
-def test_each_pair_has_a_cell_whose_colour_is_its_share_of_the_most() -> None:
-    """Half of the most is step 3 (to 60 %), the most itself step 5; nobody sends to itself."""
+def test_each_pair_has_a_cell_in_the_colour_of_its_gap_to_the_best() -> None:
+    """Half of the best is step 5 (to 50 %), the best itself step 1; nobody sends to itself."""
     assert cells_of(opened(measured())) == [
-        ("3", "a to b: 50 Gbps"),
-        ("5", "a to c: 100 Gbps"),
-        ("5", "b to a: 100 Gbps"),
-        ("5", "b to c: 100 Gbps"),
-        ("5", "c to a: 100 Gbps"),
-        ("5", "c to b: 100 Gbps"),
+        ("5", "a to b: 50 Gbps"),
+        ("1", "a to c: 100 Gbps"),
+        ("1", "b to a: 100 Gbps"),
+        ("1", "b to c: 100 Gbps"),
+        ("1", "c to a: 100 Gbps"),
+        ("1", "c to b: 100 Gbps"),
     ]
 
 
+def test_a_host_slower_by_a_sixth_stands_out() -> None:
+    """328 Gbps among 390 are 16 % less: step 4 of the key, where steps of 20 % of the maximum showed one colour."""
+    names = tuple(f"gpu{index:02}" for index in range(8))
+    pairs = [(near, far) for near in names for far in names if near != far]
+    rates = np.array([3.28e11 if "gpu03" in pair else 3.9e11 - 1e8 * index for index, pair in enumerate(pairs)])
+    section = pair_map_section([opened(measured(names, bandwidth_bps=rates))])
+    assert section is not None
+    (figure,) = section.blocks
+    drawing = str(figure.drawing)  # type: ignore[union-attr]  # a figure
+    cells = re.findall(r'class="fill-(\d)"[^>]*><title>(gpu\d+ to gpu\d+)', drawing)
+    steps = {pair: step for step, pair in cells}
+    assert {step for pair, step in steps.items() if "gpu03" in pair} == {"4"}
+    assert {step for pair, step in steps.items() if "gpu03" not in pair} == {"1"}
+    assert figure.table.rows[0][0].text == "gpu00"  # type: ignore[union-attr]
+    assert all("gpu03" in (row[0].text, row[1].text) for row in figure.table.rows[:14])  # type: ignore[union-attr]
+    assert "slowest gpu00 to gpu03, 328 Gbps, 16 % less" in figure.caption
+    assert ">to 20 %</text>" in drawing
+
+
 def test_latencies_are_shown_where_no_bandwidth_was_measured() -> None:
-    """Two hosts, 2 and 4 us."""
+    """Two hosts, 2 and 4 us: the second is 100 % above the best."""
     times = {"bandwidth_bps": np.zeros(2), "median_ns": np.array([2000.0, 4000.0])}
-    assert cells_of(opened(measured(("a", "b"), **times))) == [("3", "a to b: 2 us"), ("5", "b to a: 4 us")]
+    assert cells_of(opened(measured(("a", "b"), **times))) == [("1", "a to b: 2 us"), ("6", "b to a: 4 us")]
+
+
+def test_a_pair_that_was_not_measured_is_no_slow_pair() -> None:
+    """0 is what records hold for it."""
+    rates = np.array([0.0, 1e11, 1e11, 1e11, 1e11, 1e11])
+    assert cells_of(opened(measured(bandwidth_bps=rates)))[0] == ("0", "a to b: not measured")
+
+
+def test_of_many_hosts_the_slowest_are_drawn_and_counted() -> None:
+    """100 hosts: 64 fit, the slow one, the last of all, among them; numbers of columns do not overlap."""
+    names = tuple(f"n{index}" for index in range(100))
+    pairs = [(near, far) for near in names for far in names if near != far]
+    rates = np.where(["n99" in pair for pair in pairs], 5e10, 1e11)
+    section = pair_map_section([opened(measured(names, bandwidth_bps=rates))])
+    assert section is not None
+    (figure,) = section.blocks
+    drawing = str(figure.drawing)  # type: ignore[union-attr]
+    assert drawing.count("<title>") == 64 * 63
+    assert " n99</text>" in drawing
+    assert figure.caption.endswith("Drawn: the 64 of 100 hosts whose pairs are slowest.")
+    places = [float(x) for x in re.findall(r'<text x="([\d.]+)" y="52" class="tick" text-anchor="middle">', drawing)]
+    assert min(np.diff(places)) >= 14
+    assert max(float(x) for x in re.findall(r'<rect x="([\d.]+)"', drawing)) < 1040 - 12
+
+
+def test_a_single_pair_beside_a_matrix_is_listed() -> None:
+    """It is no map, and not lost."""
+    one_way = {name: column[:2] for name, column in measured().tables["rdma_transfers"].items()}
+    single = RunRecord(kind="rdma bw", run={"name": "single"}, tables={"rdma_transfers": one_way})
+    page = build_page([measured(), single], title="both")
+    assert 'id="pairs"' in page
+    assert "single: rdma_transfers, 2 rows" in page
+    assert "trial: rdma_transfers" not in page
 
 
 def test_one_sender_makes_no_map() -> None:

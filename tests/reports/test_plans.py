@@ -54,7 +54,7 @@ def test_memory_adds_up() -> None:
     section = plans_section([open_run(record(work=1), "plan")])
     assert section is not None
     _, memory, volumes = section.blocks
-    assert [row[5] for row in cells(memory)] == ["5.5 GB", "3.5 GB"]
+    assert [row[5:] for row in cells(memory)] == [["5.5 GB", "1 PFLOP"], ["3.5 GB", "2 PFLOP"]]
     assert cells(volumes) == [["0", "pp", "receive", "1,200", "6 MB", "0 B", "0"]]
 
 

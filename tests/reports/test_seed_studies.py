@@ -81,9 +81,17 @@ def test_variants_designs_and_steps_are_all_shown_and_names_are_escaped() -> Non
         ],
         title="trial",
     )
-    assert all(f"trial: 1 {what};" in page for what in ("variant", "design", "step"))
+    assert all(f"trial: 1 {what}. Upper bar" in page for what in ("variant", "design", "step"))
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert" in page
+
+
+def test_a_figure_of_some_rows_counts_all() -> None:
+    """A hundred variants, 64 drawn: the caption does not call them 64 variants."""
+    one = outcomes("variant", "as it is")
+    section = outcomes_section([open_run(record(variants={name: np.repeat(one[name], 100) for name in one}), "trial")])
+    assert section is not None
+    assert section.blocks[0].caption.startswith("trial: the first 64 of 100 variants. Upper bar")
 
 
 def test_a_run_without_outcomes_has_no_section() -> None:

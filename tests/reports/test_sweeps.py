@@ -1,5 +1,6 @@
 """A sweep on the page: every point where its objectives put it, the best marked, and keys with what they explain."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,10 @@ def test_points_stand_with_their_intervals_and_keys_with_their_shares() -> None:
     section = sweeps_section([open_run(sweep(), "trial")])
     assert section is not None
     figure, table = section.blocks
-    assert figure.caption == "trial: 1 of 2 points Pareto-optimal."
+    assert figure.caption == (
+        "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Lines: 95 % intervals over seeds."
+    )
+    assert re.findall(r'<rect [^>]*width="(\d+)"', figure.drawing) == ["5", "10"]  # type: ignore[union-attr]
     rows = [[cell.text for cell in row] for row in figure.table.rows]  # type: ignore[union-attr]  # it has its table
     assert rows == [
         ["k = <1>", "yes", "1 ms ± 100 us", "2 MB ± 200 KB"],
@@ -68,6 +72,24 @@ def test_one_objective_is_drawn_over_the_points() -> None:
     """The axis across is the point's number."""
     page = build_page([sweep(("time",))], title="trial")
     assert ">point</text>" in page
+
+
+def test_what_is_not_drawn_is_said() -> None:
+    """One seed has no interval; of three objectives two are drawn; a point without results has no place."""
+    record = sweep()
+    points, objectives = record.tables["points"], record.tables["objectives"]
+    points |= {name: np.append(values, values[:1]) for name, values in points.items()}  # type: ignore[operator]
+    points["is_on_front"][2] = 0
+    third = {name: values[[0, 2]] for name, values in objectives.items()} | {"metric": np.array(["drops"] * 2, object)}
+    for name, values in objectives.items():
+        objectives[name] = np.concatenate([values, third[name]])  # type: ignore[index]
+    objectives["low"] = objectives["high"] = objectives["value"]  # type: ignore[index]
+    section = sweeps_section([open_run(record, "trial")])
+    assert section is not None
+    assert section.blocks[0].caption == (
+        "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Drawn: the first two of 3 objectives. "
+        "1 point without results not drawn."
+    )
 
 
 def test_half_a_table_is_refused() -> None:

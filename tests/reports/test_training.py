@@ -56,6 +56,15 @@ def test_speeds_are_medians_without_the_first_step() -> None:
     (row,) = table.rows
     assert [cell.text for cell in row] == ["run", "3", "1", MISSING, "2,000", MISSING, "3 ms", "3 ms", "3 ms"]
     assert row[2].tone == "bad"
+    assert figure.caption == ("Loss by step, mean over the step's tokens. run: 1 step without a finite loss not drawn.")
+
+
+def test_a_curve_of_some_steps_says_so() -> None:
+    """450 steps make 150 points."""
+    long = {name: np.resize(values, 450) for name, values in training(loss=np.ones(3)).items()}
+    section = training_section([open_run(record(training=long), "run")])
+    assert section is not None
+    assert section.blocks[0].caption.endswith(" run: one of every 3 steps drawn.")
 
 
 def test_a_technique_is_shown_with_the_step_it_adds_to() -> None:

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from fabrictune.cli.framework.output import printable
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, UnavailableError, nearest_name
+from fabrictune.foundation.visible_text import printable
 
 
 def describe_failure(error: Exception) -> FabrictuneError | None:

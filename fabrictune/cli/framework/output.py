@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from fabrictune.foundation.visible_text import printable
+
 
 def print_json(value: Any) -> None:
     """Print one JSON value; a number that is not finite becomes null."""
@@ -34,14 +36,6 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, inden
             for cell, width, is_number in zip(row, widths, numeric, strict=True)
         ]
         click.echo(" " * indent + "  ".join(padded).rstrip())
-
-
-def printable(text: str) -> str:
-    """Return text with every character that a terminal would obey written as its escape."""
-    return "".join(
-        letter if letter.isprintable() or letter == "\n" else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
 
 
 def _finite(value: Any) -> Any:

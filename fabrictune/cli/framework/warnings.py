@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from fabrictune.cli.framework.output import printable
 from fabrictune.foundation.errors import FabrictuneWarning
+from fabrictune.foundation.visible_text import printable
 
 
 @contextmanager
