@@ -98,6 +98,7 @@ def expand(
         delay_ps_N=messages.delay_ps_R,
         operation_N=messages.request_R,
         dependencies=messages.dependencies,
+        notes=trace.notes,
     )
     queue_pairs = make_queue_pairs(
         np.repeat(exit_nic_K, options.qps_per_connection),

@@ -59,6 +59,7 @@ def expand_to_flows(
         delay_ps_N=zero_Q,
         operation_N=zero_Q + UNKNOWN,
         dependencies=Dependencies.none(len(source_Q)),
+        notes=trace.notes,
     )
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 

@@ -124,6 +124,12 @@ class RunRecord:
         return cls(kind=head["kind"], run=run, tables=columns, findings=findings, checks=_read_checks(directory, head))
 
 
+def notes_of(record: RunRecord) -> list[str]:
+    """Return what the record says that it assumes, each a sentence; none where it says nothing or something else."""
+    notes = record.run.get("notes")
+    return [note for note in notes if isinstance(note, str)] if isinstance(notes, list) else []
+
+
 def describe_machine() -> dict[str, Any]:
     """Return what a figure's reader needs to know of this machine: processor, cores, system, Python."""
     model = platform.processor() or platform.machine()
@@ -209,13 +215,13 @@ def _read_findings(directory: Path) -> Iterator[Finding]:
     content = io.BytesIO(read_foreign(path, max_bytes=MAX_JSON_BYTES, error=RecordError))
     for number, line in enumerate(content, 1):
         try:
-            yield _finding(_parse_json(line))
+            yield parse_finding(_parse_json(line))
         except (TypeError, ValueError, KeyError, RecursionError) as error:
             raise RecordError(Mistake(where=f"{path}:{number}", found=f"not a finding ({error})")) from error
 
 
-def _finding(row: dict[str, Any]) -> Finding:
-    """Return the finding of a line; raises TypeError, ValueError or KeyError for what is none."""
+def parse_finding(row: dict[str, Any]) -> Finding:
+    """Return the finding that JSON values describe; raises TypeError, ValueError or KeyError for what is none."""
     severity, confidence, evidence = Severity(row["severity"]), Confidence(row["confidence"]), tuple(row["evidence"])
     if not all(isinstance(text, str) for name, text in row.items() if name != "evidence"):
         raise TypeError("a value that is no text")

@@ -96,6 +96,7 @@ class CommTrace:
     issue_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # measured; empty when planned
     complete_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     exposed_wait_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    notes: tuple[str, ...] = ()  # what its reader left out, guessed or filled in
 
     def __post_init__(self) -> None:
         _fill_unknown(self, ("issue_ps_N", "complete_ps_N", "exposed_wait_ps_N"), len(self.rank_N))
@@ -116,7 +117,8 @@ class CommTrace:
 
         Raises InputError.
         """
-        write_table(target, _arrow_columns(self), {**metadata, "groups": json.dumps(self.groups), KIND: kind})
+        head = {**metadata, "groups": json.dumps(self.groups), **_noted(self.notes), KIND: kind}
+        write_table(target, _arrow_columns(self), head)
 
     def to_bytes(self) -> bytes:
         """Return the trace as bytes for another process of the same run."""
@@ -140,7 +142,7 @@ class CommTrace:
         columns, metadata = _read(cls, path, kind)
         groups = _groups(metadata, str(path))
         with naming(path):
-            return cls(groups=groups, **columns), metadata
+            return cls(groups=groups, notes=_notes(metadata, str(path)), **columns), metadata
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +162,7 @@ class TrafficTrace:
     delay_ps_N: IntArray
     operation_N: IntArray  # row of the CommTrace it came from; UNKNOWN for traffic made otherwise
     dependencies: Dependencies
+    notes: tuple[str, ...] = ()  # what was left out, guessed or filled in on the way here
 
     def __post_init__(self) -> None:
         where = "traffic trace"
@@ -183,14 +186,14 @@ class TrafficTrace:
 
     def write(self, path: Path) -> None:
         """Write as Parquet."""
-        write_table(path, _arrow_columns(self), {KIND: "TrafficTrace"})
+        write_table(path, _arrow_columns(self), {**_noted(self.notes), KIND: "TrafficTrace"})
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read what `write` wrote; raises TraceError."""
-        columns, _ = _read(cls, path, "TrafficTrace")
+        columns, metadata = _read(cls, path, "TrafficTrace")
         with naming(path):
-            return cls(**columns)
+            return cls(notes=_notes(metadata, str(path)), **columns)
 
 
 @contextmanager
@@ -242,7 +245,8 @@ def concatenate_traces(traces: Sequence[CommTrace]) -> CommTrace:
             [trace.dependencies.row_D + first for trace, first in zip(traces, first_row, strict=False)]
         ),
     )
-    return CommTrace(groups=tuple(number_of), dependencies=dependencies, **columns)
+    notes = tuple(dict.fromkeys(note for trace in traces for note in trace.notes))
+    return CommTrace(groups=tuple(number_of), dependencies=dependencies, notes=notes, **columns)
 
 
 def _check_columns(table: Any, where: str) -> None:
@@ -314,6 +318,18 @@ def _arrow_columns(table: Any) -> dict[str, Any]:
 def _read(columns_of: Any, path: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, str]]:
     table, metadata = read_table(path, error=TraceError), read_metadata(path, error=TraceError)
     return _columns(columns_of, table, metadata, kind, str(path)), metadata
+
+
+def _noted(notes: Sequence[str]) -> dict[str, str]:
+    """Return the metadata of a file's notes, nothing where there are none."""
+    return {"notes": json.dumps(notes)} if notes else {}
+
+
+def _notes(metadata: Mapping[str, str], where: str) -> tuple[str, ...]:
+    try:
+        return tuple(str(note) for note in json.loads(metadata.get("notes", "[]")))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TraceError(Mistake(where=where, found="notes in the file's metadata that cannot be read")) from error
 
 
 def _groups(metadata: Mapping[str, str], where: str) -> tuple[tuple[int, ...], ...]:

@@ -4,10 +4,12 @@ Builders and importers use it, so that the order of ports and NICs is defined in
 the order in which links were added, and a host's port becomes a NIC of its own the moment it is cabled.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from fabrictune.foundation.records import Finding
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 DEFAULT_RATE_BPS = 100_000_000_000  # of a link whose file gives no rate
@@ -58,8 +60,8 @@ class FabricDraft:
             self.port_delay_ps.append(delay_ps)
             self.port_nic.append(self._nic_of_end(node, rail, nic))
 
-    def finish(self) -> Fabric:
-        """Return the fabric; raises FabricError with every rule it breaks."""
+    def finish(self, *, notes: Sequence[str] = (), findings: Sequence[Finding] = ()) -> Fabric:
+        """Return the fabric with what to know of its files; raises FabricError with every rule it breaks."""
         num_ports = len(self.port_name)
         return Fabric(
             name=self.name,
@@ -76,6 +78,8 @@ class FabricDraft:
             nic_host_C=np.array(self.nic_host, np.int64),
             nic_rail_C=np.array(self.nic_rail, np.int64),
             nic_ipv4_C=FIRST_IPV4 + np.arange(len(self.nic_host)),
+            notes=tuple(notes),
+            findings=tuple(findings),
         )
 
     def _add_node(self, name: str, kind: NodeKind, tier: int, group: int) -> int:

@@ -20,6 +20,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import FabricError, Mistake
+from fabrictune.foundation.records import Finding
 
 NO_NIC = -1  # port of a switch
 NO_RAIL = -1
@@ -59,6 +60,9 @@ class Fabric:
     nic_host_C: IntArray  # node
     nic_rail_C: IntArray  # NO_RAIL
     nic_ipv4_C: IntArray
+
+    notes: tuple[str, ...] = ()  # what was assumed, skipped or guessed when its files were read
+    findings: tuple[Finding, ...] = ()  # where these files contradict one another
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -1,11 +1,13 @@
 """Fabrics on disk: the project's own JSON file, which loses nothing, and the `fabric` table of run records.
 
 The file holds columns rather than a tree, so that a 12,288-GPU fabric is some five megabytes and reads in well under a
-second. The same fabric always gives the same bytes.
+second. The same fabric always gives the same bytes. Notes and findings of the files that a fabric was imported from are
+in its own file too, so that no later reader takes what was assumed for what was read.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from fabrictune.foundation.documents import Document, load_json
 from fabrictune.foundation.errors import FabricError, Mistake
 from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.output_files import replaced_file
-from fabrictune.foundation.records import Columns
+from fabrictune.foundation.records import Columns, Finding, parse_finding
 from fabrictune.topology.fabric import Fabric, NodeKind
 
 FORMAT = "fabrictune fabric 1"
@@ -67,12 +69,33 @@ def fabric_table(fabric: Fabric) -> Columns:
 def write_fabric(fabric: Fabric, path: Path) -> None:
     """Write the fabric as JSON, one column a line; raises InputError."""
     lines = [f' "format": {json.dumps(FORMAT)}', f' "name": {json.dumps(fabric.name)}']
+    lines += [f' "{key}": {_listed(values)}' for key, values in remarks(fabric).items()]
     for section, columns in _SECTIONS.items():
         values = {key: list(np.asarray(getattr(fabric, column)).tolist()) for key, column in columns.items()}
         body = ",\n".join(f'  "{key}": {json.dumps(value, separators=(",", ":"))}' for key, value in values.items())
         lines.append(f' "{section}": {{\n{body}\n }}')
     with replaced_file(path) as half:
         half.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def remarks(fabric: Fabric) -> dict[str, list[Any]]:
+    """Return the notes and the findings of the fabric's files as JSON values, without what is empty."""
+    values: dict[str, list[Any]] = {
+        "notes": list(fabric.notes),
+        "findings": [asdict(finding) for finding in fabric.findings],
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def read_remarks(tree: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Return the notes and findings that `remarks` gave; raises ValueError for anything else."""
+    notes, findings = tree.get("notes", []), tree.get("findings", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ValueError("notes that are no list of text")
+    try:
+        return tuple(notes), tuple(parse_finding(row) for row in findings)
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"findings that are none ({error})") from None
 
 
 def read_fabric(path: Path) -> Fabric:
@@ -84,14 +107,23 @@ def read_fabric(path: Path) -> Fabric:
         for section, keys in _SECTIONS.items():
             for key, column in keys.items():
                 mistakes.extend(_read_column(document, section, key, column, columns))
+        try:
+            notes, findings = read_remarks(document.tree)
+        except ValueError as error:
+            mistakes.append(Mistake(where=str(path), found=str(error), allowed="those that fabrictune wrote"))
     if mistakes:
         raise FabricError(*mistakes)
-    return Fabric(name=document.tree["name"], **columns)
+    return Fabric(name=document.tree["name"], notes=notes, findings=findings, **columns)
 
 
 def is_own_file(path: Path) -> bool:
     """Return whether the file says that it is a fabric of ours."""
     return FORMAT.encode() in read_head(path, 200)
+
+
+def _listed(values: Sequence[Any]) -> str:
+    """Return a JSON list, one value a line."""
+    return "[\n" + ",\n".join(f"  {json.dumps(value)}" for value in values) + "\n ]"
 
 
 def _check_head(document: Document) -> list[Mistake]:

@@ -6,6 +6,7 @@ fills in the rest: names, order, a NIC for each end on a host, and the importers
 out of every hot path.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,11 @@ from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, InputError, Mistake
 from fabrictune.foundation.output_files import replaced_file
-from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM
+from fabrictune.foundation.records import Finding
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, FIRST_IPV4
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
+from fabrictune.topology.files import read_remarks, remarks
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -34,6 +37,7 @@ def to_networkx(fabric: Fabric) -> "nx.MultiGraph[str]":
     import networkx as nx
 
     graph: nx.MultiGraph[str] = nx.MultiGraph(name=fabric.name)
+    graph.graph |= {key: json.dumps(values) for key, values in remarks(fabric).items()}
     for node, name in enumerate(fabric.node_name_N):
         graph.add_node(
             name,
@@ -61,6 +65,7 @@ def from_networkx(graph: "nx.Graph[Any]") -> Fabric:
     _raise_any(mistakes)
     nics = _read_nics(ports, mistakes)
     _raise_any(mistakes)
+    notes, findings = _read_remarks(graph)
     index = {node["name"]: place for place, node in enumerate(nodes)}
     return Fabric(
         name=str(graph.graph.get("name") or "graph"),
@@ -77,6 +82,8 @@ def from_networkx(graph: "nx.Graph[Any]") -> Fabric:
         nic_host_C=np.array([index[nic["node"]] for nic in nics], np.int64),
         nic_rail_C=_column(nics, "rail"),
         nic_ipv4_C=_column(nics, "ipv4"),
+        notes=(*notes, *_defaults(graph)),
+        findings=findings,
     )
 
 
@@ -134,6 +141,24 @@ def _end_of(fabric: Fabric, port: int) -> GraphRow:
     if nic != NO_NIC:
         end |= {"nic": nic, "rail": int(fabric.nic_rail_C[nic]), "ipv4": int(fabric.nic_ipv4_C[nic])}
     return end
+
+
+def _read_remarks(graph: "nx.Graph[Any]") -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """Return the notes and findings that `to_networkx` kept; raises FabricError."""
+    try:
+        return read_remarks({key: json.loads(graph.graph[key]) for key in ("notes", "findings") if key in graph.graph})
+    except (TypeError, ValueError, RecursionError) as error:
+        found = f"remarks that cannot be read: {str(error)[:100]}"
+        raise FabricError(Mistake(where="graph", found=found, allowed="those that fabrictune wrote")) from None
+
+
+def _defaults(graph: "nx.Graph[Any]") -> Iterator[str]:
+    """Yield a note of the links whose rate, and of those whose delay, the graph does not give."""
+    links = [data for _, _, data in graph.edges(data=True)]
+    if num_links := sum("rate_bps" not in link for link in links):
+        yield f"{num_links} links have no speed; assuming {format_rate(DEFAULT_RATE_BPS)}"
+    if num_links := sum("from_delay_ps" not in link or "to_delay_ps" not in link for link in links):
+        yield f"links without a cable length, taken as {DEFAULT_CABLE_MM // 1000} m: {num_links}"
 
 
 def _read_nodes(graph: "nx.Graph[Any]", mistakes: list[Mistake]) -> Iterator[GraphRow]:

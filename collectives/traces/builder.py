@@ -32,15 +32,15 @@ class TraceRow:
     complete_ps: int = UNKNOWN
 
 
-def build_trace(requests: Iterable[TraceRow]) -> CommTrace:
+def build_trace(requests: Iterable[TraceRow], notes: Sequence[str] = ()) -> CommTrace:
     """Return the trace of requests, by rank and then as given; groups are numbered as they first come.
 
-    Raises TraceError.
+    `notes` say what was left out, guessed or filled in. Raises TraceError.
     """
     builder = TraceBuilder()
     for request in requests:
         builder.add(request)
-    return builder.finish()
+    return builder.finish(notes)
 
 
 _NUMBERS = ("rank", "operation", "group", "peer", "bytes", "compute_before_ps", "issue_ps", "complete_ps")
@@ -92,7 +92,7 @@ class TraceBuilder:
         self._wait.extend(_shifted(self._wait[first_wait:], num_times, num_rows))
         self._offset.extend(_shifted(self._offset[first + 1 :], num_times, num_waits))
 
-    def finish(self) -> CommTrace:
+    def finish(self, notes: Sequence[str] = ()) -> CommTrace:
         """Return the trace, by rank and in each rank as it was added; raises TraceError."""
         numbers = {name: np.frombuffer(column, np.int64) for name, column in self._numbers.items()}
         dependencies = Dependencies(
@@ -112,6 +112,7 @@ class TraceBuilder:
             policy_N=("none",) * len(self),
             tag_N=tags,
             dependencies=dependencies,
+            notes=tuple(notes),
         )
 
     def _group_number(self, group: tuple[int, ...]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.scenario import fabrics
 from fabrictune.topology.fabric import Fabric
-from fabrictune.topology.importers import import_with_notes
+from fabrictune.topology.importers import import_fabric
 
 
 def build_fabric(builder: str, **settings: Any) -> Fabric:
@@ -24,12 +24,12 @@ def load_fabric(*paths: str | PathLike[str], format: str | None = None) -> Fabri
     """Return the fabric in files of one format: SONiC, LLDP, containerlab, CSV, GraphML, InfiniBand, our own JSON.
 
     The format is recognized by content unless `format` names it. Each default filled in and each part of a file that
-    was skipped is a FabrictuneWarning. Raises InputError.
+    was skipped is a FabrictuneWarning, and one of the fabric's `notes`, which its own file keeps. Raises InputError.
     """
-    imported = import_with_notes([Path(path) for path in paths], format)
-    for note in imported.notes:
+    fabric = import_fabric([Path(path) for path in paths], format)
+    for note in fabric.notes:
         warnings.warn(note, FabrictuneWarning, stacklevel=2)
-    return imported.fabric
+    return fabric
 
 
 def save_fabric(fabric: Fabric, path: str | PathLike[str]) -> Path:

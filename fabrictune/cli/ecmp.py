@@ -28,6 +28,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     if as_json:
         distribution = {"over_seeds": to_rows(over_seeds)[0]} if over_seeds is not None else {}
         shown = {"record": str(directory), **summary.as_json(), **distribution}
-        print_json({**shown, "findings": findings_json(record.findings)})
+        print_json({**shown, "notes": notes_of(record), "findings": findings_json(record.findings)})
         return exit_code(record.findings, fail_on)
     if not quiet:
         print_lines([checked.headline, *summary.lines])
@@ -151,7 +152,7 @@ def whatif(
     directory = with_command(record).write(place)
     variants = record.tables["variants"]
     if as_json:
-        print_json({"record": str(directory), "variants": to_rows(variants)})
+        print_json({"record": str(directory), "notes": notes_of(record), "variants": to_rows(variants)})
         return
     print_lines([checked.headline])
     print_outcomes("variant", variants, has_legend=not quiet)
@@ -180,7 +181,8 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
     directory = with_command(record).write(place)
     if as_json:
-        print_json({"record": str(directory), "seeds": seeds, **tables_to_rows(record.tables)})
+        head = {"record": str(directory), "notes": notes_of(record), "seeds": seeds}
+        print_json({**head, **tables_to_rows(record.tables)})
         return
     print_lines([checked.headline])
     print_outcomes("design", record.tables["designs"], has_legend=not quiet)
@@ -222,7 +224,8 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
     files = write_plan(with_command(record), place)
     steps = record.tables["steps"]
     if as_json:
-        print_json({"files": [str(file) for file in files], "changes": record.run["changes"], "steps": to_rows(steps)})
+        head = {"files": [str(file) for file in files], "notes": notes_of(record)}
+        print_json({**head, "changes": record.run["changes"], "steps": to_rows(steps)})
         return
     print_lines([checked.headline])
     print_steps(steps, has_legend=not quiet)
@@ -239,11 +242,14 @@ def _print_explanation(explanation: "LinkExplanation") -> None:
             f"{format_rate(explanation.rate_bps)}, {explanation.load_fraction:.2f} times what it carries"
         ]
     )
+    has_parts = any(flow.part for flow in explanation.flows)
+    headings = ("from", "to", "ranks", "rail", "qpn", "to qpn", "source port", "gets", "choices on the way")
     print_table(
-        ("qp", "from", "to", "ranks", "rail", "qpn", "to qpn", "source port", "gets", "choices on the way"),
+        ("qp", *(("part",) if has_parts else ()), *headings),
         [
             (
                 str(flow.queue_pair),
+                *((flow.part,) if has_parts else ()),
                 flow.source,
                 flow.destination,
                 f"{_ranks(flow.source_ranks)} > {_ranks(flow.destination_ranks)}",

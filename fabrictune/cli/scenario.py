@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from fabrictune.cli.framework.findings import findings_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.keys import print_keys
 from fabrictune.cli.framework.options import json_option, scenario_argument
@@ -38,11 +39,13 @@ def check(scenario: Path, as_json: bool) -> None:
         **({"faults": num_faults} if num_faults else {}),
     }
     if as_json:
-        print_json({"name": compiled.scenario.name, **counts})
+        remarks = {"notes": list(compiled.notes), "findings": findings_json(compiled.findings)}
+        print_json({"name": compiled.scenario.name, **counts, **remarks})
     else:
         print_lines(
             [f"{scenario}: good; " + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())]
         )
+        print_findings(compiled.findings, at_most=len(compiled.findings))
 
 
 @scenario.command()

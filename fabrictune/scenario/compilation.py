@@ -44,8 +44,6 @@ def assemble(composed: Composed, law: CompiledLaw | None) -> CompiledScenario:
         network=follow_faults(scenario, composed.network, faults),
         traffic=composed.traffic,
         part_N=composed.part_N,
-        findings=composed.findings,
-        notes=composed.notes,
         config=config,
         law=law,
         faults=faults,

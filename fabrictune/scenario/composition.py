@@ -5,7 +5,9 @@ scenario they come from, unless they lie in another file, which they then name.
 """
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,6 @@ from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.fabric import Fabric
-from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.network import Network
 from fabrictune.topology.routing import build_network
 
@@ -36,8 +37,16 @@ class Composed:
     network: Network
     traffic: TrafficTrace
     part_N: NDArray[np.object_] | None = None  # of a mixture: the name of each transfer's part
-    findings: tuple[Finding, ...] = ()  # contradictions in the fabric's files
-    notes: tuple[str, ...] = ()  # what was filled in or left out when the fabric was imported
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Contradictions in the fabric's files."""
+        return self.network.fabric.findings
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed, guessed or left out of the fabric and the traffic, and settings without effect."""
+        return (*self.scenario.notes, *self.network.fabric.notes, *self.traffic.notes)
 
     def check_files(self) -> CheckReport:
         """Return the contradictions in the fabric's files, as the checks that found them."""
@@ -52,17 +61,25 @@ class Composed:
 
 
 def compose_fabric(scenario: Scenario) -> Fabric:
-    """Build or import the scenario's fabric; raises InputError."""
-    return _compose_fabric(scenario).fabric
-
-
-def _compose_fabric(scenario: Scenario) -> ImportedFabric:
-    """Return the fabric, its notes given as warnings too."""
+    """Build or import the scenario's fabric; raises InputError. Its notes are warnings too."""
     with placed(scenario, "fabric", scenario.fabric.spec):
-        imported = make_fabric(scenario.fabric)
-    for note in imported.notes:
-        warnings.warn(note, FabrictuneWarning, stacklevel=3)
-    return imported
+        fabric = make_fabric(scenario.fabric)
+    _warn(fabric.notes)
+    return fabric
+
+
+def compose_traffic(
+    scenario: Scenario, fabric: Fabric, spec: Any = None, *, as_flows: bool = False
+) -> tuple[GeneratedTraffic, NDArray[np.object_] | None]:
+    """Return the scenario's traffic and, of a mixture, the name of each transfer's part; raises InputError.
+
+    `spec` takes the place of the scenario's own traffic, and is of its kind. The notes of the traffic are warnings too.
+    """
+    spec = scenario.traffic.spec if spec is None else spec
+    with placed(scenario, "traffic", spec):
+        (queue_pairs, traffic), part_N = _make_traffic(scenario, fabric, spec, as_flows=as_flows)
+    _warn(traffic.notes)
+    return (queue_pairs, traffic), part_N
 
 
 def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: bool = False) -> Composed:
@@ -71,34 +88,29 @@ def compose(scenario: Scenario, progress: Progress | None = None, *, as_flows: b
     With `as_flows` a job's traffic may be a flow a queue pair, which is all that an analysis without engine needs.
     """
     report = progress or (lambda fraction, note="", /: None)
-    imported = _compose_fabric(scenario)
-    fabric = imported.fabric
+    fabric = compose_fabric(scenario)
     report(0.2)
-    with placed(scenario, "traffic", scenario.traffic.spec):
-        (queue_pairs, traffic), part_N = _make_traffic(scenario, fabric, as_flows=as_flows)
+    (queue_pairs, traffic), part_N = compose_traffic(scenario, fabric, as_flows=as_flows)
     report(0.5)
     with placed(scenario, "routing", scenario.routing):
         network = build_network(fabric, queue_pairs, scenario.routing)
     report(1.0)
-    return Composed(
-        scenario=scenario,
-        network=network,
-        traffic=traffic,
-        part_N=part_N,
-        findings=imported.findings,
-        notes=imported.notes,
-    )
+    return Composed(scenario=scenario, network=network, traffic=traffic, part_N=part_N)
 
 
 def _make_traffic(
-    scenario: Scenario, fabric: Fabric, *, as_flows: bool
+    scenario: Scenario, fabric: Fabric, spec: Any, *, as_flows: bool
 ) -> tuple[GeneratedTraffic, NDArray[np.object_] | None]:
-    spec = scenario.traffic.spec
     if isinstance(spec, MixSpec):
         return mix(spec, fabric, scenario.seed)
     workload = TRAFFIC[scenario.traffic.name]
     make = (as_flows and workload.make_flows) or workload.make
     return make(spec, fabric, scenario.seed), None
+
+
+def _warn(notes: Iterable[str]) -> None:
+    for note in notes:
+        warnings.warn(note, FabrictuneWarning, stacklevel=3)
 
 
 def compose_law(scenario: Scenario, *, trust_code: bool) -> CompiledLaw:

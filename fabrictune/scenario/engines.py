@@ -19,15 +19,20 @@ def engine_of(scenario: Scenario) -> Engine:
 
 
 def without_ignored(scenario: Scenario) -> Scenario:
-    """Return the scenario without the settings that its engine ignores; each that differs from its default warns."""
+    """Return the scenario without the settings that its engine ignores; each that differs from its default warns.
+
+    What was set is kept as the scenario's `notes`.
+    """
     ignores = engine_of(scenario).ignores
     defaults = {field.name: _default(field) for field, _ in settings_of(Scenario) if key_of(field.name) in ignores}
-    for name, default in defaults.items():
-        if getattr(scenario, name) != default:
-            where = scenario.where(key_of(name))
-            note = f"{where} has no effect in the engine {scenario.engine.name!r}"
-            warnings.warn(note, FabrictuneWarning, stacklevel=2)
-    return replace(scenario, **defaults)
+    notes = tuple(
+        f"{scenario.where(key_of(name))} has no effect in the engine {scenario.engine.name!r}"
+        for name, default in defaults.items()
+        if getattr(scenario, name) != default
+    )
+    for note in notes:
+        warnings.warn(note, FabrictuneWarning, stacklevel=2)
+    return replace(scenario, **defaults, notes=(*scenario.notes, *notes))
 
 
 def engine_config(scenario: Scenario) -> Any:

@@ -16,8 +16,7 @@ from fabrictune.topology.builders import BUILDERS
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.graphs import write_graphml
-from fabrictune.topology.importers import IMPORTERS, import_with_notes
-from fabrictune.topology.importers.cabling import ImportedFabric
+from fabrictune.topology.importers import IMPORTERS, import_fabric
 
 WRITERS = {".json": write_fabric, ".graphml": write_graphml}
 
@@ -37,11 +36,11 @@ class FabricFile:
 FABRIC_CHOICE = Choice("builder", {**{name: builder.spec for name, builder in BUILDERS.items()}, "file": FabricFile})
 
 
-def make_fabric(chosen: Chosen) -> ImportedFabric:
-    """Build or import a fabric, with what its files say amiss; raises InputError."""
+def make_fabric(chosen: Chosen) -> Fabric:
+    """Build or import a fabric; raises InputError."""
     if isinstance(chosen.spec, FabricFile):
-        return import_with_notes([chosen.spec.file], chosen.spec.format)
-    return ImportedFabric(fabric=BUILDERS[chosen.name].build(chosen.spec), notes=())
+        return import_fabric([chosen.spec.file], chosen.spec.format)
+    return BUILDERS[chosen.name].build(chosen.spec)
 
 
 def build_from_settings(builder: str, settings: Sequence[str]) -> Fabric:

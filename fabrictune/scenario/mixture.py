@@ -4,8 +4,9 @@
 which the record's `transfers` carry and which bounds can be set for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Annotated
 
 import numpy as np
@@ -17,9 +18,12 @@ from fabrictune.foundation.settings.binding import Choice, Chosen
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.workloads.merge import join
 from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
+from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.traffic import SINGLE_TRAFFIC
 from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.placement import Placement
 
+MAX_NAMES = 4  # of places in one note
 OWN_NUMBERS = "observed"  # its queue pairs have the numbers that were seen, and cannot be given others
 PART_CHOICE = Choice(
     "workload", {name: workload.spec for name, workload in SINGLE_TRAFFIC.items() if name != OWN_NUMBERS}
@@ -66,8 +70,42 @@ def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[GeneratedTraffic, NDA
         for part in spec.parts
     ]
     names = np.array([part.name for part in spec.parts], object)
-    joined = join(parts, start_ps=[part.start_ns * PS_PER_NS for part in spec.parts])
+    start_ps = [part.start_ns * PS_PER_NS for part in spec.parts]
+    joined = join(parts, start_ps, notes=[*shared_places(spec, fabric)])
     return joined, np.repeat(names, [len(traffic) for _, traffic in parts])
+
+
+def placements(spec: MixSpec, fabric: Fabric) -> dict[str, Placement]:
+    """Return where the ranks of each part run that is a job's, by the part's name; raises InputError."""
+    jobs = {part.name: part.traffic.spec for part in spec.parts if isinstance(part.traffic.spec, JobSpec)}
+    return {name: job.place_on(fabric) for name, job in jobs.items()}
+
+
+def shared_places(spec: MixSpec, fabric: Fabric) -> Iterator[str]:
+    """Yield a note for each two parts whose ranks run on the same GPUs, or leave through the same NICs.
+
+    Every part is placed as if it were alone. That is right for collectives of one job; two jobs would have GPUs of
+    their own.
+    """
+    for (first, ranks), (second, others) in combinations(placements(spec, fabric).items(), 2):
+        gpus, nics = _gpus(ranks) & _gpus(others), set(ranks.nic_R.tolist()) & set(others.nic_R.tolist())
+        if gpus:
+            names = [f"{fabric.node_name_N[host]} GPU {gpu}" for host, gpu in sorted(gpus)[:MAX_NAMES]]
+            what, reading = f"the same {len(gpus)} GPUs", "as two collectives of one job do"
+        elif nics:
+            names = [fabric.nic_label(nic) for nic in sorted(nics)[:MAX_NAMES]]
+            what, reading = f"GPUs of the same {len(nics)} NICs", "and share their rate"
+        else:
+            continue
+        more = ", ..." if max(len(gpus), len(nics)) > MAX_NAMES else ""
+        yield (
+            f"traffic.parts: {first!r} and {second!r} have ranks on {what} ({', '.join(names)}{more}), {reading}; "
+            "for two jobs side by side, write one part whose layout has both"
+        )
+
+
+def _gpus(placement: Placement) -> set[tuple[int, int]]:
+    return set(zip(placement.host_R.tolist(), placement.gpu_R.tolist(), strict=True))
 
 
 def make_mix(spec: MixSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:

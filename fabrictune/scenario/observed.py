@@ -5,13 +5,12 @@ of that name with a port of that name (`devices` may translate it); by its host 
 address, where the files know no host. Ends that are found nowhere are all reported, with the nearest name.
 
 A flow that carried no payload is the way back of another and gives no queue pair. What was not observed is filled in:
-queue-pair numbers as an adapter would count, and source ports as the kernel derives them; a warning says how many.
+queue-pair numbers as an adapter would count, source ports as the kernel derives them, and bytes; notes say how many.
 
 Shapes: F flows, Q queue pairs.
 """
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.errors import FabrictuneWarning, InputError, Mistake, nearest_name, require_one_of
+from fabrictune.foundation.errors import InputError, Mistake, nearest_name, require_one_of
 from fabrictune.foundation.flows import UNKNOWN, Endpoint, ObservedFlows, ipv4_text
 from fabrictune.foundation.rocev2 import source_port
 from fabrictune.foundation.traces import Dependencies, Medium, TrafficTrace
-from fabrictune.foundation.units import PS_PER_NS
+from fabrictune.foundation.units import PS_PER_NS, format_bytes
 from fabrictune.scenario.flow_files import FLOW_FORMATS, FlowQuestion, read_flows
 from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import QueuePairs
@@ -84,9 +83,7 @@ def make_observed(spec: ObservedSpec, fabric: Fabric, seed: int) -> tuple[QueueP
         raise InputError(Mistake(where="files", found=found, next_step="; ".join(flows.notes)))
     source_nic_Q, destination_nic_Q = locate(flows, fabric, spec)
     queue_pairs, notes = _queue_pairs(flows, source_nic_Q, destination_nic_Q, spec.priority)
-    for note in (*flows.notes, *notes):
-        warnings.warn(note, FabrictuneWarning, stacklevel=2)
-    return queue_pairs, _traffic(flows, queue_pairs, spec.message_bytes)
+    return queue_pairs, _traffic(flows, queue_pairs, spec.message_bytes, notes)
 
 
 def locate(flows: ObservedFlows, fabric: Fabric, spec: ObservedSpec) -> tuple[IntArray, IntArray]:
@@ -199,8 +196,15 @@ def _queue_pairs(
     ), [] if is_known_Q.all() else notes
 
 
-def _traffic(flows: ObservedFlows, queue_pairs: QueuePairs, message_bytes: int) -> TrafficTrace:
-    """Return one transfer for each queue pair, which starts when its flow did."""
+def _assumed(flows: ObservedFlows, message_bytes: int) -> Iterator[str]:
+    """Yield a note of the flows whose bytes were not observed."""
+    if num_unknown := int((flows.bytes_F == UNKNOWN).sum()):
+        size = format_bytes(message_bytes)
+        yield f"flows whose bytes were not observed, taken as {size} each: {num_unknown} of {len(flows)}"
+
+
+def _traffic(flows: ObservedFlows, queue_pairs: QueuePairs, message_bytes: int, notes: Sequence[str]) -> TrafficTrace:
+    """Return one transfer for each queue pair, which starts when its flow did; `notes` follow those of the flows."""
     num_rows = len(flows)
     is_timed_F = flows.first_ns_F != UNKNOWN
     begin_ns = int(flows.first_ns_F[is_timed_F].min(initial=np.iinfo(np.int64).max)) if is_timed_F.any() else 0
@@ -218,4 +222,5 @@ def _traffic(flows: ObservedFlows, queue_pairs: QueuePairs, message_bytes: int) 
         delay_ps_N=np.zeros(num_rows, np.int64),
         operation_N=np.full(num_rows, UNKNOWN, np.int64),
         dependencies=Dependencies.none(num_rows),
+        notes=(*flows.notes, *notes, *_assumed(flows, message_bytes)),
     )

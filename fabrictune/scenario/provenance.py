@@ -1,5 +1,10 @@
-"""Provenance of a record: the scenario's name, question, text, import notes and collective."""
+"""Provenance of a record: the scenario's name, question, text, notes and collective.
 
+Notes are what the answer assumes without being told: what importers and readers of traces filled in, guessed or left
+out, what ranks share, and settings without effect.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
 from fabrictune.collectives.bounds import bus_factor
@@ -11,9 +16,7 @@ from fabrictune.scenario.traffic import AllReduceSpec, CollectiveSpec
 
 def describe_composed(composed: Composed) -> dict[str, Any]:
     """Return the part of `run.json` that a scenario with its paths has."""
-    description = describe_scenario(composed.scenario)
-    if composed.notes:
-        description["notes"] = list(composed.notes)
+    description = describe_scenario(composed.scenario, composed.notes)
     spec = composed.scenario.traffic.spec
     if isinstance(spec, AllReduceSpec):
         description["collective"] = _describe_collective(spec, composed, Operation.ALL_REDUCE, spec.layout.dp)
@@ -23,9 +26,11 @@ def describe_composed(composed: Composed) -> dict[str, Any]:
     return description
 
 
-def describe_scenario(scenario: Scenario) -> dict[str, Any]:
+def describe_scenario(scenario: Scenario, notes: Iterable[str] = ()) -> dict[str, Any]:
     """Return the part of `run.json` that every answer to a scenario has: the text is the one that was loaded."""
     description: dict[str, Any] = {"name": scenario.name, "question": scenario.question}
+    if unique := list(dict.fromkeys(notes)):
+        description["notes"] = unique
     if scenario.document is not None:
         description["scenario"] = scenario.document.text
     return description

@@ -97,6 +97,7 @@ class Scenario:
     whatif: tuple[WhatIf, ...] = field(default=(), metadata={"help": "variants that `ecmp whatif` compares"})
     factors: tuple[Factor, ...] = field(default=(), metadata={"help": "what `ecmp factorial` crosses"})
     document: Document | None = field(default=None, repr=False, compare=False, metadata=NOT_A_KEY)
+    notes: tuple[str, ...] = field(default=(), repr=False, compare=False, metadata=NOT_A_KEY)  # keys without effect
 
     def __post_init__(self) -> None:
         delay_ns = self.convergence_delay_ns

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
-from fabrictune.scenario.composition import compose_fabric
+from fabrictune.scenario.composition import compose_fabric, compose_traffic
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.tables import estimate_columns
-from fabrictune.studies.seed_sampling import queue_pairs_of
 from fabrictune.topology.ecmp.collisions import analyze_collisions
 from fabrictune.topology.ecmp.planning.placements import RankTraffic, plan_placement
 from fabrictune.topology.ecmp.planning.source_ports import plan_source_ports
@@ -72,7 +71,7 @@ def plan_scenario(
     started = time.perf_counter()
     report = progress or (lambda fraction, note="", /: None)
     fabric, spec = compose_fabric(scenario), scenario.traffic.spec
-    queue_pairs = queue_pairs_of(scenario, fabric, spec)
+    (queue_pairs, traffic), _ = compose_traffic(scenario, fabric)
     plan = CollisionPlan(fabric=fabric, spec=spec, hash_spec=scenario.routing, queue_pairs=queue_pairs)
     _measure_start(plan, num_seeds)
     report(0.1)
@@ -88,8 +87,9 @@ def plan_scenario(
         kind="ecmp plan",
         run={
             **describe_run(seed=scenario.seed, started=started, num_seeds=num_seeds, changes=plan.changes),
-            **describe_scenario(scenario),
+            **describe_scenario(scenario, (*fabric.notes, *traffic.notes)),
         },
+        findings=fabric.findings,
         tables=_tables(plan),
     )
 
@@ -136,7 +136,7 @@ def _try_placement(plan: CollisionPlan, scenario: Scenario, num_seeds: int) -> N
         seed=scenario.seed,
     )
     spec = replace(plan.spec, planned=proposal.placement)
-    queue_pairs = queue_pairs_of(scenario, plan.fabric, spec)
+    (queue_pairs, _), _ = compose_traffic(scenario, plan.fabric, spec)
     outcome = _over_seeds(plan, queue_pairs, num_seeds)
     has_swaps = proposal.climbing_bps[-1] < proposal.climbing_bps[1]
     name = f"placement: {proposal.start}{', hosts swapped' if has_swaps else ''}"
@@ -162,7 +162,7 @@ def _try_queue_pairs(plan: CollisionPlan, scenario: Scenario, num_seeds: int) ->
     tried = []
     for number in (number for number in QUEUE_PAIRS if number > present):
         spec = replace(plan.spec, expansion=replace(plan.spec.expansion, qps_per_connection=number))
-        queue_pairs = queue_pairs_of(scenario, plan.fabric, spec)
+        (queue_pairs, _), _ = compose_traffic(scenario, plan.fabric, spec)
         tried.append((number, spec, queue_pairs, _over_seeds(plan, queue_pairs, num_seeds)))
     outcomes = [_current(plan), *(outcome for *_, outcome in tried)]
     enough = np.max([_merit(outcome) for outcome in outcomes], axis=0) - WORTH_MORE_QUEUE_PAIRS

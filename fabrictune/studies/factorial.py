@@ -34,17 +34,18 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | No
     factors = scenario.factors
     variants = [_variant(scenario, levels) for levels in designs(len(factors))]
     sampled = sample_variants(variants, num_seeds, progress)
-    outcomes = {name: seeds.summary() for name, seeds in sampled.items()}
+    outcomes = {name: seeds.summary() for name, seeds in sampled.outcomes.items()}
     names = [factor.name for factor in factors]
     return RunRecord(
         kind="ecmp factorial",
         run={
             **describe_run(seed=scenario.seed, started=started, factors=names, num_seeds=num_seeds),
-            **describe_scenario(scenario),
+            **describe_scenario(scenario, sampled.notes),
         },
+        findings=sampled.findings,
         tables={
             "designs": {"design": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))},
-            "effects": _effects_table(sampled, names),
+            "effects": _effects_table(sampled.outcomes, names),
         },
     )
 

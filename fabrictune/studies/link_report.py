@@ -1,9 +1,13 @@
 """Report on a link of a scenario: the paths of the flows that meet there, and their ranks in a job."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
-from fabrictune.scenario.composition import compose
+from fabrictune.scenario.composition import Composed, compose
 from fabrictune.scenario.jobs import JobSpec
+from fabrictune.scenario.mixture import MixSpec, placements
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
 from fabrictune.topology.ecmp.link_report import LinkExplanation, explain_link
@@ -18,13 +22,25 @@ def explain_scenario_link(scenario: Scenario, link: str | None, progress: Progre
     fabric = composed.network.fabric
     report = analyze_collisions(composed.network)
     port = find_port(fabric, link, where="LINK") if link else _busiest_port(report)
-    return explain_link(composed.network, report, port, placement=placement_of(scenario, fabric))
+    jobs, part_Q = placements_of(scenario, fabric), _parts_of_queue_pairs(composed)
+    explanation = explain_link(composed.network, report, port, placements=jobs, part_Q=part_Q)
+    return replace(explanation, notes=composed.notes)
 
 
-def placement_of(scenario: Scenario, fabric: Fabric) -> Placement | None:
-    """Return where the ranks of the scenario's job run, None where its traffic is no job's."""
+def placements_of(scenario: Scenario, fabric: Fabric) -> Mapping[str, Placement]:
+    """Return where the ranks of each job of the scenario run, by its part of a mixture, "" for a job alone."""
     spec = scenario.traffic.spec
-    return spec.place_on(fabric) if isinstance(spec, JobSpec) else None
+    if isinstance(spec, MixSpec):
+        return placements(spec, fabric)
+    return {"": spec.place_on(fabric)} if isinstance(spec, JobSpec) else {}
+
+
+def _parts_of_queue_pairs(composed: Composed) -> Sequence[str] | None:
+    """Return the part of the mixture that each queue pair belongs to, None for traffic of one kind."""
+    if composed.part_N is None:
+        return None
+    part_of_qp = dict(zip(composed.traffic.qp_N.tolist(), composed.part_N.tolist(), strict=True))
+    return [part_of_qp.get(row, "") for row in range(len(composed.network.queue_pairs))]
 
 
 def _busiest_port(report: CollisionReport) -> int:

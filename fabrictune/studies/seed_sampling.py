@@ -3,21 +3,19 @@
 A random placement is drawn anew for every seed, since which one a scheduler makes is as unknown as the hash.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from fabrictune.foundation.errors import RouteError
 from fabrictune.foundation.progress import Progress, stage
-from fabrictune.scenario.composition import compose_fabric
+from fabrictune.foundation.records import Finding
+from fabrictune.netsim.workloads.table import GeneratedTraffic
+from fabrictune.scenario.composition import compose_fabric, compose_traffic
 from fabrictune.scenario.jobs import JobSpec
-from fabrictune.scenario.mixture import TRAFFIC
-from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.seed_study import SeedOutcomes, measure_seeds
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.failures import failed_ports
-from fabrictune.topology.network import QueuePairs
 
 RANDOM = "random"
 
@@ -31,18 +29,38 @@ class Variant:
     fail: tuple[str, ...] = ()
 
 
-def sample_variants(
-    variants: Sequence[Variant], num_seeds: int, progress: Progress | None = None
-) -> dict[str, SeedOutcomes]:
-    """Return what collisions cost in each variant under the same number of seeds, by name; raises InputError."""
-    outcomes = {}
-    for number, variant in enumerate(variants):
-        share = stage(progress, number, len(variants))
-        outcomes[variant.name] = sample_variant(variant, num_seeds, share)
-    return outcomes
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """What collisions cost in each variant, by name, and what its fabric and traffic assume or contradict."""
+
+    outcomes: Mapping[str, SeedOutcomes]
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
 
 
-def sample_variant(variant: Variant, num_seeds: int, progress: Progress | None = None) -> SeedOutcomes:
+def sample_variants(variants: Sequence[Variant], num_seeds: int, progress: Progress | None = None) -> Sampled:
+    """Return what collisions cost in each variant under the same number of seeds; raises InputError."""
+    samples = [
+        sample_variant(variant, num_seeds, stage(progress, number, len(variants)))
+        for number, variant in enumerate(variants)
+    ]
+    return Sampled(
+        outcomes={variant.name: sample.outcomes for variant, sample in zip(variants, samples, strict=True)},
+        notes=tuple(dict.fromkeys(note for sample in samples for note in sample.notes)),
+        findings=tuple(dict.fromkeys(finding for sample in samples for finding in sample.findings)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One variant under a number of seeds."""
+
+    outcomes: SeedOutcomes
+    notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def sample_variant(variant: Variant, num_seeds: int, progress: Progress | None = None) -> Sample:
     """Return what collisions cost under each of the seeds from the scenario's routing seed on; raises InputError."""
     try:
         return _sample(variant, num_seeds, progress)
@@ -54,7 +72,7 @@ def sample_variant(variant: Variant, num_seeds: int, progress: Progress | None =
         raise RouteError(replace(first, where=f"{variant.name}: {first.where}", next_step=step)) from None
 
 
-def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> SeedOutcomes:
+def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> Sample:
     scenario = variant.scenario
     fabric = compose_fabric(scenario)
     is_failed_P = failed_ports(fabric, variant.fail, where=f"{variant.name}: fail") if variant.fail else None
@@ -62,30 +80,25 @@ def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> Seed
     seeds = range(first, first + num_seeds)
     spec = scenario.traffic.spec
     is_redrawn = isinstance(spec, JobSpec) and spec.placement == RANDOM
-    parts = [
-        measure_seeds(
+    parts, notes = [], dict.fromkeys(fabric.notes)
+    for turn in range(num_seeds if is_redrawn else 1):
+        queue_pairs, traffic = _generated(scenario, fabric, turn)
+        notes |= dict.fromkeys(traffic.notes)
+        outcomes = measure_seeds(
             fabric,
-            _queue_pairs(scenario, fabric, turn),
+            queue_pairs,
             scenario.routing,
             seeds[turn : turn + 1] if is_redrawn else seeds,
             is_failed_P=is_failed_P,
             progress=stage(progress, turn, num_seeds) if is_redrawn else progress,
         )
-        for turn in range(num_seeds if is_redrawn else 1)
-    ]
-    return SeedOutcomes.joined(parts)
+        parts.append(outcomes)
+    return Sample(outcomes=SeedOutcomes.joined(parts), notes=tuple(notes), findings=fabric.findings)
 
 
-def _queue_pairs(scenario: Scenario, fabric: Fabric, turn: int) -> QueuePairs:
-    """Return the scenario's queue pairs, a random placement's as drawn for this turn."""
+def _generated(scenario: Scenario, fabric: Fabric, turn: int) -> GeneratedTraffic:
+    """Return the scenario's traffic, a random placement's as drawn for this turn."""
     spec = scenario.traffic.spec
     if isinstance(spec, JobSpec):
         spec = replace(spec, placement_seed=spec.placement_seed + turn)
-    return queue_pairs_of(scenario, fabric, spec)
-
-
-def queue_pairs_of(scenario: Scenario, fabric: Fabric, spec: Any) -> QueuePairs:
-    """Return the queue pairs of the scenario's traffic as another spec of the same kind has it; raises InputError."""
-    with placed(scenario, "traffic", spec):
-        queue_pairs, _ = TRAFFIC[scenario.traffic.name].make(spec, fabric, scenario.seed)
-    return queue_pairs
+    return compose_traffic(scenario, fabric, spec)[0]

@@ -43,10 +43,11 @@ def compare(
         for variant in what_ifs
     ]
     sampled = sample_variants(variants, num_seeds, progress)
-    outcomes = {name: seeds.summary() for name, seeds in sampled.items()}
+    outcomes = {name: seeds.summary() for name, seeds in sampled.outcomes.items()}
     return RunRecord(
         kind="ecmp whatif",
-        run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario)},
+        run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario, sampled.notes)},
+        findings=sampled.findings,
         tables={"variants": {"variant": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))}},
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
-from fabrictune.foundation.records import RunRecord, describe_run
+from fabrictune.foundation.records import RunRecord, describe_run, notes_of
 from fabrictune.scenario.files import load_scenario
 from fabrictune.sweeps.effect_check import probe_points, refuse_keys_without_effect
 from fabrictune.sweeps.executors import Executor
@@ -17,7 +17,7 @@ from fabrictune.sweeps.schema import Sweep
 from fabrictune.sweeps.search import AxisValues, key_of_values, num_points, start_search
 from fabrictune.sweeps.store import SweepFolder
 
-SUMMED_UP = ("metrics", "result", "failure")  # of a run's head
+SUMMED_UP = ("metrics", "result", "failure", "notes")  # of a run's head
 
 
 def run_sweep(
@@ -138,7 +138,9 @@ def _refuse_if_all_failed(measured: Sequence[Measured]) -> None:
 
 def _describe(sweep: Sweep, measured: Sequence[Measured]) -> dict[str, Any]:
     """Return the head of the sweep's record; `point_ids` leads from each row of table `points` to its runs."""
+    notes = list(dict.fromkeys(note for result in measured for run in result.runs for note in notes_of(run)))
     return {
+        **({"notes": notes} if notes else {}),
         "name": sweep.name,
         "question": sweep.question,
         "search": sweep.search.name,

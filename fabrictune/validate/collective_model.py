@@ -80,9 +80,10 @@ class CollectiveModel:
 
     def __init__(self, scenario: Scenario, operation: Operation) -> None:
         """Compose the fabric; raises InputError, also for traffic that is no collective and for another engine."""
+        self._notes: tuple[str, ...] = ()
         if scenario.packet_config().path_choice.mode != "hash":
-            note = "engine.path_choice: `fair` takes the hash's paths; the engine alone knows other choices"
-            warnings.warn(note, FabrictuneWarning, stacklevel=2)
+            self._notes = ("engine.path_choice: `fair` takes the hash's paths; the engine alone knows other choices",)
+            warnings.warn(self._notes[0], FabrictuneWarning, stacklevel=2)
         self.operation = operation
         self._scenario = scenario
         self._spec = _spec_of(scenario, operation)
@@ -105,6 +106,11 @@ class CollectiveModel:
             alpha_beta_ps=self._alpha_beta_ps(size_bytes),
             engine_ps=self._engine_ps(size_bytes) if with_engine else None,
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the model assumes, and what was assumed, guessed or left out when its fabric was read."""
+        return (*self._notes, *self._fabric.notes)
 
     @property
     def qps_per_connection(self) -> int:

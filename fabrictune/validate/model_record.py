@@ -38,13 +38,15 @@ def model_scenario(
     """Return the record of operations, by their names in BENCHED, at all sizes; raises InputError."""
     started = time.perf_counter()
     rows: list[dict[str, Any]] = []
+    notes: list[str] = []
     for name in names:
         model = CollectiveModel(scenario, BENCHED[name])
+        notes += model.notes
         for size in sizes:
             rows.append(_row(name, model.num_ranks, model.at(size, with_engine=with_engine)))
             if progress:
                 progress(len(rows) / (len(names) * len(sizes)))
-    run = {**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario)}
+    run = {**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario, notes)}
     return RunRecord(kind="coll model", run=run, tables={"model": to_columns("model", rows)})
 
 

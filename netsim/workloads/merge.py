@@ -10,11 +10,11 @@ from fabrictune.netsim.workloads.table import GeneratedTraffic
 from fabrictune.topology.queue_pairs import join_queue_pairs
 
 
-def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int]) -> GeneratedTraffic:
+def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int], notes: Sequence[str] = ()) -> GeneratedTraffic:
     """Return the queue pairs and transfers of all workloads, one workload after another.
 
     Each part is what it was alone, later by its `start_ps`. Transfers of different parts never wait for one another.
-    Raises InputError where a NIC runs out of queue-pair numbers.
+    `notes` follow those of the parts. Raises InputError where a NIC runs out of queue-pair numbers.
     """
     traces = [trace for _, trace in parts]
     first_row = _firsts([len(trace) for trace in traces])
@@ -26,6 +26,7 @@ def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int]) -> Generate
         operation_N=_stacked(traces, "operation_N", first_operation),
         start_ps_N=np.concatenate([trace.start_ps_N + start for trace, start in zip(traces, start_ps, strict=True)]),
         dependencies=_joined_dependencies(traces, first_row),
+        notes=tuple(dict.fromkeys([*(note for trace in traces for note in trace.notes), *notes])),
     )
     return join_queue_pairs([queue_pairs for queue_pairs, _ in parts]), traffic
 

@@ -126,7 +126,7 @@ def test_a_long_chain_is_checked_at_once() -> None:
     zeros = np.zeros(num_rows, np.int64)
     offsets = np.maximum(np.arange(num_rows + 1) - 1, 0)
     chain = Dependencies(offset_N1=offsets, row_D=np.arange(num_rows - 1))
-    columns = dict.fromkeys(
+    columns: dict[str, Any] = dict.fromkeys(
         ("source_N", "destination_N", "qp_N", "bytes_N", "start_ps_N", "delay_ps_N", "operation_N"), zeros
     )
     assert len(TrafficTrace(medium_N=zeros, dependencies=chain, **columns)) == num_rows
@@ -271,3 +271,15 @@ def test_a_file_of_too_many_rows_is_refused_before_it_is_read(tmp_path: Path, mo
     requests().write(tmp_path / "requests.parquet")
     with pytest.raises(TraceError, match="more than 3 rows"):
         CommTrace.read(tmp_path / "requests.parquet")
+
+
+def test_notes_of_a_trace_travel_in_its_file(tmp_path: Path) -> None:
+    """What a reader guessed is known to whoever reads the file it wrote; notes that are no list are refused."""
+    for trace in (requests(notes=("one left out",)), traffic([[]], notes=("one left out",))):
+        path = tmp_path / "trace.parquet"
+        trace.write(path)
+        assert type(trace).read(path).notes == ("one left out",)
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"notes": b"7"}), path)
+    with pytest.raises(TraceError, match="notes in the file's metadata that cannot be read"):
+        TrafficTrace.read(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.topology.importers import IMPORTERS, Importer, import_fabric, import_with_notes
+from fabrictune.topology.importers import IMPORTERS, Importer, import_fabric
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "add-an-importer.md").read_text()
@@ -74,7 +74,7 @@ def test_one_line_registers_it(registered: list[Path]) -> None:
     }
     registered[0].with_name("my_eos.py").unlink()
     assert import_fabric([registered[0].parent]).num_ports == 8
-    assert [finding.id for finding in import_with_notes(registered).findings] == ["cabling.one-sided"]
+    assert [finding.id for finding in import_fabric(registered).findings] == ["cabling.one-sided"]
 
 
 def test_noise_is_one_message(registered: list[Path]) -> None:

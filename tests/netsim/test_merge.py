@@ -1,5 +1,7 @@
 """Several workloads side by side: each is what it was alone."""
 
+from typing import Any
+
 import numpy as np
 
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
@@ -14,7 +16,9 @@ def chain() -> GeneratedTraffic:
     """Two transfers of one operation over one queue pair, the second after the first."""
     queue_pairs, traffic = make_incast(IncastSpec(senders=1, message_bytes=100), one_switch(4), 0)
     twice = np.zeros(2, np.int64)
-    columns = {name: np.repeat(getattr(traffic, name), 2) for name in ("source_N", "destination_N", "medium_N")}
+    columns: dict[str, Any] = {
+        name: np.repeat(getattr(traffic, name), 2) for name in ("source_N", "destination_N", "medium_N")
+    }
     return queue_pairs, TrafficTrace(
         **columns,
         qp_N=twice,

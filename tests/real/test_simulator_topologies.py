@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fabrictune.topology.importers import import_fabric, import_with_notes
+from fabrictune.topology.importers import import_fabric
 from fabrictune.topology.validation import validate_fabric
 
 pytestmark = pytest.mark.real
@@ -22,8 +22,8 @@ def test_hpcc_header_rules(real_data: Path) -> None:
 
 def test_htsim_leaf_spine(real_data: Path) -> None:
     """32 hosts; 8 down and 2 up on a leaf make 4 leaves and 8 links up; 4 down on a spine make 2 spines."""
-    imported = import_with_notes([real_data / "sim" / "leaf_spine_tiny.topo"])
-    fabric = imported.fabric
+    imported = import_fabric([real_data / "sim" / "leaf_spine_tiny.topo"])
+    fabric = imported
     assert np.bincount(fabric.node_tier_N).tolist() == [32, 4, 2]
     assert fabric.num_ports == 2 * (32 + 8)
     assert set(fabric.port_delay_ps_P.tolist()) == {10**6}
@@ -42,13 +42,13 @@ def test_htsim_leaf_spine(real_data: Path) -> None:
 )
 def test_public_topologies_have_the_findings_they_should(real_data: Path, file: str, rules: set[str]) -> None:
     """Nothing is found in what was drawn evenly."""
-    imported = import_with_notes([real_data / file])
-    assert {finding.id for finding in (*imported.findings, *validate_fabric(imported.fabric))} == rules
+    imported = import_fabric([real_data / file])
+    assert {finding.id for finding in (*imported.findings, *validate_fabric(imported))} == rules
 
 
 def test_two_widths_of_one_cable_are_found(real_data: Path) -> None:
     """Two links of the example subnet show 1xSDR at one end and 4xSDR at the other."""
-    imported = import_with_notes([real_data / "ib" / "opensm_doc_chassis.ibnetdiscover.txt"])
+    imported = import_fabric([real_data / "ib" / "opensm_doc_chassis.ibnetdiscover.txt"])
     mismatches = [finding for finding in imported.findings if finding.id == "cabling.speed-mismatch"]
     assert len(mismatches) == 2
     assert all(len(finding.evidence) == 2 for finding in mismatches)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from fabrictune.topology.fabric import NodeKind
-from fabrictune.topology.importers import import_with_notes
+from fabrictune.topology.importers import import_fabric
 
 pytestmark = pytest.mark.real
 
 
 def test_superbenchmark_subnet(real_data: Path) -> None:
     """8 switches in three tiers and 10 adapters; of 18 links at 200 Gbps one leads to an aggregation node, left out."""
-    imported = import_with_notes([real_data / "ib" / "ib_traffic_topo_aware_ibnetdiscover.txt"])
-    fabric = imported.fabric
+    imported = import_fabric([real_data / "ib" / "ib_traffic_topo_aware_ibnetdiscover.txt"])
+    fabric = imported
     assert (fabric.num_nodes, fabric.num_nics, fabric.num_ports // 2) == (18, 10, 17)
     assert np.bincount(fabric.node_tier_N).tolist() == [10, 5, 2, 1]
     is_switch_P = (fabric.node_kind_N == NodeKind.SWITCH)[fabric.port_node_P]
@@ -27,8 +27,8 @@ def test_superbenchmark_subnet(real_data: Path) -> None:
 
 def test_opensm_documentation(real_data: Path) -> None:
     """The older form: 2 switches, 4 adapters, 7 links, of which two are 4xSDR at one end and 1xSDR at the other."""
-    imported = import_with_notes([real_data / "ib" / "opensm_doc_chassis.ibnetdiscover.txt"])
-    fabric = imported.fabric
+    imported = import_fabric([real_data / "ib" / "opensm_doc_chassis.ibnetdiscover.txt"])
+    fabric = imported
     assert (fabric.num_nodes, fabric.num_nics, fabric.num_ports // 2) == (6, 5, 7)
     assert [finding.id for finding in imported.findings] == ["cabling.speed-mismatch"] * 2
     rates, ports = np.unique(fabric.port_rate_bps_P, return_counts=True)

@@ -8,7 +8,7 @@ import pytest
 from fabrictune.foundation.errors import InputError
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.hashing import HashSpec
-from fabrictune.topology.importers import IMPORTERS, import_fabric, import_with_notes
+from fabrictune.topology.importers import IMPORTERS, import_fabric
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import route
 
@@ -39,9 +39,9 @@ def test_containerlab_clos_routes_between_pods(real_data: Path) -> None:
 
 def test_containerlab_both_link_forms(real_data: Path) -> None:
     """2-linux-nodes: three parallel links in two forms; host, mgmt-net and dummy links are skipped and noted."""
-    imported = import_with_notes([real_data / "clab" / "01-linux-nodes.clab.yml"])
-    assert counts(imported.fabric) == (3, 3, 3, 0)
-    assert [imported.fabric.link_label(port) for port in (0, 2, 4)] == [
+    imported = import_fabric([real_data / "clab" / "01-linux-nodes.clab.yml"])
+    assert counts(imported) == (3, 3, 3, 0)
+    assert [imported.link_label(port) for port in (0, 2, 4)] == [
         "l1:eth1 -> l2:some1",
         "l1:eth2 -> l2:eth2",
         "l1:eth3 -> l2:eth3",

@@ -1,12 +1,12 @@
 """Neighbour tables joined: told once or twice, a link is one cable, and what the ends disagree about is a finding."""
 
 from fabrictune.foundation.records import Confidence, Severity
-from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
-from fabrictune.topology.importers.cabling import Cabling, ImportedFabric
+from fabrictune.topology.importers.cabling import Cabling
 
 
-def joined(*adjacencies: Adjacency, reporters: tuple[str, ...] = ()) -> ImportedFabric:
+def joined(*adjacencies: Adjacency, reporters: tuple[str, ...] = ()) -> Fabric:
     """Join adjacencies between the hosts a and b."""
     cabling = Cabling("lab")
     for name in ("a", "b"):
@@ -23,7 +23,7 @@ def told(here: str, there: str, **more: int) -> Adjacency:
 def test_a_link_told_from_both_ends_is_one_cable() -> None:
     """Without rate and length the defaults are noted, once for the link."""
     imported = joined(told("a", "b"), told("b", "a"), reporters=("a", "b"))
-    assert imported.fabric.num_ports == 2
+    assert imported.num_ports == 2
     assert imported.findings == ()
     assert imported.notes == (
         "1 links have no speed; assuming 100 Gbps",
@@ -34,8 +34,8 @@ def test_a_link_told_from_both_ends_is_one_cable() -> None:
 def test_what_one_end_tells_counts_for_both() -> None:
     """a knows the rate, b the length: 3 m are 15 ns."""
     imported = joined(told("a", "b", rate_bps=400 * 10**9), told("b", "a", cable_mm=3000))
-    assert set(imported.fabric.port_rate_bps_P.tolist()) == {400 * 10**9}
-    assert set(imported.fabric.port_delay_ps_P.tolist()) == {15_000}
+    assert set(imported.port_rate_bps_P.tolist()) == {400 * 10**9}
+    assert set(imported.port_delay_ps_P.tolist()) == {15_000}
     assert imported.notes == ()
 
 
@@ -61,4 +61,4 @@ def test_two_speeds_are_a_finding_and_the_lower_is_taken() -> None:
     (finding,) = imported.findings
     assert (finding.id, finding.severity) == ("cabling.speed-mismatch", Severity.ERROR)
     assert finding.actual == "100 Gbps at a:1 and 400 Gbps at b:1"
-    assert set(imported.fabric.port_rate_bps_P.tolist()) == {100 * 10**9}
+    assert set(imported.port_rate_bps_P.tolist()) == {100 * 10**9}

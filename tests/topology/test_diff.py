@@ -26,7 +26,7 @@ def read(tmp_path: Path):
     def read_lines(*lines: str) -> Fabric:
         path = tmp_path / "list.csv"
         path.write_text("\n".join(lines))
-        return load_csv([path]).fabric
+        return load_csv([path])
 
     return read_lines
 

@@ -70,3 +70,18 @@ def test_table_has_a_row_for_every_port(small_clos: Fabric) -> None:
     peer = table["peer_port"][port]
     assert (table["node_name"][peer], table["nic"][peer], table["rail"][peer]) == ("tor0-1", -1, -1)
     assert {len(column) for column in table.values()} == {small_clos.num_ports}
+
+
+def test_a_file_without_notes_is_read_and_one_with_foreign_notes_refused(fat_tree: Fabric, tmp_path: Path) -> None:
+    """Files of earlier versions have none; a note is text."""
+    path = tmp_path / "fabric.json"
+    write_fabric(fat_tree, path)
+    tree = json.loads(path.read_text())
+    assert "notes" not in tree
+    assert (read_fabric(path).notes, read_fabric(path).findings) == ((), ())
+    path.write_text(json.dumps({**tree, "notes": [7]}))
+    with pytest.raises(FabricError, match="notes that are no list of text"):
+        read_fabric(path)
+    path.write_text(json.dumps({**tree, "findings": [{"id": "cabling.one-sided"}]}))
+    with pytest.raises(FabricError, match="findings that are none"):
+        read_fabric(path)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.topology.fabric import UNKNOWN_TIER
-from fabrictune.topology.importers.cabling import ImportedFabric
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric
 from fabrictune.topology.importers.csv_cabling import COLUMNS, load_csv
 
 HEADING = "a_device,a_port,b_device,b_port"
@@ -17,7 +16,7 @@ HEADING = "a_device,a_port,b_device,b_port"
 def load(tmp_path: Path):
     """Read a list given as text."""
 
-    def load_text(text: str) -> ImportedFabric:
+    def load_text(text: str) -> Fabric:
         path = tmp_path / "cabling.csv"
         path.write_text(text)
         return load_csv([path])
@@ -28,9 +27,9 @@ def load(tmp_path: Path):
 def test_a_plain_list(load) -> None:
     """Two servers on a leaf, a leaf on a spine: hosts by their names, tiers from the cabling."""
     imported = load(f"{HEADING}\nserver1,eth0,leaf1,e1\nserver2,eth0,leaf1,e2\nleaf1,e9,spine1,e1\n")
-    assert imported.fabric.node_name_N == ("server1", "leaf1", "server2", "spine1")
-    assert imported.fabric.node_tier_N.tolist() == [0, 1, 0, 2]
-    assert imported.fabric.link_label(0) == "server1:eth0 -> leaf1:e1"
+    assert imported.node_name_N == ("server1", "leaf1", "server2", "spine1")
+    assert imported.node_tier_N.tolist() == [0, 1, 0, 2]
+    assert imported.link_label(0) == "server1:eth0 -> leaf1:e1"
     assert imported.notes == (
         "devices without a role, taken as hosts by their names: 2 (server1, server2)",
         "3 links have no speed; assuming 100 Gbps",
@@ -47,8 +46,8 @@ def test_netbox_bulk_import_headings(load) -> None:
         "c2,leaf1,dcim.powerport,PSU1,pdu1,dcim.poweroutlet,1,power,connected,,\n"
         "c3,leaf1,dcim.interface,Ethernet8,spine1,dcim.interface,Ethernet0,mmf,planned,30,m\n"
     )
-    assert imported.fabric.node_name_N == ("host1", "leaf1")
-    assert imported.fabric.port_delay_ps_P.tolist() == [15_000, 15_000]
+    assert imported.node_name_N == ("host1", "leaf1")
+    assert imported.port_delay_ps_P.tolist() == [15_000, 15_000]
     assert imported.notes[0] == "cables that carry no traffic, skipped: 2"
 
 
@@ -66,7 +65,7 @@ def test_netbox_bulk_import_headings(load) -> None:
 def test_rates_as_people_write_them(load, heading: str, value: str, rate_gbps: int) -> None:
     """With a unit, in short, or with the unit in the heading."""
     imported = load(f"{HEADING},{heading}\na,1,b,1,{value}\n")
-    assert imported.fabric.port_rate_bps_P.tolist() == [rate_gbps * 10**9] * 2
+    assert imported.port_rate_bps_P.tolist() == [rate_gbps * 10**9] * 2
 
 
 @pytest.mark.parametrize(
@@ -76,13 +75,13 @@ def test_rates_as_people_write_them(load, heading: str, value: str, rate_gbps: i
 def test_lengths_as_people_write_them(load, heading: str, value: str, metres: float) -> None:
     """5 ns a metre."""
     imported = load(f"{HEADING},{heading}\na,1,b,1,{value}\n")
-    assert imported.fabric.port_delay_ps_P.tolist() == [metres * 5000] * 2
+    assert imported.port_delay_ps_P.tolist() == [metres * 5000] * 2
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_delimiter_is_told_from_the_heading(load, delimiter: str) -> None:
     """Spreadsheets write semicolons where commas are decimal points."""
-    assert load(f"{HEADING}\na,1,b,1\n".replace(",", delimiter)).fabric.num_ports == 2
+    assert load(f"{HEADING}\na,1,b,1\n".replace(",", delimiter)).num_ports == 2
 
 
 def test_roles_and_rails_are_used(load) -> None:
@@ -91,8 +90,8 @@ def test_roles_and_rails_are_used(load) -> None:
         "local_device,local_interface,remote_device,remote_interface,local_role,remote_role,rail\n"
         "x1,nic3,server-switch,1,GPU,leaf,3\n"
     )
-    assert imported.fabric.node_tier_N.tolist() == [0, 1]
-    assert imported.fabric.nic_rail_C.tolist() == [3]
+    assert imported.node_tier_N.tolist() == [0, 1]
+    assert imported.nic_rail_C.tolist() == [3]
 
 
 def test_no_heading_means_two_columns() -> None:
@@ -105,14 +104,14 @@ def test_without_hosts_that_is_noted(load) -> None:
     """Nothing says what is a host, so tiers are unknown."""
     imported = load(f"{HEADING}\nx,1,y,1\n")
     assert imported.notes[0] == "no device is a host by role or name; give a column a_role and b_role"
-    assert np.all(imported.fabric.node_tier_N == UNKNOWN_TIER)
+    assert np.all(imported.node_tier_N == UNKNOWN_TIER)
 
 
 def test_a_list_of_both_ends_must_tell_both(load) -> None:
     """Two cables are told from both ends, the third from one."""
     rows = ["a,1,b,1", "b,1,a,1", "a,2,b,2", "b,2,a,2", "a,3,b,3"]
     imported = load("\n".join([HEADING, *rows]))
-    assert imported.fabric.num_ports == 6
+    assert imported.num_ports == 6
     assert [(finding.id, finding.entity) for finding in imported.findings] == [("cabling.one-sided", "a:3 -> b:3")]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.topology.importers.cabling import ImportedFabric
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.importers.hpcc import is_hpcc, load_hpcc
 
 HPCC = "4 1 3\n0\n0 1 100Gbps 0.001ms 0\n0 2 100Gbps 1us 0\n3 0 25Gbps 500ns 0\n0 9 this is not read\nsrc dst rate\n"
@@ -21,7 +21,7 @@ SIMAI = (
 def load(tmp_path: Path):
     """Read a topology given as text."""
 
-    def load_text(text: str) -> ImportedFabric:
+    def load_text(text: str) -> Fabric:
         path = tmp_path / "topology.txt"
         path.write_text(text)
         return load_hpcc([path])
@@ -32,17 +32,17 @@ def load(tmp_path: Path):
 def test_the_header_rules(load) -> None:
     """Three links are declared, so the fourth and the note below it are not read."""
     imported = load(HPCC)
-    assert imported.fabric.node_name_N == ("host1", "host2", "host3", "switch0")
-    assert imported.fabric.port_rate_bps_P.tolist() == [10**11] * 4 + [25 * 10**9] * 2
-    assert imported.fabric.port_delay_ps_P.tolist() == [10**6] * 4 + [500_000] * 2
-    assert imported.fabric.link_label(4) == "host3:nic0 -> switch0:port2"
+    assert imported.node_name_N == ("host1", "host2", "host3", "switch0")
+    assert imported.port_rate_bps_P.tolist() == [10**11] * 4 + [25 * 10**9] * 2
+    assert imported.port_delay_ps_P.tolist() == [10**6] * 4 + [500_000] * 2
+    assert imported.link_label(4) == "host3:nic0 -> switch0:port2"
     assert imported.notes == ()
 
 
 def test_simai_gpus_become_nics_of_their_server(load) -> None:
     """GPU k of a server is rail k; NVLinks are skipped and the lossy link is noted."""
     imported = load(SIMAI)
-    fabric = imported.fabric
+    fabric = imported
     assert fabric.node_name_N == ("host0", "host1", "switch6", "switch7")
     assert fabric.nic_rail_C.tolist() == [0, 1, 0, 1]
     assert [fabric.link_label(port) for port in (0, 2)] == [
@@ -57,7 +57,7 @@ def test_simai_gpus_become_nics_of_their_server(load) -> None:
 
 def test_switches_may_stand_on_one_line(load) -> None:
     """SimAI's generator writes NVSwitches and switches together."""
-    assert load(SIMAI.replace("4 5\n6 7\n", "4 5 6 7\n")).fabric.num_ports == 10
+    assert load(SIMAI.replace("4 5\n6 7\n", "4 5 6 7\n")).num_ports == 10
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
-from fabrictune.topology.importers.cabling import ImportedFabric
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.importers.htsim import load_htsim
 from fabrictune.topology.validation import validate_fabric
 
@@ -39,7 +39,7 @@ Downlink_Latency_ns 5000
 def load(tmp_path: Path):
     """Read a topology given as text."""
 
-    def load_text(text: str) -> ImportedFabric:
+    def load_text(text: str) -> Fabric:
         path = tmp_path / "tree.topo"
         path.write_text(text)
         return load_htsim([path])
@@ -49,7 +49,7 @@ def load(tmp_path: Path):
 
 def test_a_fat_tree_has_the_links_of_the_builder(load) -> None:
     """16 hosts, 8 ToRs, 8 aggregation switches, 4 cores: 48 links, and every core reaches each pod once."""
-    fabric, built = load(FAT_TREE).fabric, build_fat_tree(FatTreeSpec(radix=4))
+    fabric, built = load(FAT_TREE), build_fat_tree(FatTreeSpec(radix=4))
     assert np.bincount(fabric.node_tier_N).tolist() == np.bincount(built.node_tier_N).tolist() == [16, 8, 8, 4]
     assert fabric.num_ports == built.num_ports == 96
     assert validate_fabric(fabric) == ()
@@ -61,14 +61,14 @@ def test_a_fat_tree_has_the_links_of_the_builder(load) -> None:
 
 def test_latencies_are_those_of_the_tier_above(load) -> None:
     """1 us to hosts and inside pods, 5 us to the cores."""
-    fabric = load(FAT_TREE).fabric
+    fabric = load(FAT_TREE)
     delays, ports = np.unique(fabric.port_delay_ps_P, return_counts=True)
     assert dict(zip(delays.tolist(), ports.tolist(), strict=True)) == {1_000_000: 64, 5_000_000: 32}
 
 
 def test_a_bundle_is_parallel_links_to_one_switch(load) -> None:
     """With two links a bundle, an aggregation switch has one core above it; the 16 links up need two cores of 8."""
-    fabric = load(FAT_TREE.replace("Radix_Down 4", "Radix_Down 8\nBundle 2")).fabric
+    fabric = load(FAT_TREE.replace("Radix_Down 4", "Radix_Down 8\nBundle 2"))
     agg = fabric.node_name_N.index("agg0")
     above = [
         fabric.node_name_N[fabric.port_node_P[fabric.port_peer_P[port]]]

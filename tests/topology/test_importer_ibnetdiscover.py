@@ -6,27 +6,28 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import Confidence
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers import import_fabric
-from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.ibnetdiscover import load_ibnetdiscover
 
 SWITCH = 'Switch 64 "S-0000000000000001" # "leaf" base port 0 lid 1 lmc 0'
 SECOND = 'Switch 64 "S-0000000000000002" # "spine" base port 0 lid 1 lmc 0'
 
 
-def loaded(tmp_path: Path, *lines: str) -> ImportedFabric:
+def loaded(tmp_path: Path, *lines: str) -> Fabric:
     """Read lines as the output of one discovery."""
     path = tmp_path / "subnet.txt"
     path.write_text("\n".join(lines))
     return load_ibnetdiscover([path])
 
 
-def test_golden_subnet_gives_golden_fabric(golden: Path, tmp_path: Path) -> None:
+def test_golden_subnet_gives_golden_fabric(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chassis that lists its spine twice, a host with two adapters, a loop, and an adapter whose record was cut."""
-    path = golden / "subnet.ibnetdiscover"
+    monkeypatch.chdir(golden)
+    path = Path("subnet.ibnetdiscover")
     imported = load_ibnetdiscover([path])
-    write_fabric(imported.fabric, tmp_path / "fabric.json")
+    write_fabric(imported, tmp_path / "fabric.json")
     assert (tmp_path / "fabric.json").read_text() == (golden / "subnet.fabric.json").read_text()
     assert imported.notes == (
         "SHARP aggregation nodes, left out with their links: 1",
@@ -65,7 +66,7 @@ def test_a_subnet_is_told_from_other_text(golden: Path) -> None:
 )
 def test_width_times_speed_is_the_rate_that_ibstat_prints(rate: str, gbps: float, tmp_path: Path) -> None:
     """Four lanes of FDR at 14 Gbps are 56 Gbps."""
-    fabric = loaded(tmp_path, SWITCH, f'[1] "S-0000000000000002"[7] # "spine" lid 4 {rate} s=4 w=2 v=4 e=4').fabric
+    fabric = loaded(tmp_path, SWITCH, f'[1] "S-0000000000000002"[7] # "spine" lid 4 {rate} s=4 w=2 v=4 e=4')
     assert fabric.port_rate_bps_P.tolist() == [gbps * 10**9] * 2
 
 
@@ -75,26 +76,26 @@ def test_adapters_of_one_host_are_its_nics(tmp_path: Path) -> None:
         f'[{row}] "H-000000000000001{row}"[1] # "{description}" lid 4 4xNDR'
         for row, description in enumerate(("node1 mlx5_0", "node1 mlx5_1", "MT23108 InfiniHost"))
     ]
-    fabric = loaded(tmp_path, SWITCH, *lines).fabric
+    fabric = loaded(tmp_path, SWITCH, *lines)
     assert [fabric.nic_label(nic) for nic in range(3)] == ["node1:mlx5_0/1", "node1:mlx5_1/1", "MT23108 InfiniHost:1"]
 
 
 def test_a_host_never_takes_the_name_of_a_switch(tmp_path: Path) -> None:
     """An adapter described as `leaf mlx5_0` does not become a part of the switch `leaf`."""
-    fabric = loaded(tmp_path, SWITCH, '[1] "H-0000000000000011"[1] # "leaf mlx5_0" lid 4 4xNDR').fabric
+    fabric = loaded(tmp_path, SWITCH, '[1] "H-0000000000000011"[1] # "leaf mlx5_0" lid 4 4xNDR')
     assert fabric.node_name_N == ("leaf", "leaf mlx5_0")
 
 
 def test_equal_descriptions_are_told_apart_by_guid(tmp_path: Path) -> None:
     """Two switches nobody has named; GUIDs are compared without case."""
     first, second = SWITCH.replace("0001", "00AB"), SECOND.replace("spine", "leaf")
-    fabric = loaded(tmp_path, first, '[1] "S-0000000000000002"[1] # "leaf" lid 4 4xNDR', second).fabric
+    fabric = loaded(tmp_path, first, '[1] "S-0000000000000002"[1] # "leaf" lid 4 4xNDR', second)
     assert fabric.node_name_N == ("leaf S-00000000000000ab", "leaf S-0000000000000002")
 
 
 def test_routers_are_switches(tmp_path: Path) -> None:
     """A router forwards, and ends no traffic."""
-    fabric = loaded(tmp_path, 'Rt 2 "R-0000000000000005" # "router"', '[1](5) "S-0000000000000001"[1]').fabric
+    fabric = loaded(tmp_path, 'Rt 2 "R-0000000000000005" # "router"', '[1](5) "S-0000000000000001"[1]')
     assert (fabric.num_nodes, fabric.num_nics) == (2, 0)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from fabrictune.foundation.errors import InputError
+from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers import import_fabric
-from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.infragraph import load_infragraph
 
 
@@ -41,7 +41,7 @@ def edge(host: str, nic: str, leaf: str, port: str, scheme: str = "one2one") -> 
 def load(tmp_path: Path):
     """Read an infrastructure given as a tree."""
 
-    def load_tree(tree: Any) -> ImportedFabric:
+    def load_tree(tree: Any) -> Fabric:
         path = tmp_path / "rack.json"
         path.write_text(json.dumps(tree, indent=1))
         return load_infragraph([path])
@@ -49,15 +49,18 @@ def load(tmp_path: Path):
     return load_tree
 
 
-def links(imported: ImportedFabric) -> list[str]:
+def links(imported: Fabric) -> list[str]:
     """Return every link's label."""
-    return [imported.fabric.link_label(port) for port in range(0, imported.fabric.num_ports, 2)]
+    return [imported.link_label(port) for port in range(0, imported.num_ports, 2)]
 
 
-def test_golden_infrastructure_gives_golden_fabric(golden: Path, tmp_path: Path) -> None:
+def test_golden_infrastructure_gives_golden_fabric(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A device inside a device, negative and stepped slices, gigabytes, and a link without latency."""
-    imported = load_infragraph([golden / "lab.infragraph.yaml"])
-    write_fabric(imported.fabric, tmp_path / "fabric.json")
+    monkeypatch.chdir(golden)
+    imported = load_infragraph([Path("lab.infragraph.yaml")])
+    write_fabric(imported, tmp_path / "fabric.json")
     assert (tmp_path / "fabric.json").read_text() == (golden / "infragraph.fabric.json").read_text()
     assert imported.notes == ("links without a latency, taken as 10 m: 2",)
 

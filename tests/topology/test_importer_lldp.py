@@ -10,7 +10,6 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.files import write_fabric
 from fabrictune.topology.importers import import_fabric
-from fabrictune.topology.importers.cabling import ImportedFabric
 from fabrictune.topology.importers.lldp import load_lldp
 
 JSON0 = {
@@ -68,7 +67,7 @@ def heard(port: str, name: str, peer_port: str, **more: Any) -> dict[str, Any]:
     return {port: {"chassis": {name: chassis} if name else chassis, "port": peer}}
 
 
-def loaded(tmp_path: Path, **interfaces_of: list[dict[str, Any]]) -> ImportedFabric:
+def loaded(tmp_path: Path, **interfaces_of: list[dict[str, Any]]) -> Fabric:
     """Read one `-f json` file a device, named after the device."""
     paths = [tmp_path / f"{name.replace('_', '.')}.json" for name in interfaces_of]
     for path, interfaces in zip(paths, interfaces_of.values(), strict=True):
@@ -86,13 +85,14 @@ def hosts(fabric: Fabric) -> set[str]:
     return {name for name, kind in zip(fabric.node_name_N, fabric.node_kind_N, strict=True) if kind == NodeKind.HOST}
 
 
-def test_golden_tables_give_golden_fabric(golden: Path, tmp_path: Path) -> None:
+def test_golden_tables_give_golden_fabric(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture of json0 and text, a switch with its own chassis, and a host with a single neighbour."""
-    node1 = golden / "node1.lldp.json"
-    imported = load_lldp([golden / "pod.lldp.output", golden / "leaf1.lldp.json", node1])
-    write_fabric(imported.fabric, tmp_path / "fabric.json")
+    monkeypatch.chdir(golden)
+    node1 = Path("node1.lldp.json")
+    imported = load_lldp([Path("pod.lldp.output"), Path("leaf1.lldp.json"), node1])
+    write_fabric(imported, tmp_path / "fabric.json")
     assert (tmp_path / "fabric.json").read_text() == (golden / "pod.fabric.json").read_text()
-    loop = f"{golden}/pod.lldp.output:7: [0].data:96: lldp[0].interface[2]: the link spine1:swp7 -> spine1:swp8"
+    loop = "pod.lldp.output:7: [0].data:96: lldp[0].interface[2]: the link spine1:swp7 -> spine1:swp8"
     assert imported.notes == (
         f"{node1}: does not name its device, taken as node1",
         "further neighbours on one port, left out: 1",
@@ -127,8 +127,8 @@ def test_lists_of_interfaces_and_of_their_neighbours_are_read(tmp_path: Path) ->
     first, second = heard("e1", "b", "p1"), heard("e2", "c", "p2")
     both = {"e3": [*heard("e3", "d", "p3").values(), *heard("e3", "e", "p4").values()]}
     expected = ["a:e1 -> b:p1", "a:e2 -> c:p2", "a:e3 -> d:p3"]
-    assert links(loaded(tmp_path, a=[first, second, both]).fabric) == expected
-    assert links(loaded(tmp_path, a=[first | second | both]).fabric) == expected
+    assert links(loaded(tmp_path, a=[first, second, both])) == expected
+    assert links(loaded(tmp_path, a=[first | second | both])) == expected
 
 
 def test_a_port_known_by_description_is_joined_by_the_other_end(tmp_path: Path) -> None:
@@ -138,13 +138,13 @@ def test_a_port_known_by_description_is_joined_by_the_other_end(tmp_path: Path) 
         switch=[heard("Ethernet0", "node", "02:11", type="mac", descr="rail 0")],
         node=[heard("eth5", "switch", "Ethernet0")],
     )
-    assert links(imported.fabric) == ["switch:Ethernet0 -> node:eth5"]
+    assert links(imported) == ["switch:Ethernet0 -> node:eth5"]
     assert imported.findings == ()
 
 
 def test_a_port_that_is_not_told_is_named_after_its_link(tmp_path: Path) -> None:
     """No id and no description."""
-    assert links(loaded(tmp_path, a=[heard("e1", "b", "")]).fabric) == ["a:e1 -> b:to-a-e1"]
+    assert links(loaded(tmp_path, a=[heard("e1", "b", "")])) == ["a:e1 -> b:to-a-e1"]
 
 
 def test_names_are_the_same_with_and_without_domain(tmp_path: Path) -> None:
@@ -154,13 +154,13 @@ def test_names_are_the_same_with_and_without_domain(tmp_path: Path) -> None:
         leaf=[heard("e1", "spine.pod1", "e9"), heard("e2", "spine.pod2", "e9")],
         other=[heard("e1", "leaf.pod1", "e3")],
     )
-    assert imported.fabric.node_name_N == ("leaf", "other", "spine.pod1", "spine.pod2")
+    assert imported.node_name_N == ("leaf", "other", "spine.pod1", "spine.pod2")
 
 
 def test_a_chassis_id_of_two_names_is_nobodys(tmp_path: Path) -> None:
     """A neighbour without a name whose id two others have is a node of its own."""
     interfaces = [heard(f"e{row}", name, "p", id={"value": "02:22"}) for row, name in enumerate(("b", "c", ""))]
-    assert loaded(tmp_path, a=interfaces).fabric.node_name_N == ("a", "b", "c", "02:22")
+    assert loaded(tmp_path, a=interfaces).node_name_N == ("a", "b", "c", "02:22")
 
 
 def test_management_interfaces_are_left_out_at_both_ends(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_management_interfaces_are_left_out_at_both_ends(tmp_path: Path) -> None
         switch=[heard("Ethernet4", "node", "eth0"), heard("Ethernet8", "node", "eth1")],
         oob=[heard("swp1", "switch", "eth0"), heard("swp2", "leaf", "Management1"), heard("mgmt0", "x", "e")],
     )
-    assert links(imported.fabric) == ["switch:Ethernet4 -> node:eth0", "switch:Ethernet8 -> node:eth1"]
+    assert links(imported) == ["switch:Ethernet4 -> node:eth0", "switch:Ethernet8 -> node:eth1"]
     assert "devices without a link to a neighbour, left out: 1 (first oob)" in imported.notes
 
 
@@ -187,7 +187,7 @@ def test_a_host_is_told_by_capability_or_by_the_names_of_its_ports(tmp_path: Pat
             heard("e5", "unknown", "p"),
         ],
     )
-    assert hosts(imported.fabric) == {"station", "quiet", "containers"}
+    assert hosts(imported) == {"station", "quiet", "containers"}
 
 
 def test_silence_of_a_device_that_was_read_is_a_finding(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from fabrictune.topology.network import NO_PORT, Network
 from fabrictune.topology.placement import Placement
 from fabrictune.topology.routing import EqualCost
 
+NO_PLACEMENTS: Mapping[str, Placement] = {}
+
 
 @dataclass(frozen=True, kw_only=True)
 class HopChoice:
@@ -33,7 +35,8 @@ class FlowOnLink:
     queue_pair: int
     source: str  # host:port
     destination: str
-    source_ranks: Sequence[int]  # those that use the NIC; empty where no placement is known
+    part: str  # of a mixture of traffic, "" for one kind alone
+    source_ranks: Sequence[int]  # of the part, that use the NIC; empty where no placement is known
     destination_ranks: Sequence[int]
     source_rail: int  # NO_RAIL where unknown
     destination_rail: int
@@ -53,6 +56,7 @@ class LinkExplanation:
     rate_bps: int
     demand_bps: float
     flows: Sequence[FlowOnLink]  # in the order of their queue pairs
+    notes: tuple[str, ...] = ()  # what the network and its traffic assume
 
     @property
     def load_fraction(self) -> float:
@@ -61,22 +65,35 @@ class LinkExplanation:
 
 
 def explain_link(
-    network: Network, report: CollisionReport, port: int, *, placement: Placement | None = None, epoch: int = 0
+    network: Network,
+    report: CollisionReport,
+    port: int,
+    *,
+    placements: Mapping[str, Placement] = NO_PLACEMENTS,
+    part_Q: Sequence[str] | None = None,
+    epoch: int = 0,
 ) -> LinkExplanation:
-    """Return what crosses a port in the direction of the data; ranks are named where the placement is known."""
+    """Return what crosses a port in the direction of the data.
+
+    `part_Q` names the part of a mixture that each queue pair belongs to; without it all are of the part "". Ranks are
+    named of the parts whose placement is known.
+    """
     fabric, queue_pairs = network.fabric, network.queue_pairs
-    ranks_of_nic = _ranks_of_nic(placement)
+    ranks_of_part = {part: _ranks_of_nic(placement) for part, placement in placements.items()}
     rate_bps_Q = report.fair_rates()
     equal_cost = EqualCost(fabric)
     flows = []
     for row in report.queue_pairs_on(port).tolist():
         source, destination = int(queue_pairs.source_nic_Q[row]), int(queue_pairs.destination_nic_Q[row])
+        part = "" if part_Q is None else part_Q[row]
+        ranks_of_nic = ranks_of_part.get(part, {})
         path = [hop for hop in network.epochs[epoch].port_QDH[row, 0].tolist() if hop != NO_PORT]
         flows.append(
             FlowOnLink(
                 queue_pair=row,
                 source=fabric.nic_label(source),
                 destination=fabric.nic_label(destination),
+                part=part,
                 source_ranks=ranks_of_nic.get(source, ()),
                 destination_ranks=ranks_of_nic.get(destination, ()),
                 source_rail=int(fabric.nic_rail_C[source]),
@@ -97,11 +114,10 @@ def explain_link(
     )
 
 
-def _ranks_of_nic(placement: Placement | None) -> Mapping[int, tuple[int, ...]]:
+def _ranks_of_nic(placement: Placement) -> Mapping[int, tuple[int, ...]]:
     ranks: dict[int, tuple[int, ...]] = {}
-    if placement is not None:
-        for rank, nic in enumerate(placement.nic_R.tolist()):
-            ranks[nic] = (*ranks.get(nic, ()), rank)
+    for rank, nic in enumerate(placement.nic_R.tolist()):
+        ranks[nic] = (*ranks.get(nic, ()), rank)
     return ranks
 
 

@@ -12,7 +12,7 @@ from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import is_own_file, read_fabric
 from fabrictune.topology.graphs import is_graphml, read_graphml
-from fabrictune.topology.importers.cabling import ImportedFabric, the_only
+from fabrictune.topology.importers.cabling import the_only
 from fabrictune.topology.importers.containerlab import is_containerlab, load_containerlab
 from fabrictune.topology.importers.csv_cabling import is_csv, load_csv
 from fabrictune.topology.importers.hpcc import is_hpcc, load_hpcc
@@ -30,19 +30,15 @@ class Importer:
 
     summary: str
     recognises: Callable[[Path], bool]
-    load: Callable[[Sequence[Path]], ImportedFabric]
-
-    def read(self, paths: Sequence[Path]) -> Fabric:
-        """Return the fabric that the files describe; raises InputError."""
-        return self.load(paths).fabric
+    load: Callable[[Sequence[Path]], Fabric]
 
 
-def _load_own(paths: Sequence[Path]) -> ImportedFabric:
-    return ImportedFabric(fabric=read_fabric(the_only(paths)), notes=())
+def _load_own(paths: Sequence[Path]) -> Fabric:
+    return read_fabric(the_only(paths))
 
 
-def _load_graphml(paths: Sequence[Path]) -> ImportedFabric:
-    return ImportedFabric(fabric=read_graphml(the_only(paths)), notes=())
+def _load_graphml(paths: Sequence[Path]) -> Fabric:
+    return read_graphml(the_only(paths))
 
 
 IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file reads them
@@ -69,14 +65,10 @@ IMPORTERS: Mapping[str, Importer] = {  # the first that recognises every file re
 
 
 def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  # noqa: A002
-    """Return the fabric that the files describe, in a named format or the one they look like; raises InputError."""
-    return import_with_notes(paths, format).fabric
+    """Return the fabric that the files describe, in a named format or the one they look like; raises InputError.
 
-
-def import_with_notes(paths: Sequence[Path], format: str | None = None) -> ImportedFabric:  # noqa: A002
-    """Return the fabric with a note of every default filled in and everything skipped; raises InputError.
-
-    A folder means the files in it, except those whose names begin with a dot.
+    It has a note of every default filled in and everything skipped. A folder means the files in it, except those whose
+    names begin with a dot.
     """
     paths = [file for path in paths for file in _files_at(path)]
     missing = [path for path in paths if not path.is_file()]

@@ -21,15 +21,6 @@ MAX_GUESSES = 1_000  # names among which the nearest is sought
 End = tuple[str, str]  # node, interface
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImportedFabric:
-    """A fabric that was read, and what a reader should know of the reading."""
-
-    fabric: Fabric
-    notes: tuple[str, ...]
-    findings: tuple[Finding, ...] = ()  # where the files contradict one another and the fabric could be kept
-
-
 def the_only(paths: Sequence[Path]) -> Path:
     """Return the one file of a format in which one file is a whole fabric; raises InputError for more."""
     if len(paths) != 1:
@@ -72,7 +63,7 @@ class Cabling:
         """Add a node, unless one of its name is known."""
         self.nodes.setdefault(name, CabledNode(kind=kind, tier=tier, where=where))
 
-    def finish(self) -> ImportedFabric:
+    def finish(self) -> Fabric:
         """Return the fabric; raises FabricError with every mistake, those of the cables last."""
         self._check_cables()
         if self.mistakes:
@@ -92,7 +83,7 @@ class Cabling:
                 delay_ps=cable.delay_ps,
                 rail=cable.rail,
             )
-        return ImportedFabric(fabric=draft.finish(), notes=tuple(self.notes), findings=tuple(self.findings))
+        return draft.finish(notes=self.notes, findings=self.findings)
 
     def add_mistakes(self, *mistakes: Mistake) -> None:
         """Note mistakes; raises FabricError at once when there are too many to read."""

@@ -23,8 +23,8 @@ from fabrictune.foundation.documents import Document, Key, load_yaml
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
-from fabrictune.topology.importers.cabling import Cable, Cabling, End, ImportedFabric, the_only
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
+from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
 
 HOST_KINDS = ("linux", "host", "ext-container", "k8s-kind")
 SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
@@ -39,7 +39,7 @@ def is_containerlab(path: Path) -> bool:
     return path.suffix in (".yml", ".yaml")
 
 
-def load_containerlab(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_containerlab(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read one topology file; raises InputError with every mistake in it."""
     return _Reader(load_yaml(the_only(paths)), default_rate_bps).read()
 
@@ -53,7 +53,7 @@ class _Reader:
         self.num_defaulted = 0
         self.cabling = Cabling(document.path.name.split(".")[0])
 
-    def read(self) -> ImportedFabric:
+    def read(self) -> Fabric:
         top = self._mapping(self.document.tree)
         topology = self._mapping(top.get("topology"), "topology")
         nodes = self._mapping(topology.get("nodes"), "topology", "nodes")

@@ -24,9 +24,9 @@ from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
 from fabrictune.foundation.units import parse_length_mm, parse_rate_bps
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, NodeKind
+from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
-from fabrictune.topology.importers.cabling import Cabling, ImportedFabric, the_only
+from fabrictune.topology.importers.cabling import Cabling, the_only
 
 _SIDES = {"a": ("a", "local", "from", "source", "src"), "b": ("b", "z", "remote", "to", "destination", "dst", "peer")}
 _PATTERNS = {  # of a column that both sides have; {} is one of the side's names
@@ -77,7 +77,7 @@ def is_csv(path: Path) -> bool:
     return path.suffix in (".csv", ".tsv")
 
 
-def load_csv(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_csv(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read one cabling list; raises InputError with every mistake in it."""
     reader = _Reader(the_only(paths))
     cables = list(reader.cables())

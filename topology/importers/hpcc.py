@@ -22,8 +22,8 @@ from typing import NoReturn
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, quote
 from fabrictune.foundation.units import parse_duration_ps, parse_rate_bps
-from fabrictune.topology.fabric import NO_RAIL, NodeKind
-from fabrictune.topology.importers.cabling import Cable, Cabling, End, ImportedFabric, the_only
+from fabrictune.topology.fabric import NO_RAIL, Fabric, NodeKind
+from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
 from fabrictune.topology.importers.recognition import begins_with
 
 MAX_NODES = 2**18
@@ -37,7 +37,7 @@ def is_hpcc(path: Path) -> bool:
     return begins_with(path, _HEADER)
 
 
-def load_hpcc(paths: Sequence[Path]) -> ImportedFabric:
+def load_hpcc(paths: Sequence[Path]) -> Fabric:
     """Read one topology; raises InputError with every mistake in it."""
     return _Reader(the_only(paths)).read()
 
@@ -71,7 +71,7 @@ class _Reader:
         self.num_inside = 0
         self.num_lossy = 0
 
-    def read(self) -> ImportedFabric:
+    def read(self) -> Fabric:
         self.place_of = self._add_nodes()
         num_links = 0
         for row, words in islice(self.lines, self.header.num_links):

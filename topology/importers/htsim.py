@@ -16,8 +16,8 @@ from pathlib import Path
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, Mistake, quote
 from fabrictune.topology.draft import FabricDraft
-from fabrictune.topology.fabric import NO_GROUP, NodeKind
-from fabrictune.topology.importers.cabling import MAX_MISTAKES, ImportedFabric, the_only
+from fabrictune.topology.fabric import NO_GROUP, Fabric, NodeKind
+from fabrictune.topology.importers.cabling import MAX_MISTAKES, the_only
 
 MAX_NODES = 2**18
 HEADER_KEYS = ("nodes", "tiers", "podsize")
@@ -33,13 +33,13 @@ def is_htsim(path: Path) -> bool:
     return path.suffix == ".topo"
 
 
-def load_htsim(paths: Sequence[Path]) -> ImportedFabric:
+def load_htsim(paths: Sequence[Path]) -> Fabric:
     """Read one topology; raises InputError with every mistake in it."""
     path = the_only(paths)
     text = _Text(path)
     header, blocks = text.read()
     plan = _plan(header, blocks, str(path))
-    return ImportedFabric(fabric=_build(path.stem, plan).finish(), notes=tuple(text.notes))
+    return _build(path.stem, plan).finish(notes=text.notes)
 
 
 class _Text:

@@ -26,9 +26,9 @@ from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, Mistake, quote
 from fabrictune.foundation.records import Confidence
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
-from fabrictune.topology.importers.cabling import Cabling, End, ImportedFabric, the_only
+from fabrictune.topology.importers.cabling import Cabling, End, the_only
 from fabrictune.topology.importers.recognition import begins_with
 
 MAX_FILE_BYTES = 64 * 2**20
@@ -63,7 +63,7 @@ def is_ibnetdiscover(path: Path) -> bool:
     return begins_with(path, _HEAD)
 
 
-def load_ibnetdiscover(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_ibnetdiscover(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the output of one discovery; raises InputError with every mistake in it."""
     path = the_only(paths)
     cabling = Cabling(path.name.split(".")[0])

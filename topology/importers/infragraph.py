@@ -23,8 +23,8 @@ from fabrictune.foundation.errors import FabricError, Mistake, UnitError, neares
 from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_duration_ps, parse_rate_bps
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import NodeKind
-from fabrictune.topology.importers.cabling import Cable, Cabling, End, ImportedFabric, the_only
+from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
 
 MAX_NODES = 2**18
 MAX_LINKS = 2**18
@@ -49,7 +49,7 @@ def is_infragraph(path: Path) -> bool:
     return all(name.encode() in content for name in (*LISTS, "components"))
 
 
-def load_infragraph(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_infragraph(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read one infrastructure; raises InputError with every mistake in it."""
     path = the_only(paths)
     document = load_json(path) if path.suffix == ".json" else load_yaml(path)
@@ -79,7 +79,7 @@ class _Reader:
         self.num_default_delays = 0
         self.num_links = 0
 
-    def read(self) -> ImportedFabric:
+    def read(self) -> Fabric:
         self.components = {name: self._components(row, device) for name, row, device in self._named("devices")}
         self.links = {name: self._link(row, link) for name, row, link in self._named("links")}
         self.device_of: dict[str, str] = {}

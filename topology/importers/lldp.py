@@ -18,9 +18,9 @@ from pathlib import Path
 
 from fabrictune.foundation.records import Confidence
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import NodeKind
+from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
-from fabrictune.topology.importers.cabling import Cabling, End, ImportedFabric
+from fabrictune.topology.importers.cabling import Cabling, End
 from fabrictune.topology.importers.lldp_devices import Device, read_devices
 from fabrictune.topology.importers.lldpctl import Chassis, Neighbour
 from fabrictune.topology.importers.recognition import begins_with
@@ -39,7 +39,7 @@ def is_lldp(path: Path) -> bool:
     return begins_with(path, _HEAD)
 
 
-def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the tables of one or several devices; raises InputError with every mistake in them."""
     cabling = Cabling("lldp")
     devices = list(read_devices(paths, cabling))

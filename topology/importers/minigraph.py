@@ -18,9 +18,9 @@ from pathlib import Path
 from fabrictune.foundation.errors import FabricError, Mistake, quote
 from fabrictune.foundation.xml_documents import Element, load_xml
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
-from fabrictune.topology.importers.cabling import Cabling, End, ImportedFabric
+from fabrictune.topology.importers.cabling import Cabling, End
 from fabrictune.topology.importers.recognition import begins_with
 from fabrictune.topology.importers.sonic import TIER_OF_TYPE, is_speed, kind_of
 
@@ -35,7 +35,7 @@ def is_minigraph(path: Path) -> bool:
     return begins_with(path, _HEAD)
 
 
-def load_minigraph(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_minigraph(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the minigraphs of one or several switches; raises InputError with every mistake in them."""
     cabling = Cabling("minigraph")
     names = _Names()

@@ -23,9 +23,9 @@ from fabrictune.foundation.documents import Document, Key, load_json
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name
 from fabrictune.foundation.units import parse_length_mm
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
-from fabrictune.topology.fabric import UNKNOWN_TIER, NodeKind
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
-from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling, ImportedFabric
+from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,
@@ -47,7 +47,7 @@ def is_sonic(path: Path) -> bool:
     return path.suffix == ".json"
 
 
-def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> ImportedFabric:
+def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:
     """Read the configurations of one or several switches; raises InputError with every mistake in them."""
     cabling = Cabling("sonic")
     switches = [_Switch(load_json(path), cabling) for path in paths]

@@ -10,6 +10,7 @@ from fabrictune.cli.framework.options import json_option, quiet_option, scenario
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import to_rows
 
 
@@ -54,7 +55,7 @@ def model(
     directory = with_command(record).write(place)
     rows = to_rows(record.tables["model"])
     if as_json:
-        print_json({"record": str(directory), "model": rows})
+        print_json({"record": str(directory), "notes": notes_of(record), "model": rows})
         return 0
     if not quiet:
         times = [name for name in TIMES if any(row[f"{name}_ps"] >= 0 for row in rows)]

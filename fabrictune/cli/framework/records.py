@@ -10,6 +10,7 @@ import click
 
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.foundation.records import notes_of
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
@@ -45,7 +46,8 @@ def print_record(
     say where else something was left.
     """
     if as_json:
-        print_json({"record": str(directory), **values(), "findings": findings_json(record.findings)})
+        head = {"record": str(directory), "notes": notes_of(record)}
+        print_json({**head, **values(), "findings": findings_json(record.findings)})
     else:
         if not quiet:
             show()

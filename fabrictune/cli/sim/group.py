@@ -18,6 +18,7 @@ from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.cli.sim.sweep import sweep
+from fabrictune.foundation.records import notes_of
 
 if TYPE_CHECKING:
     from fabrictune.studies.run_summary import Summary
@@ -53,7 +54,8 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     is_partial = record.run["outcome"] == "interrupted"
     code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)
     if as_json:
-        print_json({"record": str(directory), **summary.as_json(), "findings": findings_json(record.findings)})
+        shown = {"record": str(directory), "notes": notes_of(record), **summary.as_json()}
+        print_json({**shown, "findings": findings_json(record.findings)})
         return code
     if not quiet:
         _print(checked.headline, summary)

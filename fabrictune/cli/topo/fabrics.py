@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.cli.framework.findings import findings_json
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.foundation.units import format_duration, format_rate
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
@@ -17,6 +18,8 @@ def describe_fabric(fabric: Fabric, *, has_links: bool) -> dict[str, Any]:
         "switches": int((fabric.node_kind_N == NodeKind.SWITCH).sum()),
         "nics": fabric.num_nics,
         "links": fabric.num_ports // 2,
+        "notes": list(fabric.notes),
+        "findings": findings_json(fabric.findings),
         "tiers": [{"tier": name, "nodes": count} for name, count in _tiers(fabric)],
         "link_kinds": [
             {"between": between, "rate_bps": rate_bps, "delay_ps": delay_ps, "links": count}
@@ -57,6 +60,10 @@ def print_fabric(fabric: Fabric, *, has_links: bool) -> None:
             for link in described["link_list"]
         ]
         print_table(("from", "to", "rate", "delay"), links, indent=2)
+    print_lines(f"note: {note}" for note in fabric.notes)
+    if fabric.findings:
+        found = f"the files contradict one another in {len(fabric.findings)} places"
+        print_lines([f"next: {found}; fabrictune topo validate FILE... lists them"])
 
 
 def _tiers(fabric: Fabric) -> list[tuple[str, int]]:

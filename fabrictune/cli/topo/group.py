@@ -40,16 +40,12 @@ def import_files(files: tuple[Path, ...], file_format: str | None, out: Path | N
       fabrictune topo import lab.clab.yml --out lab.json
       fabrictune topo import leaf1.config_db.json spine1.config_db.json
     """
-    from fabrictune.topology.importers import import_with_notes
+    from fabrictune.topology.importers import import_fabric
 
     _check(out)
-    imported = import_with_notes(files, file_format)
-    _save(imported.fabric, out)
-    _show(imported.fabric, has_links=False, as_json=as_json)
-    if not as_json:
-        print_lines(f"note: {note}" for note in imported.notes)
-        if imported.findings:
-            print_lines(["next: the files contradict one another; fabrictune topo validate FILE... says where"])
+    fabric = import_fabric(files, file_format)
+    _save(fabric, out)
+    _show(fabric, has_links=False, as_json=as_json)
 
 
 @topo.command()
@@ -127,17 +123,17 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
       fabrictune topo validate cabling.csv --fail-on warning --json
     """
     from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
-    from fabrictune.topology.importers import import_with_notes
+    from fabrictune.topology.importers import import_fabric
     from fabrictune.topology.validation import validate_fabric
 
-    imported = import_with_notes(files, file_format)
-    findings = (*imported.findings, *validate_fabric(imported.fabric))
+    fabric = import_fabric(files, file_format)
+    findings = (*fabric.findings, *validate_fabric(fabric))
     if as_json:
-        print_json({"name": imported.fabric.name, "notes": list(imported.notes), "findings": findings_json(findings)})
+        print_json({"name": fabric.name, "notes": list(fabric.notes), "findings": findings_json(findings)})
     else:
-        print_lines(f"note: {note}" for note in imported.notes)
+        print_lines(f"note: {note}" for note in fabric.notes)
         print_findings(findings, at_most=len(findings))
-        print_lines([f"{imported.fabric.name}: {len(findings) or 'no'} findings"])
+        print_lines([f"{fabric.name}: {len(findings) or 'no'} findings"])
     return exit_code(findings, fail_on)
 
 
@@ -159,10 +155,15 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
     from fabrictune.topology.diff import compare_fabrics
     from fabrictune.topology.importers import import_fabric
 
-    changes = compare_fabrics(*(import_fabric([path], file_format) for path in (before, after)))
+    fabrics = [import_fabric([path], file_format) for path in (before, after)]
+    changes = compare_fabrics(*fabrics)
     if as_json:
-        print_json({"changes": findings_json(changes)})
-    elif changes:
+        notes = {side: list(fabric.notes) for side, fabric in zip(("before", "after"), fabrics, strict=True)}
+        print_json({"notes": notes, "changes": findings_json(changes)})
+        return exit_code(changes, fail_on)
+    for path, fabric in zip((before, after), fabrics, strict=True):
+        print_lines(f"note: {path}: {note}" for note in fabric.notes)
+    if changes:
         rows = [
             (change.severity.value, change.id.removeprefix("diff."), change.entity, change.expected, change.actual)
             for change in changes

@@ -1,11 +1,15 @@
 """A scenario with several kinds of traffic at once."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fabrictune.foundation.errors import FabrictuneError
+from fabrictune.cli.main import run
+from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning
+from fabrictune.foundation.records import RunRecord, notes_of
+from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.run_summary import summarize
 from fabrictune.studies.simulation import simulate
@@ -47,6 +51,50 @@ def test_a_bound_can_be_set_for_a_part(tmp_path: Path) -> None:
     findings = simulate(load_scenario(write(tmp_path, f"{INCAST}, {OTHERS}", bounds))).findings
     (finding,) = [finding for finding in findings if finding.id.startswith("expect.")]
     assert finding.entity == "slowdown.p99 of burst"
+
+
+JOB = "{name: %s, traffic: {workload: all_reduce, layout: {dp: 2}, message: 1 MB, placement: %s}}"
+SHARED = (
+    "traffic.parts: 'a' and 'b' have ranks on the same 2 GPUs (host0 GPU 0, host1 GPU 0), as two collectives of one "
+    "job do; for two jobs side by side, write one part whose layout has both"
+)
+
+
+def test_two_jobs_on_the_same_gpus_are_said_in_every_command_and_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part is placed alone, from the first host on; a burst beside a job has no ranks and is none."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, f"{JOB % ('a', 'contiguous')}, {JOB % ('b', 'contiguous')}")
+    for command in ("sim run", "ecmp analyze", "ecmp whatif --seeds 2", "ecmp plan --seeds 2"):
+        assert run([*command.split(), "mix.yaml", "--out", "record"]) in (0, 1)
+        assert f"warning: {SHARED}\n" in capsys.readouterr().err
+        assert SHARED in notes_of(RunRecord.read(Path("record")))
+    for command in ("scenario check", "ecmp explain"):
+        assert run([*command.split(), "mix.yaml"]) == 0
+        assert f"warning: {SHARED}\n" in capsys.readouterr().err
+    write(tmp_path, f"{JOB % ('a', 'contiguous')}, {INCAST}")
+    assert run(["scenario", "check", "mix.yaml"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_parts_of_other_gpus_behind_the_same_nics_are_said(tmp_path: Path) -> None:
+    """A part with one GPU behind a NIC and one with two: GPU 0 of host0 is one GPU, and its NIC one NIC."""
+    first = "{name: a, traffic: {workload: all_reduce, layout: {dp: 2}, message: 1 MB, gpus_per_host: 1}}"
+    second = first.replace("name: a", "name: b").replace("host: 1", "host: 2")
+    with pytest.warns(FabrictuneWarning, match=r"'a' and 'b' have ranks on the same 1 GPUs \(host0 GPU 0\)") as caught:
+        composed = compose(load_scenario(write(tmp_path, f"{first}, {second}")))
+    assert composed.notes == tuple(str(warning.message) for warning in caught)
+
+
+def test_explain_names_the_ranks_of_each_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rank 0 of the job sends to rank 1; the burst has no ranks."""
+    path = write(tmp_path, f"{JOB % ('a', 'contiguous')}, {INCAST}")
+    assert run(["ecmp", "explain", str(path), "host0:nic0", "--json"]) == 0
+    flow, *_ = json.loads(capsys.readouterr().out)["flows"]
+    assert (flow["part"], flow["source_ranks"], flow["destination_ranks"]) == ("a", [0], [1])
+    assert run(["ecmp", "explain", str(path), "host0:nic0"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["qp", "part"]
 
 
 @pytest.mark.parametrize(

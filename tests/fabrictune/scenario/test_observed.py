@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fabrictune.cli.main import run
-from fabrictune.foundation.errors import FabrictuneWarning, InputError
+from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.flows import UNKNOWN, Endpoint, Flow, ObservedFlows, collect_flows
 from fabrictune.foundation.rocev2 import BaseTransportHeader, Opcode, pack_packet
 from fabrictune.foundation.traces import TrafficTrace
@@ -103,23 +103,22 @@ def test_what_was_not_observed_is_made_up_and_warned_of(tmp_path: Path, fabric: 
     """Numbers as an adapter would count, the port from them, the size from the scenario; the file's own notes too."""
     flow = Flow(source=HOST0, destination=HOST2)
     spec = spec_for(tmp_path, flow, flow, notes=("cut short",), message_bytes=5)
-    with pytest.warns(FabrictuneWarning) as caught:
-        queue_pairs, traffic = made(spec, fabric)
+    queue_pairs, traffic = made(spec, fabric)
     expected = make_queue_pairs([0, 0], [5, 5])
     assert np.array_equal(queue_pairs.source_port_Q, expected.source_port_Q)
     assert np.array_equal(queue_pairs.source_qpn_Q, expected.source_qpn_Q)
     assert traffic.bytes_N.tolist() == [5, 5]
-    assert [str(warning.message) for warning in caught] == [
+    assert traffic.notes == (
         "cut short",
         "flows whose source port was not observed and is made up: 2 of 2",
-    ]
+        "flows whose bytes were not observed, taken as 5 B each: 2 of 2",
+    )
 
 
 def test_half_known_numbers_keep_the_known_half(tmp_path: Path, fabric: Fabric) -> None:
     """NCCL's later logs tell the sender's number alone."""
     spec = spec_for(tmp_path, Flow(source=HOST0, destination=HOST2, source_qpn=0x45))
-    with pytest.warns(FabrictuneWarning):
-        queue_pairs, _ = made(spec, fabric)
+    queue_pairs, _ = made(spec, fabric)
     assert queue_pairs.source_qpn_Q.tolist() == [0x45]
     assert queue_pairs.destination_qpn_Q.tolist() == make_queue_pairs([0], [5]).destination_qpn_Q.tolist()
 
@@ -226,15 +225,17 @@ def test_a_log_is_analyzed_with_the_ports_it_tells(tmp_path: Path, capsys: pytes
     assert num_flows == 1
     assert warnings == (
         "warning: channels logged by one side alone, whose other end is taken to use the same device: 1\n"
+        "warning: flows whose bytes were not observed, taken as 1 MB each: 1 of 1\n"
     )
 
 
 def test_listings_of_two_hosts_are_analyzed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A flow from each end, without a warning."""
+    """A flow from each end, whose bytes a listing does not have."""
     for host, text in LISTINGS.items():
         (tmp_path / f"{host}.json").write_text(text)
     scenario = write_scenario(tmp_path, "files: [host0.json, host2.json]")
-    assert analyzed(scenario, tmp_path, capsys) == (2, "")
+    warning = "warning: flows whose bytes were not observed, taken as 1 MB each: 2 of 2\n"
+    assert analyzed(scenario, tmp_path, capsys) == (2, warning)
 
 
 def test_a_graph_is_analyzed_over_the_hosts_of_its_ring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,7 +244,10 @@ def test_a_graph_is_analyzed_over_the_hosts_of_its_ring(tmp_path: Path, capsys: 
     lines = ("hosts: [host0, host1, host2]", "qps_per_connection: 2", "devices: [{device: net0, port: nic0}]")
     num_flows, warnings = analyzed(write_scenario(tmp_path, "files: [graph.xml]", *lines), tmp_path, capsys)
     assert num_flows == 6
-    assert warnings == "warning: flows whose source port was not observed and is made up: 6 of 6\n"
+    assert warnings == (
+        "warning: flows whose source port was not observed and is made up: 6 of 6\n"
+        "warning: flows whose bytes were not observed, taken as 1 MB each: 6 of 6\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def report(network: Network) -> CollisionReport:
 @pytest.fixture(scope="module")
 def worst(network: Network, report: CollisionReport, placement: Placement) -> LinkExplanation:
     """Return what crosses the link asked for most."""
-    return explain_link(network, report, int(report.overloaded_ports[0]), placement=placement)
+    return explain_link(network, report, int(report.overloaded_ports[0]), placements={"": placement})
 
 
 def test_the_flows_are_those_of_the_report(network: Network, report: CollisionReport, worst: LinkExplanation) -> None:
