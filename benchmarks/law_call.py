@@ -1,8 +1,9 @@
 """What a law written in Python costs: a call through its C pointer, the same code inlined, and getting it ready.
 
-The loop that calls is compiled too, as an engine's is. `on_cnp` cuts the rate, `on_send` counts bytes below line rate,
-which is what they do for most of a run. A law is ready once a new process has found it and linked its code: compiled,
-the compiler's own start included, the first time and after each change; kept, every other time.
+The loop that calls is compiled too, as an engine's is. Inlined, the law has no checks. `on_cnp` cuts the rate,
+`on_send` counts bytes below line rate, which is what they do for most of a run. A law is ready once a new process has
+found it and linked its code: compiled, the compiler's own start included, the first time and after each change; kept,
+every other time.
 
 Run: `python -m benchmarks.run law_call`
 """
@@ -16,12 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from numba import njit
 
 from fabrictune.cc import dcqcn
-from fabrictune.cc.codegen import FunctionWrapper
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.flow_state import new_flow
 from fabrictune.cc.interface import CompiledLaw
@@ -47,12 +48,11 @@ Loop = Callable[[Any, Any, int], int]  # params, flow, number of calls
 def benchmarks() -> list[dict[str, Any]]:
     """Return nanoseconds a call and processor seconds until a law is ready, as rows of benchmarks/results.json."""
     law = compile_law(dcqcn, NEVER_FULL)
-    wrap = FunctionWrapper()
     return [
         _row("cc.law-call.dcqcn.on_cnp.pointer", "ns", _call_ns(law, _cnp_by_pointer(law))),
-        _row("cc.law-call.dcqcn.on_cnp.inlined", "ns", _call_ns(law, _cnp_inlined(wrap(handlers(dcqcn)["on_cnp"])))),
+        _row("cc.law-call.dcqcn.on_cnp.inlined", "ns", _call_ns(law, _cnp_inlined(_unchecked("on_cnp")))),
         _row("cc.law-call.dcqcn.on_send.pointer", "ns", _call_ns(law, _send_by_pointer(law))),
-        _row("cc.law-call.dcqcn.on_send.inlined", "ns", _call_ns(law, _send_inlined(wrap(handlers(dcqcn)["on_send"])))),
+        _row("cc.law-call.dcqcn.on_send.inlined", "ns", _call_ns(law, _send_inlined(_unchecked("on_send")))),
         *_ready_rows(),
     ]
 
@@ -103,6 +103,14 @@ def _send_inlined(handler: Any) -> Loop:
         return statuses
 
     return _compiled(loop)
+
+
+def _unchecked(event: str) -> Any:
+    """Return a handler of DCQCN compiled as it stands in its file, with the functions it calls."""
+    handler = handlers(dcqcn)[event]
+    called = {name: njit(value) for name, value in vars(dcqcn).items() if isinstance(value, FunctionType)}
+    copy = FunctionType(handler.__code__, {**vars(dcqcn), **called}, handler.__name__)
+    return njit(error_model="numpy")(copy)
 
 
 def _compiled(loop: Loop) -> Loop:

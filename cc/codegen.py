@@ -1,10 +1,10 @@
 """Generation of machine code for a law's handlers: C functions `int64 NAME(Params*, Flow*, event arguments...)`.
 
-Numba compiles each handler, and every plain Python function it calls, for the law's two records. The law's module
-itself stays plain Python. A C entry in front, written here in LLVM's language, turns pointers into records and an
-exception into `Status.RAISED`; Numba's own entries would do so in Python, whatever called them, and take a third of the
-time to compile. All of a law becomes one object file, which refers to nothing of Numba's (`is_self_contained`), so that
-it can be kept and linked again without it.
+Numba compiles each handler, and every plain Python function it calls, for the law's two records, with their checks. The
+law's module itself stays plain Python. A C entry in front, written here in LLVM's language, turns pointers into records
+and an exception or a failed check into `Status.RAISED`; Numba's own entries would do so in Python, whatever called
+them, and take a third of the time to compile. All of a law becomes one object file, which refers to nothing of Numba's
+(`is_self_contained`), so that it can be kept and linked again without it.
 
 A status has 64 bits because a smaller one, returned through half a stack slot as Numba does, stalls the processor for
 as long as the whole call takes.
@@ -12,7 +12,6 @@ as long as the whole call takes.
 
 import sys
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,12 @@ from numba import from_dtype, njit, types
 from numba.core.cgutils import pack_array
 from numba.core.compiler_lock import global_compiler_lock
 
-from fabrictune.cc.diagnosis import calls_itself, cannot_compile, returns_no_status
-from fabrictune.cc.interface import EVENTS, TELEMETRY_DTYPE, Status
-from fabrictune.cc.law_rules import handlers
+from fabrictune.cc.checked_law import CheckedFunction, CheckedLaw
+from fabrictune.cc.compiled_checks import COMPILED_CHECKS, FIRST_CODE, STEPS_TYPE
+from fabrictune.cc.diagnosis import cannot_compile, returns_no_status
+from fabrictune.cc.interface import EVENTS, PLACE_SHIFT, TELEMETRY_DTYPE, Status
 from fabrictune.cc.linker import entry_symbol
+from fabrictune.cc.places import MAX_LOOP_STEPS
 
 _TELEMETRY: Any = from_dtype(TELEMETRY_DTYPE)
 _STATUS = types.int64
@@ -46,17 +47,16 @@ class MachineCode:
     is_self_contained: bool  # but for functions of the C library
 
 
-def generate(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.void]) -> MachineCode:
+def generate(law: CheckedLaw, params: np.dtype[np.void], flow: np.dtype[np.void]) -> MachineCode:
     """Return the machine code of all handlers of a law; raises LawError for Python that does not compile."""
     records = (from_dtype(params), from_dtype(flow))
-    wrap = FunctionWrapper()
     with global_compiler_lock:
         _load_numba()
         compiled = {
-            event: _compile(wrap(handler), (*records, *(_HANDLER_TYPES[argument.kind] for argument in EVENTS[event])))
-            for event, handler in handlers(module).items()
+            event: _compile(handler, _argument_types(event, law.handlers[event], records))
+            for event, handler in wrapped(law).items()
         }
-        library = compiled["on_start"].target_context.codegen().create_library(module.__name__)
+        library = compiled["on_start"].target_context.codegen().create_library("law")
         library.enable_object_caching()
         for event, function in compiled.items():
             library.add_linking_library(function.library)
@@ -90,30 +90,14 @@ def _load_numba() -> None:
         linalg.ensure_blas = ensure_blas
 
 
-class FunctionWrapper:
-    """Wraps plain functions for Numba, and with them the plain functions they name, each once."""
+def wrapped(law: CheckedLaw) -> dict[str, Any]:
+    """Return the handlers of a law as functions of Numba, by event; the law's own stay as they are."""
+    return law.bind(COMPILED_CHECKS, lambda function: njit(function, **_OPTIONS))
 
-    def __init__(self) -> None:
-        self._wrapped: dict[FunctionType, Any] = {}
-        self._under_way: set[FunctionType] = set()
 
-    def __call__(self, function: FunctionType) -> Any:
-        if function in self._under_way:
-            raise calls_itself(function)
-        if function not in self._wrapped:
-            self._under_way.add(function)
-            self._wrapped[function] = self._wrap(function)
-            self._under_way.remove(function)
-        return self._wrapped[function]
-
-    def _wrap(self, function: FunctionType) -> Any:
-        """Return a compilable copy of the function whose globals name wrapped functions; the original keeps its own."""
-        names: dict[str, Any] = dict(function.__globals__)
-        for name in function.__code__.co_names:
-            if isinstance(names.get(name), FunctionType):
-                names[name] = self(names[name])
-        copy = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-        return njit(copy, **_OPTIONS)
+def _argument_types(event: str, handler: CheckedFunction, records: tuple[Any, Any]) -> tuple[Any, ...]:
+    steps = (STEPS_TYPE,) if handler.counts_steps else ()
+    return (*steps, *records, *(_HANDLER_TYPES[argument.kind] for argument in EVENTS[event]))
 
 
 def _compile(handler: Any, argument_types: tuple[Any, ...]) -> Any:
@@ -121,7 +105,7 @@ def _compile(handler: Any, argument_types: tuple[Any, ...]) -> Any:
     try:
         handler.compile(argument_types)
     except Exception as error:  # Numba raises KeyError, AttributeError and its own, as the mistake has it
-        records = (*argument_types[:2], _TELEMETRY)
+        records = (*(kind for kind in argument_types if isinstance(kind, types.Record)), _TELEMETRY)
         fields = list(dict.fromkeys(name for record in records for name in record.fields))
         raise cannot_compile(handler.py_func, error, fields) from None
     compiled = handler.overloads[argument_types]
@@ -143,18 +127,35 @@ def _entry(event: str, compiled: Any, module: Any) -> Any:
     numba_type = of_numba.get_function_type(descriptor.restype, descriptor.argtypes)
     handler = ir.Function(module, numba_type, descriptor.llvm_func_name)
     # Numba passes a record as a pointer, so the entry's pointers are the handler's records.
+    kinds = [kind for kind in descriptor.argtypes if isinstance(kind, types.Record)]
     values = [
-        builder.bitcast(value, context.get_value_type(kind))
-        for value, kind in zip(entry.args[:2], descriptor.argtypes[:2], strict=True)
+        builder.bitcast(value, context.get_value_type(kind)) for value, kind in zip(entry.args[:2], kinds, strict=True)
     ]
     by_name = dict(zip((argument.name for argument in EVENTS[event]), entry.args[2:], strict=True))
     for name, kind, *_ in EVENTS[event]:
         value = by_name[name]
         values.append(_hops(context, builder, value, by_name["num_hops"]) if kind == _POINTER else value)
+    if descriptor.argtypes[0] == STEPS_TYPE:
+        values.insert(0, _new_counter(builder))
     call, value = of_numba.call_function(builder, handler, descriptor.restype, descriptor.argtypes, values)
     status = context.cast(builder, value, compiled.signature.return_type, _STATUS)
-    builder.ret(builder.select(call.is_error, ir.Constant(status.type, int(Status.RAISED)), status))
+    builder.ret(builder.select(call.is_error, _failure(builder, call.code), status))
     return module
+
+
+def _new_counter(builder: Any) -> Any:
+    """Return a pointer to the loop steps that one call has."""
+    counter = builder.alloca(_C_TYPES["i8"])
+    builder.store(ir.Constant(_C_TYPES["i8"], MAX_LOOP_STEPS), counter)
+    return counter
+
+
+def _failure(builder: Any, code: Any) -> Any:
+    """Return the status of a handler that ended with an error code: RAISED, and the number of the place plus 1."""
+    place = builder.sext(builder.sub(code, code.type(FIRST_CODE - 1)), _C_TYPES["i8"])
+    has_place = builder.icmp_signed(">=", code, code.type(FIRST_CODE))
+    above = builder.shl(builder.select(has_place, place, place.type(0)), place.type(PLACE_SHIFT))
+    return builder.or_(above, above.type(int(Status.RAISED)))
 
 
 def _hops(context: Any, builder: Any, pointer: Any, num_hops: Any) -> Any:

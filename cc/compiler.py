@@ -11,11 +11,12 @@ from types import ModuleType
 
 import numpy as np
 
+from fabrictune.cc.checked_law import CheckedLaw, checked_law
 from fabrictune.cc.code_cache import keep_code, kept_code
 from fabrictune.cc.fingerprint import fingerprint
 from fabrictune.cc.flow_state import flow_dtype, law_name, params_record
 from fabrictune.cc.interface import CompiledLaw
-from fabrictune.cc.law_rules import handlers, reads_telemetry, require_law
+from fabrictune.cc.law_rules import reads_telemetry, require_law
 from fabrictune.cc.linker import link
 
 
@@ -27,7 +28,8 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
     require_law(module)
     params = params_record(module, settings)
     flow = flow_dtype(module)
-    linked = link(_object_file(module, params.dtype, flow), list(handlers(module)))
+    checked = checked_law(module)
+    linked = link(_object_file(checked, params.dtype, flow), list(checked.handlers))
     return CompiledLaw(
         name=law_name(module),
         source=inspect.getsource(module),
@@ -36,6 +38,7 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         flow_dtype=flow,
         uses_telemetry=reads_telemetry(module),
         keep_alive=linked.owner,
+        places=checked.places,
     )
 
 
@@ -44,14 +47,14 @@ def with_settings(law: CompiledLaw, module: ModuleType, settings: Mapping[str, f
     return replace(law, params=params_record(module, settings))
 
 
-def _object_file(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.void]) -> bytes:
-    key = fingerprint(module, params, flow)
+def _object_file(law: CheckedLaw, params: np.dtype[np.void], flow: np.dtype[np.void]) -> bytes:
+    key = fingerprint(law, params, flow)
     kept = kept_code(key) if key else None
     if kept is not None:
         return kept
     from fabrictune.cc.codegen import generate  # here, since it imports numba, which takes as long as all the rest
 
-    code = generate(module, params, flow)
+    code = generate(law, params, flow)
     if key and code.is_self_contained:
         keep_code(key, code.object_file)
     return code.object_file

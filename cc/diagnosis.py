@@ -52,6 +52,28 @@ def calls_itself(function: FunctionType) -> LawError:
     )
 
 
+def counts_as_value(function: FunctionType, line: int, named: FunctionType) -> LawError:
+    """Return the LawError for a function with a loop that is used other than by calling it."""
+    return LawError(
+        Mistake(
+            where=_where(function, line),
+            found=f"uses {named.__name__}, a function with a loop, as a value",
+            allowed="a call of it",
+        )
+    )
+
+
+def differs_from_file(function: FunctionType) -> LawError:
+    """Return the LawError for a function whose text is not what its file has now."""
+    return LawError(
+        Mistake(
+            where=_where(function, function.__code__.co_firstlineno),
+            found="the file has another function there, or more than one",
+            next_step="define it in a line of its own; if the file has just changed, run again",
+        )
+    )
+
+
 def _no_such_field(handler: FunctionType, field: str, fields: Sequence[str]) -> LawError:
     lines, _ = inspect.findsource(handler)
     mentions = [number for number, line in enumerate(lines, start=1) if re.search(rf"\.{re.escape(field)}\b", line)]

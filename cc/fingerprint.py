@@ -12,23 +12,25 @@ from collections.abc import Iterator
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
-from fabrictune.cc.law_rules import handlers
+from fabrictune.cc.checked_law import CheckedFunction, CheckedLaw
 
 _PLAIN = (int, float, bool, str, type(None))
-_COMPILED_BY = tuple(Path(__file__).with_name(f"{name}.py") for name in ("codegen", "interface"))
+_COMPILED_BY = tuple(
+    Path(__file__).with_name(f"{name}.py") for name in ("codegen", "compiled_checks", "interface", "places")
+)
 
 
-def fingerprint(module: ModuleType, params: np.dtype[np.void], flow: np.dtype[np.void]) -> str | None:
+def fingerprint(law: CheckedLaw, params: np.dtype[np.void], flow: np.dtype[np.void]) -> str | None:
     """Return the digest of all that the law's machine code depends on; None where that cannot be determined."""
     digest = hashlib.sha256()
     try:
-        for fact in (*_facts_of_compiler(), params.descr, flow.descr, *_facts_of_functions(module)):
+        for fact in (*_facts_of_compiler(), params.descr, flow.descr, *_facts_of_functions(law)):
             digest.update(repr(fact).encode() + b"\0")
     except _UnknownValueError:
         return None
@@ -47,29 +49,27 @@ def _facts_of_compiler() -> Iterator[Any]:
     yield from (path.read_bytes() for path in _COMPILED_BY)
 
 
-def _facts_of_functions(module: ModuleType) -> Iterator[Any]:
+def _facts_of_functions(law: CheckedLaw) -> Iterator[Any]:
     """Yield each handler and, once, each function and global it names, directly or through others."""
-    waiting: list[tuple[str, FunctionType]] = list(handlers(module).items())
+    waiting: list[tuple[str, CheckedFunction]] = list(law.handlers.items())
     seen: set[FunctionType] = set()
     while waiting:
         name, function = waiting.pop()
-        yield name, function.__module__, function.__qualname__
-        if function in seen:
+        original = function.original
+        yield name, original.__module__, original.__qualname__
+        if original in seen:
             continue
-        seen.add(function)
-        code = function.__code__
-        if function.__closure__ or any(isinstance(constant, CodeType) for constant in code.co_consts):
+        seen.add(original)
+        code = function.code
+        if original.__closure__ or any(isinstance(constant, CodeType) for constant in code.co_consts):
             raise _UnknownValueError
         yield code.co_code, code.co_consts, code.co_names, code.co_varnames, code.co_argcount, code.co_exceptiontable
-        yield function.__defaults__
+        yield original.__defaults__
         for used in code.co_names:
-            if used in function.__globals__:
-                value = function.__globals__[used]
-                if isinstance(value, FunctionType):
-                    waiting.append((used, value))
-                    yield used, value.__module__, value.__qualname__
-                else:
-                    yield used, _as_fact(value)
+            if used in function.calls:
+                waiting.append((used, function.calls[used]))
+            elif used in original.__globals__:
+                yield used, _as_fact(original.__globals__[used])
 
 
 def _as_fact(value: Any) -> Any:

@@ -29,6 +29,8 @@ A handler not defined is not called. Functions and numbers of the module, and fu
 handlers; the module needs no compiler's decorators. Interpreted and compiled runs agree bit for bit if handlers use
 only + - * / on numbers, // and % on integers, comparisons, `min`, `max`, `abs`, `math.sqrt` and `integer_power`; `**`
 and `exp` round differently in compiled code.
+A handler fails, and ends the run, where it raises, loops more than 100,000 times in one call, takes // or % of zero,
+uses an index outside its array, or makes a whole number of a float that is too large or no number (`places`).
 This interface is frozen: it may grow at the end of a record or by a new event, never change before it.
 
 Source: the events are those that DCQCN (SIGCOMM'15), TIMELY (SIGCOMM'15), HPCC (SIGCOMM'19) and Swift (SIGCOMM'20)
@@ -40,6 +42,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from fabrictune.cc.places import Place
 
 NEVER = np.iinfo(np.int64).max  # a timer that is not set
 NUM_TIMERS = 4
@@ -101,11 +105,15 @@ class Status(IntEnum):
     """Return value of a handler. Anything but OK stops the run with a LawError naming law, event, flow and time."""
 
     OK = 0
-    RAISED = 1  # set by the compiled shim when the handler raised
+    RAISED = 1  # set by the compiled entry when the handler raised or failed a check; the bits from 32 on say where
     REFUSED = 2  # the law met a state it declares impossible
     BAD_RATE = 3  # set by the engine: rate_bps is below MIN_RATE_BPS, infinite, or no number
     BAD_CWND = 4  # set by the engine: cwnd_bytes is below MIN_CWND_BYTES, or no number
     BAD_DEADLINE = 5  # set by the engine: a deadline in the past
+
+
+PLACE_SHIFT = 32  # a compiled handler's status is a Status, and above it the number of the place that failed plus 1
+STATUS_MASK = 2**PLACE_SHIFT - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,3 +139,10 @@ class CompiledLaw:
     flow_dtype: np.dtype[np.void]
     uses_telemetry: bool
     keep_alive: Any  # what the pointers point into
+    places: tuple[Place, ...] = ()  # of each check, by its number
+
+    def failed_place(self, status: int) -> Place | None:
+        """Return where a handler failed that returned this status; None where it did not, or at no known place."""
+        number = (status >> PLACE_SHIFT) - 1
+        has_failed = status & STATUS_MASK == Status.RAISED and 0 <= number < len(self.places)
+        return self.places[number] if has_failed else None

@@ -11,9 +11,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fabrictune.cc.checked_law import checked_law
 from fabrictune.cc.flow_state import Record, flow_dtype, law_name, params_record
-from fabrictune.cc.interface import EVENTS, TELEMETRY_DTYPE, CompiledLaw, Status
-from fabrictune.cc.law_rules import handlers, require_law
+from fabrictune.cc.interface import EVENTS, STATUS_MASK, TELEMETRY_DTYPE, CompiledLaw, Status
+from fabrictune.cc.interpreted_checks import INTERPRETED_CHECKS, CheckFailed, StepCounter
+from fabrictune.cc.law_rules import require_law
+from fabrictune.cc.places import Place
+from fabrictune.foundation.errors import LawError, Mistake
 
 _NUMPY_TYPES: dict[str, Any] = {"i4": np.int32, "i8": np.int64, "f8": np.float64}
 _C_TYPES: dict[str, Any] = {"i4": ctypes.c_int32, "i8": ctypes.c_int64, "f8": ctypes.c_double}
@@ -38,10 +42,13 @@ class InterpretedLaw:
         self.name = law_name(module)
         self.params = params_record(module, settings)
         self.flow_dtype = flow_dtype(module)
-        self._handlers = handlers(module)
+        checked = checked_law(module)
+        self._places = checked.places
+        self._counts_steps = {event: handler.counts_steps for event, handler in checked.handlers.items()}
+        self._handlers = checked.bind(INTERPRETED_CHECKS)
 
     def call(self, event: str, flow: Record, *arguments: Any) -> Status:
-        """Call one handler on `flow`, shape (1,); what it raises comes through."""
+        """Call one handler on `flow`, shape (1,); what it raises comes through. Raises LawError for a failed check."""
         assert len(arguments) == len(EVENTS[event]), f"{event} takes {len(EVENTS[event])} arguments"
         if event not in self._handlers:
             return Status.OK
@@ -50,8 +57,13 @@ class InterpretedLaw:
             for (_, kind, *_), value in zip(EVENTS[event], arguments, strict=True)
         ]
         params_view, flow_view = self.params.view(np.recarray), flow.view(np.recarray)
-        with np.errstate(all="ignore"):  # as in compiled code, 1/0 is infinite and no event
-            return Status(self._handlers[event](params_view[0], flow_view[0], *values))
+        steps = (StepCounter(),) if self._counts_steps[event] else ()
+        try:
+            with np.errstate(all="ignore"):  # as in compiled code, 1/0 is infinite and no event
+                return Status(self._handlers[event](*steps, params_view[0], flow_view[0], *values))
+        except CheckFailed as failed:
+            place = self._places[failed.place]
+            raise LawError(Mistake(where=f"law {self.name}, {event}", found=f"{place.found} ({place})")) from None
 
 
 class HandCalledLaw:
@@ -59,6 +71,7 @@ class HandCalledLaw:
 
     def __init__(self, law: CompiledLaw) -> None:
         self._law = law
+        self.failed_at: Place | None = None  # of the last call
         self.name = law.name
         self.params = law.params
         self.flow_dtype = law.flow_dtype
@@ -74,7 +87,9 @@ class HandCalledLaw:
             _telemetry(value).ctypes.data if kind not in _C_TYPES else int(value)
             for (_, kind, *_), value in zip(EVENTS[event], arguments, strict=True)
         ]
-        return Status(self._functions[event](self.params.ctypes.data, flow.ctypes.data, *values))
+        status = self._functions[event](self.params.ctypes.data, flow.ctypes.data, *values)
+        self.failed_at = self._law.failed_place(status)
+        return Status(status & STATUS_MASK)
 
 
 def _c_function(event: str, address: int) -> Any:

@@ -29,7 +29,16 @@ from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.results import tables
 from fabrictune.topology.network import Network
 
-EVENTS_PER_SLICE = 2_000_000  # about a tenth of a second
+EVENTS_PER_SLICE = 2_000_000  # at most; about a tenth of a second
+_SLICE_S = 0.1  # a law with long loops gets fewer events in one
+_FEWEST_EVENTS = 1_000
+_WHAT_A_LAW_DID: dict[int, str] = {
+    Status.RAISED: "raised an exception",
+    Status.REFUSED: "refused the state it met",
+    Status.BAD_RATE: f"left rate_bps below {MIN_RATE_BPS:g}, or no number",
+    Status.BAD_CWND: f"left cwnd_bytes below {MIN_CWND_BYTES:g}, or no number",
+    Status.BAD_DEADLINE: "left a deadline_ps that has passed",
+}
 
 
 def run(
@@ -92,9 +101,12 @@ def _advance(
     progress: Progress | None,
 ) -> str:
     outcome = _engine.Outcome.RUNNING
+    num_events = min(_FEWEST_EVENTS, EVENTS_PER_SLICE)
     try:
         while outcome == _engine.Outcome.RUNNING:
-            outcome = simulation.advance(EVENTS_PER_SLICE)
+            started = time.perf_counter()
+            outcome = simulation.advance(num_events)
+            num_events = _next_slice(num_events, time.perf_counter() - started)
             if progress:
                 share = simulation.acknowledged_bytes / total_bytes if total_bytes else 1.0
                 progress(share, f"{format_duration(simulation.now_ps)} simulated")
@@ -109,20 +121,27 @@ def _advance(
     return outcome.name.lower().replace("_", "-")
 
 
+def _next_slice(num_events: int, elapsed_s: float) -> int:
+    """Return how many events the next slice has, so that Ctrl-C is never far."""
+    if elapsed_s < _SLICE_S / 2:
+        return min(2 * num_events, EVENTS_PER_SLICE)
+    if elapsed_s > 2 * _SLICE_S:
+        return min(max(num_events // 4, _FEWEST_EVENTS), EVENTS_PER_SLICE)
+    return num_events
+
+
 def _law_error(law: CompiledLaw, event: int, status: int, queue_pair: int, now_ps: int) -> LawError:
     handler = list(EVENTS)[event]
-    what = {
-        Status.RAISED: "raised an exception",
-        Status.REFUSED: "refused the state it met",
-        Status.BAD_RATE: f"left rate_bps below {MIN_RATE_BPS:g}, or no number",
-        Status.BAD_CWND: f"left cwnd_bytes below {MIN_CWND_BYTES:g}, or no number",
-        Status.BAD_DEADLINE: "left a deadline_ps that has passed",
-    }.get(Status(status) if status in list(Status) else Status.OK, f"returned the unknown status {status}")
+    place = law.failed_place(status)
+    if place is not None:
+        what = f"{place.found} ({place})"
+    else:
+        what = _WHAT_A_LAW_DID.get(status, f"returned the unknown status {status}")
     return LawError(
         Mistake(
             where=f"law {law.name}, {handler}",
             found=f"{what} at {format_duration(now_ps)} ({now_ps} ps), queue pair {queue_pair}",
-            next_step="run the law interpreted (fabrictune.cc.interpreter) to see where",
+            next_step="correct the law, or run it interpreted (fabrictune.cc.interpreter) to see how it gets there",
         )
     )
 

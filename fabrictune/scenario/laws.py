@@ -6,7 +6,7 @@ same convention as specs: `additive_increase_bps` is the key `additive_increase:
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +19,7 @@ from fabrictune.foundation.documents import Document
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
-from fabrictune.foundation.settings.quantities import format_setting, key_of
+from fabrictune.foundation.settings.quantities import format_setting, key_of, suffix_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,5 +104,17 @@ def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tupl
         parameters: Any = bind(parameters_spec(module), law.spec.parameters, folder=file.parent)
     except ValidationError as error:
         assert document, "parameters written in code are right"
-        raise ScenarioError(*to_mistakes(error, document, "law", "parameters")) from error
+        mistakes = to_mistakes(error, document, "law", "parameters")
+        raise ScenarioError(*(_with_unit(mistake, law.spec.parameters) for mistake in mistakes)) from error
     return module, dataclasses.asdict(parameters)
+
+
+def _with_unit(mistake: Mistake, parameters: Mapping[str, Any]) -> Mistake:
+    """Return the mistake, with what to do where a value has a unit that its parameter's name lacks."""
+    name = mistake.where.rpartition(".")[2]
+    suffix = suffix_of(parameters.get(name)) if mistake.found.endswith("number is needed") else None
+    if suffix is None:
+        return mistake
+    return replace(
+        mistake, next_step=f"name the parameter {name}{suffix} in the law's file: the unit of a value ends its name"
+    )

@@ -11,6 +11,7 @@
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fabrictune.foundation.errors import Mistake, UnitError
@@ -88,6 +89,17 @@ _SUFFIXES = (*BY_SUFFIX, "_packets")
 def quantity_of(field_name: str) -> Quantity | None:
     """Return what a field's value is written as, None where its type says it all."""
     return next((quantity for suffix, quantity in BY_SUFFIX.items() if field_name.endswith(suffix)), None)
+
+
+def suffix_of(value: object) -> str | None:
+    """Return the end of the name of a field that is written like this value; None for a number without unit."""
+    if not isinstance(value, str) or not any(letter.isalpha() or letter == "%" for letter in value):
+        return None
+    for suffix in ("_bps", "_bytes", "_ps", "_mm", "_fraction"):
+        with suppress(UnitError):
+            BY_SUFFIX[suffix].parse(value)
+            return suffix
+    return None
 
 
 def key_of(field_name: str) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from fabrictune.cc import dcqcn
+from fabrictune.cc.checked_law import checked_law
 from fabrictune.cc.fingerprint import fingerprint
 from fabrictune.cc.flow_state import flow_dtype, params_record
 from fabrictune.cc.laws import load_law
@@ -33,7 +34,7 @@ def print_of(tmp_path):
         path = tmp_path / "my_law.py"
         path.write_text(text)
         module = load_law(str(path), trust_code=True)
-        return fingerprint(module, params_record(module).dtype, flow_dtype(module))
+        return fingerprint(checked_law(module), params_record(module).dtype, flow_dtype(module))
 
     return found
 
@@ -66,9 +67,9 @@ def test_what_the_code_depends_on_changes_it(print_of, old, new):
 def test_the_compiler_s_settings_change_it(monkeypatch):
     """Numba takes some from the environment."""
     records = params_record(dcqcn).dtype, flow_dtype(dcqcn)
-    before = fingerprint(dcqcn, *records)
+    before = fingerprint(checked_law(dcqcn), *records)
     monkeypatch.setenv("NUMBA_OPT", "0")
-    assert fingerprint(dcqcn, *records) != before
+    assert fingerprint(checked_law(dcqcn), *records) != before
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Runs whose results can be worked out by hand. 100 Gb/s is 80 ps a byte; every cable takes 10 ns."""
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -318,7 +319,11 @@ def test_probing_changes_nothing_but_the_samples(simulate: Simulate) -> None:
         ("flow.deadline_ps[1] = now_ps - 1", "left a deadline_ps that has passed"),
         ("return 2", "refused the state it met"),
         ("return 99", "returned the unknown status 99"),
-        ("if rtt_ps > 0: raise ValueError", "raised an exception"),
+        ("if rtt_ps > 0: raise ValueError", "raised an exception (LAW in on_ack)"),
+        ("while rtt_ps > 0: pass", "looped more than 100,000 times in one call (LAW in on_ack)"),
+        ("flow.cwnd_bytes = 7 // (num_hops - num_hops)", "divided by zero (LAW in on_ack)"),
+        ("flow.cwnd_bytes = 7 % (num_hops - num_hops)", "divided by zero (LAW in on_ack)"),
+        ("flow.deadline_ps[num_hops + 9] = now_ps", "used an index outside its array (LAW in on_ack)"),
     ],
 )
 def test_a_law_that_misbehaves_ends_the_run_by_name(
@@ -330,7 +335,15 @@ def test_a_law_that_misbehaves_ends_the_run_by_name(
         simulate([(0, 1)], [{"bytes": 1000}], BARE, law=law)
     mistake = error.value.mistakes[0]
     assert mistake.where == "law my_law, on_ack"
-    assert mistake.found == f"{what} at 216 ns (216000 ps), queue pair 0"
+    found = re.sub(r"\(\S*my_law.py:\d+ in", "(LAW in", mistake.found)
+    assert found == f"{what} at 216 ns (216000 ps), queue pair 0"
+
+
+def test_slices_follow_the_time_that_events_take() -> None:
+    """Ctrl-C waits for the end of one: a tenth of a second, whatever a law does with its events."""
+    assert [packet._next_slice(4_000, elapsed_s) for elapsed_s in (0.01, 0.1, 0.5)] == [8_000, 4_000, 1_000]
+    assert packet._next_slice(1_000, 100.0) == 1_000
+    assert packet._next_slice(packet.EVENTS_PER_SLICE, 0.0) == packet.EVENTS_PER_SLICE
 
 
 def test_a_rate_that_is_halved_for_ever_ends_the_run(simulate: Simulate, write_law: Callable[..., Any]) -> None:

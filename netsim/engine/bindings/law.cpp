@@ -37,8 +37,8 @@ void raise_law_fault(const std::exception_ptr& exception, void* type) {
     try {
         std::rethrow_exception(exception);
     } catch (const LawFault& fault) {
-        const nb::tuple arguments = nb::make_tuple(static_cast<int>(fault.event), static_cast<int>(fault.status),
-                                                   fault.queue_pair, fault.now_ps);
+        const nb::tuple arguments =
+            nb::make_tuple(static_cast<int>(fault.event), fault.status, fault.queue_pair, fault.now_ps);
         PyErr_SetObject(static_cast<PyObject*>(type), arguments.ptr());
     }
 }

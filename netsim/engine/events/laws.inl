@@ -25,7 +25,7 @@ inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t
         arm_timer(qp, sender, earliest_ps);
     }
     if (status != OK) [[unlikely]]
-        throw LawFault{event, static_cast<LawStatus>(status), qp, now_ps};
+        throw LawFault{event, status, qp, now_ps};
     if (header.rate_bps != sender.rate_bps) set_pace(sender, header.rate_bps);
 }
 

@@ -121,7 +121,7 @@ struct Law {
 // Thrown when a handler misbehaves; ends the run.
 struct LawFault {
     LawEvent event;
-    LawStatus status;
+    std::int64_t status;  // a LawStatus, and in the upper half the place that failed
     std::uint32_t queue_pair;
     Picoseconds now_ps;
 };

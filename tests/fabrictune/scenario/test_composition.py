@@ -106,6 +106,25 @@ def test_the_parameters_of_an_outside_law_are_checked_where_they_stand(tmp_path:
     )
 
 
+def test_a_unit_for_a_parameter_without_one_says_what_its_name_lacks(tmp_path: Path) -> None:
+    """`increase` takes a plain number, for nothing in its name says that it is a rate."""
+    law = tmp_path / "steps.py"
+    law.write_text(
+        "from fabrictune.cc.interface import Parameter, Status\n"
+        "PARAMETERS = (Parameter(name='increase', default=1e9, low=1.0, high=1e12, meaning='step'),)\n"
+        "STATE = ()\n"
+        "def on_start(params, flow, now_ps): return Status.OK\n"
+    )
+    traffic = "traffic: {workload: permutation, message: 1 MB}\n"
+    path = write(tmp_path, f"{traffic}law: {{file: {law}, parameters: {{increase: 500 Mbps}}}}\n")
+    with pytest.raises(ScenarioError) as raised:
+        compose_law(load_scenario(path), trust_code=True)
+    assert str(raised.value) == (
+        f"{path}:4: law.parameters.increase: '500 Mbps' where a number is needed\n"
+        "  next: name the parameter increase_bps in the law's file: the unit of a value ends its name"
+    )
+
+
 def test_parameters_reach_the_law(tmp_path: Path) -> None:
     """`rate_timer: 300 us` is 300,000,000 ps in the compiled law; what is not named keeps the law's default."""
     path = write(
