@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabrictune.collectives.traces.aicb import is_aicb, read_aicb
+from fabrictune.collectives.traces.aicb_csv import is_aicb_csv, read_aicb_csv
 from fabrictune.collectives.traces.chakra import is_chakra, read_chakra
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -18,7 +19,7 @@ class TraceFormat:
 
     summary: str
     recognises: Callable[[Path], bool]
-    read: Callable[[Sequence[Path], int | None], CommTrace]  # files, and the number of ranks wanted
+    read: Callable[[Sequence[Path], int | None, int | None], CommTrace]  # files, number of ranks, group size
 
 
 def _the_only(paths: Sequence[Path]) -> Path:
@@ -31,22 +32,29 @@ TRACE_FORMATS: Mapping[str, TraceFormat] = {  # the first that recognises every 
     "fabrictune": TraceFormat(
         summary="the project's own Parquet file, of all ranks or of a planned job",
         recognises=lambda path: path.suffix == ".parquet",
-        read=lambda paths, num_ranks: CommTrace.read(_the_only(paths)),
+        read=lambda paths, num_ranks, group_size: CommTrace.read(_the_only(paths)),
     ),
     "chakra": TraceFormat(
         summary="Chakra execution traces, NAME.RANK.et",
         recognises=is_chakra,
-        read=lambda paths, num_ranks: read_chakra(paths),
+        read=lambda paths, num_ranks, group_size: read_chakra(paths),
     ),
     "kineto": TraceFormat(
         summary="PyTorch profiler traces (*.json, *.json.gz), one a rank or some",
         recognises=is_kineto,
-        read=lambda paths, num_ranks: read_kineto(paths),
+        read=lambda paths, num_ranks, group_size: read_kineto(paths),
     ),
     "aicb": TraceFormat(
-        summary="AICB and SimAI workload text",
+        summary="workload text of AICB, SimAI and ASTRA-sim 1.0",
         recognises=is_aicb,
-        read=lambda paths, num_ranks: read_aicb(_the_only(paths), num_ranks=num_ranks),
+        read=lambda paths, num_ranks, group_size: read_aicb(
+            _the_only(paths), num_ranks=num_ranks, group_size=group_size
+        ),
+    ),
+    "aicb-csv": TraceFormat(
+        summary="workload tables of AICB (*.csv)",
+        recognises=is_aicb_csv,
+        read=lambda paths, num_ranks, group_size: read_aicb_csv(_the_only(paths), num_ranks=num_ranks),
     ),
 }
 
@@ -57,11 +65,18 @@ def find_job(paths: Sequence[Path]) -> JobTrace | None:
     return JobTrace.read(paths[0]) if is_parquet and JobTrace.is_in(paths[0]) else None
 
 
-def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None, is_added_up: bool = False) -> CommTrace:
+def read_trace(
+    paths: Sequence[Path],
+    *,
+    num_ranks: int | None = None,
+    group_size: int | None = None,
+    is_added_up: bool = False,
+) -> CommTrace:
     """Return the trace that the files hold, in whichever format; a folder means its traces. Raises TraceError.
 
-    `num_ranks` is heeded by formats that write one rank for all. A planned job is written out; where only its flows are
-    wanted, `is_added_up` has each rank ask once for all the bytes of a kind, so that any number of ranks can be.
+    `num_ranks` is heeded by formats that write one rank for all, `group_size` (ranks next to one another) by those that
+    do not say it. A planned job is written out; where only its flows are wanted, `is_added_up` has each rank ask once
+    for all the bytes of a kind, so that any number of ranks can be.
     """
     if job := find_job(paths):
         return (job.added_up() if is_added_up else job).written_out()
@@ -74,7 +89,7 @@ def read_trace(paths: Sequence[Path], *, num_ranks: int | None = None, is_added_
         )
     for trace_format in TRACE_FORMATS.values():
         if all(trace_format.recognises(path) for path in files):
-            return trace_format.read(files, num_ranks)
+            return trace_format.read(files, num_ranks, group_size)
     raise TraceError(
         Mistake(
             where=", ".join(map(str, files[:3])),

@@ -21,17 +21,25 @@ ranks_option = click.option(
     metavar="N",
     help="Number of ranks, for a file that holds one rank for all.",
 )
+group_size_option = click.option(
+    "--group-size",
+    type=click.IntRange(1, 2**20),
+    metavar="N",
+    help="Ranks next to one another in a group, for a file that does not say it (HYBRID_DATA_MODEL).",
+)
 
 
 @trace.command()
 @files_argument
 @ranks_option
+@group_size_option
 @json_option
-def show(files: tuple[Path, ...], ranks: int | None, as_json: bool) -> None:
+def show(files: tuple[Path, ...], ranks: int | None, group_size: int | None, as_json: bool) -> None:
     """Say what a trace asks for: requests and bytes by operation.
 
     \b
-    Formats: fabrictune (Parquet), chakra (NAME.RANK.et), kineto (profiler JSON), aicb (workload text)
+    Formats: fabrictune (Parquet), chakra (NAME.RANK.et), kineto (profiler JSON), aicb (workload text),
+    aicb-csv (AICB's tables)
 
     \b
     Example:
@@ -40,15 +48,16 @@ def show(files: tuple[Path, ...], ranks: int | None, as_json: bool) -> None:
     from fabrictune.collectives.traces.formats import find_job, read_trace
     from fabrictune.collectives.traces.totals import Totals
 
-    _show(Totals.of(find_job(files) or read_trace(files, num_ranks=ranks)), as_json=as_json)
+    _show(Totals.of(find_job(files) or read_trace(files, num_ranks=ranks, group_size=group_size)), as_json=as_json)
 
 
 @trace.command("import")
 @files_argument
 @ranks_option
+@group_size_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", required=True, help="Output file, .parquet.")
 @json_option
-def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json: bool) -> None:
+def import_files(files: tuple[Path, ...], ranks: int | None, group_size: int | None, out: Path, as_json: bool) -> None:
     """Read a trace in any known format and save it as this project's Parquet, which scenarios and engines take.
 
     \b
@@ -60,7 +69,7 @@ def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json:
     from fabrictune.foundation.output_files import check_output_file
 
     check_output_file(out)
-    requests = read_trace(files, num_ranks=ranks)
+    requests = read_trace(files, num_ranks=ranks, group_size=group_size)
     requests.write(out)
     _show(Totals.of(requests), as_json=as_json)
 
@@ -68,10 +77,13 @@ def import_files(files: tuple[Path, ...], ranks: int | None, out: Path, as_json:
 @trace.command()
 @files_argument
 @ranks_option
+@group_size_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Output directory.")
 @click.option("--name", default="trace", metavar="NAME", show_default=True, help="Base name of the files.")
 @json_option
-def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_json: bool) -> None:
+def export(
+    files: tuple[Path, ...], ranks: int | None, group_size: int | None, out: Path, name: str, as_json: bool
+) -> None:
     """Write a trace as Chakra execution traces, one file a rank, with their groups.
 
     \b
@@ -83,7 +95,7 @@ def export(files: tuple[Path, ...], ranks: int | None, out: Path, name: str, as_
     from fabrictune.foundation.output_files import check_output_file
 
     check_output_file(out / name, makes_parents=True)
-    written = write_chakra(read_trace(files, num_ranks=ranks), out, name)
+    written = write_chakra(read_trace(files, num_ranks=ranks, group_size=group_size), out, name)
     if as_json:
         print_json({"files": [str(path) for path in written]})
     else:
