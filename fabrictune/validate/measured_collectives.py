@@ -1,9 +1,11 @@
 """Measured collectives compared with a model of them, and the gap between the two attributed.
 
 Tables: `fits`, a row for each *series* (rows of one operation, place and number of ranks) of two sizes or more; with a
-scenario `attribution`, a row for each measurement, its parts named as in `attribution.py`.
+scenario `attribution`, a row for each measurement, its parts named as in `attribution.py`, and `verdicts`, a row for
+the largest size of each series.
 """
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +16,9 @@ from fabrictune.collectives.measurement.alpha_beta_fit import AlphaBetaLine, fit
 from fabrictune.collectives.measurement.files import MeasurementFiles
 from fabrictune.collectives.measurement.measurements import Measurement
 from fabrictune.collectives.measurement.spec import BENCHED
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.finding_rules.collectives import FASTER_THAN_BOUND, GAP, WRONG_RESULT
+from fabrictune.foundation.finding_rules.collectives import FASTER_THAN_BOUND, GAP, NO_LINE, WRONG_RESULT
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import num_rows, to_columns
@@ -24,6 +27,7 @@ from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
 from fabrictune.validate.attribution import CAUSES, Attribution, attribute
 from fabrictune.validate.collective_model import CollectiveModel, Modelled
+from fabrictune.validate.verdicts import Verdict, find_verdict
 
 SEED = 0  # nothing here is drawn at random
 FASTER_FRACTION = 0.97  # of the bound; below it the scenario is not what was measured
@@ -38,6 +42,7 @@ class Compared:
     measurement: Measurement
     modelled: Modelled
     attribution: Attribution
+    verdict: Verdict
 
     @property
     def ratio(self) -> float:
@@ -55,17 +60,50 @@ def compare_measured(
     started = time.perf_counter()
     lines = _fit(imported.rows)
     compared = _compare(imported.rows, lines, scenario, progress) if scenario else []
-    tables = {"fits": _fits_table(imported.rows, lines), "attribution": _attribution_table(compared)}
+    largest = _largest(compared)
+    tables = {
+        "fits": _fits_table(imported.rows, lines),
+        "attribution": _attribution_table(compared),
+        "verdicts": _verdicts_table(largest),
+    }
     description = describe_scenario(scenario) if scenario else {}
+    notes = {"notes": [*imported.notes, *description.get("notes", ())]} if imported.notes else {}
+    report = join_reports(
+        imported.report, _check_measurements(imported.rows, lines), _check_against_model(compared, largest)
+    )
     return RunRecord(
         kind="coll compare",
         run={
             **describe_run(seed=scenario.seed if scenario else SEED, started=started),
             **description,
+            **notes,
             "configuration": {"source": imported.source, "num_hosts": imported.num_hosts},
         },
         tables={name: table for name, table in tables.items() if num_rows(table)},
-        findings=(*_wrong(imported.rows), *_too_fast(compared), *_gaps(compared)),
+        findings=report.findings,
+        checks=report.checks,
+    )
+
+
+def _check_measurements(rows: Sequence[Measurement], lines: Mapping[Series, AlphaBetaLine]) -> CheckReport:
+    checked = sum(row.num_wrong >= 0 for row in rows)
+    wrong = f"results of {len(rows)} measurements"
+    return join_reports(
+        run_check(WRONG_RESULT.id, wrong, _wrong(rows), actual=f"{checked} checked, none wrong")
+        if checked
+        else skip_check(WRONG_RESULT.id, wrong, "the measurement did not check its results"),
+        run_check(NO_LINE.id, f"lines through {len(lines)} series", _no_lines(lines)),
+    )
+
+
+def _check_against_model(compared: Sequence[Compared], largest: Sequence[Compared]) -> CheckReport:
+    subject = f"{len(compared)} measurements beside the model" if compared else "measurements beside a model"
+    if not compared:
+        reason = "no scenario was given (--scenario)"
+        return join_reports(*(skip_check(rule.id, subject, reason) for rule in (FASTER_THAN_BOUND, GAP)))
+    return join_reports(
+        run_check(FASTER_THAN_BOUND.id, subject, _too_fast(compared)),
+        run_check(GAP.id, f"largest sizes of {len(largest)} series", _gaps(largest)),
     )
 
 
@@ -99,13 +137,23 @@ def _compare(
         if row.num_ranks != model.num_ranks:
             raise InputError(_other_ranks(row, model.num_ranks, scenario))
         modelled[key] = modelled.get(key) or model.at(row.size_bytes)
-        attribution = attribute(
-            row.mean_ns * PS_PER_NS,
-            modelled[key],
-            alpha_ps=max(0.0, lines[_series(row)].alpha) * PS_PER_NS if _series(row) in lines else 0.0,
-            late_ps=row.skew_ns * PS_PER_NS,
+        measured_ps, late_ps = row.mean_ns * PS_PER_NS, row.skew_ns * PS_PER_NS
+        alpha_ps = max(0.0, lines[_series(row)].alpha) * PS_PER_NS if _series(row) in lines else 0.0
+        compared.append(
+            Compared(
+                measurement=row,
+                modelled=modelled[key],
+                attribution=attribute(measured_ps, modelled[key], alpha_ps=alpha_ps, late_ps=late_ps),
+                verdict=find_verdict(
+                    row,
+                    modelled[key],
+                    measured_ps=measured_ps,
+                    alpha_ps=alpha_ps,
+                    late_ps=late_ps,
+                    rate_bps=model.line_rate_bps,
+                ),
+            )
         )
-        compared.append(Compared(measurement=row, modelled=modelled[key], attribution=attribution))
         if progress:
             progress((number + 1) / len(rows))
     return compared
@@ -124,21 +172,35 @@ def _fits_table(rows: Sequence[Measurement], lines: Mapping[Series, AlphaBetaLin
     for key, line in lines.items():
         own = [row for row in rows if _series(row) == key]
         errors = [abs(line.at(row.size_bytes) / row.mean_ns - 1) for row in own]
-        busbw_bps = (
-            bus_factor(BENCHED[key[0]], key[2]) * BITS_PER_BYTE * NS_PER_S / line.beta if line.beta > 0 else -1.0
-        )
         table.append(
             {
                 "operation": key[0],
                 "is_in_place": int(key[1]),
                 "num_ranks": key[2],
                 "num_sizes": len(own),
-                "alpha_ns": line.alpha,
-                "busbw_bps": busbw_bps,
+                **_fitted(line, bus_factor(BENCHED[key[0]], key[2])),
                 "worst_error_fraction": max(errors),
             }
         )
     return to_columns("fits", table)
+
+
+def _fitted(line: AlphaBetaLine, factor: float) -> dict[str, float]:
+    """Return a line's parameters in a record's units; a bandwidth that more bytes do not lower is -1."""
+
+    def busbw_bps(beta: float, otherwise: float) -> float:
+        return factor * BITS_PER_BYTE * NS_PER_S / beta if beta > 0 else otherwise
+
+    low_ns, high_ns = (end if math.isfinite(end) else math.nan for end in line.alpha_interval)
+    least_beta, most_beta = line.beta_interval
+    return {
+        "alpha_ns": line.alpha,
+        "alpha_low_ns": low_ns,
+        "alpha_high_ns": high_ns,
+        "busbw_bps": busbw_bps(line.beta, -1.0),
+        "busbw_low_bps": busbw_bps(most_beta, math.nan) if math.isfinite(most_beta) else math.nan,
+        "busbw_high_bps": busbw_bps(least_beta, math.nan),
+    }
 
 
 def _attribution_table(compared: Sequence[Compared]) -> Columns:
@@ -161,6 +223,28 @@ def _attribution_table(compared: Sequence[Compared]) -> Columns:
     )
 
 
+def _verdicts_table(largest: Sequence[Compared]) -> Columns:
+    return to_columns(
+        "verdicts",
+        [
+            {
+                "operation": row.measurement.name,
+                "is_in_place": int(row.measurement.is_in_place),
+                "num_ranks": row.measurement.num_ranks,
+                "size_bytes": row.measurement.size_bytes,
+                "cause": row.verdict.cause,
+                "share_fraction": row.verdict.share,
+                "rate_bps": row.verdict.rate_bps,
+                "below_bps": row.verdict.below.rate_bps if row.verdict.below else -1.0,
+                "below_cause": row.verdict.below.cause if row.verdict.below else "",
+                "above_bps": row.verdict.above.rate_bps if row.verdict.above else -1.0,
+                "above_cause": row.verdict.above.cause if row.verdict.above else "",
+            }
+            for row in largest
+        ],
+    )
+
+
 def _entity(row: Measurement) -> str:
     return f"{row.name} of {format_bytes(row.size_bytes)}{' in place' if row.is_in_place else ''}"
 
@@ -176,10 +260,26 @@ def _wrong(rows: Sequence[Measurement]) -> Iterator[Finding]:
             )
 
 
+def _no_lines(lines: Mapping[Series, AlphaBetaLine]) -> Iterator[Finding]:
+    """Yield a finding for each series whose line costs less than nothing, whatever its errors."""
+    for (name, is_in_place, num_ranks), line in lines.items():
+        if line.may_be_physical:
+            continue
+        parameter, value, ends = ("alpha", line.alpha, line.alpha_interval)
+        if value >= 0:
+            parameter, value, ends = ("time per byte", line.beta, line.beta_interval)
+        shown, low, high = (format_duration(time_ns * PS_PER_NS) for time_ns in (value, *ends))
+        yield NO_LINE.finding(
+            entity=f"{name} of {num_ranks} ranks{' in place' if is_in_place else ''}",
+            expected=f"{parameter} of 0 or more",
+            actual=f"{parameter} {shown}, 95 % interval {low} to {high}",
+            confidence=Confidence.PREDICTED,
+            evidence=("table fits",),
+        )
+
+
 def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
     """Yield a finding for the measurement that beats its bound by most, if one does."""
-    if not compared:
-        return
     worst = min(compared, key=lambda row: row.attribution.measured_ps / row.modelled.bound_ps)
     fraction = worst.attribution.measured_ps / worst.modelled.bound_ps
     if fraction < FASTER_FRACTION:
@@ -192,14 +292,19 @@ def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
         )
 
 
-def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
-    """Yield a finding for the largest size of each series: the largest cause but the NIC, where it is worth a word."""
+def _largest(compared: Sequence[Compared]) -> list[Compared]:
+    """Return the largest size of each series."""
     largest: dict[Series, Compared] = {}
     for row in compared:
         key = _series(row.measurement)
         if key not in largest or row.measurement.size_bytes > largest[key].measurement.size_bytes:
             largest[key] = row
-    for row in largest.values():
+    return list(largest.values())
+
+
+def _gaps(largest: Sequence[Compared]) -> Iterator[Finding]:
+    """Yield a finding for each largest size: the largest cause but the NIC, where it is worth a word."""
+    for row in largest:
         name = row.attribution.largest_avoidable
         measured_ps, part_ps = row.attribution.measured_ps, row.attribution.parts_ps[name]
         if part_ps < LEAST_GAP_FRACTION * measured_ps:
@@ -208,7 +313,9 @@ def _gaps(compared: Sequence[Compared]) -> Iterator[Finding]:
             entity=_entity(row.measurement),
             expected=f"{format_duration(row.attribution.parts_ps['nic'])} for the NICs alone",
             actual=f"{format_duration(measured_ps)}, of which {name.replace('_', ' ')} {part_ps / measured_ps:.0%}",
-            next_step=f"{name.replace('_', ' ')}: {CAUSES[name].test}",
+            next_step=f"{name.replace('_', ' ')}: {CAUSES[name].test}; most of the time is "
+            f"{'the NICs' if row.verdict.cause == 'nic' else row.verdict.cause.replace('_', ' ')}'s, which "
+            f"{row.verdict.caveat}",
             confidence=Confidence.PREDICTED,
-            evidence=("table attribution",),
+            evidence=("table attribution", "table verdicts"),
         )

@@ -77,6 +77,16 @@ AVERAGE_CONTRADICTION = Rule(
     evidence="The line `Avg bus bandwidth`, and the mean busbw of all rows and places, empty sizes included.",
     next_step="import the whole output of one run",
 )
+NO_LINE = Rule(
+    id="coll.no-line",
+    severity=Severity.WARNING,
+    title="Times that no line fits",
+    meaning="The line through the times of a collective has a negative cost of a call or of a byte, beyond what its "
+    "errors allow.",
+    impact="Neither a cost of a call nor an asymptotic bandwidth can be read off these times.",
+    evidence="Table `fits`: least squares of relative errors, with the 95 % interval of both parameters.",
+    next_step="measure more sizes, or fit the sizes of one protocol alone",
+)
 FASTER_THAN_BOUND = Rule(
     id="coll.faster-than-bound",
     severity=Severity.WARNING,
@@ -202,6 +212,7 @@ BENCHMARKS = (
     MISSING_RANKS,
     BANDWIDTH_CONTRADICTION,
     AVERAGE_CONTRADICTION,
+    NO_LINE,
     FASTER_THAN_BOUND,
     GAP,
 )

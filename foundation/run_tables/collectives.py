@@ -105,8 +105,12 @@ TABLES = (
             _IN_PLACE,
             _NUM_RANKS,
             integer_column("num_sizes", "measurements of the series", unit="measurements"),
-            number_column("alpha_ns", "time of a call of no bytes, by the fitted line"),
+            number_column("alpha_ns", "time of a call of no bytes, by the fitted line; negative where no line fits"),
+            number_column("alpha_low_ns", "lower end of its 95 % interval; NaN with two sizes"),
+            number_column("alpha_high_ns", "upper end of its 95 % interval; NaN with two sizes"),
             number_column("busbw_bps", "bus bandwidth of each further byte; -1 where more bytes take no longer"),
+            number_column("busbw_low_bps", "lower end of its 95 % interval; NaN with two sizes"),
+            number_column("busbw_high_bps", "upper end of its 95 % interval; NaN where it has none"),
             number_column("worst_error_fraction", "largest relative error of the line"),
         ),
     ),
@@ -124,6 +128,28 @@ TABLES = (
             number_column("fair_ps", "modelled time, with max-min fair shares of the links"),
             number_column("ratio", "`measured_ps` over `fair_ps`"),
             *(number_column(name, what) for name, what in ATTRIBUTED.items()),
+        ),
+    ),
+    TableSchema(
+        name="verdicts",
+        row="the largest size of a series: the cause of most of its time, and the NIC rates at which that turns",
+        kinds=("coll compare",),
+        columns=(
+            _OPERATION,
+            _IN_PLACE,
+            _NUM_RANKS,
+            _SIZE,
+            text_column("cause", "cause of most of the time: `nic` or another part of table `attribution`"),
+            number_column("share_fraction", "its share of the measured time"),
+            number_column("rate_bps", "rate of the scenario's slowest NIC"),
+            number_column(
+                "below_bps", "rate from which on downwards another cause has most; -1 none within a factor of 4"
+            ),
+            text_column("below_cause", "that cause, empty without one"),
+            number_column(
+                "above_bps", "rate from which on upwards another cause has most; -1 none within a factor of 4"
+            ),
+            text_column("above_cause", "that cause, empty without one"),
         ),
     ),
     TableSchema(

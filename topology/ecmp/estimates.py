@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-NORMAL_95 = 1.959964  # two-sided
+from fabrictune.foundation.quantiles import NORMAL_95, student_t_95
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ def estimate_mean(sample_S: ArrayLike, *, lowest: float = -math.inf, highest: fl
     mean = float(values.mean())
     if len(values) < 2:
         return Estimate(value=mean, low=lowest, high=highest)
-    margin = _student_t_95(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    margin = student_t_95(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
     return Estimate(value=mean, low=max(lowest, mean - margin), high=min(highest, mean + margin))
 
 
@@ -54,19 +54,3 @@ def estimate_share(has_property_S: ArrayLike) -> Estimate:
     centre = (share + weight / 2) / (1 + weight)
     margin = NORMAL_95 * math.sqrt((share * (1 - share) + weight / 4) / len(has)) / (1 + weight)
     return Estimate(value=share, low=max(0.0, centre - margin), high=min(1.0, centre + margin))
-
-
-def _student_t_95(freedom: int) -> float:
-    """Return the two-sided 95 % quantile of Student's t, within 0.1 % from 3 degrees of freedom on.
-
-    Cornish-Fisher expansion about the normal quantile (Abramowitz and Stegun, 26.7.5).
-    """
-    z, n = NORMAL_95, float(freedom)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return float(sum(term / n**power for power, term in enumerate(terms)))

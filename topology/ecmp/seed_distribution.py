@@ -16,8 +16,9 @@ import numpy as np
 from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.progress import Progress
+from fabrictune.foundation.quantiles import NORMAL_95
 from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
-from fabrictune.topology.ecmp.estimates import NORMAL_95, Estimate, exactly_known
+from fabrictune.topology.ecmp.estimates import Estimate, exactly_known
 from fabrictune.topology.ecmp.seed_study import measure_seeds
 from fabrictune.topology.ecmp.single_choice import SingleChoice, find_single_choice
 from fabrictune.topology.fabric import Fabric

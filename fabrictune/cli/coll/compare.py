@@ -1,5 +1,7 @@
 """`fabrictune coll compare`: measured collectives beside their model."""
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +64,10 @@ def compare(
     directory = with_command(record).write(place)
 
     def show() -> None:
+        print_lines(f"note: {note}" for note in record.run.get("notes", ()))
         _print_fits(to_rows(record.tables.get("fits", {})))
         _print_comparison(to_rows(record.tables.get("attribution", {})))
+        _print_verdicts(to_rows(record.tables.get("verdicts", {})))
 
     return print_record(
         record,
@@ -83,21 +87,59 @@ def _print_fits(rows: list[dict[str, Any]]) -> None:
         return
     print_lines(["time = alpha + bytes / rate, fitted:"])
     print_table(
-        ("operation", "in place", "ranks", "sizes", "alpha", "asymptotic busbw, GB/s", "max fit error"),
+        (
+            *("operation", "in place", "ranks", "sizes", "alpha", "95 % interval"),
+            *("asymptotic busbw, GB/s", "95 % interval", "max fit error"),
+        ),
         [
             (
                 row["operation"],
                 "yes" if row["is_in_place"] else "no",
                 str(row["num_ranks"]),
                 str(row["num_sizes"]),
-                format_duration(row["alpha_ns"] * 1000),
-                gigabytes_per_s(row["busbw_bps"]) if row["busbw_bps"] > 0 else "-",
+                _alpha(row),
+                _interval(row["alpha_low_ns"], row["alpha_high_ns"], lambda time_ns: format_duration(time_ns * 1000)),
+                gigabytes_per_s(row["busbw_bps"]) if row["busbw_bps"] > 0 else "no line fits",
+                _interval(row["busbw_low_bps"], row["busbw_high_bps"], gigabytes_per_s),
                 f"{row['worst_error_fraction']:.0%}",
             )
             for row in rows
         ],
     )
     print_lines([""])
+
+
+def _alpha(row: dict[str, Any]) -> str:
+    """Return the cost of a call; a negative one is none, or none that the errors of the times allow to tell."""
+    from fabrictune.foundation.units import format_duration
+
+    if row["alpha_ns"] >= 0:
+        return format_duration(row["alpha_ns"] * 1000)
+    return "no line fits" if row["alpha_high_ns"] < 0 else "not resolved"
+
+
+def _interval(low: float, high: float, show: Callable[[float], str]) -> str:
+    """Return both ends; a bandwidth without upper end is not bounded by its times."""
+    if math.isnan(low):
+        return "none: two sizes" if math.isnan(high) else f"up to {show(high)}"
+    return f"{show(low)} or more" if math.isnan(high) else f"{show(low)} to {show(high)}"
+
+
+def _print_verdicts(rows: list[dict[str, Any]]) -> None:
+    """Print which cause has most of the time of each largest size, and at which NIC rate that turns."""
+    from fabrictune.foundation.units import format_bytes, format_rate
+
+    for row in rows:
+        place = " in place" if row["is_in_place"] else ""
+        turns = [
+            f"{row[f'{side}_cause'].replace('_', ' ')} at {format_rate(row[f'{side}_bps'])} or {word}"
+            for side, word in (("below", "less"), ("above", "more"))
+            if row[f"{side}_bps"] > 0
+        ]
+        verdict = f"most is {row['cause'].replace('_', ' ')}, {row['share_fraction']:.0%}"
+        what = f"{row['operation']}{place} of {format_bytes(row['size_bytes'])}"
+        turn = ", ".join(turns) or "the same at a quarter and at four times that rate"
+        print_lines([f"{what}: {verdict}, with NICs of {format_rate(row['rate_bps'])}; {turn}"])
 
 
 def _print_comparison(rows: list[dict[str, Any]]) -> None:

@@ -76,6 +76,10 @@ def test_half_the_rate_is_not_the_network(scenario: Scenario) -> None:
     assert gap.severity == Severity.INFO
     assert gap.actual.endswith(", of which not the network 50%")
     assert gap.next_step.startswith("not the network: ib_write_bw")
+    assert "assumes NICs of 400 Gbps; " in gap.next_step
+    verdicts = record.tables["verdicts"]
+    assert verdicts["size_bytes"].tolist() == [2**26]
+    assert verdicts["rate_bps"].tolist() == [400e9]
 
 
 def test_what_beats_the_bound_is_another_network(scenario: Scenario) -> None:
@@ -91,6 +95,30 @@ def test_wrong_results_are_told_before_times(scenario: Scenario) -> None:
     wrong = [finding for finding in record.findings if finding.id == "coll.wrong-result"]
     assert {finding.severity for finding in wrong} == {Severity.CRITICAL}
     assert len(wrong) == len(SIZES)
+
+
+def test_a_line_with_a_negative_cost_is_said_to_be_none(scenario: Scenario) -> None:
+    """A millisecond a megabyte less 300 us: no call costs that, and the errors of 0.2 % do not allow 0."""
+    rows = tuple(
+        Measurement(name="all_reduce", is_in_place=True, size_bytes=size, num_ranks=4, mean_ns=time_ns)
+        for size, time_ns in ((10**6, 701e3), (2 * 10**6, 1697e3), (4 * 10**6, 3707e3), (8 * 10**6, 7685e3))
+    )
+    record = compare_measured(MeasurementFiles(rows=rows, source="made up", num_hosts=4), None)
+    (finding,) = record.findings
+    assert (finding.id, finding.entity) == ("coll.no-line", "all_reduce of 4 ranks in place")
+    assert finding.actual == "alpha -298.2 us, 95 % interval -309.7 us to -286.8 us"
+    assert record.tables["fits"]["alpha_high_ns"][0] < 0
+
+
+def test_checks_that_lack_a_scenario_did_not_run(scenario: Scenario) -> None:
+    """Nothing about gaps is no statement that there is none."""
+    results = {check.rule: check.result.value for check in compare_measured(measured(scenario), None).checks or ()}
+    assert results == {
+        "coll.wrong-result": "passed",
+        "coll.no-line": "passed",
+        "coll.faster-than-bound": "not run",
+        "coll.gap": "not run",
+    }
 
 
 def test_without_a_scenario_a_line_is_all_there_is(scenario: Scenario) -> None:
