@@ -84,6 +84,15 @@ def parse_fraction(text: str, *, where: str = "") -> float:
     return float(value)
 
 
+def parse_ratio(text: str, *, where: str = "") -> float:
+    """Return a number, not negative, for text such as `"110 %"` or `"1.1"`; raises UnitError."""
+    match = _match(text)
+    if not match or match[2] not in (None, "%") or match[1].startswith("-"):
+        allowed = 'a number that is not negative, or a percentage such as "110 %"'
+        _refuse(text, where, "expected a ratio", allowed=allowed)
+    return float(Fraction(match[1]) / (100 if match[2] else 1))
+
+
 def format_rate(rate_bps: float) -> str:
     """Return a rate for people: `"400 Gbps"`."""
     return _format(rate_bps, RATE_UNITS, ("bps", "Kbps", "Mbps", "Gbps", "Tbps"))

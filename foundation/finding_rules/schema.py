@@ -26,6 +26,14 @@ class Threshold:
         """Return a value as a file has it: `110 %`, `2`."""
         return f"{100 * value:g} %" if self.kind == "fraction" else f"{value:g}"
 
+    @property
+    def allowed(self) -> str:
+        """The values a site may set: `50 % to 100 %`."""
+        number = "a whole number" if self.kind == "count" else "a number"
+        if math.isinf(self.most):
+            return f"{number} of {self.show(self.least)} or more"
+        return f"{self.show(self.least)} to {self.show(self.most)}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
