@@ -18,6 +18,7 @@ import numpy as np
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.finding_rules.schema import Rule
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.finding_rules.simulation import (
     DROPPED_PACKETS,
     LOSSLESS_DROPS,
@@ -54,6 +55,7 @@ class Outcome:
     run: Mapping[str, Any]  # the record's head, with `outcome`, `end_ps` and `packets`
     config: PacketConfig
     deadlock: Deadlock | None
+    rules: RuleSettings = CATALOG_SETTINGS
 
     @property
     def lost_P(self) -> IntArray:
@@ -107,7 +109,7 @@ def check_run(outcome: Outcome) -> CheckReport:
             actual="all did",
         ),
         _check_lossless(outcome),
-        run_check(DROPPED_PACKETS.id, sent, [_dropped(outcome)], expected="no packet loss", actual="no packet lost"),
+        _check_loss(outcome, sent),
         _check_storms(outcome),
         *_check_pauses(outcome),
         _check_repeats(outcome),
@@ -121,9 +123,11 @@ def check_run(outcome: Outcome) -> CheckReport:
         run_check(
             RECEIVER_NOT_READY.id,
             transfers,
-            [_refused(packets["data_refused"], config)],
+            [_refused(packets["data_refused"], outcome)],
             expected="a posted receive for every message",
-            actual="receives are not limited" if config.transport.rnr.receives is None else "no RNR NAK",
+            actual="receives are not limited"
+            if config.transport.rnr.receives is None
+            else f"{packets['data_refused'] or 'no'} RNR NAKs",
         ),
     )
 
@@ -140,6 +144,17 @@ def check_samples(tables: Mapping[str, Columns], *, are_complete: bool) -> Check
     found = [] if are_complete else [truncated]
     expected = "samples until the end of the run"
     return run_check(SAMPLES_TRUNCATED.id, f"{num_samples:,} samples", found, expected=expected, actual="all")
+
+
+def _check_loss(outcome: Outcome, sent: str) -> CheckReport:
+    num_lost = int((outcome.lost_P - outcome.lost_lossless_P).sum())
+    actual = f"{_of_sent(num_lost, outcome)} lost" if num_lost else "no packet lost"
+    return run_check(DROPPED_PACKETS.id, sent, [_dropped(outcome)], expected=_most_lost(outcome), actual=actual)
+
+
+def _most_lost(outcome: Outcome) -> str:
+    limit = outcome.rules.threshold(DROPPED_PACKETS, "loss")
+    return f"at most {format_fraction(limit)} of packets lost" if limit else "no packet loss"
 
 
 def _check_lossless(outcome: Outcome) -> CheckReport:
@@ -183,8 +198,8 @@ def _check_pauses(outcome: Outcome) -> Iterator[CheckReport]:
             rule.id,
             f"{int(is_own_P.sum()):,} {what}",
             [_paused(outcome, rule, is_own_P, what)],
-            expected="no port paused by PFC",
-            actual="no pause" if outcome.config.pfc.enabled else NO_PFC,
+            expected=_most_paused(outcome, rule),
+            actual=_pauses(outcome, is_own_P, what) if outcome.config.pfc.enabled else NO_PFC,
         )
 
 
@@ -260,12 +275,12 @@ def _dropped_lossless(outcome: Outcome) -> Finding | None:
 
 def _dropped(outcome: Outcome) -> Finding | None:
     dropped_P = outcome.lost_P - outcome.lost_lossless_P
-    if not dropped_P.any():
+    if dropped_P.sum() <= outcome.rules.threshold(DROPPED_PACKETS, "loss") * outcome.num_sent:
         return None
     worst = int(np.argmax(dropped_P))
     return DROPPED_PACKETS.finding(
         entity=outcome.network.fabric.link_label(worst),
-        expected="no packet loss",
+        expected=_most_lost(outcome),
         actual=f"{int(dropped_P[worst]):,} packets lost here, {_of_sent(int(dropped_P.sum()), outcome)}",
         confidence=Confidence.PREDICTED,
     )
@@ -289,17 +304,30 @@ def _stormed(network: Network, queues: Columns | None) -> Finding | None:
 def _paused(outcome: Outcome, rule: Rule, is_own_P: BoolArray, what: str) -> Finding | None:
     ports = outcome.tables["ports"]
     paused_ps_P = np.where(is_own_P, ports["paused_ps"], 0)
-    num_paused = int((is_own_P & (ports["pauses"] > 0)).sum())
-    if not num_paused:
-        return None
     worst, end_ps = int(np.argmax(paused_ps_P)), outcome.run["end_ps"]
+    limit = outcome.rules.threshold(rule, "paused")
+    if not ports["pauses"][is_own_P].any() or (limit and paused_ps_P[worst] <= limit * end_ps):
+        return None
     share = f", {format_fraction(paused_ps_P[worst] / end_ps)} of the run" if end_ps else ""
     return rule.finding(
         entity=outcome.network.fabric.link_label(worst),
-        expected="no port paused by PFC",
-        actual=f"paused for {format_duration(int(paused_ps_P[worst]))}{share}; "
-        f"{what} paused: {num_paused:,}, pauses: {int(ports['pauses'][is_own_P].sum()):,}",
+        expected=_most_paused(outcome, rule),
+        actual=f"paused for {format_duration(int(paused_ps_P[worst]))}{share}; {_pauses(outcome, is_own_P, what)}",
         confidence=Confidence.PREDICTED,
+    )
+
+
+def _most_paused(outcome: Outcome, rule: Rule) -> str:
+    limit = outcome.rules.threshold(rule, "paused")
+    return f"no port paused for more than {format_fraction(limit)} of the run" if limit else "no port paused by PFC"
+
+
+def _pauses(outcome: Outcome, is_own_P: BoolArray, what: str) -> str:
+    pauses_P = np.where(is_own_P, outcome.tables["ports"]["pauses"], 0)
+    return (
+        f"{what} paused: {int((pauses_P > 0).sum()):,}, pauses: {int(pauses_P.sum()):,}"
+        if pauses_P.any()
+        else "no pause"
     )
 
 
@@ -342,10 +370,10 @@ def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketCon
     )
 
 
-def _refused(num_refused: int, config: PacketConfig) -> Finding | None:
-    if not num_refused:
+def _refused(num_refused: int, outcome: Outcome) -> Finding | None:
+    if num_refused <= outcome.rules.threshold(RECEIVER_NOT_READY, "naks"):
         return None
-    wait = format_duration(rnr_wait_ps(config.transport.rnr.timer_code))
+    wait = format_duration(rnr_wait_ps(outcome.config.transport.rnr.timer_code))
     return RECEIVER_NOT_READY.finding(
         entity="receivers",
         expected="a posted receive for every message",

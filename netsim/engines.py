@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fabrictune.foundation.finding_rules.settings import RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import TrafficTrace
@@ -36,6 +37,7 @@ class RunFunction(Protocol):
         probe: ProbeConfig | None,
         capture: CaptureConfig | None,
         faults: FaultTimeline,
+        rules: RuleSettings,  # thresholds of findings
         progress: Progress | None,
     ) -> RunRecord: ...
 

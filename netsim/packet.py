@@ -11,6 +11,7 @@ from typing import Any
 from fabrictune.cc.interface import EVENTS, MIN_CWND_BYTES, MIN_RATE_BPS, CompiledLaw, Status
 from fabrictune.foundation.checks import CheckReport, join_reports
 from fabrictune.foundation.errors import InputError, LawError, Mistake
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.traces import TrafficTrace
@@ -51,6 +52,7 @@ def run(
     probe: ProbeConfig | None = None,
     capture: CaptureConfig | None = None,
     faults: FaultTimeline = NO_FAULTS,
+    rules: RuleSettings = CATALOG_SETTINGS,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Simulate until every transfer is acknowledged, nothing more can happen, the time limit, or Ctrl-C.
@@ -74,7 +76,7 @@ def run(
     }
     deadlock = find_deadlock(simulation, max(1, len(on_wire.queues.priorities)))
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
-    judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock)
+    judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock, rules=rules)
     report = join_reports(
         check_run(judged),
         check_samples(all_tables, are_complete=simulation.has_all_samples) if probe else CheckReport(),

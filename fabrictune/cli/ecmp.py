@@ -28,6 +28,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.rules import rules_json, site_rules
 from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
@@ -64,14 +65,15 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     checked = load_scenario(scenario)
     place = output_folder(out or Path("runs") / f"{checked.name}-ecmp")
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
-        record = analyze_scenario(checked, progress, num_seeds=seeds)
+        record = analyze_scenario(checked, progress, num_seeds=seeds, rules=site_rules())
     directory = with_command(record).write(place)
     summary = summarize_collisions(record)
     over_seeds = record.tables.get("seeds")
     if as_json:
         distribution = {"over_seeds": to_rows(over_seeds)[0]} if over_seeds is not None else {}
         shown = {"record": str(directory), **summary.as_json(), **distribution}
-        print_json({**shown, "notes": notes_of(record), "findings": findings_json(record.findings)})
+        findings = findings_json(record.findings)
+        print_json({**shown, "notes": notes_of(record), "findings": findings, **rules_json()})
         return exit_code(record.findings, fail_on)
     if not quiet:
         print_lines([checked.headline, *summary.lines])

@@ -42,6 +42,7 @@ COMMANDS = {
     "law": LazyCommand(
         "List congestion-control algorithms (laws), and exchange parameters with a NIC.", "fabrictune.cli.law:law"
     ),
+    "rules": LazyCommand("List the rules of findings, or explain one.", "fabrictune.cli.rules:rules"),
     "validate": LazyCommand("Compare predictions with measurements.", "fabrictune.cli.validate:validate"),
     "conformance": LazyCommand(
         "Run the published cases: expected and actual values.", "fabrictune.cli.conformance:run_all"

@@ -4,6 +4,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from fabrictune.foundation.checks import CheckReport, join_reports
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.units import format_rate
@@ -18,7 +19,11 @@ from fabrictune.topology.files import fabric_table
 
 
 def analyze_scenario(
-    scenario: Scenario, progress: Progress | None = None, *, num_seeds: int | None = None
+    scenario: Scenario,
+    progress: Progress | None = None,
+    *,
+    num_seeds: int | None = None,
+    rules: RuleSettings = CATALOG_SETTINGS,
 ) -> RunRecord:
     """Return the load of every link with all of the scenario's queue pairs active at once; raises InputError.
 
@@ -34,7 +39,7 @@ def analyze_scenario(
             network.fabric, network.queue_pairs, scenario.routing, num_seeds=num_seeds, progress=progress
         )
         tables["seeds"] = estimate_columns([distribution])
-    checked = composed.check_files() + check_collisions(composed, report)
+    checked = composed.check_files() + check_collisions(composed, report, rules)
     return RunRecord(
         kind="ecmp analyze",
         run={**describe_run(seed=scenario.seed, started=started), **describe_composed(composed)},
@@ -44,13 +49,13 @@ def analyze_scenario(
     )
 
 
-def check_collisions(composed: Composed, report: CollisionReport) -> CheckReport:
+def check_collisions(composed: Composed, report: CollisionReport, rules: RuleSettings) -> CheckReport:
     """Return the checks of a scenario's hash: polarized tiers, overloaded links and receivers."""
     fabric, queue_pairs = composed.network.fabric, composed.network.queue_pairs
     return join_reports(
         check_polarization(fabric, composed.scenario.routing),
-        report.check_links(fabric, queue_pairs),
-        report.check_receivers(fabric, queue_pairs),
+        report.check_links(fabric, queue_pairs, rules),
+        report.check_receivers(fabric, queue_pairs, rules),
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from fabrictune.foundation.checks import CheckReport, join_reports, skip_check
 from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, POLARIZED_TIERS, RECEIVER_OVERLOADED
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
@@ -19,19 +20,25 @@ from fabrictune.topology.ecmp.polarization import check_polarization
 
 
 def simulate(
-    scenario: Scenario, *, trust_code: bool = False, with_collisions: bool = True, progress: Progress | None = None
+    scenario: Scenario,
+    *,
+    trust_code: bool = False,
+    with_collisions: bool = True,
+    rules: RuleSettings = CATALOG_SETTINGS,
+    progress: Progress | None = None,
 ) -> RunRecord:
     """Compile the scenario, run it in its engine and judge the record.
 
     Besides the engine's tables and checks the record has those of `ecmp analyze` for the network before any fault,
-    max-min fair rates included, unless it is to be without `with_collisions`. Raises InputError, LawError.
+    max-min fair rates included, unless it is to be without `with_collisions`. `rules` has the thresholds of its
+    findings. Raises InputError, LawError.
     """
     compiled = compile_scenario(scenario, trust_code=trust_code)
-    record = judge(compiled, run_engine(compiled, progress=progress))
+    record = judge(compiled, run_engine(compiled, rules=rules, progress=progress))
     if not with_collisions:
         return record
     collisions = analyze_collisions(compiled.network)
-    report = check_simulated_collisions(compiled, collisions)
+    report = check_simulated_collisions(compiled, collisions, rules)
     return replace(
         record,
         tables={**collisions.tables(), **record.tables},
@@ -40,7 +47,9 @@ def simulate(
     )
 
 
-def check_simulated_collisions(compiled: CompiledScenario, collisions: CollisionReport) -> CheckReport:
+def check_simulated_collisions(
+    compiled: CompiledScenario, collisions: CollisionReport, rules: RuleSettings
+) -> CheckReport:
     """Return the checks of a scenario's hash as far as they tell something of its simulated run.
 
     They take each queue pair to keep its hash path and all to send at once.
@@ -57,11 +66,13 @@ def check_simulated_collisions(compiled: CompiledScenario, collisions: Collision
     if mode != PathChoiceConfig().mode:
         reason = f"path choice is {mode}, and the check follows the paths of the hash"
         skipped = join_reports(*(skip_check(rule.id, subject, reason) for rule in (POLARIZED_TIERS, LINK_OVERLOADED)))
-        return skipped + collisions.check_receivers(fabric, queue_pairs)
-    return check_collisions(compiled, collisions)
+        return skipped + collisions.check_receivers(fabric, queue_pairs, rules)
+    return check_collisions(compiled, collisions, rules)
 
 
-def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) -> RunRecord:
+def run_engine(
+    compiled: CompiledScenario, *, rules: RuleSettings = CATALOG_SETTINGS, progress: Progress | None = None
+) -> RunRecord:
     """Return the record as the scenario's engine writes it; raises InputError, LawError."""
     scenario = compiled.scenario
     with placed(scenario):
@@ -74,6 +85,7 @@ def run_engine(compiled: CompiledScenario, *, progress: Progress | None = None) 
             probe=scenario.probe,
             capture=scenario.capture,
             faults=compiled.faults,
+            rules=rules,
             progress=progress,
         )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from fabrictune.foundation.finding_rules.catalog import SUBJECTS
+from fabrictune.foundation.finding_rules.catalog import SUBJECTS, find_rule
 from fabrictune.foundation.finding_rules.schema import Rule, Threshold
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "findings.md"
@@ -32,9 +32,23 @@ def reference_page() -> str:
     return "\n".join([HEAD, *(f"{section}\n" for section in sections)])
 
 
-def anchor(rule: Rule) -> str:
-    """Return the place of a rule on the page, relative to the repository."""
-    return f"docs/reference/findings.md#{rule.id}"
+def explain(rule: Rule) -> Iterator[str]:
+    """Yield a rule as lines for people: meaning, evidence, next step, thresholds, and its place on the page."""
+    yield f"{rule.meaning} {rule.impact}"
+    yield f"Evidence: {_sentence(rule.evidence)}"
+    yield f"Next step: {_sentence(rule.next_step)}"
+    for threshold in rule.thresholds:
+        yield f"Threshold {threshold.name}, by default {threshold.show(threshold.default)}: {threshold.meaning}."
+        yield f"  {threshold.source}"
+    for severity, condition in rule.other_severities:
+        yield f"Severity {severity.value} where {condition}."
+    yield reference(rule.id)
+
+
+def reference(finding_id: str) -> str:
+    """Return the place of a finding's rule on the page, relative to the repository; "" for one of another version."""
+    rule = find_rule(finding_id)
+    return f"docs/reference/{PATH.name}#{rule.id}" if rule else ""
 
 
 def _section(rule: Rule) -> str:

@@ -44,8 +44,7 @@ class RuleSettings:
             return record
         reason = f"rule switched off by {self.file}"
         checks = record.checks and tuple(
-            replace(check, num_found=0, reason=reason) if self._is_off(check.rule) else check
-            for check in record.checks
+            replace(check, num_found=0, reason=reason) if self._is_off(check.rule) else check for check in record.checks
         )
         run = {**record.run, "rules": self.as_json()}
         return replace(record, run=run, findings=self.apply(record.findings), checks=checks)
@@ -58,7 +57,10 @@ class RuleSettings:
             "sha256": self.sha256,
             "off": list(self.off),
             "severities": severities,
-            "thresholds": {rule_id: dict(values) for rule_id, values in self.thresholds.items()},
+            "thresholds": {
+                rule_id: {name: RULES[rule_id].threshold(name).show(value) for name, value in values.items()}
+                for rule_id, values in self.thresholds.items()
+            },
         }
 
     @property

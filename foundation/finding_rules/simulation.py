@@ -3,6 +3,15 @@
 from fabrictune.foundation.finding_rules.schema import FAMILY, Rule, Threshold
 from fabrictune.foundation.findings import Severity
 
+_PAUSED = Threshold(
+    name="paused",
+    default=0.0,
+    kind="fraction",
+    meaning="share of the run for which the port paused longest may be paused without a finding",
+    source="Judgement: PFC is the last resort below congestion control, so that every pause is worth knowing.",
+    most=1.0,
+)
+
 PFC_DEADLOCK = Rule(
     id="netsim.pfc-deadlock",
     severity=Severity.ERROR,
@@ -66,6 +75,7 @@ PAUSED_SWITCHES = Rule(
     impact="Congestion spreads to flows that do not use the congested port (Zhu et al., SIGCOMM 2015, section 2.2).",
     evidence="Table `ports` (pauses, paused_ps) of the simulated run.",
     next_step="find the port or NIC behind it that pauses first, and what congests it",
+    thresholds=(_PAUSED,),
 )
 PAUSED_HOSTS = Rule(
     id="netsim.paused-hosts",
@@ -74,7 +84,8 @@ PAUSED_HOSTS = Rule(
     meaning="PFC paused NICs of hosts, by the switches they send to.",
     impact="Congestion control did not act before PFC; all flows of the class wait, not only those that congest.",
     evidence="Table `ports` (pauses, paused_ps) of the simulated run.",
-    next_step="see whether congestion control can act first: ECN thresholds below xoff, fewer concurrent senders",
+    next_step="check whether congestion control can act first: ECN thresholds below xoff, fewer concurrent senders",
+    thresholds=(_PAUSED,),
 )
 SPURIOUS_RETRANSMISSIONS = Rule(
     id="netsim.spurious-retransmissions",

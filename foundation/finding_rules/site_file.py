@@ -1,8 +1,8 @@
 """Site files: severities and thresholds of rules in YAML, every mistake reported at once.
 
-    rules:
-      ecmp.link-overloaded: {severity: error, load: 110 %}
-      netsim.capture-truncated: {severity: off}
+rules:
+  ecmp.link-overloaded: {severity: error, load: 110 %}
+  netsim.capture-truncated: {severity: off}
 """
 
 import hashlib

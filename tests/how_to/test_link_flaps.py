@@ -35,7 +35,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_its_commands_say_what_it_says(shown: str) -> None:
     """Both ends of the failure, the impossible setting, and ten seconds survived by T 18."""
     assert "error: node1: mlx5_0 port 1, GID ::ffff:10.0.0.1 (index 3) to node2, GID ::ffff:10.0.0.2" in shown
-    assert "node1: NCCL_IB_RETRY_CNT: 15, expected 0 to 7: the field has three bits" in shown
+    assert "node1: NCCL_IB_RETRY_CNT: 15; expected 0 to 7: the field has three bits" in shown
     assert "for a flap of 10 s set NCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6 on every host" in shown
     assert "\nNCCL_IB_TIMEOUT=18 NCCL_IB_RETRY_CNT=6" in shown
     assert "record: runs/link-flap-timers" in shown

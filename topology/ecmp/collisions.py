@@ -19,6 +19,7 @@ from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.checks import CheckReport, run_check
 from fabrictune.foundation.finding_rules.paths import LINK_OVERLOADED, RECEIVER_OVERLOADED
 from fabrictune.foundation.finding_rules.schema import Rule
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.records import Columns, Confidence, Finding, Severity
 from fabrictune.foundation.units import format_fraction, format_rate
 from fabrictune.topology.fabric import NO_NIC, Fabric
@@ -27,7 +28,6 @@ from fabrictune.topology.network import NO_PORT, Network, QueuePairs
 
 MAX_SHOWN_FLOWS = 8
 FULL = 1 + 1e-9  # load up to which a link is not overloaded: a full one is not, by a rounding error
-SEVERE_RATIO = 2.0  # demand over rate from which a link is an error and not a warning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +44,13 @@ class CollisionReport:
     @property
     def overloaded_ports(self) -> IntArray:
         """Oversubscribed ports, the worst first, ties in port order; shape (L,)."""
+        return self.ports_above(1.0)
+
+    def ports_above(self, load_fraction: float) -> IntArray:
+        """Return the ports with a higher demand over rate, the worst first, ties in port order."""
         ratio_P = self.demand_bps_P / self.rate_bps_P
-        overloaded = np.nonzero(ratio_P > FULL)[0]
-        return overloaded[np.argsort(-ratio_P[overloaded], kind="stable")]
+        above: IntArray = np.nonzero(ratio_P > load_fraction * FULL)[0]
+        return above[np.argsort(-ratio_P[above], kind="stable")]
 
     @property
     def mean_throughput_fraction(self) -> float:
@@ -69,7 +73,7 @@ class CollisionReport:
     def tables(self) -> dict[str, Columns]:
         """Return the tables of a run record: a row per loaded port, per collision, and per queue pair."""
         loaded = np.nonzero(self.num_flows_P)[0]
-        port, queue_pair = self._collisions()
+        port, queue_pair = self._queue_pairs_on(self.overloaded_ports)
         return {
             "loads": {
                 "port": loaded,
@@ -85,41 +89,65 @@ class CollisionReport:
             },
         }
 
-    def check_links(self, fabric: Fabric, queue_pairs: QueuePairs) -> CheckReport:
-        """Return the check of links to switches: a finding for each overloaded one, the worst first."""
-        return self._check(fabric, queue_pairs, LINK_OVERLOADED, ~_is_to_nic(fabric), "switches")
-
-    def check_receivers(self, fabric: Fabric, queue_pairs: QueuePairs) -> CheckReport:
-        """Return the check of links to NICs, where no choice of path helps: findings as of other links."""
-        return self._check(fabric, queue_pairs, RECEIVER_OVERLOADED, _is_to_nic(fabric), "NICs")
-
-    def _check(
-        self, fabric: Fabric, queue_pairs: QueuePairs, rule: Rule, is_own_P: BoolArray, what: str
+    def check_links(
+        self, fabric: Fabric, queue_pairs: QueuePairs, rules: RuleSettings = CATALOG_SETTINGS
     ) -> CheckReport:
-        port_X, queue_pair_X = self._collisions()
-        overloaded = [port for port in self.overloaded_ports.tolist() if is_own_P[port]]
+        """Return the check of links to switches: a finding for each overloaded one, the worst first."""
+        judge = _Judge(rule=LINK_OVERLOADED, rules=rules, fabric=fabric, queue_pairs=queue_pairs)
+        return self._check(judge, ~_is_to_nic(fabric), "switches")
+
+    def check_receivers(
+        self, fabric: Fabric, queue_pairs: QueuePairs, rules: RuleSettings = CATALOG_SETTINGS
+    ) -> CheckReport:
+        """Return the check of links to NICs, where no choice of path helps: findings as of other links."""
+        judge = _Judge(rule=RECEIVER_OVERLOADED, rules=rules, fabric=fabric, queue_pairs=queue_pairs)
+        return self._check(judge, _is_to_nic(fabric), "NICs")
+
+    def _check(self, judge: "_Judge", is_own_P: BoolArray, what: str) -> CheckReport:
+        above = self.ports_above(judge.load)
+        port_X, queue_pair_X = self._queue_pairs_on(above)
+        overloaded = [port for port in above.tolist() if is_own_P[port]]
         first, end = (np.searchsorted(port_X, overloaded, side=side) for side in ("left", "right"))
         rows = (queue_pair_X[begin:end] for begin, end in zip(first.tolist(), end.tolist(), strict=True))
         load_P = np.where(is_own_P, self.demand_bps_P / self.rate_bps_P, 0.0)
         return run_check(
-            rule.id,
+            judge.rule.id,
             f"{int((is_own_P & (self.num_flows_P > 0)).sum()):,} loaded link directions to {what}",
-            (self._finding(fabric, queue_pairs, rule, *one) for one in zip(overloaded, rows, strict=True)),
-            expected="at most 100 % offered with all queue pairs sending at once",
+            (
+                judge.finding(port, own, float(self.demand_bps_P[port]), float(self.rate_bps_P[port]))
+                for port, own in zip(overloaded, rows, strict=True)
+            ),
+            expected=f"at most {format_fraction(judge.load)} offered with all queue pairs sending at once",
             actual=f"highest {format_fraction(float(load_P.max(initial=0.0)))}",
         )
 
-    def _collisions(self) -> tuple[IntArray, IntArray]:
-        """Return a row for each overloaded port and queue pair on it, by port and then queue pair."""
-        is_overloaded_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry is NO_PORT
-        is_overloaded_P1[self.overloaded_ports] = True
-        queue_pair, hop = np.nonzero(is_overloaded_P1[self.port_QH])
+    def _queue_pairs_on(self, ports: IntArray) -> tuple[IntArray, IntArray]:
+        """Return a row for each of these ports and each queue pair on it, by port and then queue pair."""
+        is_chosen_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry is NO_PORT
+        is_chosen_P1[ports] = True
+        queue_pair, hop = np.nonzero(is_chosen_P1[self.port_QH])
         port = self.port_QH[queue_pair, hop].astype(np.int64)
         order = np.lexsort((queue_pair, port))
         return port[order], queue_pair[order]
 
-    def _finding(self, fabric: Fabric, queue_pairs: QueuePairs, rule: Rule, port: int, rows: IntArray) -> Finding:
-        rate, demand = self.rate_bps_P[port], self.demand_bps_P[port]
+
+@dataclass(frozen=True, kw_only=True)
+class _Judge:
+    """A rule with its site's thresholds, and what its findings name."""
+
+    rule: Rule
+    rules: RuleSettings
+    fabric: Fabric
+    queue_pairs: QueuePairs
+
+    @property
+    def load(self) -> float:
+        """Offered load over rate above which there is a finding."""
+        return self.rules.threshold(self.rule, "load")
+
+    def finding(self, port: int, rows: IntArray, demand_bps: float, rate_bps: float) -> Finding:
+        """Return the finding of a port that these queue pairs cross."""
+        fabric, queue_pairs = self.fabric, self.queue_pairs
         shown = [
             f"queue pair {row}: {fabric.nic_label(int(queue_pairs.source_nic_Q[row]))} to "
             f"{fabric.nic_label(int(queue_pairs.destination_nic_Q[row]))}"
@@ -127,11 +155,13 @@ class CollisionReport:
         ]
         if len(rows) > MAX_SHOWN_FLOWS:
             shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS:,} more queue pairs")
-        return rule.finding(
-            severity=Severity.ERROR if demand >= SEVERE_RATIO * rate else Severity.WARNING,
+        of_rate = "" if self.load == 1 else f", {format_fraction(self.load)} of its rate"
+        is_error = demand_bps >= self.rules.threshold(self.rule, "error_load") * rate_bps
+        return self.rule.finding(
+            severity=Severity.ERROR if is_error else Severity.WARNING,
             entity=fabric.link_label(port),
-            expected=f"at most {format_rate(float(rate))}",
-            actual=f"{len(rows):,} flows offer {format_rate(float(demand))}",
+            expected=f"at most {format_rate(self.load * rate_bps)}{of_rate}",
+            actual=f"{len(rows):,} flows offer {format_rate(demand_bps)}",
             confidence=Confidence.PREDICTED,
             evidence=tuple(shown),
         )

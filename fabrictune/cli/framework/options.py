@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
+from fabrictune.cli.framework.rules import rules_option
 from fabrictune.foundation.units import parse_bytes, parse_duration_ps
 
 INTERRUPTED = 130  # exit code after Ctrl-C
@@ -23,7 +24,7 @@ out_option = click.option(
     metavar="DIR",
     help="Output directory of the record.  [default: runs/NAME]",
 )
-fail_on_option = click.option(
+_fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
     default="error",
@@ -40,6 +41,11 @@ seeds_option = click.option(
     show_default=True,
     help="Number of hash seeds to evaluate.",
 )
+
+
+def fail_on_option(command: Command) -> Command:
+    """Add the options of a command that makes findings: `--fail-on`, and `--rules` for `site_rules`."""
+    return _fail_on_option(rules_option(command))
 
 
 def time_limit_option(default_s: float, meaning: str) -> Callable[[Command], Command]:

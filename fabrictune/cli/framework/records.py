@@ -10,6 +10,7 @@ import click
 
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.cli.framework.rules import rules_json, site_rules
 from fabrictune.foundation.records import notes_of
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def with_command(record: "RunRecord") -> "RunRecord":
-    """Return the record with `command` in its head: what was typed, as a shell would take it again."""
+    """Return the record by the site's rules, with `command` in its head: what was typed, as a shell takes it."""
     arguments = click.get_current_context().find_root().obj
+    record = site_rules().apply_to(record)
     return replace(record, run={**record.run, "command": shlex.join(["fabrictune", *arguments])})
 
 
@@ -47,7 +49,7 @@ def print_record(
     """
     if as_json:
         head = {"record": str(directory), "notes": notes_of(record)}
-        print_json({**head, **values(), "findings": findings_json(record.findings)})
+        print_json({**head, **values(), "findings": findings_json(record.findings), **rules_json()})
     else:
         if not quiet:
             show()

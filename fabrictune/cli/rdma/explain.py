@@ -9,6 +9,7 @@ import click
 from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines
+from fabrictune.cli.framework.rules import rules_json
 from fabrictune.cli.rdma.predict import as_values, nccl_option, profile_option, shown
 from fabrictune.foundation.units import PS_PER_NS
 
@@ -67,7 +68,7 @@ def explain(
     explanation = explain_log(read_nccl_log(logs), known, wanted, nccl=nccl or "")
     findings = explanation.findings
     if as_json:
-        print_json({**_values(explanation), "findings": findings_json(findings)})
+        print_json({**_values(explanation), "findings": findings_json(findings), **rules_json()})
         return exit_code(findings, fail_on)
     print_lines([_summary(explanation), *(f"assumed: {text}" for text in explanation.assumptions)])
     print_findings(findings)

@@ -17,6 +17,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.rules import rules_json, site_rules
 from fabrictune.cli.sim.sweep import sweep
 from fabrictune.foundation.records import notes_of
 
@@ -48,14 +49,14 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     checked = load_scenario(scenario)
     place = output_folder(out or Path("runs") / checked.name)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
-        record = simulate(checked, trust_code=trust_code, progress=bar)
+        record = simulate(checked, trust_code=trust_code, rules=site_rules(), progress=bar)
     directory = with_command(record).write(place)
     summary = summarize(record)
     is_partial = record.run["outcome"] == "interrupted"
     code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)
     if as_json:
         shown = {"record": str(directory), "notes": notes_of(record), **summary.as_json()}
-        print_json({**shown, "findings": findings_json(record.findings)})
+        print_json({**shown, "findings": findings_json(record.findings), **rules_json()})
         return code
     if not quiet:
         _print(checked.headline, summary)

@@ -8,6 +8,7 @@ import click
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
+from fabrictune.cli.framework.rules import print_rules, rules_json, site_rules
 from fabrictune.cli.topo.probe import probe
 
 if TYPE_CHECKING:
@@ -127,9 +128,10 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
     from fabrictune.topology.validation import validate_fabric
 
     fabric = import_fabric(files, file_format)
-    findings = (*fabric.findings, *validate_fabric(fabric))
+    findings = site_rules().apply((*fabric.findings, *validate_fabric(fabric)))
     if as_json:
-        print_json({"name": fabric.name, "notes": list(fabric.notes), "findings": findings_json(findings)})
+        head = {"name": fabric.name, "notes": list(fabric.notes)}
+        print_json({**head, "findings": findings_json(findings), **rules_json()})
     else:
         print_lines(f"note: {note}" for note in fabric.notes)
         print_findings(findings, at_most=len(findings))
@@ -156,10 +158,10 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
     from fabrictune.topology.importers import import_fabric
 
     fabrics = [import_fabric([path], file_format) for path in (before, after)]
-    changes = compare_fabrics(*fabrics)
+    changes = site_rules().apply(compare_fabrics(*fabrics))
     if as_json:
         notes = {side: list(fabric.notes) for side, fabric in zip(("before", "after"), fabrics, strict=True)}
-        print_json({"notes": notes, "changes": findings_json(changes)})
+        print_json({"notes": notes, "changes": findings_json(changes), **rules_json()})
         return exit_code(changes, fail_on)
     for path, fabric in zip((before, after), fabrics, strict=True):
         print_lines(f"note: {path}: {note}" for note in fabric.notes)
@@ -172,6 +174,7 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
         print_lines(f"next: {step}" for step in dict.fromkeys(change.next_step for change in changes))
     else:
         print_lines(["no changes"])
+    print_rules()
     return exit_code(changes, fail_on)
 
 

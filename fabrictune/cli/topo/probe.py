@@ -14,6 +14,7 @@ from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.rules import rules_json
 from fabrictune.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def probe(
     directory = with_command(report.record(started=started)).write(place) if place else None
     if as_json:
         record = {"record": str(directory)} if directory else {}
-        print_json({**record, **report.as_json(), "findings": findings_json(report.findings)})
+        print_json({**record, **report.as_json(), "findings": findings_json(report.findings), **rules_json()})
         return exit_code(report.findings, fail_on)
     if not quiet:
         _print(report)

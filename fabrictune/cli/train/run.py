@@ -11,6 +11,7 @@ from fabrictune.cli.framework.findings import exit_code, findings_json, print_fi
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.records import output_folder, with_command
+from fabrictune.cli.framework.rules import rules_json
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -103,7 +104,7 @@ def run(
     if as_json:
         steps, findings = to_rows(record.tables["training"]), findings_json(record.findings)
         head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
-        print_json({"record": str(directory), **head, "steps": steps, "findings": findings})
+        print_json({"record": str(directory), **head, "steps": steps, "findings": findings, **rules_json()})
         return code
     print_findings(record.findings)
     print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])

@@ -36,12 +36,14 @@ def test_findings_are_printed_and_decide_the_exit_code(capsys: pytest.CaptureFix
     assert run(["topo", "validate", "friday.csv"]) == 0
     assert capsys.readouterr().out == (
         "note: links without a cable length, taken as 10 m: 3\n"
-        "warning: h2:nic0 -> t1:2: 100 Gbps, expected 400 Gbps, as 2 of 3 links between tier 0 and tier 1\n"
-        "warning: h2: 1 uplink (100 Gbps); 2 of 3 hosts have 1 uplink (400 Gbps), "
-        "expected equal uplinks within a tier\n"
+        "warning: h2:nic0 -> t1:2: 100 Gbps; expected 400 Gbps, as on 2 of 3 links between tier 0 and "
+        "tier 1 [fabric.unequal-rate]\n"
+        "warning: h2: 1 uplink (100 Gbps); 2 of 3 hosts have 1 uplink (400 Gbps); "
+        "expected equal uplinks within a tier [fabric.unequal-uplinks]\n"
         "    uplinks to: t1\n"
         "next: look for a cable, module or setting of the wrong speed at either end\n"
         "next: check for uplinks that are missing, down, or in the wrong port\n"
+        "about a rule: fabrictune rules ID\n"
         "friday: 2 findings\n"
     )
     assert run(["topo", "validate", "friday.csv", "--fail-on", "warning"]) == 1
@@ -66,7 +68,7 @@ def test_two_dates_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
         "note: friday.csv: links without a cable length, taken as 10 m: 3\n"
         "severity  change        of                     before     after\n"
         "error     rate-changed  link h2:nic0 - t1:2  400 Gbps  100 Gbps\n"
-        "next: look for a lane, module or setting that brought the speed down\n"
+        "next: look for a lane, module or setting that changed the speed\n"
     )
     assert run(["topo", "diff", "monday.csv", "friday.csv", "--fail-on", "never"]) == 0
     capsys.readouterr()

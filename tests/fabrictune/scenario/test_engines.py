@@ -10,6 +10,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.errors import FabrictuneWarning, ScenarioError
+from fabrictune.foundation.finding_rules.settings import RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.settings.quantities import key_of
@@ -53,6 +54,7 @@ def run_fair(
     probe: ProbeConfig | None,
     capture: CaptureConfig | None,
     faults: FaultTimeline,
+    rules: RuleSettings,
     progress: Progress | None,
 ) -> RunRecord:
     """Return the record of transfers that share every link max-min fairly from beginning to end."""
