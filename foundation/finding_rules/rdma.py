@@ -73,6 +73,42 @@ PARTIAL = Rule(
     evidence="Cases planned and cases measured, and the reason for the stop.",
     next_step="measure again; the cases measured so far can be used",
 )
+SLOW_HOST = Rule(
+    id="rdma.slow-host",
+    severity=Severity.WARNING,
+    title="Host slower than the others",
+    meaning="A host sends or receives more slowly than the other hosts do, with whichever peer.",
+    impact="Every collective that this host takes part in runs at its pace.",
+    evidence="Table `rdma_transfers`: the median over a host's peers, by direction, against the median and the median "
+    "absolute deviation (MAD) of all hosts.",
+    next_step="compare its NIC, PCIe width, cable, PFC and NUMA settings with those of another host, then measure it "
+    "again",
+    thresholds=(
+        Threshold(
+            name="deviation",
+            default=0.05,
+            kind="fraction",
+            meaning="relative deviation from the median of the hosts above which there is a finding",
+            source="Judgement: repeated perftest runs differ by one to two percent.",
+        ),
+        Threshold(
+            name="spread",
+            default=3.5,
+            kind="factor",
+            meaning="deviation from the median of the hosts, in standard deviations estimated by 1.4826 MAD, above "
+            "which there is a finding",
+            source="Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993).",
+        ),
+        Threshold(
+            name="least_hosts",
+            default=5,
+            kind="count",
+            meaning="number of hosts from which on the rule is applied",
+            source="Judgement: below it one slow host moves the medians of the others.",
+            least=4,
+        ),
+    ),
+)
 TIMERS_OFF = Rule(
     id="rdma.timers-off",
     severity=Severity.INFO,
@@ -145,6 +181,7 @@ TIMERS = (
     WATCHDOG_TOO_SHORT,
     NO_SUCH_TIMER,
     PARTIAL,
+    SLOW_HOST,
     TIMERS_OFF,
     SIMULATION_DIFFERS,
     UNPREDICTED_STALL,
