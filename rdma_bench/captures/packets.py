@@ -5,7 +5,8 @@ needs only its headers in the capture (58 bytes after Ethernet without tags), so
 read here: sizes come from the UDP header.
 
 Source: IEEE 802.3, 802.1Q; LINKTYPE_ registry of libpcap; RFC 791, RFC 768, RFC 3168; IBTA annex A17.
-Left out: IPv6, tunnels (VXLAN, ERSPAN), and all fragments of a datagram.
+Left out, and counted: RoCEv1, RoCEv2 over IPv6, VXLAN and fragments of datagrams to RoCEv2's port. Other tunnels
+(ERSPAN) are left out uncounted.
 
 Shapes: K frames of a chunk, later K packets.
 """
@@ -24,11 +25,14 @@ from fabrictune.rdma_bench.captures.opcodes import EXTENDED_BYTES
 MAX_TAGS = 4
 VLAN_TYPES = (0x8100, 0x88A8, 0x9100)
 VLAN_BYTES = 4
-IPV4_TYPE = 0x0800
+IPV4_TYPE, IPV6_TYPE, ROCE_V1_TYPE = 0x0800, 0x86DD, 0x8915
+IPV6_BYTES, IPV6_NEXT_AT = 40, 6
+VXLAN_PORT = 4789
 UDP_PROTOCOL = 17
 
 NO_TYPE_FIELD = -1
 
+BYTE = np.dtype([("value", "u1")])
 BIG_ENDIAN_16 = np.dtype([("value", ">u2")])
 IPV4 = np.dtype(
     [
@@ -101,6 +105,10 @@ class FrameCounts:
     roce: int = 0
     too_short: int = 0  # IPv4 and UDP to port 4791, but cut before the end of the base header
     unknown_link: int = 0  # of a link type that is not read
+    roce_v1: int = 0  # RDMA that has no IP header
+    roce_over_ipv6: int = 0
+    fragments: int = 0  # first fragments of datagrams to RoCEv2's port
+    vxlan: int = 0  # tunnels that may carry RoCEv2
 
     def add(self, more: "FrameCounts") -> None:
         """Add the counts of another chunk."""
@@ -111,17 +119,24 @@ class FrameCounts:
 def decode(data: Bytes, frames: Frames) -> tuple[RocePackets, FrameCounts]:
     """Return the RoCEv2 packets among the frames, and what became of the others."""
     counts = FrameCounts(frames=len(frames.position_K))
-    begin_K, is_ipv4_K, is_known_K = _find_ipv4(data, frames)
+    begin_K, type_K, is_known_K = _find_network_headers(data, frames)
     counts.unknown_link = int((~is_known_K).sum())
     end_K = frames.position_K + frames.captured_bytes_K
+    counts.roce_v1 = int((is_known_K & (type_K == ROCE_V1_TYPE)).sum())
+    counts.roce_over_ipv6 = _count_ipv6(data, begin_K[is_known_K & (type_K == IPV6_TYPE)])
+    is_ipv4_K = is_known_K & (type_K == IPV4_TYPE)
     row = np.nonzero(is_ipv4_K & (begin_K + IPV4_BYTES <= end_K))[0]
     ipv4 = gather(data, begin_K[row], IPV4)
     header_bytes = (ipv4["version_and_length"] & 0xF).astype(np.int64) * 4
     is_udp = (ipv4["version_and_length"] >> 4 == 4) & (header_bytes >= IPV4_BYTES) & (ipv4["protocol"] == UDP_PROTOCOL)
-    is_udp &= ipv4["fragment"] & 0x3FFF == 0  # neither more fragments nor an offset
     transport = begin_K[row] + header_bytes
     udp = gather(data, transport, UDP_AND_BTH)
-    is_roce = is_udp & (transport + UDP_BYTES <= end_K[row]) & (udp["destination_port"] == UDP_PORT)
+    is_udp &= (ipv4["fragment"] & 0x1FFF == 0) & (transport + UDP_BYTES <= end_K[row])  # with an offset: no UDP header
+    counts.vxlan = int((is_udp & (udp["destination_port"] == VXLAN_PORT)).sum())
+    is_roce = is_udp & (udp["destination_port"] == UDP_PORT)
+    is_fragment = ipv4["fragment"] & 0x2000 != 0
+    counts.fragments = int((is_roce & is_fragment).sum())
+    is_roce &= ~is_fragment
     is_whole = transport + UDP_BYTES + BTH_BYTES <= end_K[row]
     counts.too_short = int((is_roce & ~is_whole).sum())
     roce_rows = np.nonzero(is_roce & is_whole)[0]
@@ -129,8 +144,15 @@ def decode(data: Bytes, frames: Frames) -> tuple[RocePackets, FrameCounts]:
     return _packets(ipv4[roce_rows], udp[roce_rows], frames.time_ns_K[row[roce_rows]]), counts
 
 
-def _find_ipv4(data: Bytes, frames: Frames) -> tuple[IntArray, BoolArray, BoolArray]:
-    """Return where the IPv4 header of each frame begins, whether there is one, and whether the link type is known."""
+def _count_ipv6(data: Bytes, begin_K: IntArray) -> int:
+    """Return how many IPv6 packets carry RoCEv2, without extension headers."""
+    next_header = gather(data, begin_K + IPV6_NEXT_AT, BYTE)["value"]
+    port = gather(data, begin_K + IPV6_BYTES + 2, BIG_ENDIAN_16)["value"]
+    return int(((next_header == UDP_PROTOCOL) & (port == UDP_PORT)).sum())
+
+
+def _find_network_headers(data: Bytes, frames: Frames) -> tuple[IntArray, IntArray, BoolArray]:
+    """Return where the header behind each frame's link layer begins, its type, and whether the link type is known."""
     begin_K = frames.position_K.copy()
     type_at_K = np.full(len(begin_K), NO_TYPE_FIELD)
     is_known_K = np.zeros(len(begin_K), bool)
@@ -151,7 +173,7 @@ def _find_ipv4(data: Bytes, frames: Frames) -> tuple[IntArray, BoolArray, BoolAr
             break
         type_K[tagged] = gather(data, begin_K[tagged] + 2, BIG_ENDIAN_16)["value"]
         begin_K[tagged] += VLAN_BYTES
-    return begin_K, is_known_K & (type_K == IPV4_TYPE), is_known_K
+    return begin_K, type_K, is_known_K
 
 
 def _packets(ipv4: NDArray[np.void], udp: NDArray[np.void], time_ns_K: IntArray) -> RocePackets:

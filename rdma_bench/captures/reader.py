@@ -102,8 +102,16 @@ def _notes_on(counts: FrameCounts) -> Iterator[str]:
             f"RoCEv2 packets cut before the end of their headers: {counts.too_short} of "
             f"{counts.roce + counts.too_short}; capture 64 bytes of each or more"
         )
-    if counts.unknown_link:
-        yield f"frames of a link type that is not read: {counts.unknown_link} of {counts.frames}"
+    unread = (
+        (counts.unknown_link, "frames of a link type that is not read"),
+        (counts.roce_v1, "frames of RoCEv1, which has no IP addresses and is not read"),
+        (counts.roce_over_ipv6, "packets of RoCEv2 over IPv6, which are not read"),
+        (counts.fragments, "fragments of datagrams to RoCEv2's port, which are not read"),
+        (counts.vxlan, "packets of VXLAN, which are not looked into"),
+    )
+    for count, what in unread:
+        if count:
+            yield f"{what}: {count} of {counts.frames}"
 
 
 def _folded(notes: Sequence[str]) -> Iterator[str]:

@@ -60,6 +60,32 @@ def test_an_unknown_link_type_is_noted(tmp_path: Path) -> None:
     assert capture.notes == (f"{capture.path}: frames of a link type that is not read: 1 of 1",)
 
 
+def test_what_is_rdma_and_not_read_is_counted(tmp_path: Path) -> None:
+    """RoCEv1, RoCEv2 over IPv6, a first fragment, a VXLAN tunnel, beside one packet that is read and one of ARP."""
+    ethernet, ip = roce()[:12], roce()[ETHERNET_BYTES:]
+    ipv6 = struct.pack(">IHBB", 6 << 28, len(ip) - 20, 17, 64) + bytes(32) + ip[20:]
+    fragment = bytearray(roce())
+    fragment[ETHERNET_BYTES + 6] |= 0x20
+    tunnel = bytearray(roce())
+    tunnel[ETHERNET_BYTES + 22 : ETHERNET_BYTES + 24] = struct.pack(">H", 4789)
+    frames = [
+        roce(),
+        tagged(ethernet + b"\x89\x15" + bytes(60), 0x8100),
+        ethernet + b"\x86\xdd" + ipv6,
+        bytes(fragment),
+        bytes(tunnel),
+        ethernet + b"\x08\x06" + bytes(46),
+    ]
+    capture = read(tmp_path, *frames)
+    assert capture.counts.roce == 1
+    assert capture.notes == (
+        f"{capture.path}: frames of RoCEv1, which has no IP addresses and is not read: 1 of 6",
+        f"{capture.path}: packets of RoCEv2 over IPv6, which are not read: 1 of 6",
+        f"{capture.path}: fragments of datagrams to RoCEv2's port, which are not read: 1 of 6",
+        f"{capture.path}: packets of VXLAN, which are not looked into: 1 of 6",
+    )
+
+
 def test_ipv4_options_move_the_headers_behind_them(tmp_path: Path) -> None:
     """Header length 6: four bytes of options between the addresses and UDP."""
     frame = bytearray(roce(7))
