@@ -8,12 +8,14 @@ Shapes: P points, O objectives.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fabrictune.foundation.finding_rules.simulation import POINT_FAILED, POINT_UNFINISHED
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check
+from fabrictune.foundation.finding_rules.schema import Rule
+from fabrictune.foundation.finding_rules.simulation import ONE_SEED, POINT_FAILED, POINT_UNFINISHED
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord
 from fabrictune.foundation.run_tables.rows import to_columns
@@ -87,19 +89,42 @@ def best_first(record: RunRecord) -> list[int]:
     return points
 
 
-def result_findings(sweep: Sweep, measured: Sequence[Measured]) -> tuple[Finding, ...]:
-    """Return a finding for each point that has no results: refused, failed, or with an objective that is unknown."""
-    return tuple(
-        (POINT_FAILED if result.failure else POINT_UNFINISHED).finding(
-            entity=settings_text(result.point, sweep),
-            expected=f"a result for {', '.join(sweep.measures)}",
-            actual=result.failure or "a run has no value for an objective, since transfers never completed",
-            confidence=Confidence.PREDICTED,
-            evidence=tuple(f"points/{task.id}" for task in result.point.tasks),
-        )
-        for result in measured
-        if result.estimates(sweep) is None
+def result_report(sweep: Sweep, measured: Sequence[Measured]) -> CheckReport:
+    """Return the checks of a sweep: that every point has results, and that its seeds tell points apart."""
+    subject = f"{len(measured)} points"
+    failed = [result for result in measured if result.failure]
+    unfinished = [result for result in measured if not result.failure and result.estimates(sweep) is None]
+    return join_reports(
+        run_check(POINT_FAILED.id, subject, (_without_results(POINT_FAILED, result, sweep) for result in failed)),
+        run_check(
+            POINT_UNFINISHED.id, subject, (_without_results(POINT_UNFINISHED, result, sweep) for result in unfinished)
+        ),
+        run_check(
+            ONE_SEED.id, subject, _of_one_seed(sweep), expected="more than one seed", actual=f"{sweep.seeds} seeds each"
+        ),
     )
+
+
+def _without_results(rule: Rule, result: Measured, sweep: Sweep) -> Finding:
+    """Return the finding of a point that was refused, failed, or has an objective that is unknown."""
+    return rule.finding(
+        entity=settings_text(result.point, sweep),
+        expected=f"a result for {', '.join(sweep.measures)}",
+        actual=result.failure or "a run has no value for an objective, since transfers never completed",
+        confidence=Confidence.PREDICTED,
+        evidence=tuple(f"points/{task.id}" for task in result.point.tasks),
+    )
+
+
+def _of_one_seed(sweep: Sweep) -> Iterator[Finding]:
+    if sweep.seeds == 1:
+        yield ONE_SEED.finding(
+            entity=f"sweep {sweep.name}",
+            expected="an interval for every point, from two seeds or more",
+            actual="one seed: the Pareto front and the sensitivities have no interval",
+            confidence=Confidence.CONFIGURED,
+            evidence=("table objectives",),
+        )
 
 
 def _points_table(

@@ -12,7 +12,7 @@ from fabrictune.scenario.files import load_scenario
 from fabrictune.sweeps.effect_check import probe_points, refuse_keys_without_effect
 from fabrictune.sweeps.executors import Executor
 from fabrictune.sweeps.points import Point, PointMaker, Task
-from fabrictune.sweeps.results import Measured, result_findings, result_tables
+from fabrictune.sweeps.results import Measured, result_report, result_tables
 from fabrictune.sweeps.schema import Sweep
 from fabrictune.sweeps.search import AxisValues, key_of_values, num_points, start_search
 from fabrictune.sweeps.store import SweepFolder
@@ -49,11 +49,13 @@ def run_sweep(
         batch = _send(search, [measured[key].costs(sweep) for key in keys])
     results = list(measured.values())
     _refuse_if_all_failed(results)
+    report = result_report(sweep, results)
     return RunRecord(
         kind="sim sweep",
         run={**describe_run(seed=sweep.seed, started=started), **_describe(sweep, results)},
         tables=result_tables(sweep, results),
-        findings=result_findings(sweep, results),
+        findings=report.findings,
+        checks=report.checks,
     )
 
 

@@ -215,4 +215,14 @@ RUNS = (
     CAPTURE_TRUNCATED,
     EXPECTATION,
 )
-SWEEPS = (POINT_FAILED, POINT_UNFINISHED)
+ONE_SEED = Rule(
+    id="sweep.one-seed",
+    severity=Severity.WARNING,
+    title="Pareto front of one seed",
+    meaning="Every point of the sweep was run with one seed, so that nothing tells how far chance moves a point.",
+    impact="Another seed may put other points on the front; neither it nor the sensitivities are founded.",
+    evidence="The sweep's number of seeds.",
+    next_step="repeat it with `seeds: 5` or more (--seeds); the intervals then say which points differ",
+)
+
+SWEEPS = (POINT_FAILED, POINT_UNFINISHED, ONE_SEED)

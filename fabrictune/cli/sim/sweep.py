@@ -165,7 +165,8 @@ def _print(record: "RunRecord") -> None:
     shown = sorted(whole, key=lambda point: -point["is_on_front"])[:MAX_SHOWN]
     keys = [name for name in points[0] if name.startswith("vary.")]
     num_front = sum(bool(point["is_on_front"]) for point in points)
-    print_lines([f"{num_front} of {len(points)} points are Pareto-optimal (*); {num_seeds} seeds each"])
+    seeds = f"{num_seeds} seeds each" if num_seeds > 1 else "one seed, so that no point is surely better than another"
+    print_lines([f"{num_front} of {len(points)} points are Pareto-optimal (*); {seeds}"])
     headings = ("", *(key.removeprefix("vary.") for key in keys), *metrics)
     rows = [
         (

@@ -43,6 +43,20 @@ def test_a_small_sweep_needs_no_file(write: Write, capsys: pytest.CaptureFixture
     assert printed["record"] == "runs/small-sweep/result"
     assert [point["vary.traffic.message"] for point in printed["points"]] == ["50 KB", "100 KB"]
     assert [point["is_on_front"] for point in printed["points"]] == [1, 0]
+    assert [finding["id"] for finding in printed["findings"]] == ["sweep.one-seed"]
+
+
+def test_a_front_of_one_seed_is_said_to_be_unfounded(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the heading and as a warning; two seeds pass the check."""
+    write()
+    options = ["--vary", "traffic.message=50 KB; 100 KB", "--objective", "makespan"]
+    assert run(["sim", "sweep", "small.yaml", *options, "--seeds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "are Pareto-optimal (*); one seed, so that no point is surely better than another" in printed
+    assert "warning: sweep small-sweep: one seed: the Pareto front and the sensitivities have no interval" in printed
+    assert run(["sim", "sweep", "small.yaml", *options, "--seeds", "2"]) == 0
+    results = {check.rule: check.result.value for check in RunRecord.read(Path("runs/small-sweep/result")).checks or ()}
+    assert results == {"sweep.point-failed": "passed", "sweep.point-unfinished": "passed", "sweep.one-seed": "passed"}
 
 
 @pytest.mark.parametrize(
