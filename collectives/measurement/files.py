@@ -93,8 +93,7 @@ def read_measurements(path: Path, hints: ImportHints | None = None) -> Measureme
             notes=tuple(map(str, record.run.get("notes", ()))),
             report=_report_of(record),
         )
-    is_json = _first_byte(path) == b"{"
-    runs = (read_test_json(path),) if is_json else read_test_text([path])
+    runs, is_json = _read_runs(path)
     hosts = tuple(dict.fromkeys(host for run in runs for host in run.hosts))
     imported = [_import(run, hints) for run in runs]
     rows = tuple(row for one in imported for row in one.rows)
@@ -110,6 +109,22 @@ def read_measurements(path: Path, hints: ImportHints | None = None) -> Measureme
         notes=tuple(note for run in runs for note in notes_on(run)),
         report=join_reports(*(one.report for one in imported)),
     )
+
+
+def _read_runs(path: Path) -> tuple[tuple[TestOutput, ...], bool]:
+    """Return the runs of a file, and whether it is JSON; raises InputError.
+
+    Text may begin with a brace, too: that of a launcher's own line.
+    """
+    if _first_byte(path) != b"{":
+        return read_test_text([path]), False
+    try:
+        return (read_test_json(path),), True
+    except InputError as json_error:
+        try:
+            return read_test_text([path]), False
+        except InputError:
+            raise json_error from None
 
 
 def _first_byte(path: Path) -> bytes:

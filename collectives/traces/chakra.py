@@ -6,6 +6,10 @@ signed or not). Groups are those of `comm_group.json` next to the files, where a
 ranks elsewhere. Writing gives every request a node, work in microseconds (whole picoseconds are in an attribute of
 their own, so that reading restores them), and the groups as such a file.
 
+A profile that MLCommons' converter turned into a trace has a node on the host for each collective on the GPU: work,
+without type and size. Its control dependencies are callers, which others do not wait for, and are left out, as
+ASTRA-sim does; both are noted.
+
 Source: mlcommons/chakra, schema/protobuf/et_def.proto; ASTRA-sim's use of attributes and of comm_group.json.
 Left out: the use of one processor by two compute nodes at once, memory and storage nodes; operations that a CommTrace
 does not have (reduce, gather, scatter).
@@ -46,6 +50,8 @@ _OPERATIONS = {
 }
 _TYPES = {operation: kind for kind, operation in reversed(_OPERATIONS.items())}
 _EXACT = "compute_ps"
+_OF_PROFILE = frozenset(("rf_id", "op_schema"))  # what PyTorch's observer knows of a host operation
+_WITHOUT_PEER = "MLCommons' converter leaves out the peers of messages: read the PyTorch profile itself, which has them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +60,11 @@ class _Step:
 
     place: str
     waits: tuple[int, ...]  # ids
+    callers: frozenset[int]  # those that are control dependencies alone
     duration_ps: int
     request: TraceRow | None  # without its waits; None for work
+    is_on_host: bool = False  # the call of a collective, whose kernel has a node of its own
+    is_of_profile: bool = False
 
 
 def is_chakra(path: Path) -> bool:
@@ -71,9 +80,17 @@ def read_chakra(paths: Sequence[Path]) -> CommTrace:
     everyone = tuple(sorted(files))
     groups = _read_groups(paths[0].parent / GROUPS_FILE)
     requests: list[TraceRow] = []
+    num_on_host = num_callers = 0
     for rank in everyone:
-        requests += _in_order(_read_steps(files[rank], rank, everyone, groups), first_row=len(requests))
-    return build_trace(requests)
+        steps = _read_steps(files[rank], rank, everyone, groups)
+        num_on_host += sum(step.is_on_host for step in steps.values())
+        num_callers += _leave_out_callers(steps)
+        requests += _in_order(steps, first_row=len(requests))
+    notes = {
+        "nodes of collectives on the host, taken as work": num_on_host,
+        "control dependencies, which are the callers of a profile, left out": num_callers,
+    }
+    return build_trace(requests, [f"{text}: {count}" for text, count in notes.items() if count])
 
 
 def write_chakra(trace: CommTrace, folder: Path, name: str) -> list[Path]:
@@ -178,12 +195,26 @@ def _read_steps(
     return steps
 
 
+def _leave_out_callers(steps: dict[int, _Step]) -> int:
+    """Take away the control dependencies of a converted profile; return how many."""
+    if not any(step.is_of_profile for step in steps.values()):
+        return 0
+    for number, step in steps.items():
+        if step.callers:
+            steps[number] = replace(step, waits=tuple(wait for wait in step.waits if wait not in step.callers))
+    return sum(len(step.callers) for step in steps.values())
+
+
 def _step(node: Any, where: str, rank: int, everyone: tuple[int, ...], groups: Mapping[str, tuple[int, ...]]) -> _Step:
     attributes = {
         attribute.name: getattr(attribute, kind) for attribute in node.attr if (kind := attribute.WhichOneof("value"))
     }
     waits = tuple(dict.fromkeys([*node.data_deps, *node.ctrl_deps]))
+    callers = frozenset(node.ctrl_deps).difference(node.data_deps)
     request, duration_ps = None, 0
+    is_on_host = (
+        node.type == NodeType.COLLECTIVE and "comm_type" not in attributes and attributes.get("is_cpu_op") is True
+    )
     if node.type in (NodeType.SEND, NodeType.RECEIVE):
         is_send = node.type == NodeType.SEND
         peer = _number(attributes, "comm_dst" if is_send else "comm_src", where)
@@ -195,12 +226,20 @@ def _step(node: Any, where: str, rank: int, everyone: tuple[int, ...], groups: M
             peer=peer,
             tag=node.name,
         )
-    elif node.type == NodeType.COLLECTIVE:
+    elif node.type == NodeType.COLLECTIVE and not is_on_host:
         request = _collective(attributes, where, rank, everyone, groups, node.name)
     else:
         exact = attributes.get(_EXACT)
         duration_ps = exact if isinstance(exact, int) and exact >= 0 else node.duration_micros * PS_PER_US
-    return _Step(place=where, waits=waits, duration_ps=duration_ps, request=request)
+    return _Step(
+        place=where,
+        waits=waits,
+        callers=callers,
+        duration_ps=duration_ps,
+        request=request,
+        is_on_host=is_on_host,
+        is_of_profile=not _OF_PROFILE.isdisjoint(attributes),
+    )
 
 
 def _collective(
@@ -233,7 +272,9 @@ def _number(attributes: Mapping[str, Any], name: str, where: str) -> int:
     value = attributes.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
         found = "none" if value is None else repr(value)
-        raise TraceError(Mistake(where=f"{where}, {name}", found=found, allowed="a whole number, not negative"))
+        next_step = _WITHOUT_PEER if value is None and name in ("comm_dst", "comm_src") else ""
+        allowed = "a whole number, not negative"
+        raise TraceError(Mistake(where=f"{where}, {name}", found=found, allowed=allowed, next_step=next_step))
     return value
 
 

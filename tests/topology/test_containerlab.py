@@ -103,3 +103,28 @@ def test_mistakes_stop_at_a_hundred(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         loaded(tmp_path, f"topology:\n  nodes:\n    a: {{kind: linux}}\n  links:\n{links}")
     assert len(raised.value.mistakes) == 100
+
+
+def test_the_defaults_may_name_the_group_of_nodes_without_one(tmp_path: Path) -> None:
+    """containerlab asks node, group, the defaults' group and the defaults for a kind, in this order."""
+    fabric = loaded(
+        tmp_path,
+        """name: lab
+topology:
+  defaults: {group: leaves}
+  groups:
+    leaves: {kind: nokia_srlinux}
+    servers: {kind: linux}
+    unnamed: {image: x}
+  nodes:
+    leaf1:
+    leaf2: {group: unnamed}
+    server1: {group: servers}
+    server2: {kind: linux}
+  links:
+    - endpoints: ["leaf1:e1-1", "server1:eth1"]
+    - endpoints: ["leaf2:e1-1", "server2:eth1"]
+    - endpoints: ["leaf1:e1-2", "leaf2:e1-2"]
+""",
+    )
+    assert sorted(fabric.node_name_N[node] for node in set(fabric.nic_host_C.tolist())) == ["server1", "server2"]

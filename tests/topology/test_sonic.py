@@ -131,3 +131,71 @@ def test_what_is_no_configuration_is_refused(tree: Any, tmp_path: Path) -> None:
     """Without a hostname a file cannot be joined to others."""
     with pytest.raises(InputError, match="no hostname, so no switch configuration"):
         loaded(tmp_path, tree)
+
+
+def test_a_redis_dump_of_the_configuration_is_read(tmp_path: Path) -> None:
+    """redis-dump keeps each row with its type: {"PORT|Ethernet0": {"type": "hash", "value": {...}, "ttl": -1}}."""
+    tree = config("t", {"Ethernet0": {"speed": "100000"}}, {"Ethernet0": {"name": "servers1", "port": "eth0"}})
+    dump = {
+        f"{table}|{key}": {"expireat": 1550863898.649604, "ttl": -0.001, "type": "hash", "value": row}
+        for table, rows in tree.items()
+        for key, row in rows.items()
+    }
+    assert loaded(tmp_path, dump).link_label(0) == "t:Ethernet0 -> servers1:eth0"
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("leaf1.json", "leaf1"),
+        ("leaf1.config_db.json", "leaf1"),
+        ("leaf-2_config_db.json", "leaf-2"),
+        ("leaf3-running-config.json", "leaf3"),
+        ("spine9/config_db.json", "spine9"),
+        ("spine9/running_config.json", "spine9"),
+        ("spine9/config_db0.json", "spine9"),
+    ],
+)
+def test_a_switch_without_hostname_is_named_after_its_file(place: str, name: str, tmp_path: Path) -> None:
+    """Or after its folder, where the file is named as on every switch; a note says so."""
+    tree = config("t", {"Ethernet0": {"speed": "100000"}}, {"Ethernet0": {"name": "servers1", "port": "eth0"}})
+    del tree["DEVICE_METADATA"]
+    path = tmp_path / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(tree))
+    fabric = load_sonic([path])
+    assert fabric.link_label(0) == f"{name}:Ethernet0 -> servers1:eth0"
+    assert fabric.notes[0] == f"{path}: no hostname; the switch is named {name!r} after the file"
+
+
+def asic(number: int, ports: dict[str, dict[str, str]], neighbours: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of an ASIC of the switch `box`, with a port to the other."""
+    inside = {f"Ethernet-BP{number}": {"role": "Int", "description": f"ASIC{1 - number}:Eth0-ASIC{1 - number}"}}
+    tree = config("box", {**ports, **inside}, neighbours)
+    tree["DEVICE_METADATA"]["localhost"]["asic_name"] = f"asic{number}"
+    return tree
+
+
+def test_the_asics_of_a_switch_are_one_switch(tmp_path: Path) -> None:
+    """Each has a file with the hostname of all; another switch names a port of the second by its alias."""
+    inside = {"name": "ASIC1", "port": "Eth0-ASIC1"}
+    first = asic(0, {"Ethernet0": {}}, {"Ethernet0": {"name": "servers1", "port": "e0"}, "Ethernet-BP0": inside})
+    second = asic(1, {"Ethernet64": {"alias": "Eth2/1"}}, {"Ethernet64": {"name": "spine", "port": "Ethernet0"}})
+    spine = config("spine", {"Ethernet0": {}}, {"Ethernet0": {"name": "box", "port": "Eth2/1"}})
+    paths = saved(tmp_path, first, second, spine)
+    fabric = load_sonic(paths)
+    links = [fabric.link_label(2 * link) for link in range(2)]
+    assert links == ["box:Ethernet0 -> servers1:e0", "box:Ethernet64 -> spine:Ethernet0"]
+    assert sorted(fabric.node_name_N) == ["box", "servers1", "spine"]
+    assert fabric.notes[:2] == (
+        f"{paths[0]}: ports to other ASICs of box, left out: 1",
+        f"{paths[1]}: ports to other ASICs of box, left out: 1",
+    )
+
+
+def test_one_asic_twice_is_a_mistake(tmp_path: Path) -> None:
+    """As two files of one switch are that say nothing of ASICs."""
+    with pytest.raises(
+        InputError, match=r"the switch 'box' a second time[^\n]*\n  allowed: one file for each switch, or"
+    ):
+        loaded(tmp_path, asic(0, {}, {}), asic(0, {}, {}))

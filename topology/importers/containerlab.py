@@ -100,10 +100,15 @@ class _Reader:
         self.cabling.add_node(name, kind, where=where, tier=int(tier) if kind == NodeKind.SWITCH else UNKNOWN_TIER)
 
     def _settings(self, topology: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a node's kind and labels: its own before those of its group, its kind and the defaults."""
+        """Return a node's kind and labels: its own before those of its group, its kind and the defaults.
+
+        The defaults may name the group of nodes without one.
+        """
         defaults = _section(topology, "defaults")
-        group = _section(topology, "groups", node.get("group"))
-        kind = node.get("kind", group.get("kind", defaults.get("kind", "")))
+        default_group = _section(topology, "groups", defaults.get("group"))
+        group = _section(topology, "groups", node["group"]) if "group" in node else default_group
+        kinds = (layer.get("kind") for layer in (node, group, default_group, defaults))
+        kind = next((kind for kind in kinds if kind is not None), "")
         layers = (defaults, _section(topology, "kinds", kind), group, node)
         labels = {key: value for layer in layers for key, value in _section(layer, "labels").items()}
         return {"kind": kind, "labels": labels}

@@ -1,18 +1,24 @@
 """SONiC switch configurations (`config_db.json`), one file a switch, joined by their neighbour tables.
 
 DEVICE_NEIGHBOR names what hangs on each port. It comes keyed by the local port, with `name` and `port` of the
-neighbour, or keyed by the neighbour, with `local_port` and `port`; tables come nested, or flat as `TABLE|key`. Rates
-are PORT's `speed`, delays follow from CABLE_LENGTH. A link in the tables of both switches is one link; a neighbour
-whose own file is not given becomes a node that has just the links that others list. A neighbour is a host if
-DEVICE_NEIGHBOR_METADATA says `Server`, or if it says nothing and the name begins with "server"; all others are
-switches.
+neighbour, or keyed by the neighbour, with `local_port` and `port`; tables come nested, flat as `TABLE|key`, or flat as
+a Redis dump of CONFIG_DB. Rates are PORT's `speed`, delays follow from CABLE_LENGTH. A link in the tables of both
+switches is one link; a neighbour whose own file is not given becomes a node that has just the links that others list. A
+neighbour is a host if DEVICE_NEIGHBOR_METADATA says `Server`, or if it says nothing and the name begins with "server";
+all others are switches.
+
+A configuration without hostname is named after its file, or its folder where the file's name is that of any
+configuration; this is noted. The ASICs of one switch have a file each, with the hostname of all: they are read as one
+switch, whose links between its ASICs are left out and noted.
 
 Source: SONiC, doc/Configuration.md (DEVICE_NEIGHBOR, PORT, CABLE_LENGTH), and the configurations its minigraph tool
 writes, whose DEVICE_NEIGHBOR is keyed by local port.
+redis-dump for the form of dumps.
 Left out: port channels (their members are links of their own), breakout ports that are not listed, and everything that
 is not cabling.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -41,6 +47,10 @@ TABLES = ("DEVICE_METADATA", "PORT", "DEVICE_NEIGHBOR", "DEVICE_NEIGHBOR_METADAT
 
 Rows = Mapping[str, Mapping[str, Any]]
 
+_ANY_SWITCH = re.compile(r"((running|startup)?[-_]?config(uration)?[-_]?(db)?|asic|redis|dump)?[-_]?\d*", re.I)
+_SUFFIX = re.compile(r"([-_.]((running|startup)?[-_]?config(uration)?[-_]?(db)?|asic)\d*)+$", re.I)
+_ASIC = re.compile(r"asic\d+", re.I)  # as a neighbour: another ASIC of this switch
+
 
 def is_sonic(path: Path) -> bool:
     """Return whether the file's name is that of a JSON configuration."""
@@ -51,15 +61,16 @@ def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BP
     """Read the configurations of one or several switches; raises InputError with every mistake in them."""
     cabling = Cabling("sonic")
     switches = [_Switch(load_json(path), cabling) for path in paths]
+    of_name: dict[str, list[_Switch]] = {}
     for switch in switches:
-        _add_switch(cabling, switch)
+        _add_switch(cabling, switch, of_name.setdefault(switch.name, []))
     if cabling.mistakes:
         raise FabricError(*cabling.mistakes)
-    cabling.name = switches[0].name if len(switches) == 1 else f"sonic-{len(switches)}-switches"
+    cabling.name = switches[0].name if len(of_name) == 1 else f"sonic-{len(of_name)}-switches"
     join_adjacencies(
         cabling,
-        _adjacencies(cabling, switches),
-        reporters={switch.name for switch in switches},
+        _adjacencies(cabling, of_name),
+        reporters=of_name.keys(),
         default_rate_bps=default_rate_bps,
     )
     return cabling.finish()
@@ -98,7 +109,9 @@ class _Switch:
         self.tables = {name: self._rows(tables, name) for name in TABLES}
         self.port_of_alias = {str(row.get("alias", port)): port for port, row in self.tables["PORT"].items()}
         metadata = self.tables["DEVICE_METADATA"].get("localhost", {})
-        self.name = str(metadata.get("hostname", ""))
+        self.has_hostname = bool(metadata.get("hostname"))
+        self.name = str(metadata.get("hostname") or _name_of_file(document.path))
+        self.asic = str(metadata.get("asic_name", ""))
         self.tier = TIER_OF_TYPE.get(str(metadata.get("type")), UNKNOWN_TIER)
 
     def where(self, table: str, *keys: Key) -> str:
@@ -168,41 +181,60 @@ def _nested(tree: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {}
     for key, row in tree.items():
         table, _, name = key.partition("|")
-        tables.setdefault(table, {})[name] = row
+        is_dumped = isinstance(row, dict) and row.get("type") == "hash" and isinstance(row.get("value"), dict)
+        tables.setdefault(table, {})[name] = row["value"] if is_dumped else row
     return tables
 
 
-def _add_switch(cabling: Cabling, switch: _Switch) -> None:
+def _name_of_file(path: Path) -> str:
+    """Return what a file's name or its folder's says of the switch, "" where they are those of any."""
+    for text in (path.name.removesuffix(".json"), path.absolute().parent.name):
+        if not _ANY_SWITCH.fullmatch(text):
+            return _SUFFIX.sub("", text)
+    return ""
+
+
+def _add_switch(cabling: Cabling, switch: _Switch, before: list[_Switch]) -> None:
+    """Add a switch, or another ASIC of one; `before` are the files of its name read so far."""
     where = switch.where("DEVICE_METADATA", "localhost", "hostname")
-    if not switch.name:
+    has_ports = bool(switch.tables["PORT"] or switch.tables["DEVICE_NEIGHBOR"])
+    if not switch.name or not (switch.has_hostname or has_ports):
         cabling.add_mistakes(
             Mistake(
                 where=where,
                 found="no hostname, so no switch configuration",
-                allowed="a config_db.json with DEVICE_METADATA",
+                allowed="a config_db.json with DEVICE_METADATA, or one with PORT whose file is named after the switch",
                 next_step="take the file from /etc/sonic/config_db.json of the switch",
             )
         )
-    elif switch.name in cabling.nodes:
+    elif before and not all(switch.asic and other.asic and switch.asic != other.asic for other in before):
         found = f"the switch {switch.name!r} a second time (first at {cabling.nodes[switch.name].where})"
-        cabling.add_mistakes(Mistake(where=where, found=found, allowed="one file for each switch"))
+        allowed = "one file for each switch, or for each of its ASICs with their asic_name"
+        cabling.add_mistakes(Mistake(where=where, found=found, allowed=allowed))
+    elif not switch.has_hostname:
+        cabling.notes.append(f"{switch.document.path}: no hostname; the switch is named {switch.name!r} after the file")
+    before.append(switch)
     cabling.add_node(switch.name, NodeKind.SWITCH, where=where, tier=switch.tier)
 
 
-def _adjacencies(cabling: Cabling, switches: Sequence[_Switch]) -> Iterator[Adjacency]:
+def _adjacencies(cabling: Cabling, of_name: Mapping[str, Sequence[_Switch]]) -> Iterator[Adjacency]:
     """Yield what each switch says of its neighbours, whose nodes are added on the way."""
-    switch_of = {switch.name: switch for switch in switches}
-    for switch in switches:
+    for switch in (switch for switches in of_name.values() for switch in switches):
+        num_internal = sum(row.get("role") == "Int" for row in switch.tables["PORT"].values())
+        if num_internal:
+            left_out = f"ports to other ASICs of {switch.name}, left out: {num_internal}"
+            cabling.notes.append(f"{switch.document.path}: {left_out}")
         for neighbour in switch.neighbours():
             local_port = switch.port_named(neighbour.local_port)
+            if switch.asic and _ASIC.fullmatch(neighbour.name):
+                continue
             if local_port not in switch.tables["PORT"]:
                 _refuse_unlisted(cabling, switch, neighbour)
             elif switch.is_down(local_port):
                 cabling.notes.append(f"{neighbour.where}: the link on {local_port}, which is down, left out")
             else:
                 _add_neighbour(cabling, switch, neighbour)
-                other = switch_of.get(neighbour.name)
-                remote_port = other.port_named(neighbour.port) if other else neighbour.port
+                remote_port = _remote_port(of_name.get(neighbour.name, ()), neighbour.port)
                 yield Adjacency(
                     here=(switch.name, local_port),
                     there=(neighbour.name, remote_port or f"to-{switch.name}-{local_port}"),
@@ -210,6 +242,11 @@ def _adjacencies(cabling: Cabling, switches: Sequence[_Switch]) -> Iterator[Adja
                     rate_bps=switch.rate_bps(local_port),
                     cable_mm=switch.cable_mm(local_port),
                 )
+
+
+def _remote_port(switches: Sequence[_Switch], name: str) -> str:
+    """Return the port of a name or alias on the ASICs of a switch, or the name where none has it."""
+    return next((port for switch in switches if (port := switch.port_named(name)) in switch.tables["PORT"]), name)
 
 
 def _refuse_unlisted(cabling: Cabling, switch: _Switch, neighbour: _Neighbour) -> None:

@@ -94,3 +94,16 @@ def test_records_of_another_kind_or_with_other_values_are_refused(tmp_path: Path
     with pytest.raises(RecordError, match="table measurements"):
         read_measurements(bad)
     assert row.num_wrong == UNCHECKED
+
+
+@pytest.mark.parametrize("line", ['{"event": "launch", "nodes": 2}', "{ srun: job 17 started }"])
+def test_text_may_begin_with_a_brace(line: str, tmp_path: Path) -> None:
+    """A launcher's own first line made a text of nccl-tests broken JSON."""
+    imported = read_measurements(written(tmp_path, line, *HEAD, ROW))
+    assert (imported.rows, imported.source) == ((MEASURED,), "nccl-tests, text")
+
+
+def test_broken_json_is_told_as_json(tmp_path: Path) -> None:
+    """It has no row of text either."""
+    with pytest.raises(InputError, match="no JSON"):
+        read_measurements(written(tmp_path, '{"results": [', "  1"))

@@ -92,3 +92,42 @@ def test_damage_is_a_trace_or_a_named_error(data: st.DataObject, both: CommTrace
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     with suppress(TraceError):
         read_chakra([path])
+
+
+def on_host(number: int, micros: int, *waits: int) -> object:
+    """Return the call of a collective as mlcommons/chakra's pytorch_converter writes it."""
+    node = Node(
+        id=number, name="c10d::allreduce_(0)", type=NodeType.COLLECTIVE, duration_micros=micros, ctrl_deps=waits
+    )
+    node.attr.add(name="is_cpu_op", bool_val=True)
+    return node
+
+
+def test_calls_on_the_host_are_work(tmp_path: Path) -> None:
+    """The kernel waits for the call, which took 5 us; the call is not communication, and a note counts it."""
+    trace = read_chakra(
+        [save(tmp_path / "one.0.et", on_host(1, 5), collective(2, 1), on_host(3, 7, 2), collective(4, 3))]
+    )
+    assert trace.compute_before_ps_N.tolist() == [5_000_000, 7_000_000]
+    assert trace.notes == ("nodes of collectives on the host, taken as work: 2",)
+
+
+def test_a_message_without_peer_says_where_to_find_it(tmp_path: Path) -> None:
+    """MLCommons' converter writes sends and receives with their size alone."""
+    node = Node(id=1, type=NodeType.SEND)
+    node.attr.add(name="comm_size", int64_val=8)
+    with pytest.raises(
+        TraceError, match=r"node 1, comm_dst: none\n  allowed: [^\n]*\n  next: MLCommons' converter leaves"
+    ):
+        read_chakra([save(tmp_path / "one.0.et", node)])
+
+
+def test_the_callers_of_a_profile_are_no_dependencies(tmp_path: Path) -> None:
+    """MLCommons' converter leaves some out, and some are what they wait for; only without rf_id are they waited for."""
+    calls = [work(1, 5, 99, 2), collective(2, 1)]
+    with pytest.raises(TraceError, match="node 1: a wait for node 99"):
+        read_chakra([save(tmp_path / "one.0.et", *calls)])
+    calls[0].attr.add(name="rf_id", int64_val=110)  # type: ignore[attr-defined]
+    trace = read_chakra([save(tmp_path / "one.0.et", *calls)])
+    assert trace.compute_before_ps_N.tolist() == [5_000_000]
+    assert trace.notes == ("control dependencies, which are the callers of a profile, left out: 2",)
