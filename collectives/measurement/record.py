@@ -10,6 +10,7 @@ from fabrictune.collectives.measurement.measurements import Measurement, to_tabl
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
 from fabrictune.collectives.measurement.timing import TimingSamples, find_straggler
 from fabrictune.foundation.finding_rules.collectives import STRAGGLER, WRONG_RESULT
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_duration
@@ -21,7 +22,9 @@ REDUCE_SCATTER = (
 )
 
 
-def make_bench_record(spec: BenchSpec, samples: TimingSamples, *, backend: str, started: float) -> RunRecord:
+def make_bench_record(
+    spec: BenchSpec, samples: TimingSamples, *, backend: str, started: float, rules: RuleSettings = CATALOG_SETTINGS
+) -> RunRecord:
     """Return the record of a bench; `started` is what `time.perf_counter` said at the start."""
     cases = spec.cases(len(samples.host_R), is_on_gpus=backend == "nccl")
     return RunRecord(
@@ -43,7 +46,7 @@ def make_bench_record(spec: BenchSpec, samples: TimingSamples, *, backend: str, 
             "iterations": _iterations(samples),
             "ranks": _ranks(samples),
         },
-        findings=(*_wrong_results(cases, samples), *_stragglers(cases, samples)),
+        findings=(*_wrong_results(cases, samples), *_stragglers(cases, samples, rules)),
     )
 
 
@@ -116,8 +119,8 @@ def _wrong_results(cases: Sequence[BenchCase], samples: TimingSamples) -> Iterat
             )
 
 
-def _stragglers(cases: Sequence[BenchCase], samples: TimingSamples) -> Iterator[Finding]:
-    straggler = find_straggler(samples, cases)
+def _stragglers(cases: Sequence[BenchCase], samples: TimingSamples, rules: RuleSettings) -> Iterator[Finding]:
+    straggler = find_straggler(samples, cases, rules)
     if straggler is None:
         return
     late_ns_C = samples.late_ns_RCK[straggler.rank].mean(axis=1)

@@ -14,11 +14,12 @@ import numpy as np
 
 from fabrictune.collectives.measurement.spec import BenchCase
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.finding_rules.collectives import STRAGGLER
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.traces import Operation
 
 # No rank can end these before all have begun, so a late rank is a straggler; elsewhere a root may just run ahead.
 NEEDS_ALL_RANKS = (Operation.ALL_REDUCE, Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL)
-LATE_FRACTION = 0.1  # of the time; a rank that costs the others less is not worth a word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,9 @@ class Straggler:
     late_fraction: float  # how late it came on average, of the time
 
 
-def find_straggler(samples: TimingSamples, cases: Sequence[BenchCase]) -> Straggler | None:
+def find_straggler(
+    samples: TimingSamples, cases: Sequence[BenchCase], rules: RuleSettings = CATALOG_SETTINGS
+) -> Straggler | None:
     """Return the rank that comes last far more often than its share and costs the others time, if there is one.
 
     Only operations are counted in which no rank can end before all have begun.
@@ -81,5 +84,7 @@ def find_straggler(samples: TimingSamples, cases: Sequence[BenchCase]) -> Stragg
     last_fraction = float(counts_R[rank] / counts_R.sum())
     late_ns_C = samples.late_ns_RCK[rank, chosen].mean(axis=1)
     late_fraction = float(np.median(late_ns_C / samples.mean_ns_C[chosen]))
-    is_straggler = last_fraction > (1 + 1 / num_ranks) / 2 and late_fraction > LATE_FRACTION
+    fair_fraction, excess = 1 / num_ranks, rules.threshold(STRAGGLER, "excess")
+    is_often_last = last_fraction > fair_fraction + excess * (1 - fair_fraction)
+    is_straggler = is_often_last and late_fraction > rules.threshold(STRAGGLER, "late")
     return Straggler(rank=rank, last_fraction=last_fraction, late_fraction=late_fraction) if is_straggler else None

@@ -11,6 +11,7 @@ from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar, say_on_terminal
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 
 if TYPE_CHECKING:
     from fabrictune.validate.summary import SummaryRow, ValidationSummary
@@ -43,7 +44,9 @@ def local(steps: int | None, out: Path, fail_on: str, quiet: bool, as_json: bool
     place = output_folder(out)
     say_on_terminal("training and measuring with two processes on this machine ...", is_quiet=quiet or as_json)
     with progress_bar("simulating", is_quiet=quiet or as_json) as bar:
-        record = validate_local(LocalSpec() if steps is None else LocalSpec(num_steps=steps), progress=bar)
+        record = validate_local(
+            LocalSpec() if steps is None else LocalSpec(num_steps=steps), rules=site_rules(), progress=bar
+        )
     directory = with_command(record).write(place)
     summary = summarize_validation(record)
     return print_record(

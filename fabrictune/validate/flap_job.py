@@ -14,6 +14,7 @@ from typing import Any
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.finding_rules.rdma import FLAP_WRONG_RESULT, UNPREDICTED_STALL
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
@@ -28,7 +29,6 @@ PATIENCE_S = 10.0  # beyond what is predicted
 PAUSE_S = 0.5  # of running, before each flap
 SHORTEST_NS, LONGEST_NS = 100_000_000, 60_000_000_000
 NEVER_NS = -1.0  # in the record
-AGREEMENT = 0.25  # within which a stall agrees with the prediction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +45,12 @@ class FlapResult:
         """The first of TCP's retransmissions after the link has come back."""
         return tcp_resumes_ns(self.down_ns, self.timeout_ns)
 
-    @property
-    def agrees(self) -> bool:
+    def agrees(self, rules: RuleSettings = CATALOG_SETTINGS) -> bool:
         """Whether the job resumed with that retransmission."""
-        return abs(self.stall_ns - self.tcp_resumes_ns) <= AGREEMENT * self.tcp_resumes_ns
+        return (
+            abs(self.stall_ns - self.tcp_resumes_ns)
+            <= rules.threshold(UNPREDICTED_STALL, "deviation") * self.tcp_resumes_ns
+        )
 
 
 def run_flap_job(
@@ -75,7 +77,12 @@ def run_flap_job(
 
 
 def flap_record(
-    results: Sequence[FlapResult], ended: Mapping[str, Any], predictions: Sequence[Prediction], *, started: float
+    results: Sequence[FlapResult],
+    ended: Mapping[str, Any],
+    predictions: Sequence[Prediction],
+    *,
+    started: float,
+    rules: RuleSettings = CATALOG_SETTINGS,
 ) -> RunRecord:
     """Return the flaps as a record, each with what adapters would make of it."""
     flaps = [
@@ -93,7 +100,7 @@ def flap_record(
         kind="rdma flap-job",
         run=describe_run(seed=0, started=started, job={name: ended[name] for name in ("iterations", "median_ns")}),
         tables={"flaps": to_columns("flaps", flaps), "rdma": to_columns("rdma", rdma)},
-        findings=tuple(_findings(results, int(ended["num_wrong"]))),
+        findings=tuple(_findings(results, int(ended["num_wrong"]), rules)),
     )
 
 
@@ -121,9 +128,9 @@ def _flap(network: FlappingNetwork, job: LastingJob, flap_ns: int) -> FlapResult
     )
 
 
-def _findings(results: Sequence[FlapResult], num_wrong: int) -> Iterator[Finding]:
+def _findings(results: Sequence[FlapResult], num_wrong: int, rules: RuleSettings) -> Iterator[Finding]:
     for result in results:
-        if not result.agrees:
+        if not result.agrees(rules):
             yield UNPREDICTED_STALL.finding(
                 entity=f"a flap of {format_duration(result.flap_ns * PS_PER_NS)}",
                 expected=f"a stall of {format_duration(result.tcp_resumes_ns * PS_PER_NS)}",

@@ -19,6 +19,7 @@ from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.laws import load_law
 from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
@@ -42,7 +43,13 @@ LOOPBACK_CONFIG = PacketConfig(
 )
 
 
-def validate_local(spec: LocalSpec | None = None, *, seed: int = 0, progress: Progress | None = None) -> RunRecord:
+def validate_local(
+    spec: LocalSpec | None = None,
+    *,
+    seed: int = 0,
+    rules: RuleSettings = CATALOG_SETTINGS,
+    progress: Progress | None = None,
+) -> RunRecord:
     """Return a record of kind "validate local": the simulator's tables, `comparison` and `calibration`.
 
     `comparison` has a row for each collective (step, operation, bytes, measured_ps, simulated_ps, ratio), `calibration`
@@ -51,11 +58,17 @@ def validate_local(spec: LocalSpec | None = None, *, seed: int = 0, progress: Pr
     """
     started = time.perf_counter()
     spec = spec or LocalSpec()
-    record = predict_local(measure_local(spec), seed=seed, progress=progress)
+    record = predict_local(measure_local(spec), seed=seed, rules=rules, progress=progress)
     return replace(record, run={**record.run, **describe_run(seed=seed, started=started), "workload": asdict(spec)})
 
 
-def predict_local(measurement: LocalMeasurement, *, seed: int = 0, progress: Progress | None = None) -> RunRecord:
+def predict_local(
+    measurement: LocalMeasurement,
+    *,
+    seed: int = 0,
+    rules: RuleSettings = CATALOG_SETTINGS,
+    progress: Progress | None = None,
+) -> RunRecord:
     """Return the record of a measurement and its simulation, as `validate_local` describes it."""
     _refuse_calibrated_sizes(measurement)
     calibration = calibrate(measurement.exchange_bytes_E, measurement.exchange_ps_EK)
@@ -69,7 +82,11 @@ def predict_local(measurement: LocalMeasurement, *, seed: int = 0, progress: Pro
             "calibration": _calibration_table(measurement),
         },
     )
-    findings = (*simulated.findings, *busy_machine(measurement), *missed_predictions(summarize_validation(record)))
+    findings = (
+        *simulated.findings,
+        *busy_machine(measurement, rules),
+        *missed_predictions(summarize_validation(record), rules),
+    )
     return replace(record, findings=findings)
 
 

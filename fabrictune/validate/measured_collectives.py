@@ -19,6 +19,7 @@ from fabrictune.collectives.measurement.spec import BENCHED
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.finding_rules.collectives import FASTER_THAN_BOUND, GAP, NO_LINE, WRONG_RESULT
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import num_rows, to_columns
@@ -30,8 +31,6 @@ from fabrictune.validate.collective_model import CollectiveModel, Modelled
 from fabrictune.validate.verdicts import Verdict, find_verdict
 
 SEED = 0  # nothing here is drawn at random
-FASTER_FRACTION = 0.97  # of the bound; below it the scenario is not what was measured
-LEAST_GAP_FRACTION = 0.1  # of the measured time; a smaller cause is not worth a word
 Series = tuple[str, bool, int]  # operation, whether in place, number of ranks
 
 
@@ -51,7 +50,11 @@ class Compared:
 
 
 def compare_measured(
-    imported: MeasurementFiles, scenario: Scenario | None, *, progress: Progress | None = None
+    imported: MeasurementFiles,
+    scenario: Scenario | None,
+    *,
+    rules: RuleSettings = CATALOG_SETTINGS,
+    progress: Progress | None = None,
 ) -> RunRecord:
     """Return the record of a comparison; without a scenario, of lines through the measurements alone.
 
@@ -69,7 +72,7 @@ def compare_measured(
     description = describe_scenario(scenario) if scenario else {}
     notes = {"notes": [*imported.notes, *description.get("notes", ())]} if imported.notes else {}
     report = join_reports(
-        imported.report, _check_measurements(imported.rows, lines), _check_against_model(compared, largest)
+        imported.report, _check_measurements(imported.rows, lines), _check_against_model(compared, largest, rules)
     )
     return RunRecord(
         kind="coll compare",
@@ -96,14 +99,14 @@ def _check_measurements(rows: Sequence[Measurement], lines: Mapping[Series, Alph
     )
 
 
-def _check_against_model(compared: Sequence[Compared], largest: Sequence[Compared]) -> CheckReport:
+def _check_against_model(compared: Sequence[Compared], largest: Sequence[Compared], rules: RuleSettings) -> CheckReport:
     subject = f"{len(compared)} measurements beside the model" if compared else "measurements beside a model"
     if not compared:
         reason = "no scenario was given (--scenario)"
         return join_reports(*(skip_check(rule.id, subject, reason) for rule in (FASTER_THAN_BOUND, GAP)))
     return join_reports(
-        run_check(FASTER_THAN_BOUND.id, subject, _too_fast(compared)),
-        run_check(GAP.id, f"largest sizes of {len(largest)} series", _gaps(largest)),
+        run_check(FASTER_THAN_BOUND.id, subject, _too_fast(compared, rules)),
+        run_check(GAP.id, f"largest sizes of {len(largest)} series", _gaps(largest, rules)),
     )
 
 
@@ -278,11 +281,11 @@ def _no_lines(lines: Mapping[Series, AlphaBetaLine]) -> Iterator[Finding]:
         )
 
 
-def _too_fast(compared: Sequence[Compared]) -> Iterator[Finding]:
+def _too_fast(compared: Sequence[Compared], rules: RuleSettings) -> Iterator[Finding]:
     """Yield a finding for the measurement that beats its bound by most, if one does."""
     worst = min(compared, key=lambda row: row.attribution.measured_ps / row.modelled.bound_ps)
     fraction = worst.attribution.measured_ps / worst.modelled.bound_ps
-    if fraction < FASTER_FRACTION:
+    if fraction < rules.threshold(FASTER_THAN_BOUND, "least_of_bound"):
         yield FASTER_THAN_BOUND.finding(
             entity=_entity(worst.measurement),
             expected=f"at least {format_duration(worst.modelled.bound_ps)}, the lower bound of the scenario's links",
@@ -302,12 +305,12 @@ def _largest(compared: Sequence[Compared]) -> list[Compared]:
     return list(largest.values())
 
 
-def _gaps(largest: Sequence[Compared]) -> Iterator[Finding]:
+def _gaps(largest: Sequence[Compared], rules: RuleSettings) -> Iterator[Finding]:
     """Yield a finding for each largest size: the largest cause but the NIC, where it is worth a word."""
     for row in largest:
         name = row.attribution.largest_avoidable
         measured_ps, part_ps = row.attribution.measured_ps, row.attribution.parts_ps[name]
-        if part_ps < LEAST_GAP_FRACTION * measured_ps:
+        if part_ps < rules.threshold(GAP, "least_share") * measured_ps:
             continue
         yield GAP.finding(
             entity=_entity(row.measurement),

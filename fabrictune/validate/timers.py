@@ -16,6 +16,7 @@ from typing import Any
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.finding_rules.rdma import SIMULATION_DIFFERS
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
@@ -33,7 +34,6 @@ from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import run_engine
 
 NEVER_NS = -1.0  # in the record, also for what was not measured
-AGREEMENT = 0.05  # within which a simulation agrees with the model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +52,12 @@ class TimerRow:
         """Time at which traffic resumes by the model."""
         return self.prediction.resumes_ns(self.flap_ns)
 
-    @property
-    def agrees(self) -> bool:
+    def agrees(self, rules: RuleSettings = CATALOG_SETTINGS) -> bool:
         """Whether the engine gives up and resumes when the model says; a stream may resume sooner."""
         gives_up_ns = self.prediction.gives_up_ns
-        is_late = self.simulated_stall_ns > self.model_stall_ns * (1 + AGREEMENT)
-        return math.isclose(self.simulated_gives_up_ns, gives_up_ns, rel_tol=AGREEMENT) and not is_late
+        deviation = rules.threshold(SIMULATION_DIFFERS, "deviation")
+        is_late = self.simulated_stall_ns > self.model_stall_ns * (1 + deviation)
+        return math.isclose(self.simulated_gives_up_ns, gives_up_ns, rel_tol=deviation) and not is_late
 
 
 def simulate_timers(
@@ -85,7 +85,9 @@ def simulate_timers(
     return rows
 
 
-def timer_record(scenario: Scenario, rows: Sequence[TimerRow], *, started: float) -> RunRecord:
+def timer_record(
+    scenario: Scenario, rows: Sequence[TimerRow], *, started: float, rules: RuleSettings = CATALOG_SETTINGS
+) -> RunRecord:
     """Return the rows as a record, with a finding for each that the engine does not follow."""
     configuration = {"profiles": {row.prediction.profile.name: row.prediction.profile.source for row in rows}}
     return RunRecord(
@@ -94,7 +96,7 @@ def timer_record(scenario: Scenario, rows: Sequence[TimerRow], *, started: float
             seed=scenario.seed, started=started, configuration=configuration, **describe_scenario(scenario)
         ),
         tables={"timers": to_columns("timers", [_columns(row) for row in rows])},
-        findings=tuple(_findings(rows)),
+        findings=tuple(_findings(rows, rules)),
     )
 
 
@@ -188,9 +190,9 @@ def _columns(row: TimerRow) -> dict[str, Any]:
     }
 
 
-def _findings(rows: Sequence[TimerRow]) -> Iterator[Finding]:
+def _findings(rows: Sequence[TimerRow], rules: RuleSettings) -> Iterator[Finding]:
     for row in rows:
-        if not row.agrees:
+        if not row.agrees(rules):
             spec = row.prediction.spec
             yield SIMULATION_DIFFERS.finding(
                 entity=f"{row.prediction.profile.name}, timeout {spec.timeout_exponent}, {spec.retries} retries",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fabrictune.foundation.finding_rules.rdma import PARTIAL, TIMERS_OFF
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import PS_PER_NS, format_duration
@@ -17,11 +18,16 @@ from fabrictune.rdma_bench.timers.trials import FOR_GOOD, NONE, TimerTrial
 
 KIND = "rdma timers measure"
 SEED = 0  # nothing here is drawn at random
-MOST_OFF = 0.15  # of the model's time
 
 
 def make_timer_record(
-    measured: MeasuredTimers, plan: TimerPlan, profile: TimerProfile, *, place: str, started: float
+    measured: MeasuredTimers,
+    plan: TimerPlan,
+    profile: TimerProfile,
+    *,
+    place: str,
+    started: float,
+    rules: RuleSettings = CATALOG_SETTINGS,
 ) -> RunRecord:
     """Return the record; `place` says where the workers were, `started` what `time.perf_counter` said at the start."""
     configuration = {**asdict(plan), "device": measured.device, "place": place, "profile": profile.name}
@@ -32,7 +38,7 @@ def make_timer_record(
         kind=KIND,
         run=describe_run(seed=SEED, started=started, configuration=configuration, **how_far, **trials),
         tables={"trials": table},
-        findings=(*_is_partial(measured, plan), *_are_off(table, profile)),
+        findings=(*_is_partial(measured, plan), *_are_off(table, profile, rules.threshold(TIMERS_OFF, "deviation"))),
     )
 
 
@@ -70,17 +76,17 @@ def _is_partial(measured: MeasuredTimers, plan: TimerPlan) -> Iterator[Finding]:
         )
 
 
-def _are_off(table: Columns, profile: TimerProfile) -> Iterator[Finding]:
+def _are_off(table: Columns, profile: TimerProfile, limit: float) -> Iterator[Finding]:
     """Yield the setting that is furthest from the model, of the trials in which the path stayed dead."""
     is_compared = (table["cut_ns"] == FOR_GOOD) & (table["model_ns"] > 0) & (table["status"] > 0)
     off = np.where(is_compared, np.abs(table["after_ns"] / np.where(is_compared, table["model_ns"], 1) - 1), 0.0)
     row = int(np.argmax(off))
-    if off[row] > MOST_OFF:
+    if off[row] > limit:
         times: dict[str, Any] = {name: format_duration(int(table[name][row]) * PS_PER_NS) for name in table}
         yield TIMERS_OFF.finding(
             entity=f"timeout {table['timeout'][row]}, retries {table['retries'][row]}",
             expected=f"{times['model_ns']} by profile {profile.name}",
             actual=f"queue pair failed after {times['after_ns']}",
             confidence=Confidence.MEASURED,
-            evidence=(f"table trials, row {row}; {int((off > MOST_OFF).sum())} such rows in total",),
+            evidence=(f"table trials, row {row}; {int((off > limit).sum())} such rows in total",),
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fabrictune.foundation.finding_rules.collectives import STEPS_SKIPPED
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
@@ -40,7 +41,9 @@ def gather_trace(comm: "Comm") -> CommTrace | None:
     return None if contents is None else merge([CommTrace.from_bytes(content) for content in contents])
 
 
-def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecord:
+def make_record(
+    recipe: Recipe, outcome: Outcome, *, started: float, rules: RuleSettings = CATALOG_SETTINGS
+) -> RunRecord:
     """Return a record of kind "train run"; `started` is `time.perf_counter` at the start.
 
     The file `comm_trace.parquet` contains the ranks' requests of the last steps, a CommTrace.
@@ -58,7 +61,7 @@ def make_record(recipe: Recipe, outcome: Outcome, *, started: float) -> RunRecor
             **describe_run(seed=recipe.seed, started=started),
         },
         tables={"training": training_table(outcome.reports)},
-        findings=tuple(_skipped_steps(outcome.reports)),
+        findings=tuple(_skipped_steps(outcome.reports, rules)),
         files={TRACE_FILE: content.getvalue()},
     )
 
@@ -86,9 +89,9 @@ def _finite(value: float) -> float:
     return value if math.isfinite(value) else -1.0
 
 
-def _skipped_steps(reports: Sequence[StepReport]) -> list[Finding]:
+def _skipped_steps(reports: Sequence[StepReport], rules: RuleSettings) -> list[Finding]:
     skipped = [report.step for report in reports if report.is_skipped]
-    if not skipped:
+    if len(skipped) <= rules.threshold(STEPS_SKIPPED, "skipped") * len(reports):
         return []
     return [
         STEPS_SKIPPED.finding(

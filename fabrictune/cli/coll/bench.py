@@ -12,6 +12,7 @@ from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
@@ -93,7 +94,7 @@ def bench(
             notes = bench_as_rank(launched, spec, backend=backend, timeout_s=timeout_s, progress=progress)
     if is_silent:
         return 0
-    record = make_bench_record(spec, notes, backend=backend, started=started)
+    record = make_bench_record(spec, notes, backend=backend, started=started, rules=site_rules())
     directory = with_command(record).write(place)
 
     def values() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
 LEAST_SHOWN = 0.01  # of the measured time, for a cause to be explained
@@ -60,7 +61,7 @@ def compare(
     scenario = load_scenario(scenario_file) if scenario_file else None
     imported = read_measurements(measured, ImportHints(name=operation, num_ranks=num_ranks))
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
-        record = compare_measured(imported, scenario, progress=progress)
+        record = compare_measured(imported, scenario, rules=site_rules(), progress=progress)
     directory = with_command(record).write(place)
 
     def show() -> None:

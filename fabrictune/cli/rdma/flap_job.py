@@ -10,6 +10,7 @@ from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.rdma.predict import retransmission_of, shown
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 from fabrictune.foundation.units import PS_PER_NS, parse_duration_ps
@@ -71,7 +72,7 @@ def flap_job(
     predictions = [predict_retransmission(spec, find_profile(name, where="--profile")) for name in names]
     with progress_bar("flapping", is_quiet=quiet or as_json) as progress:
         results, ended = run_flap_job(flaps_ns, progress=progress)
-    record = flap_record(results, ended, predictions, started=started)
+    record = flap_record(results, ended, predictions, started=started, rules=site_rules())
     directory = with_command(record).write(place)
     return print_record(
         record,

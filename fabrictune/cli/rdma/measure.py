@@ -10,6 +10,7 @@ from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_o
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.rdma.pair import opened_pair, pair_options
 from fabrictune.cli.rdma.predict import shown
 from fabrictune.foundation.errors import InputError
@@ -129,7 +130,7 @@ def measure(
         opened_pair(context, settings, cut=cut_command, heal=heal_command) as (pair, place),
     ):
         measured = measure_timers(pair, plan, progress)
-    record = with_command(make_timer_record(measured, plan, known, place=place, started=started))
+    record = with_command(make_timer_record(measured, plan, known, place=place, started=started, rules=site_rules()))
     directory = record.write(place_of_record)
     fitted = _fit(measured, record, profile)
 

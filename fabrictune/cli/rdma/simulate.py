@@ -17,6 +17,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.rdma.predict import shown
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
@@ -96,7 +97,7 @@ def simulate(
         rows = simulate_timers(
             checked, names, _specs(checked, timeouts, counts), trials=trials, flap_ns=flap_ns, progress=progress
         )
-    record = timer_record(checked, rows, started=started)
+    record = timer_record(checked, rows, started=started, rules=site_rules())
     directory = with_command(record).write(place)
     timers = to_rows(record.tables["timers"])
     return print_record(

@@ -11,7 +11,7 @@ from fabrictune.cli.framework.findings import exit_code, findings_json, print_fi
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.records import output_folder, with_command
-from fabrictune.cli.framework.rules import rules_json
+from fabrictune.cli.framework.rules import rules_json, site_rules
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -98,7 +98,7 @@ def run(
     if result is None:
         return 0
     recipe, outcome = result
-    record = with_command(make_record(recipe, outcome, started=started))
+    record = with_command(make_record(recipe, outcome, started=started, rules=site_rules()))
     directory = record.write(out or Path("runs") / recipe.name)
     code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
     if as_json:

@@ -48,14 +48,14 @@ def test_the_engine_gives_up_and_resumes_when_the_model_says(flap: Path) -> None
     assert (row.prediction.gives_up_ns, row.model_stall_ns) == (4 * WAIT_14_NS, 2 * WAIT_14_NS)
     assert row.simulated_gives_up_ns == pytest.approx(4 * WAIT_14_NS, rel=1e-3)
     assert row.simulated_stall_ns == pytest.approx(2 * WAIT_14_NS, rel=1e-3)
-    assert row.agrees
+    assert row.agrees()
 
 
 def test_a_flap_too_long_for_the_retries_ends_the_queue_pair_in_both(flap: Path) -> None:
     """T 14, R 1 sends again after 67.1 ms only, while the link is down for 100 ms."""
     (row,) = simulate_timers(load_scenario(flap), [], [spec(14, 1)])
     assert row.model_stall_ns == row.simulated_stall_ns == math.inf
-    assert row.agrees
+    assert row.agrees()
 
 
 def test_a_stream_resumes_sooner_than_its_timer(flap: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_stream_resumes_sooner_than_its_timer(flap: Path) -> None:
     (row,) = simulate_timers(load_scenario(flap), [], [spec(14, 7)], flap_ns=5000)
     assert row.model_stall_ns == WAIT_14_NS
     assert row.simulated_stall_ns < 10_000
-    assert row.agrees
+    assert row.agrees()
 
 
 def test_adapters_are_names_or_files(flap: Path, tmp_path: Path) -> None:
