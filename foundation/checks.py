@@ -85,6 +85,19 @@ def run_check(
     return CheckReport(checks=(check,), findings=kept)
 
 
+def run_checks(rules: Iterable[str], subject: str, findings: Iterable["Finding"]) -> CheckReport:
+    """Return the checks of several rules that looked at one subject, each with its own of the findings."""
+    of_rule: dict[str, list[Finding]] = {rule: [] for rule in rules}
+    for finding in findings:
+        of_rule[finding.id].append(finding)
+    return join_reports(*(run_check(rule, subject, found) for rule, found in of_rule.items()))
+
+
+def found_checks(subject: str, findings: Sequence["Finding"]) -> CheckReport:
+    """Return the checks of findings whose maker says no more than what it found."""
+    return run_checks(dict.fromkeys(finding.id for finding in findings), subject, findings)
+
+
 def skip_check(rule: str, subject: str, reason: str) -> CheckReport:
     """Return a check that could not run."""
     return CheckReport(checks=(Check(rule=rule, subject=subject, reason=reason),))
@@ -96,6 +109,12 @@ def join_reports(*reports: CheckReport) -> CheckReport:
         checks=tuple(check for report in reports for check in report.checks),
         findings=tuple(finding for report in reports for finding in report.findings),
     )
+
+
+def count_findings(checks: Sequence[Check]) -> str:
+    """Return "no findings" or "94 findings", also those that a record does not keep."""
+    num_found = sum(check.num_found for check in checks)
+    return f"{num_found:,} {'finding' if num_found == 1 else 'findings'}" if num_found else "no findings"
 
 
 def count_checks(checks: Sequence[Check] | None) -> str:

@@ -15,7 +15,7 @@ import os
 import platform
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib import metadata
 from os import PathLike
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from fabrictune.foundation.arrays import Columns as Columns
-from fabrictune.foundation.checks import Check
+from fabrictune.foundation.checks import Check, CheckReport
 from fabrictune.foundation.documents import refuse_half_characters
 from fabrictune.foundation.errors import Mistake, RecordError, require_one_of
 from fabrictune.foundation.extras import require_extra
@@ -75,6 +75,11 @@ class RunRecord:
         directory = Path(directory)
         write_folder(directory, self._write_files, check=check_replaceable, durably=durably)
         return directory
+
+    def with_checks(self, report: CheckReport) -> Self:
+        """Return the record with these checks and their findings before its own."""
+        findings, checks = (*report.findings, *self.findings), (*report.checks, *(self.checks or ()))
+        return replace(self, findings=findings, checks=checks)
 
     def _write_files(self, directory: Path) -> None:
         checks = {} if self.checks is None else {"checks": [check.as_json() for check in self.checks]}

@@ -82,10 +82,8 @@ def with_capture(
         actual="all",
     )
     return replace(
-        record,
+        record.with_checks(report),
         run={**record.run, "capture": {"file": CAPTURE_NAME, "packets": num_kept, "left_out": num_left_out}},
-        findings=(*record.findings, *report.findings),
-        checks=(*(record.checks or ()), *report.checks),
         files={**record.files, CAPTURE_NAME: capture_file(network, traffic, simulation, config, capture)},
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fabrictune.foundation.checks import CheckReport, join_reports, run_checks
 from fabrictune.foundation.finding_rules.fabric import (
     DELAY_CHANGED,
     LINK_ADDED,
@@ -44,17 +45,22 @@ class _Link:
 LinksByEnds = Mapping[frozenset[str], _Link]
 
 
-def compare_fabrics(before: Fabric, after: Fabric) -> tuple[Finding, ...]:
+def compare_fabrics(before: Fabric, after: Fabric) -> CheckReport:
     """Return a finding for each change, by name: nodes, then links, then rails. What was before is `expected`.
 
     Lost capacity is an error, what moved a warning, everything else for information.
     """
     links_before, links_after = _links(before), _links(after)
-    return (
-        *_compare_nodes(before, after),
-        *_compare_cabling(links_before, links_after),
-        *_compare_speeds(links_before, links_after),
-        *_compare_rails(before, after),
+    changes = (*_compare_cabling(links_before, links_after), *_compare_speeds(links_before, links_after))
+    nodes = f"{before.num_nodes:,} nodes before, {after.num_nodes:,} after"
+    links = f"{len(links_before):,} links before, {len(links_after):,} after"
+    nics = f"{before.num_nics:,} NICs before, {after.num_nics:,} after"
+    return join_reports(
+        run_checks((NODE_REMOVED.id, NODE_ADDED.id, NODE_CHANGED.id), nodes, _compare_nodes(before, after)),
+        run_checks(
+            (LINK_REMOVED.id, LINK_RECABLED.id, LINK_ADDED.id, RATE_CHANGED.id, DELAY_CHANGED.id), links, changes
+        ),
+        run_checks((RAIL_CHANGED.id,), nics, _compare_rails(before, after)),
     )
 
 

@@ -3,66 +3,66 @@
 A rule refuses what cannot be a network; a check finds what can be one, but was hardly meant. No input
 says what was meant, so a check compares like with like: nodes of one tier, links between the same two tiers, hosts that
 share their ToRs. What more than half of them have is expected, and a finding says how many that are. Where there is no
-majority nothing is said; where a check lacks what it needs, that is a finding too.
+majority, and where it lacks what it needs, a check did not run.
 
 Shapes: N nodes, P ports.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.finding_rules.fabric import (
     ISOLATED_NODE,
     ODD_LEVELS,
     PARTITION,
+    RAIL_MISCABLED,
     TIERLESS_SWITCHES,
     UNEQUAL_RATE,
     UNEQUAL_UPLINKS,
 )
+from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.foundation.units import format_rate
-from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.rail_cabling import find_miscabled_rails
 
-MAX_SHOWN = 20  # findings of one check that are shown one by one
 MAX_NAMES = 5  # of nodes in one line
 
 Value = TypeVar("Value", bound=Hashable)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FabricRule:
-    """One expectation of a fabric; `find` yields what breaks it, in the order of nodes or ports."""
+    """One expectation of a fabric; `find` yields what breaks it, switches before hosts."""
 
+    rule: Rule
     statement: str
+    subject: Callable[[Fabric], str]
     find: Callable[[Fabric], Iterator[Finding]]
+    undecided: Callable[[Fabric], str] = lambda _: ""  # why it cannot tell, "" where it can
+
+    def check(self, fabric: Fabric) -> CheckReport:
+        """Return the check of a fabric; one that cannot tell and finds nothing did not run."""
+        report = run_check(self.rule.id, self.subject(fabric), self.find(fabric), expected=self.statement)
+        reason = "" if report.findings else self.undecided(fabric)
+        return skip_check(self.rule.id, self.subject(fabric), reason) if reason else report
 
 
-def validate_fabric(fabric: Fabric) -> tuple[Finding, ...]:
-    """Return what all checks find, at most MAX_SHOWN of a check one by one and the rest as a number."""
-    return tuple(finding for check in CHECKS for finding in _shown(fabric, check))
-
-
-def _shown(fabric: Fabric, check: FabricRule) -> Iterator[Finding]:
-    findings = check.find(fabric)
-    last = None
-    for last in islice(findings, MAX_SHOWN):
-        yield last
-    num_more = sum(1 for _ in findings)
-    if last is not None and num_more:
-        actual = f"{num_more} more findings like it"
-        yield replace(last, entity=f"fabric {fabric.name}", expected=check.statement, actual=actual, evidence=())
+def validate_fabric(fabric: Fabric) -> CheckReport:
+    """Return all checks of a fabric and all that they find."""
+    return join_reports(*(check.check(fabric) for check in CHECKS))
 
 
 def _find_isolated(fabric: Fabric) -> Iterator[Finding]:
     num_ports_N = np.bincount(fabric.port_node_P, minlength=fabric.num_nodes)
-    for node in np.nonzero(num_ports_N == 0)[0].tolist():
+    isolated = np.nonzero(num_ports_N == 0)[0].tolist()
+    for node in sorted(isolated, key=lambda node: fabric.node_kind_N[node] == NodeKind.HOST):
         yield ISOLATED_NODE.finding(
             entity=fabric.node_name_N[node],
             expected="at least one link",
@@ -118,7 +118,8 @@ def _find_unknown_tiers(fabric: Fabric) -> Iterator[Finding]:
 def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
     """Find links that skip a tier, or stay in one, where most do not."""
     ports, tiers = _links(fabric)
-    for row, _, is_usual, share in _odd_ones([high - low == 1 for low, high in tiers]):
+    odd = _odd_ones([high - low == 1 for low, high in tiers])
+    for row, _, is_usual, share in sorted(odd, key=lambda one: tiers[one[0]], reverse=True):
         if is_usual:
             low, high = tiers[row]
             yield ODD_LEVELS.finding(
@@ -130,11 +131,8 @@ def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
 
 
 def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
-    """Find links at another rate than most between the same two tiers."""
-    ports_between: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for port, tiers in zip(*_links(fabric), strict=True):
-        ports_between[tiers].append(port)
-    for (low, high), ports in sorted(ports_between.items()):
+    """Find links at another rate than most between the same two tiers, the upper tiers first."""
+    for (low, high), ports in _ports_between(fabric).items():
         for row, rate_bps, usual_bps, share in _odd_ones(fabric.port_rate_bps_P[ports].tolist()):
             yield UNEQUAL_RATE.finding(
                 entity=fabric.link_label(ports[row]),
@@ -145,14 +143,11 @@ def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
 
 
 def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
-    """Find nodes with fewer, more, slower or otherwise spread uplinks than most of their tier."""
+    """Find nodes with other uplinks than most of their tier (number, rate, spread), the upper tiers first."""
     uplinks_of = _uplinks(fabric)
-    nodes_of: dict[int, list[int]] = defaultdict(list)  # by tier
-    for node in uplinks_of:
-        nodes_of[int(fabric.node_tier_N[node])].append(node)
-    for tier, nodes in sorted(nodes_of.items()):
-        profiles = [_profile(fabric, uplinks_of[node]) for node in nodes]
-        for row, profile, usual, share in _odd_ones(profiles):
+    for tier, profile_of in _profiles(fabric, uplinks_of).items():
+        nodes = list(profile_of)
+        for row, profile, usual, share in _odd_ones(list(profile_of.values())):
             above = fabric.port_node_P[fabric.port_peer_P[uplinks_of[nodes[row]]]].tolist()
             yield UNEQUAL_UPLINKS.finding(
                 entity=fabric.node_name_N[nodes[row]],
@@ -181,6 +176,54 @@ class _Profile:
 def _profile(fabric: Fabric, ports: Sequence[int]) -> _Profile:
     spread = Counter(fabric.port_node_P[fabric.port_peer_P[ports]].tolist())
     return _Profile(len(ports), int(fabric.port_rate_bps_P[ports].sum()), tuple(sorted(spread.values())))
+
+
+def _profiles(fabric: Fabric, uplinks_of: Mapping[int, Sequence[int]]) -> dict[int, dict[int, _Profile]]:
+    """Return the profile of each node by tier, the upper tiers first."""
+    profile_of: dict[int, dict[int, _Profile]] = defaultdict(dict)
+    for node in sorted(uplinks_of, key=lambda node: -fabric.node_tier_N[node]):
+        profile_of[int(fabric.node_tier_N[node])][node] = _profile(fabric, uplinks_of[node])
+    return profile_of
+
+
+def _ports_between(fabric: Fabric) -> dict[tuple[int, int], list[int]]:
+    """Return one port of each link by its two tiers, the upper tiers first."""
+    ports: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for port, tiers in zip(*_links(fabric), strict=True):
+        ports[tiers].append(port)
+    return dict(sorted(ports.items(), reverse=True))
+
+
+def _undecided_levels(fabric: Fabric) -> str:
+    _, tiers = _links(fabric)
+    return _no_tiers(fabric) or _no_majority({"all links": [high - low == 1 for low, high in tiers]})
+
+
+def _undecided_rates(fabric: Fabric) -> str:
+    rates = {
+        f"links between tier {low} and tier {high}": fabric.port_rate_bps_P[ports].tolist()
+        for (low, high), ports in _ports_between(fabric).items()
+    }
+    return _no_tiers(fabric) or _no_majority(rates)
+
+
+def _undecided_uplinks(fabric: Fabric) -> str:
+    profiles = {_noun(tier): list(of.values()) for tier, of in _profiles(fabric, _uplinks(fabric)).items()}
+    return _no_tiers(fabric) or _no_majority(profiles)
+
+
+def _no_tiers(fabric: Fabric) -> str:
+    return "" if _links(fabric)[0] else "no link between nodes of known tiers"
+
+
+def _no_majority(groups: Mapping[str, Sequence[Hashable]]) -> str:
+    """Return which groups differ so that nobody can say which of them is right, "" for none."""
+    without = [
+        f"{len(values):,} {name}"
+        for name, values in groups.items()
+        if 2 * max(Counter(values).values(), default=1) <= len(values)
+    ]
+    return f"no majority among {', '.join(without)}" if without else ""
 
 
 def _uplinks(fabric: Fabric) -> dict[int, list[int]]:
@@ -222,12 +265,50 @@ def _names(fabric: Fabric, nodes: Sequence[int]) -> str:
     return f"{names} and {len(nodes) - MAX_NAMES} more" if len(nodes) > MAX_NAMES else names
 
 
+def _num_nodes(fabric: Fabric) -> str:
+    return f"{fabric.num_nodes:,} nodes"
+
+
+def _num_links(fabric: Fabric) -> str:
+    return f"{fabric.num_ports // 2:,} links"
+
+
 CHECKS: tuple[FabricRule, ...] = (
-    FabricRule("every node has a link", _find_isolated),
-    FabricRule("every node reaches every other", _find_partitions),
-    FabricRule("every switch has a tier", _find_unknown_tiers),
-    FabricRule("links join neighbouring tiers", _find_odd_levels),
-    FabricRule("links between two tiers run at one rate", _find_unequal_rates),
-    FabricRule("nodes of a tier have the same uplinks", _find_unequal_uplinks),
-    FabricRule("the same rail of a ToR set's hosts is at the same ToRs", find_miscabled_rails),
+    FabricRule(rule=ISOLATED_NODE, statement="a link at every node", subject=_num_nodes, find=_find_isolated),
+    FabricRule(
+        rule=PARTITION,
+        statement="a path from every node to every other",
+        subject=_num_nodes,
+        find=_find_partitions,
+    ),
+    FabricRule(
+        rule=TIERLESS_SWITCHES, statement="a tier for every switch", subject=_num_nodes, find=_find_unknown_tiers
+    ),
+    FabricRule(
+        rule=ODD_LEVELS,
+        statement="links between neighbouring tiers",
+        subject=_num_links,
+        find=_find_odd_levels,
+        undecided=_undecided_levels,
+    ),
+    FabricRule(
+        rule=UNEQUAL_RATE,
+        statement="one rate of the links between two tiers",
+        subject=_num_links,
+        find=_find_unequal_rates,
+        undecided=_undecided_rates,
+    ),
+    FabricRule(
+        rule=UNEQUAL_UPLINKS,
+        statement="equal uplinks within a tier",
+        subject=_num_nodes,
+        find=_find_unequal_uplinks,
+        undecided=_undecided_uplinks,
+    ),
+    FabricRule(
+        rule=RAIL_MISCABLED,
+        statement="each rail of a ToR set's hosts at the same ToRs",
+        subject=lambda fabric: f"{fabric.num_nics:,} NICs",
+        find=find_miscabled_rails,
+    ),
 )

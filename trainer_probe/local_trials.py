@@ -58,6 +58,7 @@ class StartupTrial:
         elapsed_ns_R = np.rint(self.elapsed_s_R * NS_PER_S).astype(np.int64)
         return RunRecord(
             kind="coll init check",
+            checks=(),
             run=describe_run(seed=SEED, started=started, configuration=configuration),
             tables={"startup": {"rank": np.arange(self.num_ranks), "elapsed_ns": elapsed_ns_R}},
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from fabrictune.collectives.measurement.measurements import Measurement, to_table
 from fabrictune.collectives.measurement.spec import BenchCase, BenchSpec
 from fabrictune.collectives.measurement.timing import TimingSamples, find_straggler
+from fabrictune.foundation.checks import join_reports, run_check
 from fabrictune.foundation.finding_rules.collectives import STRAGGLER, WRONG_RESULT
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.metrics.formulas import percentiles
@@ -27,7 +28,7 @@ def make_bench_record(
 ) -> RunRecord:
     """Return the record of a bench; `started` is what `time.perf_counter` said at the start."""
     cases = spec.cases(len(samples.host_R), is_on_gpus=backend == "nccl")
-    return RunRecord(
+    record = RunRecord(
         kind="coll bench",
         run=describe_run(
             seed=SEED,
@@ -46,7 +47,22 @@ def make_bench_record(
             "iterations": _iterations(samples),
             "ranks": _ranks(samples),
         },
-        findings=(*_wrong_results(cases, samples), *_stragglers(cases, samples, rules)),
+    )
+    return record.with_checks(
+        join_reports(
+            run_check(
+                WRONG_RESULT.id,
+                f"results of {len(cases):,} cases",
+                _wrong_results(cases, samples),
+                expected="every element right on every rank",
+            ),
+            run_check(
+                STRAGGLER.id,
+                f"{len(samples.host_R):,} ranks",
+                _stragglers(cases, samples, rules),
+                expected="each to come last about as often",
+            ),
+        )
     )
 
 

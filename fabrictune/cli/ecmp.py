@@ -14,7 +14,7 @@ from fabrictune.cli.framework.estimates import (
     print_outcomes,
     print_steps,
 )
-from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     MAX_SEEDS,
@@ -28,7 +28,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
-from fabrictune.cli.framework.rules import rules_json, site_rules
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import tables_to_rows, to_rows
 
@@ -72,14 +72,13 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     if as_json:
         distribution = {"over_seeds": to_rows(over_seeds)[0]} if over_seeds is not None else {}
         shown = {"record": str(directory), **summary.as_json(), **distribution}
-        findings = findings_json(record.findings)
-        print_json({**shown, "notes": notes_of(record), "findings": findings, **rules_json()})
+        print_json({**shown, "notes": notes_of(record), **judged_json(record)})
         return exit_code(record.findings, fail_on)
     if not quiet:
         print_lines([checked.headline, *summary.lines])
     if over_seeds is not None:
         print_distribution(over_seeds)
-    print_findings(record.findings)
+    print_findings(record)
     print_lines([f"record: {directory}"])
     return exit_code(record.findings, fail_on)
 

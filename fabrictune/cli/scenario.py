@@ -45,7 +45,8 @@ def check(scenario: Path, as_json: bool) -> None:
         print_lines(
             [f"{scenario}: good; " + ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())]
         )
-        print_findings(compiled.findings, at_most=len(compiled.findings))
+        if compiled.findings:
+            print_findings(compiled.check_files())
 
 
 @scenario.command()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
-from fabrictune.foundation.checks import CheckReport, join_reports, run_check
+from fabrictune.foundation.checks import CheckReport, found_checks
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
@@ -50,14 +50,7 @@ class Composed:
 
     def check_files(self) -> CheckReport:
         """Return the contradictions in the fabric's files, as the checks that found them."""
-        rules = dict.fromkeys(finding.id for finding in self.findings)
-        subject, expected = "files of the fabric", "files that agree on every link"
-        return join_reports(
-            *(
-                run_check(rule, subject, [one for one in self.findings if one.id == rule], expected=expected)
-                for rule in rules
-            )
-        )
+        return found_checks("files of the fabric", self.findings)
 
 
 def compose_fabric(scenario: Scenario) -> Fabric:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.scenario.composition import compose_fabric, compose_traffic
@@ -89,9 +90,8 @@ def plan_scenario(
             **describe_run(seed=scenario.seed, started=started, num_seeds=num_seeds, changes=plan.changes),
             **describe_scenario(scenario, (*fabric.notes, *traffic.notes)),
         },
-        findings=fabric.findings,
         tables=_tables(plan),
-    )
+    ).with_checks(found_checks("files of the fabric", fabric.findings))
 
 
 def write_plan(record: RunRecord, directory: Path) -> list[Path]:

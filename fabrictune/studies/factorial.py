@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
@@ -42,12 +43,11 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | No
             **describe_run(seed=scenario.seed, started=started, factors=names, num_seeds=num_seeds),
             **describe_scenario(scenario, sampled.notes),
         },
-        findings=sampled.findings,
         tables={
             "designs": {"design": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))},
             "effects": _effects_table(sampled.outcomes, names),
         },
-    )
+    ).with_checks(found_checks("files of the fabric", sampled.findings))
 
 
 def _variant(scenario: Scenario, levels: Levels) -> Variant:

@@ -39,12 +39,7 @@ def simulate(
         return record
     collisions = analyze_collisions(compiled.network)
     report = check_simulated_collisions(compiled, collisions, rules)
-    return replace(
-        record,
-        tables={**collisions.tables(), **record.tables},
-        findings=(*report.findings, *record.findings),
-        checks=(*report.checks, *(record.checks or ())),
-    )
+    return replace(record, tables={**collisions.tables(), **record.tables}).with_checks(report)
 
 
 def check_simulated_collisions(
@@ -95,11 +90,7 @@ def judge(compiled: CompiledScenario, record: RunRecord) -> RunRecord:
     parts = _parts(compiled, record)
     record = replace(record, run={**record.run, **describe_composed(compiled)}, tables={**record.tables, **parts})
     report = compiled.check_files() + check_expectations(compiled.scenario.expect, record)
-    return replace(
-        record,
-        findings=(*report.findings, *record.findings),
-        checks=(*report.checks, *(record.checks or ())),
-    )
+    return record.with_checks(report)
 
 
 def _parts(compiled: CompiledScenario, record: RunRecord) -> dict[str, Columns]:

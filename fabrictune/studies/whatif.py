@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
@@ -47,9 +48,8 @@ def compare(
     return RunRecord(
         kind="ecmp whatif",
         run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario, sampled.notes)},
-        findings=sampled.findings,
         tables={"variants": {"variant": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))}},
-    )
+    ).with_checks(found_checks("files of the fabric", sampled.findings))
 
 
 def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[WhatIf]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabrictune.foundation.checks import run_checks
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.finding_rules.rdma import FLAP_WRONG_RESULT, UNPREDICTED_STALL
@@ -96,11 +97,17 @@ def flap_record(
         for result in results
     ]
     rdma = [_rdma_row(prediction, result) for prediction in predictions for result in results]
-    return RunRecord(
+    record = RunRecord(
         kind="rdma flap-job",
         run=describe_run(seed=0, started=started, job={name: ended[name] for name in ("iterations", "median_ns")}),
         tables={"flaps": to_columns("flaps", flaps), "rdma": to_columns("rdma", rdma)},
-        findings=tuple(_findings(results, int(ended["num_wrong"]), rules)),
+    )
+    return record.with_checks(
+        run_checks(
+            (UNPREDICTED_STALL.id, FLAP_WRONG_RESULT.id),
+            f"{len(results):,} flaps",
+            _findings(results, int(ended["num_wrong"]), rules),
+        )
     )
 
 

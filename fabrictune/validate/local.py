@@ -18,7 +18,9 @@ import numpy as np
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.laws import load_law
 from fabrictune.collectives.expansion import ExpansionSpec, expand
+from fabrictune.foundation.checks import CheckReport, join_reports, run_check
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.finding_rules.collectives import BUSY_MACHINE, PREDICTION_OFF
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.progress import Progress
@@ -82,12 +84,24 @@ def predict_local(
             "calibration": _calibration_table(measurement),
         },
     )
-    findings = (
-        *simulated.findings,
-        *busy_machine(measurement, rules),
-        *missed_predictions(summarize_validation(record), rules),
+    summary = summarize_validation(record)
+    return record.with_checks(
+        join_reports(
+            CheckReport(checks=simulated.checks or (), findings=simulated.findings),
+            run_check(
+                BUSY_MACHINE.id,
+                f"{len(measurement.exchange_bytes_E):,} sizes of exchanges",
+                busy_machine(measurement, rules),
+                expected="quartiles near one another",
+            ),
+            run_check(
+                PREDICTION_OFF.id,
+                f"{len(summary.rows):,} predictions",
+                missed_predictions(summary, rules),
+                expected="simulated within the band of measured",
+            ),
+        )
     )
-    return replace(record, findings=findings)
 
 
 def simulate_loopback(

@@ -47,7 +47,7 @@ def model_scenario(
             if progress:
                 progress(len(rows) / (len(names) * len(sizes)))
     run = {**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario, notes)}
-    return RunRecord(kind="coll model", run=run, tables={"model": to_columns("model", rows)})
+    return RunRecord(kind="coll model", run=run, checks=(), tables={"model": to_columns("model", rows)})
 
 
 def _row(name: str, num_ranks: int, modelled: Modelled) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.checks import run_check
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.finding_rules.rdma import SIMULATION_DIFFERS
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
@@ -21,7 +22,7 @@ from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.settings.binding import Chosen
-from fabrictune.foundation.units import PS_PER_NS, format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration, format_fraction
 from fabrictune.netsim.config.faults import Fault, Flap, LinkDown
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
 from fabrictune.rdma_bench.timers.trials import TimerTrial, median_gives_up_ns, median_stall_ns
@@ -90,13 +91,20 @@ def timer_record(
 ) -> RunRecord:
     """Return the rows as a record, with a finding for each that the engine does not follow."""
     configuration = {"profiles": {row.prediction.profile.name: row.prediction.profile.source for row in rows}}
-    return RunRecord(
+    record = RunRecord(
         kind="rdma timers simulate",
         run=describe_run(
             seed=scenario.seed, started=started, configuration=configuration, **describe_scenario(scenario)
         ),
         tables={"timers": to_columns("timers", [_columns(row) for row in rows])},
-        findings=tuple(_findings(rows, rules)),
+    )
+    return record.with_checks(
+        run_check(
+            SIMULATION_DIFFERS.id,
+            f"{len(rows):,} settings and adapters",
+            _findings(rows, rules),
+            expected=f"the model's times within {format_fraction(rules.threshold(SIMULATION_DIFFERS, 'deviation'))}",
+        )
     )
 
 

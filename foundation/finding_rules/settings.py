@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fabrictune.foundation.checks import Check
 from fabrictune.foundation.finding_rules.catalog import RULES, find_rule
 from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.findings import Finding, Severity
@@ -42,12 +43,16 @@ class RuleSettings:
         """
         if not self.file:
             return record
-        reason = f"rule switched off by {self.file}"
-        checks = record.checks and tuple(
-            replace(check, num_found=0, reason=reason) if self._is_off(check.rule) else check for check in record.checks
-        )
+        checks = None if record.checks is None else self.apply_to_checks(record.checks)
         run = {**record.run, "rules": self.as_json()}
         return replace(record, run=run, findings=self.apply(record.findings), checks=checks)
+
+    def apply_to_checks(self, checks: Iterable[Check]) -> tuple[Check, ...]:
+        """Return the checks; one of a rule that is off has not run."""
+        reason = f"rule switched off by {self.file}"
+        return tuple(
+            replace(check, num_found=0, reason=reason) if self._is_off(check.rule) else check for check in checks
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Return the file, its digest, and what it changes, as JSON values."""

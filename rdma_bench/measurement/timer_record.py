@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.checks import join_reports, run_check
 from fabrictune.foundation.finding_rules.rdma import PARTIAL, TIMERS_OFF
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
-from fabrictune.foundation.units import PS_PER_NS, format_duration
+from fabrictune.foundation.units import PS_PER_NS, format_duration, format_fraction
 from fabrictune.rdma_bench.measurement.timers import MeasuredTimers, TimerPlan
 from fabrictune.rdma_bench.timers.prediction import predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import TimerProfile
@@ -34,11 +35,28 @@ def make_timer_record(
     how_far = {"is_partial": bool(measured.stopped), "stopped": measured.stopped}
     trials = {"num_trials": len(measured.trials), "num_planned": plan.num_trials, "uncertain": list(measured.uncertain)}
     table = _table(measured.trials, profile)
-    return RunRecord(
+    limit = rules.threshold(TIMERS_OFF, "deviation")
+    record = RunRecord(
         kind=KIND,
         run=describe_run(seed=SEED, started=started, configuration=configuration, **how_far, **trials),
         tables={"trials": table},
-        findings=(*_is_partial(measured, plan), *_are_off(table, profile, rules.threshold(TIMERS_OFF, "deviation"))),
+    )
+    return record.with_checks(
+        join_reports(
+            run_check(
+                PARTIAL.id,
+                f"{plan.num_trials:,} trials planned",
+                _is_partial(measured, plan),
+                expected="all trials done",
+                actual="all",
+            ),
+            run_check(
+                TIMERS_OFF.id,
+                f"{len(measured.trials):,} trials",
+                _are_off(table, profile, limit),
+                expected=f"the times of {profile.name} within {format_fraction(limit)}",
+            ),
+        )
     )
 
 

@@ -14,10 +14,11 @@ Source: InfiniBand Architecture Specification 1.4, volume 1, 11.6.2 (completion 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fabrictune.collectives.nccl.completion_errors import CompletionError, completion_errors
 from fabrictune.collectives.nccl.log import NcclLog
+from fabrictune.foundation.checks import Check, CheckReport, join_reports, run_check, run_checks, skip_check
 from fabrictune.foundation.finding_rules.rdma import (
     COMPLETION_ERROR,
     FLAP_TOO_LONG,
@@ -75,7 +76,8 @@ class Explanation:
     profile_is_assumed: bool  # nobody named it
     assumptions: tuple[str, ...]
     errors: tuple[CompletionError, ...]
-    findings: tuple[Finding, ...] = field(default=())
+    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
 
 
 def explain_log(
@@ -92,15 +94,26 @@ def explain_log(
     settings = timer_settings(log, errors, fewest_retries=fewest, nccl=nccl)
     predictions = [predict_retransmission(spec, chosen) for spec in settings.specs] if chosen else []
     predictions.sort(key=lambda prediction: prediction.gives_up_ns)
-    findings = (
-        *_error_findings(errors, predictions, requirements),
-        *_setting_findings(
-            log, TIMEOUT, settings.timeouts, MAX_EXPONENT, "five bits; a larger value waits indefinitely"
+    report = join_reports(
+        run_checks(
+            (RETRIES_EXCEEDED.id, COMPLETION_ERROR.id),
+            f"{len(errors):,} completions with an error in the log",
+            _error_findings(errors, predictions, requirements),
         ),
-        *_setting_findings(
-            log, RETRIES, settings.counts, MAX_RETRIES, "three bits; a larger value is cut off or refused"
+        run_check(
+            TIMER_SETTING.id,
+            f"{TIMEOUT} and {RETRIES}",
+            (
+                *_setting_findings(
+                    log, TIMEOUT, settings.timeouts, MAX_EXPONENT, "five bits; a larger value waits indefinitely"
+                ),
+                *_setting_findings(
+                    log, RETRIES, settings.counts, MAX_RETRIES, "three bits; a larger value is cut off or refused"
+                ),
+            ),
+            expected="values that the adapters have, one on all hosts",
         ),
-        *(_wish_findings(predictions, requirements) if predictions else _no_timer(log, settings, requirements)),
+        _check_wishes(log, settings, predictions, requirements),
     )
     return Explanation(
         version=settings.version,
@@ -109,7 +122,33 @@ def explain_log(
         profile_is_assumed=profile is None,
         assumptions=(*settings.assumptions, *([assumption] if predictions else [])),
         errors=errors,
-        findings=findings,
+        findings=report.findings,
+        checks=report.checks,
+    )
+
+
+def _check_wishes(
+    log: NcclLog, settings: TimerSettings, predictions: Sequence[Prediction], requirements: Requirements
+) -> CheckReport:
+    """Return the checks of what the job needs; without a need, or a prediction, they did not run."""
+    subject = f"{len(predictions)} timer settings that the log leaves possible"
+    if not predictions:
+        unknown = "no timers are known of the log's network"
+        checks = (skip_check(rule, subject, unknown) for rule in (FLAP_TOO_LONG.id, WATCHDOG_TOO_SHORT.id))
+        found = list(_no_timer(log, settings, requirements))
+        return join_reports(*(run_check(NO_SUCH_TIMER.id, "networks of the log", found), *checks))
+    findings = list(_wish_findings(predictions, requirements))
+    needs = {
+        FLAP_TOO_LONG.id: "" if requirements.survive_ns else "no flap to survive is given (--flap)",
+        WATCHDOG_TOO_SHORT.id: "" if math.isfinite(requirements.watchdog_ns) else "no watchdog is given (--watchdog)",
+    }
+    return join_reports(
+        *(
+            skip_check(rule, subject, reason)
+            if reason
+            else run_check(rule, subject, [finding for finding in findings if finding.id == rule])
+            for rule, reason in needs.items()
+        )
     )
 
 

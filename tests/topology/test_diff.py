@@ -39,7 +39,7 @@ def told(findings: tuple[Finding, ...]) -> list[tuple[str, str, str, str]]:
 def test_order_does_not_count(read) -> None:
     """The same cables from the last to the first, ends exchanged where both are switches."""
     turned = read(LIST[0], "s1,2,spine,t2,9,leaf,400G,30 m,", *LIST[3:0:-1])
-    assert compare_fabrics(read(*LIST), turned) == ()
+    assert compare_fabrics(read(*LIST), turned).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -57,31 +57,33 @@ def test_order_does_not_count(read) -> None:
 )  # fmt: skip
 def test_each_change_is_told_once(read, row: int, line: str, expected: list[tuple[str, str, str, str]]) -> None:
     """One row of the list is another, or gone."""
-    assert told(compare_fabrics(read(*LIST), read(*LIST[:row], line, *LIST[row + 1 :]))) == expected
+    assert told(compare_fabrics(read(*LIST), read(*LIST[:row], line, *LIST[row + 1 :])).findings) == expected
 
 
 def test_what_came_is_told_the_other_way_round(read) -> None:
     """Of two dates exchanged, removed becomes added and an error information."""
     before, after = read(*LIST[:2], *LIST[3:]), read(*LIST)
-    assert told(compare_fabrics(before, after)) == [
+    assert told(compare_fabrics(before, after).findings) == [
         ("node-added", "node h2", "absent", "host"),
         ("link-added", "link h2:nic0 - t1:2", "absent", "400 Gbps"),
     ]
-    severities = [{one.severity for one in compare_fabrics(*pair)} for pair in ((before, after), (after, before))]
+    severities = [
+        {one.severity for one in compare_fabrics(*pair).findings} for pair in ((before, after), (after, before))
+    ]
     assert severities == [{Severity.INFO}, {Severity.ERROR}]
 
 
 def test_a_faster_link_is_no_error(read) -> None:
     """Only lost capacity is."""
     faster = read(LIST[0], LIST[1].replace("400G", "800G"), *LIST[2:])
-    assert [one.severity for one in compare_fabrics(read(*LIST), faster)] == [Severity.INFO]
+    assert [one.severity for one in compare_fabrics(read(*LIST), faster).findings] == [Severity.INFO]
 
 
 def test_two_cables_that_changed_places_are_two_recablings(small_clos: Fabric) -> None:
     """Both are told at the NIC, the end nearer to the hosts, and no link is removed or added."""
     peer_P = small_clos.port_peer_P.copy()
     peer_P[[0, 1, 2, 3]] = [3, 2, 1, 0]  # host0's first two NICs and their ToR ports
-    assert told(compare_fabrics(small_clos, replace(small_clos, port_peer_P=peer_P))) == [
+    assert told(compare_fabrics(small_clos, replace(small_clos, port_peer_P=peer_P)).findings) == [
         ("link-recabled", "host0:nic0", "to tor0-0:down0/0 at 200 Gbps", "to tor0-1:down0/0 at 200 Gbps"),
         ("link-recabled", "host0:nic1", "to tor0-1:down0/0 at 200 Gbps", "to tor0-0:down0/0 at 200 Gbps"),
     ]

@@ -52,7 +52,7 @@ def test_a_fat_tree_has_the_links_of_the_builder(load) -> None:
     fabric, built = load(FAT_TREE), build_fat_tree(FatTreeSpec(radix=4))
     assert np.bincount(fabric.node_tier_N).tolist() == np.bincount(built.node_tier_N).tolist() == [16, 8, 8, 4]
     assert fabric.num_ports == built.num_ports == 96
-    assert validate_fabric(fabric) == ()
+    assert validate_fabric(fabric).findings == ()
     cores = np.nonzero(fabric.node_tier_N == 3)[0]
     for core in cores:
         below = fabric.port_node_P[fabric.port_peer_P[fabric.port_node_P == core]]

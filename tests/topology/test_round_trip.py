@@ -45,7 +45,7 @@ def assert_kept(fabric: Fabric) -> None:
         write_fabric(fabric, first)
         again = read_fabric(first)
         assert_same(fabric, again)
-        assert compare_fabrics(fabric, again) == ()
+        assert compare_fabrics(fabric, again).findings == ()
         write_fabric(again, second)
         assert first.read_bytes() == second.read_bytes()
 

@@ -5,19 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fabrictune.foundation.checks import Result
 from fabrictune.foundation.records import Severity
 from fabrictune.topology.builders import BUILDERS
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import NO_RAIL, Fabric
-from fabrictune.topology.validation import MAX_SHOWN, validate_fabric
+from fabrictune.topology.validation import validate_fabric
 
 GBPS = 10**9
 
 
 def found(fabric: Fabric) -> list[tuple[str, str, str, str]]:
     """Return rule, entity, expected and actual of every finding."""
-    return [(one.id, one.entity, one.expected, one.actual) for one in validate_fabric(fabric)]
+    return [(one.id, one.entity, one.expected, one.actual) for one in validate_fabric(fabric).findings]
 
 
 def port_of(fabric: Fabric, label: str) -> int:
@@ -56,14 +57,14 @@ def recabled(fabric: Fabric, first: str, second: str) -> Fabric:
 def test_a_fabric_built_to_plan_has_no_finding(oversubscription: int) -> None:
     """Three tiers, eight rails, split downlinks; every third of its counts is unequal to the next."""
     spec = ClosSpec(num_hosts=64, hosts_per_tor_set=8, oversubscription=oversubscription)
-    assert validate_fabric(build_clos(spec)) == ()
+    assert validate_fabric(build_clos(spec)).findings == ()
 
 
 @pytest.mark.parametrize("name", sorted(BUILDERS.keys() - {"clos"}))  # whose spec has no size of its own
 def test_published_fabrics_have_no_finding(name: str) -> None:
     """Dual ToRs, planes, rails without spine, uneven counts of cores: what differs by design differs everywhere."""
     builder = BUILDERS[name]
-    assert validate_fabric(builder.build(builder.spec())) == ()
+    assert validate_fabric(builder.build(builder.spec())).findings == ()
 
 
 def test_two_rails_that_changed_places(small_clos: Fabric) -> None:
@@ -93,7 +94,7 @@ def test_a_nic_in_another_tor_set(small_clos: Fabric) -> None:
 def test_a_missing_uplink(small_clos: Fabric) -> None:
     """31 of 32 ToRs have two uplinks, and what the ToR still reaches is shown; the aggregation switches are all top."""
     cut = without_link(small_clos, "tor0-0:up1")
-    (finding,) = validate_fabric(cut)
+    (finding,) = validate_fabric(cut).findings
     assert (finding.id, finding.entity, finding.severity) == ("fabric.unequal-uplinks", "tor0-0", Severity.WARNING)
     assert finding.expected == "equal uplinks within a tier"
     assert finding.actual == (
@@ -112,7 +113,7 @@ def test_uplinks_that_are_spread_otherwise() -> None:
         for uplink in range(2):
             spine = spines[0 if number == 2 else uplink]
             draft.add_link((leaf, f"up{uplink}"), (spine, f"down{number}{uplink}"), rate_bps=GBPS, delay_ps=0)
-    (finding,) = validate_fabric(draft.finish())
+    (finding,) = validate_fabric(draft.finish()).findings
     assert (finding.entity, finding.actual) == (
         "leaf2",
         "2 uplinks (2 Gbps); 2 of 3 switches of tier 1 have 2 uplinks to 2 switches, 1 each (2 Gbps)",
@@ -138,8 +139,8 @@ def test_a_link_that_skips_a_tier(fat_tree: Fabric) -> None:
     """host0's NIC stands in an aggregation port: neighbouring tiers are what 46 of the 48 links join."""
     odd = found(recabled(fat_tree, "host0:nic0", "tor1:up0"))
     assert [entity_and_rest for rule, *entity_and_rest in odd if rule == "fabric.odd-levels"] == [
-        ["host0:nic0 -> agg0-0:down1", "neighbouring tiers, as for 46 of 48 links", "link between tier 0 and tier 2"],
         ["tor0:down0 -> tor1:up0", "neighbouring tiers, as for 46 of 48 links", "link between tier 1 and tier 1"],
+        ["host0:nic0 -> agg0-0:down1", "neighbouring tiers, as for 46 of 48 links", "link between tier 0 and tier 2"],
     ]
 
 
@@ -181,14 +182,53 @@ def test_two_that_differ_have_no_majority() -> None:
         for rail in range(2):
             end = (leaves[(rail + number) % 2], f"down{number}")
             draft.add_link((host, f"nic{rail}"), end, rate_bps=GBPS, delay_ps=0, rail=rail)
-    assert validate_fabric(draft.finish()) == ()
+    assert validate_fabric(draft.finish()).findings == ()
 
 
-def test_many_findings_of_one_kind_end_in_a_number() -> None:
-    """A hundred spares: 20 by name, 80 as a number."""
+def test_every_finding_of_one_kind_is_there() -> None:
+    """A hundred spares: each by name, and counted; a terminal shows the first twenty beside that number."""
     draft = FabricDraft("spares")
     for number in range(100):
         draft.add_host(f"host{number}")
-    findings = validate_fabric(draft.finish())
-    assert len(findings) == MAX_SHOWN + 1
-    assert findings[-1].actual == "80 more findings like it"
+    report = validate_fabric(draft.finish())
+    assert [finding.entity for finding in report.findings] == [f"host{number}" for number in range(100)]
+    assert report.checks[0].num_found == 100
+
+
+def test_a_leaf_without_an_uplink_comes_before_hosts() -> None:
+    """Thirty of a hundred hosts have one link fewer, and one leaf of five: the leaf is named first."""
+    draft = FabricDraft("shared")
+    spines = [draft.add_switch(f"spine{number}", tier=2) for number in range(2)]
+    leaves = [draft.add_switch(f"leaf{number}", tier=1) for number in range(5)]
+    for row, leaf in enumerate(leaves):
+        for number, spine in enumerate(spines[: 1 if row == 4 else 2]):
+            draft.add_link((leaf, f"up{number}"), (spine, f"down{row}"), rate_bps=GBPS, delay_ps=0)
+    for number in range(100):
+        host = draft.add_host(f"host{number}")
+        for link in range(1 if number < 30 else 2):
+            end = (leaves[(number + link) % 5], f"down{number}")
+            draft.add_link((host, f"nic{link}"), end, rate_bps=GBPS, delay_ps=0)
+    uplinks = [one.entity for one in validate_fabric(draft.finish()).findings if one.id == "fabric.unequal-uplinks"]
+    assert uplinks[0] == "leaf4"
+    assert len(uplinks) == 31
+
+
+def test_without_a_majority_a_check_has_not_passed() -> None:
+    """Two leaves with one and two uplinks: nobody knows which is right."""
+    draft = FabricDraft("two")
+    spine, leaves = (
+        draft.add_switch("spine", tier=2),
+        [draft.add_switch(f"leaf{number}", tier=1) for number in range(2)],
+    )
+    for port, leaf in enumerate((leaves[0], leaves[1], leaves[1])):
+        draft.add_link((leaf, f"up{port}"), (spine, f"down{port}"), rate_bps=GBPS, delay_ps=0)
+    report = validate_fabric(draft.finish())
+    check = {one.rule: one for one in report.checks}["fabric.unequal-uplinks"]
+    assert (check.result, check.reason) == (Result.NOT_RUN, "no majority among 2 switches of tier 1")
+
+
+def test_each_check_says_what_it_looked_at() -> None:
+    """A fabric without findings says how many nodes, links and NICs were compared."""
+    report = validate_fabric(build_clos(ClosSpec(num_hosts=8, hosts_per_tor_set=4, nics_per_host=2, tiers=2)))
+    assert [check.result for check in report.checks] == [Result.PASSED] * 7
+    assert report.checks[-1].subject == "16 NICs"

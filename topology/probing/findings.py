@@ -24,6 +24,10 @@ from fabrictune.topology.probing.observations import Ending, Hop
 from fabrictune.topology.probing.paths import ObservedPath, TargetPaths
 
 MAX_SHOWN = 5  # pieces of evidence
+GAP_RULES = tuple(
+    rule.id for rule in (REFUSED_PATHS, SILENT_TARGET, CUT_PATHS, NOTHING_ANSWERS, HOP_UNKNOWN, PATH_CHANGED)
+)
+DIFFERENCE_RULES = tuple(rule.id for rule in (UNNAMED_HOPS, UNPREDICTED_PATHS, MISSING_PATHS, CHOICE_DIFFERS))
 
 
 def find_gaps(targets: Sequence[TargetPaths], names: Names) -> list[Finding]:

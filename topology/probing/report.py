@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Address
 from typing import Any
 
+from fabrictune.foundation.checks import Check, join_reports, run_checks, skip_check
 from fabrictune.foundation.records import Columns, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.topology.probing.comparison import Model, PathComparison, compare_paths
 from fabrictune.topology.probing.discovery import Discovery
-from fabrictune.topology.probing.findings import find_differences, find_gaps
+from fabrictune.topology.probing.findings import DIFFERENCE_RULES, GAP_RULES, find_differences, find_gaps
 from fabrictune.topology.probing.names import Names, hop_text
 from fabrictune.topology.probing.observations import Hop
 from fabrictune.topology.probing.paths import TargetPaths, group_paths
@@ -33,9 +34,10 @@ class ProbeReport:
     comparisons: tuple[PathComparison, ...]  # one for each target, or none
     names: Names
     findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all but the findings as JSON values."""
+        """Return all but findings and checks as JSON values."""
         compared = {comparison.target_ipv4: _comparison_json(comparison) for comparison in self.comparisons}
         return {
             "num_probes": self.num_probes,
@@ -68,6 +70,7 @@ class ProbeReport:
             run=describe_run(seed=0, started=started, plan=self.plan, **self.as_json()),
             tables={"probed_flows": _flow_table(self.targets), "probed_hops": _hop_table(self.targets, self.names)},
             findings=self.findings,
+            checks=self.checks,
         )
 
 
@@ -75,7 +78,17 @@ def report_probing(discovery: Discovery, names: Names, model: Model | None = Non
     """Return the result of a discovery, compared with a model if given; raises InputError as `compare_paths` does."""
     targets = tuple(group_paths(discovery.seen))
     comparisons = tuple(compare_paths(target, names, model) for target in targets) if model else ()
-    differences = [finding for comparison in comparisons for finding in find_differences(comparison)]
+    subject = f"{len(targets)} targets"
+    differences = (
+        run_checks(
+            DIFFERENCE_RULES, subject, [one for comparison in comparisons for one in find_differences(comparison)]
+        )
+        if model
+        else join_reports(
+            *(skip_check(rule, subject, "no model to compare with (--against)") for rule in DIFFERENCE_RULES)
+        )
+    )
+    report = run_checks(GAP_RULES, subject, find_gaps(targets, names)) + differences
     return ProbeReport(
         plan=asdict(discovery.plan),
         num_probes=discovery.num_probes,
@@ -84,7 +97,8 @@ def report_probing(discovery: Discovery, names: Names, model: Model | None = Non
         targets=targets,
         comparisons=comparisons,
         names=names,
-        findings=(*find_gaps(targets, names), *differences),
+        findings=report.findings,
+        checks=report.checks,
     )
 
 

@@ -32,6 +32,7 @@ def make_record(recipe: Recipe, trial_steps: Sequence[TrialStep], *, num_rounds:
     is_whole = all(row["rounds"] == num_rounds for row in rows) and len(rows) == len(steps)
     return RunRecord(
         kind="train ablate",
+        checks=(),
         run={
             "name": f"{recipe.name}-ablation",
             "question": "What does each technique gain here?",

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabrictune.foundation.checks import run_check
 from fabrictune.foundation.finding_rules.collectives import STEPS_SKIPPED
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.layout import AXES
@@ -50,7 +51,7 @@ def make_record(
     """
     content = io.BytesIO()
     outcome.trace.write(content)
-    return RunRecord(
+    record = RunRecord(
         kind="train run",
         run={
             "name": recipe.name,
@@ -61,8 +62,16 @@ def make_record(
             **describe_run(seed=recipe.seed, started=started),
         },
         tables={"training": training_table(outcome.reports)},
-        findings=tuple(_skipped_steps(outcome.reports, rules)),
         files={TRACE_FILE: content.getvalue()},
+    )
+    return record.with_checks(
+        run_check(
+            STEPS_SKIPPED.id,
+            f"{len(outcome.reports):,} steps",
+            _skipped_steps(outcome.reports, rules),
+            expected="finite gradients",
+            actual="no step skipped",
+        )
     )
 
 

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterable
 from dataclasses import asdict
 
+from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.collectives import MEMORY_EXCEEDED
 from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
@@ -21,7 +22,7 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
     """
     recipe, content = plan.recipe, io.BytesIO()
     plan.trace.write(content)
-    return RunRecord(
+    record = RunRecord(
         kind="train plan",
         run={
             "name": recipe.name,
@@ -34,9 +35,9 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
             **describe_run(seed=recipe.seed, started=started),
         },
         tables={"volumes": _volumes(plan), "memory": _memory(plan), "step_parts": _step_parts(plan)},
-        findings=tuple(_exceeded_memory(plan)),
         files={TRACE_FILE: content.getvalue()},
     )
+    return record.with_checks(_check_memory(plan))
 
 
 def summary(plan: Plan) -> dict[str, float]:
@@ -52,6 +53,15 @@ def summary(plan: Plan) -> dict[str, float]:
         "step_ps": plan.at_best.step_ps,
         "mfu_fraction": plan.mfu_fraction,
     }
+
+
+def _check_memory(plan: Plan) -> CheckReport:
+    subject = f"GPUs of {len(plan.memory):,} places of the pipeline"
+    if plan.hardware.memory_bytes is None:
+        return skip_check(MEMORY_EXCEEDED.id, subject, "the memory of a GPU is not given")
+    most = format_bytes(max(memory.total_bytes for memory in plan.memory))
+    expected = f"at most {format_bytes(plan.hardware.memory_bytes)} each"
+    return run_check(MEMORY_EXCEEDED.id, subject, _exceeded_memory(plan), expected=expected, actual=f"at most {most}")
 
 
 def _exceeded_memory(plan: Plan) -> Iterable[Finding]:

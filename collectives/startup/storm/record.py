@@ -11,6 +11,7 @@ import numpy as np
 
 from fabrictune.collectives.startup.storm.experiment import StormResult, StormSpec
 from fabrictune.collectives.startup.storm.growth import MIN_SIZES, fit_growth
+from fabrictune.foundation.checks import run_check
 from fabrictune.foundation.finding_rules.collectives import REQUESTS
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import num_rows, to_columns
@@ -41,11 +42,18 @@ def make_storm_record(
         "assumptions": list(ASSUMPTIONS),
     }
     tables = {"storms": storms, "growth": _growth(storms, extrapolated_ranks), "gains": _gains(storms)}
-    return RunRecord(
+    record = RunRecord(
         kind="coll init storm",
         run=describe_run(seed=SEED, started=started, configuration=configuration),
         tables={name: columns for name, columns in tables.items() if num_rows(columns)},
-        findings=tuple(_miscounts(results)),
+    )
+    return record.with_checks(
+        run_check(
+            REQUESTS.id,
+            f"{len(results):,} storms",
+            _miscounts(results),
+            expected="as many requests as the closed form has",
+        )
     )
 
 

@@ -10,6 +10,7 @@ from fabrictune.cli.framework.rules import rules_option
 from fabrictune.foundation.units import parse_bytes, parse_duration_ps
 
 INTERRUPTED = 130  # exit code after Ctrl-C
+ALL_FINDINGS = "fabrictune.all_findings"  # in the context's meta: whether --all-findings was given
 MAX_SEEDS = 100_000
 FAIL_ON = ("info", "warning", "error", "critical", "never")
 
@@ -31,6 +32,13 @@ _fail_on_option = click.option(
     show_default=True,
     help="Lowest severity of a finding that sets exit code 1.",
 )
+all_findings_option = click.option(
+    "--all-findings",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda context, _, is_given: context.meta.__setitem__(ALL_FINDINGS, is_given),
+    help="Print every finding with its evidence, not the first of each rule.",
+)
 trust_code_option = click.option(
     "--trust-code", is_flag=True, help="Run a law from a file outside the project; its code runs with your permissions."
 )
@@ -44,8 +52,8 @@ seeds_option = click.option(
 
 
 def fail_on_option(command: Command) -> Command:
-    """Add the options of a command that makes findings: `--fail-on`, and `--rules` for `site_rules`."""
-    return _fail_on_option(rules_option(command))
+    """Add the options of a command that makes findings: `--fail-on`, `--rules` for `site_rules`, `--all-findings`."""
+    return _fail_on_option(rules_option(all_findings_option(command)))
 
 
 def time_limit_option(default_s: float, meaning: str) -> Callable[[Command], Command]:

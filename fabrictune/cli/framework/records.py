@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.output import print_json, print_lines
-from fabrictune.cli.framework.rules import rules_json, site_rules
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.foundation.records import notes_of
 
 if TYPE_CHECKING:
@@ -48,11 +48,10 @@ def print_record(
     say where else something was left.
     """
     if as_json:
-        head = {"record": str(directory), "notes": notes_of(record)}
-        print_json({**head, **values(), "findings": findings_json(record.findings), **rules_json()})
+        print_json({"record": str(directory), "notes": notes_of(record), **values(), **judged_json(record)})
     else:
         if not quiet:
             show()
-        print_findings(record.findings)
+        print_findings(record)
         print_lines([*places, f"record: {directory}"])
     return exit_code(record.findings, fail_on)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines
-from fabrictune.cli.framework.rules import rules_json
 from fabrictune.cli.rdma.predict import as_values, nccl_option, profile_option, shown
 from fabrictune.foundation.units import PS_PER_NS
 
@@ -68,10 +67,10 @@ def explain(
     explanation = explain_log(read_nccl_log(logs), known, wanted, nccl=nccl or "")
     findings = explanation.findings
     if as_json:
-        print_json({**_values(explanation), "findings": findings_json(findings), **rules_json()})
+        print_json({**_values(explanation), **judged_json(explanation)})
         return exit_code(findings, fail_on)
     print_lines([_summary(explanation), *(f"assumed: {text}" for text in explanation.assumptions)])
-    print_findings(findings)
+    print_findings(explanation)
     return exit_code(findings, fail_on)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import (
     INTERRUPTED,
@@ -17,7 +17,7 @@ from fabrictune.cli.framework.options import (
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
-from fabrictune.cli.framework.rules import rules_json, site_rules
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.sim.sweep import sweep
 from fabrictune.foundation.records import notes_of
 
@@ -56,11 +56,11 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)
     if as_json:
         shown = {"record": str(directory), "notes": notes_of(record), **summary.as_json()}
-        print_json({**shown, "findings": findings_json(record.findings), **rules_json()})
+        print_json({**shown, **judged_json(record)})
         return code
     if not quiet:
         _print(checked.headline, summary)
-    print_findings(record.findings)
+    print_findings(record)
     if capture := record.run.get("capture"):
         print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])
     print_lines([f"stopped; partial record in {directory}" if is_partial else f"record: {directory}"])

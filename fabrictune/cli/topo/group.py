@@ -8,7 +8,7 @@ import click
 from fabrictune.cli.framework.groups import CommandGroup
 from fabrictune.cli.framework.options import fail_on_option, json_option
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
-from fabrictune.cli.framework.rules import print_rules, rules_json, site_rules
+from fabrictune.cli.framework.rules import print_rules, site_rules
 from fabrictune.cli.topo.probe import probe
 
 if TYPE_CHECKING:
@@ -123,20 +123,20 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
       fabrictune topo validate leaf1.config_db.json spine1.config_db.json
       fabrictune topo validate cabling.csv --fail-on warning --json
     """
-    from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+    from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
+    from fabrictune.foundation.checks import count_findings, found_checks
     from fabrictune.topology.importers import import_fabric
     from fabrictune.topology.validation import validate_fabric
 
     fabric = import_fabric(files, file_format)
-    findings = site_rules().apply((*fabric.findings, *validate_fabric(fabric)))
+    report = found_checks("files of the fabric", fabric.findings) + validate_fabric(fabric)
     if as_json:
-        head = {"name": fabric.name, "notes": list(fabric.notes)}
-        print_json({**head, "findings": findings_json(findings), **rules_json()})
+        print_json({"name": fabric.name, "notes": list(fabric.notes), **judged_json(report)})
     else:
         print_lines(f"note: {note}" for note in fabric.notes)
-        print_findings(findings, at_most=len(findings))
-        print_lines([f"{fabric.name}: {len(findings) or 'no'} findings"])
-    return exit_code(findings, fail_on)
+        print_findings(report)
+        print_lines([f"{fabric.name}: {count_findings(site_rules().apply_to_checks(report.checks))}"])
+    return exit_code(report.findings, fail_on)
 
 
 @topo.command()
@@ -153,15 +153,17 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
       fabrictune topo diff monday.csv friday.csv
       fabrictune topo diff configs-monday/ configs-friday/ --fail-on warning
     """
-    from fabrictune.cli.framework.findings import exit_code, findings_json
+    from fabrictune.cli.framework.findings import exit_code, judged_json, print_checks
     from fabrictune.topology.diff import compare_fabrics
     from fabrictune.topology.importers import import_fabric
 
     fabrics = [import_fabric([path], file_format) for path in (before, after)]
-    changes = site_rules().apply(compare_fabrics(*fabrics))
+    report = compare_fabrics(*fabrics)
+    changes = site_rules().apply(report.findings)
     if as_json:
         notes = {side: list(fabric.notes) for side, fabric in zip(("before", "after"), fabrics, strict=True)}
-        print_json({"notes": notes, "changes": findings_json(changes), **rules_json()})
+        judged = judged_json(report)
+        print_json({"notes": notes, "changes": judged.pop("findings"), **judged})
         return exit_code(changes, fail_on)
     for path, fabric in zip((before, after), fabrics, strict=True):
         print_lines(f"note: {path}: {note}" for note in fabric.notes)
@@ -174,6 +176,7 @@ def diff(before: Path, after: Path, file_format: str | None, fail_on: str, as_js
         print_lines(f"next: {step}" for step in dict.fromkeys(change.next_step for change in changes))
     else:
         print_lines(["no changes"])
+    print_checks(report.checks)
     print_rules()
     return exit_code(changes, fail_on)
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.options import fail_on_option, json_option, quiet_option, read_duration
 from fabrictune.cli.framework.output import print_json, print_lines, print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, with_command
-from fabrictune.cli.framework.rules import rules_json
 from fabrictune.foundation.errors import InputError
 
 if TYPE_CHECKING:
@@ -139,11 +138,11 @@ def probe(
     directory = with_command(report.record(started=started)).write(place) if place else None
     if as_json:
         record = {"record": str(directory)} if directory else {}
-        print_json({**record, **report.as_json(), "findings": findings_json(report.findings), **rules_json()})
+        print_json({**record, **report.as_json(), **judged_json(report)})
         return exit_code(report.findings, fail_on)
     if not quiet:
         _print(report)
-    print_findings(report.findings)
+    print_findings(report)
     print_lines([f"record: {directory}"] if directory else [])
     return exit_code(report.findings, fail_on)
 

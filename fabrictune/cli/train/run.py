@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fabrictune.cli.framework.findings import exit_code, findings_json, print_findings
+from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.options import INTERRUPTED, fail_on_option, json_option, out_option, quiet_option
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.records import output_folder, with_command
-from fabrictune.cli.framework.rules import rules_json, site_rules
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.train.recipes import (
     FLOPS_PER_TFLOPS,
     peak_option,
@@ -102,11 +102,11 @@ def run(
     directory = record.write(out or Path("runs") / recipe.name)
     code = INTERRUPTED if outcome.was_stopped else exit_code(record.findings, fail_on)
     if as_json:
-        steps, findings = to_rows(record.tables["training"]), findings_json(record.findings)
+        steps = to_rows(record.tables["training"])
         head: dict[str, Any] = {key: record.run[key] for key in ("outcome", "data_state")}
-        print_json({"record": str(directory), **head, "steps": steps, "findings": findings, **rules_json()})
+        print_json({"record": str(directory), **head, "steps": steps, **judged_json(record)})
         return code
-    print_findings(record.findings)
+    print_findings(record)
     print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])
     return code
 

@@ -27,7 +27,9 @@ def dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_good_fabric_has_no_findings(capsys: pytest.CaptureFixture[str]) -> None:
     """Only the notes of what was filled in."""
     assert run(["topo", "validate", "monday.csv", "--fail-on", "info"]) == 0
-    assert capsys.readouterr().out == "note: links without a cable length, taken as 10 m: 3\nmonday: no findings\n"
+    assert capsys.readouterr().out == (
+        "note: links without a cable length, taken as 10 m: 3\n7 checks: 7 passed\nmonday: no findings\n"
+    )
 
 
 @pytest.mark.usefixtures("dates")
@@ -44,6 +46,7 @@ def test_findings_are_printed_and_decide_the_exit_code(capsys: pytest.CaptureFix
         "next: look for a cable, module or setting of the wrong speed at either end\n"
         "next: check for uplinks that are missing, down, or in the wrong port\n"
         "about a rule: fabrictune rules ID\n"
+        "7 checks: 5 passed, 2 found something\n"
         "friday: 2 findings\n"
     )
     assert run(["topo", "validate", "friday.csv", "--fail-on", "warning"]) == 1
@@ -57,6 +60,7 @@ def test_findings_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert result["name"] == "friday"
     assert len(result["notes"]) == 1
     assert [finding["id"] for finding in result["findings"]] == ["fabric.unequal-rate", "fabric.unequal-uplinks"]
+    assert [check["result"] for check in result["checks"]].count("passed") == 5
 
 
 @pytest.mark.usefixtures("dates")
@@ -69,11 +73,12 @@ def test_two_dates_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
         "severity  change        of                     before     after\n"
         "error     rate-changed  link h2:nic0 - t1:2  400 Gbps  100 Gbps\n"
         "next: look for a lane, module or setting that changed the speed\n"
+        "9 checks: 8 passed, 1 found something\n"
     )
     assert run(["topo", "diff", "monday.csv", "friday.csv", "--fail-on", "never"]) == 0
     capsys.readouterr()
     assert run(["topo", "diff", "monday.csv", "monday.csv", "--fail-on", "info"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "no changes"
+    assert capsys.readouterr().out.splitlines()[-2:] == ["no changes", "9 checks: 9 passed"]
 
 
 @pytest.mark.usefixtures("dates")
