@@ -4,6 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fabrictune.foundation.finding_rules.catalog import find_rule
+from fabrictune.foundation.finding_rules.reference_page import reference
+from fabrictune.foundation.finding_rules.schema import Rule
+from fabrictune.foundation.finding_rules.settings import describe_site
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Finding, Severity
 from fabrictune.foundation.units import format_duration
@@ -36,6 +40,8 @@ class FindingGroup:
     finding: Finding
     others: tuple[Finding, ...]
     num_left_out: int
+    rule: Rule | None  # None for one of another version
+    reference: str  # where the rule is documented
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +61,7 @@ class Verdict:
     headline: Headline
     groups: tuple[FindingGroup, ...]
     num_groups_left_out: int
+    sites: tuple[tuple[str, str], ...]  # (run, which site file applied and what it changed)
 
 
 def make_verdict(runs: Sequence[Run]) -> Verdict:
@@ -68,6 +75,7 @@ def make_verdict(runs: Sequence[Run]) -> Verdict:
         headline=_headline(indicators),
         groups=tuple(groups[:MAX_GROUPS]),
         num_groups_left_out=max(len(groups) - MAX_GROUPS, 0),
+        sites=tuple((run.label, site) for run in runs if (site := describe_site(run.record.run.get("rules")))),
     )
 
 
@@ -83,6 +91,8 @@ def group_findings(runs: Sequence[Run]) -> list[FindingGroup]:
             finding=findings[0],
             others=tuple(findings[1 : 1 + MAX_ALIKE]),
             num_left_out=max(len(findings) - 1 - MAX_ALIKE, 0),
+            rule=find_rule(findings[0].id),
+            reference=reference(findings[0].id),
         )
         for (_, order, _), findings in sorted(alike.items(), key=lambda item: item[0][:2])
     ]

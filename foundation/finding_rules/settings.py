@@ -71,16 +71,7 @@ class RuleSettings:
     @property
     def summary(self) -> str:
         """One line: the file, then what it changes."""
-        changed = [
-            *(f"{rule_id} is off" for rule_id in self.off),
-            *(f"{rule_id} is {severity.value}" for rule_id, severity in self.severities.items() if severity),
-            *(
-                f"{rule_id} {name} is {RULES[rule_id].threshold(name).show(value)}"
-                for rule_id, values in self.thresholds.items()
-                for name, value in values.items()
-            ),
-        ]
-        return f"{self.file}: {', '.join(changed) or 'as the catalog'}"
+        return describe_site(self.as_json())
 
     def _severity(self, finding: Finding) -> Severity | None:
         rule = find_rule(finding.id)
@@ -92,3 +83,21 @@ class RuleSettings:
 
 
 CATALOG_SETTINGS = RuleSettings()
+
+
+def describe_site(values: Any) -> str:
+    """Return one line on what `as_json` wrote: the file, then what it changes; "" for anything else."""
+    match values:
+        case {"file": str(file), "off": list(off), "severities": dict(severities), "thresholds": dict(thresholds)}:
+            changed = [
+                *(f"{rule_id} is off" for rule_id in off),
+                *(f"{rule_id} is {severity}" for rule_id, severity in severities.items()),
+                *(
+                    f"{rule_id} {name} is {shown}"
+                    for rule_id, own in thresholds.items()
+                    if isinstance(own, dict)
+                    for name, shown in own.items()
+                ),
+            ]
+            return f"{file}: {', '.join(changed) or 'as the catalog'}"
+    return ""

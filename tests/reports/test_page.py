@@ -403,3 +403,23 @@ def test_a_fabric_of_12288_nics_makes_a_small_page(make_record: MakeRecord) -> N
     tracemalloc.stop()
     assert len(html.encode()) < 1_000_000
     assert peak_bytes < 200_000_000
+
+
+def test_a_finding_explains_its_rule(make_record: MakeRecord, make_finding: MakeFinding) -> None:
+    """Meaning, evidence and thresholds on the page itself; a rule of another version has none."""
+    known = build_page([make_record(findings=(make_finding(),))], title="one")
+    text = "".join(read_page(known).text)
+    assert "Oversubscribed link" in text
+    assert "The hash puts more flows on a link than it can carry" in text
+    assert "Threshold load, by default 100 %: offered load over the rate of the link above which" in text
+    assert "See docs/reference/findings.md#ecmp.link-overloaded, or fabrictune rules ecmp.link-overloaded." in text
+    unknown = build_page([make_record(findings=(make_finding(id="next.version"),))], title="one")
+    assert "<dt>Rule</dt><dd><code>next.version</code></dd>" in unknown
+
+
+def test_a_page_says_which_site_file_applied(make_record: MakeRecord) -> None:
+    """A rule that is off would else look like one that found nothing; what is no site file is not shown."""
+    site = {"file": "site.yaml", "sha256": "", "off": ["fabric.partition"], "severities": {}, "thresholds": {}}
+    html = build_page([make_record(run={"rules": site})], title="one")
+    assert "Rules of findings as set by site.yaml: fabric.partition is off." in html
+    assert "Rules of findings" not in build_page([make_record(run={"rules": ["x"]})], title="one")
