@@ -39,7 +39,7 @@ MAX_CHANNELS = 64
 class ExpansionSpec:
     """Settings of the expansion of requests into messages."""
 
-    algorithm: str = field(default="ring", metadata={"help": "collective algorithm"})
+    algorithm: str = field(default="ring", metadata={"help": "collective algorithm", "one_of": tuple(ALGORITHMS)})
     qps_per_connection: int = field(default=1, metadata={"help": "queue pairs from one rank to another"})
     qp_use: Literal["round_robin", "split"] = field(
         default="round_robin", metadata={"help": "messages take the queue pairs in turn, or each is split over them"}

@@ -57,6 +57,15 @@ def check_replaceable(directory: Path) -> None:
         _refuse(directory, f"a run record with {foreign[0]!r}{more}, not written by a run", "move it, or name another")
 
 
+def read_text_of(directory: Path) -> str | None:
+    """Return the scenario that the record in a folder answers, "" for none, and None where no record is."""
+    path = directory / HEAD
+    if _mode(path) is None or not _is_head(path):
+        return None
+    scenario = json.loads(path.read_bytes()).get("scenario", "")
+    return scenario if isinstance(scenario, str) else ""
+
+
 def is_sweep(directory: Path) -> bool:
     """Return whether a folder carries the mark of a sweep."""
     lock = directory / SWEEP_LOCK

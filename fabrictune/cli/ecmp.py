@@ -63,7 +63,7 @@ def analyze(scenario: Path, seeds: int | None, out: Path | None, fail_on: str, q
     from fabrictune.studies.collisions import analyze_scenario, summarize_collisions
 
     checked = load_scenario(scenario)
-    place = output_folder(out or Path("runs") / f"{checked.name}-ecmp")
+    place = output_folder(out or Path("runs") / f"{checked.name}-ecmp", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = analyze_scenario(checked, progress, num_seeds=seeds, rules=site_rules())
     directory = with_command(record).write(place)
@@ -146,7 +146,7 @@ def whatif(
     from fabrictune.studies.whatif import compare, variants_from
 
     checked = load_scenario(scenario)
-    place = output_folder(out or Path("runs") / f"{checked.name}-whatif")
+    place = output_folder(out or Path("runs") / f"{checked.name}-whatif", checked)
     more = variants_from(settings, failures)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = compare(checked, more, num_seeds=seeds, progress=progress)
@@ -177,7 +177,7 @@ def factorial(scenario: Path, seeds: int, out: Path | None, quiet: bool, as_json
     from fabrictune.studies.factorial import run_factorial
 
     checked = load_scenario(scenario)
-    place = output_folder(out or Path("runs") / f"{checked.name}-factorial")
+    place = output_folder(out or Path("runs") / f"{checked.name}-factorial", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = run_factorial(checked, num_seeds=seeds, progress=progress)
     directory = with_command(record).write(place)
@@ -219,7 +219,7 @@ def plan(scenario: Path, seeds: int, keep_placement: bool, out: Path | None, qui
     from fabrictune.studies.collision_plan import plan_scenario, write_plan
 
     checked = load_scenario(scenario)
-    place = output_folder(out or Path("runs") / f"{checked.name}-plan")
+    place = output_folder(out or Path("runs") / f"{checked.name}-plan", checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as progress:
         record = plan_scenario(checked, num_seeds=seeds, keeps_placement=keep_placement, progress=progress)
     files = write_plan(with_command(record), place)

@@ -20,7 +20,7 @@ from fabrictune.foundation.records import Confidence, RunRecord
 class Measure:
     """A metric of a whole run, or of the transfers of one part of a mixture."""
 
-    metric: str = field(metadata={"help": "name of a number in the run's summary"})
+    metric: str = field(metadata={"help": "name of a number in the run's summary", "one_of": tuple(METRICS)})
     part: str | None = field(default=None, metadata={"help": "of a mixture, whose transfers alone are measured"})
 
     def __post_init__(self) -> None:

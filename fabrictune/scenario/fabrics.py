@@ -26,7 +26,9 @@ class FabricFile:
     """A fabric described in a topology file."""
 
     file: Path = field(metadata={"help": "topology file"})
-    format: str | None = field(default=None, metadata={"help": "by default recognised from the file"})
+    format: str | None = field(
+        default=None, metadata={"help": "by default recognised from the file", "one_of": tuple(IMPORTERS)}
+    )
 
     def __post_init__(self) -> None:
         if self.format is not None:

@@ -21,7 +21,9 @@ class JobSpec:
     """A job's ranks, and where they run."""
 
     layout: ParallelLayout = field(metadata={"help": "degrees of tensor, data and pipeline parallelism"})
-    placement: str = field(default="contiguous", metadata={"help": f"how ranks are dealt: {', '.join(PLACEMENTS)}"})
+    placement: str = field(
+        default="contiguous", metadata={"help": "how ranks are dealt over the hosts", "one_of": tuple(PLACEMENTS)}
+    )
     placement_seed: int = field(default=0, metadata={"help": "of the random placement"})
     gpus_per_host: int | None = field(default=None, metadata={"help": "as many as a host has NICs"})
     expansion: ExpansionSpec = field(default_factory=ExpansionSpec, metadata={"help": "requests to messages"})

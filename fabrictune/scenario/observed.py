@@ -55,7 +55,7 @@ class ObservedSpec:
 
     files: tuple[Path, ...] = field(metadata={"help": "what was written on the real network"})
     format: str | None = field(
-        default=None, metadata={"help": f"{', '.join(FLOW_FORMATS)}; by default recognised from the files"}
+        default=None, metadata={"help": "by default recognised from the files", "one_of": tuple(FLOW_FORMATS)}
     )
     endpoints: tuple[EndpointName, ...] = field(default=(), metadata={"help": "NICs of ends, one by one"})
     devices: tuple[DeviceName, ...] = field(default=(), metadata={"help": "ports of devices, on all hosts"})

@@ -13,8 +13,9 @@ from pydantic import Field
 from fabrictune.foundation.documents import Document, Key, key_path
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError, require_one_of
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen
+from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.netsim.config.capture import CaptureConfig
-from fabrictune.netsim.config.faults import FAULTS
+from fabrictune.netsim.config.faults import FAULTS, KNOWN_FAULTS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require
@@ -27,11 +28,10 @@ from fabrictune.scenario.mixture import TRAFFIC, MixSpec
 from fabrictune.topology.hashing import HashSpec
 
 MAX_SEED = 2**63 - 1
-FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # a record's folder is called by it
 
 
 TRAFFIC_CHOICE = Choice("workload", {name: workload.spec for name, workload in TRAFFIC.items()})
-FAULT_CHOICE = Choice("fault", FAULTS)
+FAULT_CHOICE = Choice("fault", FAULTS, known_as=KNOWN_FAULTS)
 ENGINE_CHOICE = Choice(
     "name",
     {name: engine.spec for name, engine in ENGINES.items()},
@@ -65,7 +65,7 @@ class Factor:
 class Scenario:
     """A question about a fabric, complete enough to be answered twice with the same result."""
 
-    name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the question, and of its record"})
+    name: FolderName = field(metadata={"help": "of the question, and of its record"})
     question: str = field(default="", metadata={"help": "question that the run answers; the report shows it"})
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = field(
         default=0, metadata={"help": "of everything that is drawn at random"}

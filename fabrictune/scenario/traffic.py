@@ -17,7 +17,7 @@ from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.traces.formats import TRACE_FORMATS, read_trace
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
-from fabrictune.foundation.layout import Axis
+from fabrictune.foundation.layout import AXES, Axis
 from fabrictune.foundation.traces import CommTrace, Medium, Operation, TrafficTrace
 from fabrictune.netsim.workloads import WORKLOADS
 from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
@@ -48,7 +48,7 @@ COLLECTIVES = tuple(
 class CollectiveSpec(JobSpec):
     """One collective in every group of a job along an axis, all at once."""
 
-    operation: str = field(metadata={"help": f"what each group does: {', '.join(COLLECTIVES)}"})
+    operation: str = field(metadata={"help": "what each group does", "one_of": COLLECTIVES})
     axis: Axis = field(default="dp", metadata={"help": "whose groups: tp, dp or pp"})
     message_bytes: int = field(metadata={"help": "nccl-tests' size: the full buffer of one rank"})
 
@@ -87,12 +87,25 @@ def _trace_of_collective(spec: CollectiveSpec) -> CommTrace:
     return collective_step(spec.layout, spec.message_bytes, operation=operation, axis=spec.axis)
 
 
-def _trace_of_file(spec: CommTraceSpec) -> CommTrace:
-    return read_trace([spec.file], num_ranks=spec.layout.world_size)
+def _trace_of_file(spec: CommTraceSpec, *, is_added_up: bool = False) -> CommTrace:
+    """Return the requests of a file; raises InputError where its ranks are not those of the layout."""
+    trace = read_trace([spec.file], num_ranks=spec.layout.world_size, is_added_up=is_added_up)
+    num_ranks = 1 + max((rank for group in trace.groups for rank in group), default=-1)
+    if num_ranks != spec.layout.world_size:
+        degrees = ", ".join(f"{axis} {spec.layout.degree(axis)}" for axis in AXES)
+        raise InputError(
+            Mistake(
+                where="layout",
+                found=f"{spec.layout.world_size} ranks ({degrees}), and {spec.file} has {num_ranks}",
+                allowed="as many ranks as the trace has",
+                next_step=f"set degrees whose product is {num_ranks}, or take another trace",
+            )
+        )
+    return trace
 
 
 def _sums_of_file(spec: CommTraceSpec) -> CommTrace:
-    return read_trace([spec.file], num_ranks=spec.layout.world_size, is_added_up=True)
+    return _trace_of_file(spec, is_added_up=True)
 
 
 def _of_requests(

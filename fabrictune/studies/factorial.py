@@ -18,7 +18,7 @@ from fabrictune.scenario.overrides import override
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Changes, Scenario
 from fabrictune.scenario.tables import estimate_columns
-from fabrictune.studies.seed_sampling import Variant, sample_variants
+from fabrictune.studies.seed_sampling import Variant, refuse_keys_without_effect, sample_variants
 from fabrictune.topology.ecmp.factorial import Levels, designs, effects
 from fabrictune.topology.ecmp.seed_study import SeedOutcomes
 
@@ -33,6 +33,8 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | No
     started = time.perf_counter()
     _check(scenario)
     factors = scenario.factors
+    for factor in factors:
+        refuse_keys_without_effect(scenario, factor.low | factor.high, where=f"factor {factor.name!r}")
     variants = [_variant(scenario, levels) for levels in designs(len(factors))]
     sampled = sample_variants(variants, num_seeds, progress)
     outcomes = {name: seeds.summary() for name, seeds in sampled.outcomes.items()}

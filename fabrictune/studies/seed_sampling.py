@@ -3,12 +3,19 @@
 A random placement is drawn anew for every seed, since which one a scheduler makes is as unknown as the hash.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from fabrictune.foundation.errors import RouteError
+import numpy as np
+
+from fabrictune.foundation.errors import InputError, Mistake, RouteError
 from fabrictune.foundation.progress import Progress, stage
 from fabrictune.foundation.records import Finding
+from fabrictune.foundation.settings.binding import settings_of
+from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.netsim.workloads.table import GeneratedTraffic
 from fabrictune.scenario.composition import compose_fabric, compose_traffic
 from fabrictune.scenario.jobs import JobSpec
@@ -16,8 +23,11 @@ from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.seed_study import SeedOutcomes, measure_seeds
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.failures import failed_ports
+from fabrictune.topology.network import QueuePairs
 
 RANDOM = "random"
+WITH_EFFECT = ("fabric", "routing", "traffic", "seed")
+WITHOUT_EFFECT = frozenset(key_of(field.name) for field, _ in settings_of(Scenario)) - set(WITH_EFFECT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +41,12 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """What collisions cost in each variant, by name, and what its fabric and traffic assume or contradict."""
+    """What collisions cost in each variant, by name, and what its fabric and traffic assume or contradict.
 
+    `identities` are equal for two variants only if their fabrics, flows, paths and failures are.
+    """
+
+    identities: Mapping[str, str]
     outcomes: Mapping[str, SeedOutcomes]
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -45,6 +59,7 @@ def sample_variants(variants: Sequence[Variant], num_seeds: int, progress: Progr
         for number, variant in enumerate(variants)
     ]
     return Sampled(
+        identities={variant.name: sample.identity for variant, sample in zip(variants, samples, strict=True)},
         outcomes={variant.name: sample.outcomes for variant, sample in zip(variants, samples, strict=True)},
         notes=tuple(dict.fromkeys(note for sample in samples for note in sample.notes)),
         findings=tuple(dict.fromkeys(finding for sample in samples for finding in sample.findings)),
@@ -53,8 +68,12 @@ def sample_variants(variants: Sequence[Variant], num_seeds: int, progress: Progr
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One variant under a number of seeds."""
+    """One variant under a number of seeds.
 
+    `identity` is equal for two variants only if their fabrics, flows, paths and failures are.
+    """
+
+    identity: str
     outcomes: SeedOutcomes
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -80,9 +99,12 @@ def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> Samp
     seeds = range(first, first + num_seeds)
     spec = scenario.traffic.spec
     is_redrawn = isinstance(spec, JobSpec) and spec.placement == RANDOM
+    identity = hashlib.blake2b(repr((variant.fail, replace(scenario.routing, seed=0), seeds)).encode())
+    _add(identity, fabric)
     parts, notes = [], dict.fromkeys(fabric.notes)
     for turn in range(num_seeds if is_redrawn else 1):
         queue_pairs, traffic = _generated(scenario, fabric, turn)
+        _add(identity, queue_pairs)
         notes |= dict.fromkeys(traffic.notes)
         outcomes = measure_seeds(
             fabric,
@@ -93,7 +115,31 @@ def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> Samp
             progress=stage(progress, turn, num_seeds) if is_redrawn else progress,
         )
         parts.append(outcomes)
-    return Sample(outcomes=SeedOutcomes.joined(parts), notes=tuple(notes), findings=fabric.findings)
+    return Sample(
+        identity=identity.hexdigest(),
+        outcomes=SeedOutcomes.joined(parts),
+        notes=tuple(notes),
+        findings=fabric.findings,
+    )
+
+
+def _add(identity: Any, table: Fabric | QueuePairs) -> None:
+    """Add every column of numbers to a digest."""
+    for name, column in vars(table).items():
+        if isinstance(column, np.ndarray):
+            identity.update(name.encode() + np.ascontiguousarray(column).tobytes())
+
+
+def refuse_keys_without_effect(scenario: Scenario, keys: Iterable[str], *, where: str) -> None:
+    """Raise InputError naming the keys that no collision depends on: laws, engines, faults and what judges a run."""
+    idle = [key for key in keys if re.split(r"[.\[]", key)[0] in WITHOUT_EFFECT]
+    if idle:
+        allowed = f"keys of {', '.join(WITH_EFFECT)}"
+        next_step = "compare them in the engine: `fabrictune sim sweep`"
+        found = "has no effect on collisions, which no engine and no law takes part in"
+        raise InputError(
+            *(Mistake(where=f"{where}: {key}", found=found, allowed=allowed, next_step=next_step) for key in idle)
+        )
 
 
 def _generated(scenario: Scenario, fabric: Fabric, turn: int) -> GeneratedTraffic:

@@ -18,7 +18,7 @@ from fabrictune.scenario.overrides import override
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario, WhatIf
 from fabrictune.scenario.tables import estimate_columns
-from fabrictune.studies.seed_sampling import Variant, sample_variants
+from fabrictune.studies.seed_sampling import Sampled, Variant, refuse_keys_without_effect, sample_variants
 
 AS_IT_IS = "as it is"
 SEPARATOR = ";"  # between the settings of one variant on the command line
@@ -35,6 +35,8 @@ def compare(
     started = time.perf_counter()
     what_ifs = [WhatIf(name=AS_IT_IS), *scenario.whatif, *more]
     _refuse_repeats(scenario, what_ifs)
+    for variant in what_ifs:
+        refuse_keys_without_effect(scenario, variant.change, where=f"what if {variant.name!r}")
     variants = [
         Variant(
             name=variant.name,
@@ -44,6 +46,7 @@ def compare(
         for variant in what_ifs
     ]
     sampled = sample_variants(variants, num_seeds, progress)
+    _refuse_idle(sampled, what_ifs)
     outcomes = {name: seeds.summary() for name, seeds in sampled.outcomes.items()}
     return RunRecord(
         kind="ecmp whatif",
@@ -62,6 +65,22 @@ def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[What
         WhatIf(name=f"without {text}", fail=tuple(name.strip() for name in text.split(SEPARATOR))) for text in failures
     ]
     return changed + failed
+
+
+def _refuse_idle(sampled: Sampled, what_ifs: Sequence[WhatIf]) -> None:
+    """Raise InputError for each variant whose fabric, flows and paths are those of the scenario as it is."""
+    idle = [
+        Mistake(
+            where=f"what if {variant.name!r}",
+            found="the same fabric, flows and paths as the scenario has as it is",
+            allowed="values that change one of these",
+            next_step="leave the variant out, or set another value; what packets do is compared by `sim sweep`",
+        )
+        for variant in what_ifs
+        if variant.change and not variant.fail and sampled.identities[variant.name] == sampled.identities[AS_IT_IS]
+    ]
+    if idle:
+        raise InputError(*idle)
 
 
 def _refuse_repeats(scenario: Scenario, what_ifs: Sequence[WhatIf]) -> None:

@@ -6,7 +6,9 @@ effect: it belongs to something that is switched off, or another key takes its p
 for this are not run again.
 """
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.sweeps.points import Point, PointMaker
@@ -37,16 +39,22 @@ def refuse_keys_without_effect(sweep: Sweep, result: Callable[[AxisValues], str 
         ]
         known = [(before, after) for before, after in pairs if before is not None and after is not None]
         if known and all(before == after for before, after in known):
+            values = f"{_written(first[place])} and {_written(last[place])}"
             idle.append(
                 Mistake(
                     where=sweep.where("vary", place, "key"),
-                    found=f"{axis.key}: {first[place]} and {last[place]} give the same run, to the last packet",
+                    found=f"{axis.key}: {values} give the same run, to the last packet",
                     allowed="keys that change something",
                     next_step="leave it out, switch on what it belongs to, or say `probe: false`",
                 )
             )
     if idle:
         raise InputError(*idle)
+
+
+def _written(value: Any) -> str:
+    """Return a value as the scenario's file has it."""
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def _corners(sweep: Sweep) -> tuple[AxisValues, AxisValues]:

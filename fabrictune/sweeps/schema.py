@@ -5,7 +5,7 @@ A sweep is data, as a scenario is. Every key is checked as the scenario's own fi
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 
@@ -13,9 +13,10 @@ from fabrictune.foundation.documents import Document, Key, key_path, load_yaml
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.settings.binding import NOT_A_KEY, Choice, Chosen, bind
+from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.scenario.expectations import Measure
-from fabrictune.scenario.schema import FOLDER_NAME, MAX_SEED
+from fabrictune.scenario.schema import MAX_SEED
 from fabrictune.sweeps.axes import SweepAxis
 
 MAX_SWEEP_BYTES = 2**20
@@ -26,6 +27,8 @@ MAX_SEEDS = 1000
 @dataclass(frozen=True, kw_only=True)
 class Objective(Measure):
     """A measure of a run, and which way it is better."""
+
+    SHORT_FOR: ClassVar = "metric"
 
     goal: Literal["minimise", "maximise"] | None = field(default=None, metadata={"help": "by default the usual one"})
 
@@ -73,7 +76,7 @@ SEARCH_CHOICE = Choice(
 class Sweep:
     """A scenario, and the settings it is to be tried under."""
 
-    name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the sweep, and of its folder"})
+    name: FolderName = field(metadata={"help": "of the sweep, and of its folder"})
     question: str = field(default="", metadata={"help": "question that the sweep answers; the report shows it"})
     scenario: Path = field(metadata={"help": "file of the scenario, from the sweep's own folder"})
     change: dict[str, Any] = field(default_factory=dict, metadata={"help": "key paths and values, for all points"})

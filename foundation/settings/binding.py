@@ -4,13 +4,14 @@ A setting is defined once, as a field of a frozen dataclass in its own room: `li
 becomes the key `link_rate`, whose value is text with a unit (`400 Gbps`), and the dataclass becomes a pydantic model
 that checks a mapping of such keys and reports every mistake in it, not the first. Nested specs become nested mappings,
 `tuple[...]` a list, `Literal` the list of what is allowed, `Choice` a mapping of which one key names the spec.
-`quantities` defines the suffixes of field names.
+`quantities` defines the suffixes of field names. A spec with `SHORT_FOR = "metric"` may be a plain text, which is short
+for a mapping of that one key; `known_as` in a field's metadata lists what others call its key.
 """
 
 import dataclasses
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -27,7 +28,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from fabrictune.foundation.errors import FabrictuneError, Mistake, UnitError
+from fabrictune.foundation.errors import FabrictuneError, Mistake, UnitError, nearest_name
 from fabrictune.foundation.settings.quantities import Quantity, key_of, quantity_of
 
 Spec = TypeVar("Spec")
@@ -49,13 +50,15 @@ class Choice:
     """Annotation of a field that takes one of several specs: the value of `key` names which.
 
     A mapping without `key` that has the key `file` chooses the spec named `file`, any other one `default`, where there
-    is one. `from_text`, where given, turns a plain text into such a mapping.
+    is one. `from_text`, where given, turns a plain text into such a mapping. `known_as` leads from names that others
+    use to those of the specs, for the guess of a mistake.
     """
 
     key: str
     specs: Mapping[str, type]
     from_text: Callable[[str], dict[str, Any]] | None = None
     default: str | None = None
+    known_as: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, value: object, info: ValidationInfo) -> Chosen:
         """Return what `value` chose; raises PydanticCustomError or ValidationError."""
@@ -70,11 +73,25 @@ class Choice:
         elif self.default is not None:
             name = self.default
         else:
-            refuse("no_choice", "", key=self.key, allowed=list(self.specs))
+            self._refuse_without_key(value, info)
         if not isinstance(name, str) or name not in self.specs:
-            refuse_at(self.key, name, "unknown_choice", allowed=list(self.specs))
+            refuse_at(self.key, name, "unknown_choice", allowed=list(self.specs), known_as=self.known_as)
         rest = {key: entry for key, entry in value.items() if key != self.key}
         return Chosen(name=name, spec=_bind(self.specs[name], rest, info))
+
+    def _refuse_without_key(self, value: Mapping[Any, Any], info: ValidationInfo) -> NoReturn:
+        """Refuse a mapping that lacks `key`; where a key like it names a spec, with the mistakes in that one's keys."""
+        misspelt = nearest_name(self.key, [key for key in value if isinstance(key, str)])
+        name = value.get(misspelt)
+        if not isinstance(name, str) or name not in self.specs:
+            refuse("no_choice", "", key=self.key, allowed=list(self.specs))
+        error = PydanticCustomError("unknown_key", "{message}", {"message": "", "allowed": [self.key]})
+        errors: list[InitErrorDetails] = [InitErrorDetails(type=error, loc=(misspelt,), input=name)]
+        try:
+            _bind(self.specs[name], {key: entry for key, entry in value.items() if key != misspelt}, info)
+        except ValidationError as others:
+            errors += [_again(detail) for detail in others.errors(include_url=False)]
+        raise ValidationError.from_exception_data(self.key, errors)
 
 
 def bind(spec: type[Spec], value: object, *, folder: Path) -> Spec:
@@ -126,8 +143,17 @@ def refuse_at(key: str, value: object, kind: str, **context: Any) -> NoReturn:
     raise ValidationError.from_exception_data(kind, [InitErrorDetails(type=error, loc=(key,), input=value)])
 
 
+def _again(detail: Any) -> InitErrorDetails:
+    """Return an error that pydantic reported, so that it can be raised with others."""
+    context = {"message": detail["msg"], **detail.get("ctx", {})}
+    error = PydanticCustomError(detail["type"], "{message}", context)
+    return InitErrorDetails(type=error, loc=detail["loc"], input=detail["input"])
+
+
 def _bind(spec: Any, value: object, info: ValidationInfo) -> Any:
     assert isinstance(info.context, Path), "the folder of the file"
+    if isinstance(value, str) and (key := getattr(spec, "SHORT_FOR", None)):
+        value = {key: value}
     return bind(spec, value, folder=info.context)
 
 
@@ -135,13 +161,14 @@ def _bind(spec: Any, value: object, info: ValidationInfo) -> Any:
 def _model_of(spec: type) -> type[BaseModel]:
     settings = settings_of(spec)
     keys = [key_of(field.name) for field, _ in settings]
+    known_as = {name: key_of(field.name) for field, _ in settings for name in field.metadata.get("known_as", ())}
     assert len(set(keys)) == len(keys), f"{spec.__name__}: two fields with one key"
 
     class Keys(BaseModel):
         """A mapping in which every key not known is a mistake that lists those that are."""
 
         model_config = ConfigDict(extra="allow", strict=True, protected_namespaces=())
-        __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(partial(_refuse_unknown, keys))]]
+        __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(partial(_refuse_unknown, keys, known_as))]]
 
     fields: dict[str, Any] = {
         field.name: (
@@ -157,8 +184,8 @@ def _is_required(field: "dataclasses.Field[Any]") -> bool:
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
-def _refuse_unknown(keys: Sequence[str], value: object) -> NoReturn:
-    refuse("unknown_key", "", allowed=list(keys))
+def _refuse_unknown(keys: Sequence[str], known_as: Mapping[str, str], value: object) -> NoReturn:
+    refuse("unknown_key", "", allowed=list(keys), known_as=known_as)
 
 
 def _annotation(name: str, hint: Any) -> Any:

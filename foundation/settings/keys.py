@@ -50,10 +50,19 @@ def sections(root: type, root_name: str) -> dict[str, type]:
 def list_keys(known: Mapping[str, type], section: str) -> list[KeyLine]:
     """Return the keys of one of the `sections`, nested mappings written `outer.inner`, except those of the first.
 
-    Raises InputError for a section that is not known.
+    Of a key that chooses one of several mappings, as `traffic`, their sections and what each is. Raises InputError for
+    a section that is not known.
     """
+    if section not in known and (chosen := [name for name in known if name.startswith(f"{section}.")]):
+        return [KeyLine(key=name, takes="section", default="", meaning=_summary(known[name])) for name in chosen]
     require_one_of(section, tuple(known), where="SECTION", what="section", error=InputError)
     return list(_lines(known[section], "", is_nested_listed=section != next(iter(known))))
+
+
+def _summary(spec: type) -> str:
+    """Return the first line of a spec's docstring, "" for one that was made without."""
+    text = spec.__doc__ or ""
+    return "" if text.startswith(f"{spec.__name__}(") else text.partition("\n")[0]
 
 
 def _lines(spec: type, prefix: str, *, is_nested_listed: bool) -> Iterator[KeyLine]:
@@ -61,7 +70,7 @@ def _lines(spec: type, prefix: str, *, is_nested_listed: bool) -> Iterator[KeyLi
         key = prefix + key_of(field.name)
         nested = _spec_in(hint)
         is_list = get_origin(_without_none(hint)) is tuple
-        takes = _takes(field.name, hint)
+        takes = " | ".join(field.metadata.get("one_of", ())) or _takes(field.name, hint)
         if nested:
             takes = "list of keys" if is_list else "keys"
             takes += "" if is_nested_listed else f", see `{key}`"

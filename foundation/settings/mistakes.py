@@ -60,27 +60,31 @@ def _words(detail: dict[str, Any], where: str, name: str) -> Mistake:
         case "missing":
             return Mistake(where=where, found="missing", next_step=f"add the key {name!r}")
         case "unknown_key":
-            return _not_among(where, f"unknown key {name!r}", name, context["allowed"])
+            return _not_among(where, f"unknown key {name!r}", name, context["allowed"], context.get("known_as"))
         case "no_choice":
             found = f"no key {context['key']!r} to say which is meant"
             return Mistake(where=where, found=found, allowed=", ".join(context["allowed"]))
         case "unknown_choice":
-            return _not_among(where, f"unknown {name} {_shown(value)}", value, context["allowed"])
+            found = f"unknown {name} {_shown(value)}"
+            return _not_among(where, found, value, context["allowed"], context.get("known_as"))
         case "literal_error":
             return _not_among(where, _shown(value), value, re.findall(r"'([^']*)'", context["expected"]))
         case "greater_than_equal":
             return Mistake(where=where, found=_shown(value), allowed=f"{context['ge']} or more")
         case "less_than_equal":
             return Mistake(where=where, found=_shown(value), allowed=f"{context['le']} or less")
-        case "string_pattern_mismatch":
-            return Mistake(where=where, found=_shown(value), allowed=f"text that fits {context['pattern']}")
         case _ if kind in NEEDED:
             return Mistake(where=where, found=f"{_shown(value)} where {NEEDED[kind]} is needed")
     return Mistake(where=where, found=f"{_shown(value)}: {detail['msg']}")
 
 
-def _not_among(where: str, found: str, name: object, allowed: Sequence[str]) -> Mistake:
-    return Mistake(where=where, found=found, allowed=", ".join(allowed), nearest=nearest_name(str(name), allowed))
+def _not_among(
+    where: str, found: str, name: object, allowed: Sequence[str], known_as: Mapping[str, str] | None = None
+) -> Mistake:
+    """Return a mistake whose nearest name is the one that others call `name`, or else the one most like it."""
+    by_name = {other.lower(): own for other, own in (known_as or {}).items()}
+    nearest = by_name.get(str(name).lower()) or nearest_name(str(name), allowed)
+    return Mistake(where=where, found=found, allowed=", ".join(allowed), nearest=nearest)
 
 
 def _shown(value: object) -> str:

@@ -100,6 +100,16 @@ class SlowPort(_Interval):
         require(is_right, "rate", f"{self.rate_bps} bps", f"above 0, up to {MAX_RATE_BPS} bps")
 
 
+KNOWN_FAULTS = {  # by what others call them
+    "slow_link": "slow_port",
+    "link_flap": "flap",
+    "port_flap": "flap",
+    "loss": "bit_errors",
+    "packet_loss": "bit_errors",
+    "port_down": "link_down",
+    "node_down": "switch_down",
+}
+
 Fault = LinkDown | SwitchDown | Flap | BitErrors | SlowPort
 
 FAULTS: dict[str, type[Fault]] = {

@@ -1,5 +1,6 @@
 """Declaration and validation of settings."""
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -19,6 +20,6 @@ def require(is_right: bool, where: str, found: str, allowed: str) -> None:
         raise InputError(Mistake(where=where, found=found, allowed=allowed))
 
 
-def setting(default: Any, meaning: str) -> Any:
-    """Return a dataclass field with a default and a description."""
-    return field(default=default, metadata={"help": meaning})
+def setting(default: Any, meaning: str, *, known_as: Sequence[str] = ()) -> Any:
+    """Return a dataclass field with a default, a description, and what others call its key."""
+    return field(default=default, metadata={"help": meaning, "known_as": tuple(known_as)})

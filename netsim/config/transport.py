@@ -61,8 +61,16 @@ class TransportConfig:
         None, "selective repeat: how far packets may overtake one another; by default the unloaded round trip"
     )
 
-    timeout_exponent: int = setting(14, "local-ack timeout T: 4.096 us * 2**T (NCCL_IB_TIMEOUT); 0 waits forever")
-    retries: int = setting(7, "sendings without progress before a queue pair fails on the next timeout")
+    timeout_exponent: int = setting(
+        14,
+        "local-ack timeout T: 4.096 us * 2**T (NCCL_IB_TIMEOUT); 0 waits forever",
+        known_as=("NCCL_IB_TIMEOUT", "ib_timeout", "ack_timeout", "local_ack_timeout"),
+    )
+    retries: int = setting(
+        7,
+        "sendings without progress before a queue pair fails on the next timeout",
+        known_as=("NCCL_IB_RETRY_CNT", "retry_cnt", "retry_count"),
+    )
     timeout_ns: int | None = setting(
         None, "a wait of its own length instead of the adapter's, once and `retries` times more"
     )

@@ -28,7 +28,9 @@ class PoissonSpec(WorkloadSpec):
 
     load_fraction: float = field(metadata={"help": "of every NIC's rate, below 1"})
     duration_ns: int = field(metadata={"help": "time in which flows begin"})
-    sizes: str = field(default="web_search", metadata={"help": f"distribution: {', '.join(FLOW_SIZES)}"})
+    sizes: str = field(
+        default="web_search", metadata={"help": "distribution of their sizes", "one_of": tuple(FLOW_SIZES)}
+    )
 
     def __post_init__(self) -> None:
         require_one_of(self.sizes, tuple(FLOW_SIZES), where="sizes", what="distribution", error=InputError)

@@ -20,6 +20,12 @@ from fabrictune.rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
 
 INTERFACE = "nic0"
 COMMAND_TIMEOUT_S = 30
+FORBIDDEN = ("Operation not permitted", "Permission denied")
+WITHOUT_RIGHTS = (
+    "run it as root with CAP_SYS_ADMIN and CAP_NET_ADMIN: with sudo on the machine itself, or in a container that has "
+    "them (docker run --privileged)"
+)
+WITHOUT_KERNEL = "use a kernel with namespaces, veth and bridge"
 _ADDRESSES = ("192.0.2.1", "192.0.2.2")  # for documentation, RFC 5737
 _MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 
@@ -110,7 +116,8 @@ def _run(command: Sequence[str], stdin: str = "") -> str:
         command, input=stdin, capture_output=True, text=True, timeout=scaled(COMMAND_TIMEOUT_S), check=False
     )
     if ran.returncode:
-        _refuse(f"{' '.join(command)}: {ran.stderr.strip()}", "use a kernel with namespaces, veth and bridge")
+        is_forbidden = any(text in ran.stderr for text in FORBIDDEN)
+        _refuse(f"{' '.join(command)}: {ran.stderr.strip()}", WITHOUT_RIGHTS if is_forbidden else WITHOUT_KERNEL)
     return ran.stdout
 
 

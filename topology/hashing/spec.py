@@ -27,7 +27,7 @@ class TierHash:
     """Exceptions for the switches of one tier; None: as the rest of the fabric."""
 
     tier: int = field(metadata={"help": "1 ToR, 2 aggregation, 3 core"})
-    function: str | None = field(default=None, metadata={"help": "hash function"})
+    function: str | None = field(default=None, metadata={"help": "hash function", "one_of": tuple(HASHES)})
     seed: int | None = field(default=None, metadata={"help": "of the tier"})
     seed_per_switch: bool | None = field(default=None, metadata={"help": "a seed of its own for every switch"})
     fields: tuple[HeaderField, ...] | None = field(default=None, metadata={"help": "header fields hashed"})
@@ -46,7 +46,7 @@ class TierHash:
 class HashSpec:
     """Hash function of the switches of a fabric, its fields and its seeds."""
 
-    function: str = field(default="mixer", metadata={"help": f"{', '.join(HASHES)}; mixer is ideal"})
+    function: str = field(default="mixer", metadata={"help": "hash function; mixer is ideal", "one_of": tuple(HASHES)})
     seed: int = field(default=0, metadata={"help": "of the whole fabric"})
     seed_per_switch: bool = field(default=True, metadata={"help": "a seed of its own for every node, or one for all"})
     fields: tuple[HeaderField, ...] = field(

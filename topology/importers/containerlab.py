@@ -17,6 +17,7 @@ Left out: Go templates (render them first), stages, and everything that configur
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote as quoted
 from typing import Any
 
 from fabrictune.foundation.documents import Document, Key, load_yaml
@@ -55,6 +56,8 @@ class _Reader:
 
     def read(self) -> Fabric:
         top = self._mapping(self.document.tree)
+        if "topology" not in top and "fabric" in top and "traffic" in top:
+            raise FabricError(_scenario(self.document))
         topology = self._mapping(top.get("topology"), "topology")
         nodes = self._mapping(topology.get("nodes"), "topology", "nodes")
         if self.cabling.mistakes:
@@ -190,6 +193,21 @@ class _Reader:
 
     def _mistake(self, found: str, allowed: str, *keys: Key) -> None:
         self.cabling.add_mistakes(Mistake(where=self.document.where(*keys), found=found, allowed=allowed))
+
+
+def _scenario(document: Document) -> Mistake:
+    """Return the mistake of a scenario given as a topology, with the command that shows its fabric."""
+    fabric = document.tree["fabric"] if isinstance(document.tree["fabric"], dict) else {}
+    builder, file = fabric.get("builder"), fabric.get("file")
+    command = f"fabrictune scenario check {quoted(str(document.path))}"
+    if isinstance(file, str):
+        command = f"fabrictune topo show {quoted(str(document.path.parent / file))}"
+    elif isinstance(builder, str):
+        settings = [quoted(f"{key}={value}") for key, value in fabric.items() if key != "builder"]
+        command = " ".join(["fabrictune topo build", quoted(builder), *settings])
+    found = "a scenario of fabrictune, not a topology"
+    next_step = f"see its fabric: {command}"
+    return Mistake(where=str(document.path), found=found, allowed="a topology file", next_step=next_step)
 
 
 def _section(mapping: Mapping[str, Any], *keys: Any) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.trainer_probe.data.batches import BatchSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
@@ -22,7 +23,6 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
-FOLDER_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"  # also the name of a record's folder
 
 Overlap = Literal["none", "tp", "pp", "dp", "all"]
 Loading = Literal["machine", "worker"]
@@ -64,7 +64,7 @@ SOURCES: dict[str, type] = {"tokens": TokenSource, "text": TextSource, "syntheti
 class Recipe:
     """A training run. Raises InputError with all contradictions."""
 
-    name: Annotated[str, Field(pattern=FOLDER_NAME)] = field(metadata={"help": "of the run and of its record"})
+    name: FolderName = field(metadata={"help": "of the run and of its record"})
     question: str = field(default="", metadata={"help": "question that the run answers, shown on the report"})
     model: ModelSpec = field(default_factory=ModelSpec, metadata={"help": "the GPT to train"})
     degrees: Degrees = field(default_factory=Degrees, metadata={"help": "division of a step over ranks"})

@@ -49,7 +49,7 @@ def model(
     from fabrictune.validate.model_record import TIMES, model_scenario
 
     spec, checked = bench_spec(context, operations, settings), load_scenario(scenario)
-    place = output_folder(out)
+    place = output_folder(out, checked)
     with progress_bar("modelling", is_quiet=quiet or as_json) as progress:
         record = model_scenario(checked, spec.names, spec.sizes(), with_engine=with_engine, progress=progress)
     directory = with_command(record).write(place)

@@ -1,6 +1,7 @@
 """Records as commands write them, with the command line that made them, and as they end by printing them."""
 
 import shlex
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,12 @@ import click
 from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
 from fabrictune.cli.framework.output import print_json, print_lines
 from fabrictune.cli.framework.rules import site_rules
+from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.records import notes_of
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
+    from fabrictune.scenario.schema import Scenario
 
 
 def with_command(record: "RunRecord") -> "RunRecord":
@@ -24,11 +27,22 @@ def with_command(record: "RunRecord") -> "RunRecord":
     return replace(record, run={**record.run, "command": shlex.join(["fabrictune", *arguments])})
 
 
-def output_folder(out: Path) -> Path:
-    """Return the folder of a command's record; raises RecordError, before the work, where none can be written there."""
-    from fabrictune.foundation.record_folders import record_place
+def output_folder(out: Path, scenario: "Scenario | None" = None) -> Path:
+    """Return the folder of a command's record; raises RecordError, before the work, where none can be written there.
 
-    return record_place(out)
+    A record that is there and will be replaced is a warning, unless it answers the very text of `scenario`: such an
+    answer can be had again.
+    """
+    from fabrictune.foundation.record_folders import read_text_of, record_place
+
+    place = record_place(out)
+    earlier = read_text_of(place)
+    text = scenario.document.text if scenario and scenario.document else None
+    if earlier is not None and (text is None or earlier != text):
+        what = "another scenario or of other settings" if text is not None else "an earlier run"
+        note = f"{place}: the record of {what} there is replaced; --out DIR keeps both"
+        warnings.warn(note, FabrictuneWarning, stacklevel=2)
+    return place
 
 
 def print_record(

@@ -90,7 +90,7 @@ def simulate(
     from fabrictune.validate.timers import simulate_timers, timer_record
 
     started, checked = time.perf_counter(), load_scenario(scenario)
-    place = output_folder(out or Path("runs") / f"{checked.name}-timers")
+    place = output_folder(out or Path("runs") / f"{checked.name}-timers", checked)
     trials = read_trials(measured) if measured else ()
     flap_ns = None if flap_ps is None else flap_ps // PS_PER_NS
     with progress_bar("simulating", is_quiet=quiet or as_json) as progress:

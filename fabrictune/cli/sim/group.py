@@ -47,7 +47,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     from fabrictune.studies.simulation import simulate
 
     checked = load_scenario(scenario)
-    place = output_folder(out or Path("runs") / checked.name)
+    place = output_folder(out or Path("runs") / checked.name, checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
         record = simulate(checked, trust_code=trust_code, rules=site_rules(), progress=bar)
     directory = with_command(record).write(place)
