@@ -8,9 +8,11 @@ from fabrictune.collectives.traces.aicb import is_aicb, read_aicb
 from fabrictune.collectives.traces.aicb_csv import is_aicb_csv, read_aicb_csv
 from fabrictune.collectives.traces.chakra import is_chakra, read_chakra
 from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
+from fabrictune.collectives.traces.unread import UNREAD_TRACES
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.traces import CommTrace
+from fabrictune.foundation.unread_formats import refuse_unread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,7 @@ def read_trace(
     for trace_format in TRACE_FORMATS.values():
         if all(trace_format.recognises(path) for path in files):
             return trace_format.read(files, num_ranks, group_size)
+    refuse_unread(files, UNREAD_TRACES, error=TraceError, reads_packed=True)
     raise TraceError(
         Mistake(
             where=", ".join(map(str, files[:3])),

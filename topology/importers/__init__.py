@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
+from fabrictune.foundation.unread_formats import refuse_unread
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.files import is_own_file, read_fabric
 from fabrictune.topology.graphs import is_graphml, read_graphml
@@ -22,6 +23,7 @@ from fabrictune.topology.importers.infragraph import is_infragraph, load_infragr
 from fabrictune.topology.importers.lldp import is_lldp, load_lldp
 from fabrictune.topology.importers.minigraph import is_minigraph, load_minigraph
 from fabrictune.topology.importers.sonic import is_sonic, load_sonic
+from fabrictune.topology.importers.unread import UNREAD_TOPOLOGIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +78,13 @@ def import_fabric(paths: Sequence[Path], format: str | None = None) -> Fabric:  
         raise InputError(*(_missing(path) for path in missing or [Path("topology")]))
     if format is not None:
         require_one_of(format, tuple(IMPORTERS), where="format", what="format", error=InputError)
+        if not all(IMPORTERS[format].recognises(path) for path in paths):
+            refuse_unread(paths, UNREAD_TOPOLOGIES, error=InputError, reads_packed=False)
         return IMPORTERS[format].load(paths)
     for importer in IMPORTERS.values():
         if all(importer.recognises(path) for path in paths):
             return importer.load(paths)
+    refuse_unread(paths, UNREAD_TOPOLOGIES, error=InputError, reads_packed=False)
     raise InputError(
         Mistake(
             where=", ".join(str(path) for path in paths),

@@ -1,0 +1,105 @@
+"""Files that people give as a topology and no importer reads: each is named, with what to give instead."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fabrictune.foundation.errors import InputError
+from fabrictune.topology.importers import import_fabric
+
+PORTS = """\
+CA   134  1 0x0002c90000000020 4x EDR - SW  1719 10 0x0002c90000000010 ( 'node1 mlx5_0' - 'leaf1' )
+SW  1719 36 0x0002c90000000010 4x SDR                                    'leaf1'
+"""
+NODES = 'Switch\t: 0x0002c90000000010 ports 36 devid 0xcb20 vendid 0x2c9 "leaf1"\n'
+LINKS = """\
+CA: node1 mlx5_0:
+      0x0002c90000000020     7    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2   10[  ] "leaf1" ( )
+"""
+IBSIM = '# a net\n\nSwitch 36 "leaf1"\n[1] "node1"[1]\n\nHca 2 "node1"\n[1] "leaf1"[1]\n'
+KEYS = "lldp.eth0.via=LLDP\nlldp.eth0.chassis.name=leaf1\n"
+EOS = """\
+Last table change time   : 0:02:33 ago
+Number of table inserts  : 4
+
+Port          Neighbor Device ID       Neighbor Port ID    TTL
+Et1           leaf1                    Ethernet1           120
+"""
+GIVE_IBNETDISCOVER = "give the output of `ibnetdiscover`"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "next_step"),
+    [
+        (PORTS, "the list of ports of `ibnetdiscover -p`", f"{GIVE_IBNETDISCOVER} without -p"),
+        (
+            NODES,
+            "a list of nodes without links (ibnetdiscover -l, ibswitches, ibhosts)",
+            f"{GIVE_IBNETDISCOVER} without options",
+        ),
+        (LINKS, "the output of iblinkinfo", GIVE_IBNETDISCOVER),
+        (
+            IBSIM,
+            "a net file of ibsim, whose nodes have no GUIDs",
+            "run ibsim with it, and give the output of `ibnetdiscover` on it",
+        ),
+        ("START_NODES\nNodeDesc,NumPorts\n", "a file of ibdiagnet or a subnet list of OpenSM", GIVE_IBNETDISCOVER),
+        (KEYS, "the output of `lldpctl -f keyvalue`", "give that of `lldpctl -f json`"),
+        (
+            EOS,
+            "the table of LLDP neighbours that a switch's command line prints",
+            "give `lldpctl -f json` where the switch has it, or write its links as a cabling list (*.csv), "
+            "a row for each cable",
+        ),
+        (
+            '<system version="1"><cpu numaid="0"/></system>',
+            "NCCL's topology or graph of one host, without the switches between hosts",
+            "give a file that lists the switches and their links",
+        ),
+        (
+            'graph dc1 {\n  "leaf1":"swp1" -- "spine1":"swp1"\n}\n',
+            "a Graphviz file",
+            "write it as GraphML, or write its links as a cabling list (*.csv), a row for each cable",
+        ),
+        (
+            "Nodes 16\nConnections 1\n0->15 start 0\n",
+            "a connection matrix of htsim, which is traffic",
+            "give htsim's *.topo file",
+        ),
+        ("", "an empty file", "check that it was copied whole"),
+    ],
+    ids=["ports", "nodes", "iblinkinfo", "ibsim", "ibdiagnet", "keyvalue", "eos", "nccl", "dot", "cm", "empty"],
+)
+@pytest.mark.parametrize("name", [None, "ibnetdiscover"])
+def test_what_is_known_and_not_read_says_what_to_give(
+    text: str, found: str, next_step: str, name: str | None, tmp_path: Path
+) -> None:
+    """`name the format` did not help: named, each line was a mistake."""
+    path = tmp_path / "subnet.txt"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        import_fabric([path], name)
+    assert str(caught.value) == f"{path}: {found}\n  next: {next_step}"
+
+
+def test_what_nobody_knows_is_asked_for_its_format(tmp_path: Path) -> None:
+    """As before."""
+    path = tmp_path / "notes.txt"
+    path.write_text("leaf1 is next to spine1\n")
+    with pytest.raises(InputError, match="a format that no importer recognises"):
+        import_fabric([path])
+
+
+def test_a_packed_file_is_looked_into(tmp_path: Path) -> None:
+    """One of which nothing is left is cut off, and one that an importer reads is to be unpacked."""
+    path = tmp_path / "subnet.txt.gz"
+    path.write_bytes(gzip.compress(PORTS.encode()))
+    with pytest.raises(InputError, match="the list of ports of `ibnetdiscover -p`"):
+        import_fabric([path])
+    path.write_bytes(path.read_bytes()[:10])
+    with pytest.raises(InputError, match="a packed file that is cut off or damaged at its beginning"):
+        import_fabric([path])
+    path.write_bytes(gzip.compress(b'Switch\t36 "S-0002c90000000010"\n'))
+    with pytest.raises(InputError, match=r"subnet.txt.gz: a packed file\n  next: unpack it$"):
+        import_fabric([path])

@@ -1,0 +1,60 @@
+"""What people give as a topology and no importer reads, with the next step for each.
+
+Source: rdma-core, infiniband-diags (ibnetdiscover.c, iblinkinfo.c) and ibsim (net-examples); lldpd, lldpctl(8); NCCL,
+src/graph/xml.cc; the command lines of Arista EOS, Cisco NX-OS, Junos and SONiC.
+"""
+
+import re
+
+from fabrictune.foundation.unread_formats import UnreadFormat
+
+_CABLING_LIST = "write its links as a cabling list (*.csv), a row for each cable"
+
+
+def _format(pattern: bytes, what: str, next_step: str) -> UnreadFormat:
+    return UnreadFormat(pattern=re.compile(pattern, re.MULTILINE), what=what, next_step=next_step)
+
+
+UNREAD_TOPOLOGIES = (
+    _format(
+        rb"^(?:SW|CA|RT|\?\?)\s{1,9}\d+\s{1,9}\d+ 0x[0-9a-fA-F]{16} ",
+        "the list of ports of `ibnetdiscover -p`",
+        "give the output of `ibnetdiscover` without -p",
+    ),
+    _format(
+        rb"^(?:Switch|Ca|Router)\s{1,9}: 0x[0-9a-fA-F]{16} ports ",
+        "a list of nodes without links (ibnetdiscover -l, ibswitches, ibhosts)",
+        "give the output of `ibnetdiscover` without options",
+    ),
+    _format(rb"==\([^\n]{0,80}\)==>", "the output of iblinkinfo", "give the output of `ibnetdiscover`"),
+    _format(
+        rb'^(?:Switch|Hca|Ca)\s{1,9}\d+\s{1,9}"(?![SHR]-[0-9a-fA-F]{1,16}")',
+        "a net file of ibsim, whose nodes have no GUIDs",
+        "run ibsim with it, and give the output of `ibnetdiscover` on it",
+    ),
+    _format(
+        rb"^START_(?:NODES|LINKS|CABLE_INFO)\b|^\{ (?:SW|CA)[ -]Ports:",
+        "a file of ibdiagnet or a subnet list of OpenSM",
+        "give the output of `ibnetdiscover`",
+    ),
+    _format(rb"^lldp\.\S+\.\S+=", "the output of `lldpctl -f keyvalue`", "give that of `lldpctl -f json`"),
+    _format(
+        rb"(?i)^\s*(?:capability codes:|port\s+neighbor device id|local interface\s+parent interface|"
+        rb"localport\s+remotedevice|device id\s+local intf|last table change time)",
+        "the table of LLDP neighbours that a switch's command line prints",
+        f"give `lldpctl -f json` where the switch has it, or {_CABLING_LIST}",
+    ),
+    _format(
+        rb"<(?:system|graphs)\s+version=",
+        "NCCL's topology or graph of one host, without the switches between hosts",
+        "give a file that lists the switches and their links",
+    ),
+    _format(
+        rb"\A\s*(?:strict\s+)?(?:di)?graph\b[^\n{]{0,80}\{",
+        "a Graphviz file",
+        f"write it as GraphML, or {_CABLING_LIST}",
+    ),
+    _format(
+        rb"\ANodes\s+\d+\s+Connections\s", "a connection matrix of htsim, which is traffic", "give htsim's *.topo file"
+    ),
+)
