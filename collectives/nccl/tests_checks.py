@@ -23,6 +23,7 @@ from fabrictune.foundation.traces import Operation
 from fabrictune.foundation.units import BITS_PER_BYTE, NS_PER_S
 
 MAX_SHOWN = 5
+_ROUNDING_FRACTION = 0.005  # of times, which are printed with four digits or more
 _ROUNDING_BPS = 0.006 * BPS_PER_GB_PER_S  # half of a hundredth, and a little
 _LEAST_BPS = BPS_PER_GB_PER_S  # below it a hundredth is too much to tell a number of ranks by
 _TWICE = (Operation.ALL_REDUCE,)
@@ -89,13 +90,13 @@ def rank_count(run: TestOutput, operation: Operation) -> tuple[int, Finding | No
 
 def bandwidth_contradictions(run: TestOutput, operation: Operation, num_ranks: int) -> Iterator[Finding]:
     """Yield a finding where busbw is not what size, time and ranks of its row give."""
-    factor, deviation = bus_factor(operation, num_ranks), BANDWIDTH_CONTRADICTION.threshold("deviation").default
+    factor = bus_factor(operation, num_ranks)
     wrong: list[tuple[TestRow, Timing, float]] = []
     num_timings = 0
     for row, timing in _timings(run):
         num_timings += 1
         bus_bps = row.size_bytes * BITS_PER_BYTE / (timing.duration_ns / NS_PER_S) * factor
-        if abs(bus_bps - timing.bus_bandwidth_bps) > deviation * bus_bps + _ROUNDING_BPS:
+        if abs(bus_bps - timing.bus_bandwidth_bps) > _ROUNDING_FRACTION * bus_bps + _ROUNDING_BPS:
             wrong.append((row, timing, bus_bps))
     if not wrong:
         return

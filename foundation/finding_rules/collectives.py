@@ -58,15 +58,6 @@ BANDWIDTH_CONTRADICTION = Rule(
     impact="One of size, time, busbw and number of ranks is wrong, so that no comparison with a model holds.",
     evidence="Each row's size and time, times the bus factor of the operation and the number of ranks.",
     next_step="check the number of ranks and the operation (--num-ranks, --operation), and whether the file was edited",
-    thresholds=(
-        Threshold(
-            name="deviation",
-            default=0.005,
-            kind="fraction",
-            meaning="relative deviation, beyond the rounding of the columns, above which there is a finding",
-            source="Definition: times are printed with four digits or more.",
-        ),
-    ),
 )
 AVERAGE_CONTRADICTION = Rule(
     id="coll.average-contradiction",

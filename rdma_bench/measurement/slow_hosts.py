@@ -15,13 +15,15 @@ from statistics import median
 
 from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.rdma import SLOW_HOST
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.findings import Confidence, Finding
-from fabrictune.foundation.units import PS_PER_NS, format_duration, format_rate
+from fabrictune.foundation.units import PS_PER_NS, format_duration, format_fraction, format_rate
 from fabrictune.rdma_bench.measurement.transfers import MeasuredTransfer
 
 NORMAL_MAD = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 _ROLES = ("sends", "receives")
 Case = tuple[int, int, int]  # queue pairs, bytes, directions
+Figures = Mapping[tuple[Case, str], dict[str, float]]  # of each host, by case and role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +42,18 @@ class _Outlier:
         return abs(self.own - self.usual) / self.usual
 
 
-def check_hosts(transfers: Sequence[MeasuredTransfer], *, is_latency: bool) -> CheckReport:
+def check_hosts(
+    transfers: Sequence[MeasuredTransfer], *, is_latency: bool, rules: RuleSettings = CATALOG_SETTINGS
+) -> CheckReport:
     """Return the check of a matrix for hosts that are slower than the others."""
     num_hosts = len({transfer.sender for transfer in transfers} | {transfer.receiver for transfer in transfers})
-    least = int(SLOW_HOST.threshold("least_hosts").default)
+    deviation, spread, least = (rules.threshold(SLOW_HOST, name) for name in ("deviation", "spread", "least_hosts"))
     subject = f"{num_hosts} hosts as senders and as receivers"
     if num_hosts < least:
-        return skip_check(SLOW_HOST.id, subject, f"it takes {least} hosts to tell whose fault a slow pair is")
+        return skip_check(SLOW_HOST.id, subject, f"it takes {least:g} hosts to tell whose fault a slow pair is")
     worst: dict[tuple[str, str], _Outlier] = {}
-    for outlier in _outliers(transfers, is_latency=is_latency):
+    figures = _figures(transfers, is_latency=is_latency, least=least)
+    for outlier in _outliers(figures, deviation, spread, is_latency=is_latency):
         key = outlier.host, outlier.role
         if key not in worst or outlier.deviation_fraction > worst[key].deviation_fraction:
             worst[key] = outlier
@@ -56,14 +61,13 @@ def check_hosts(transfers: Sequence[MeasuredTransfer], *, is_latency: bool) -> C
         SLOW_HOST.id,
         subject,
         (_finding(outlier, num_hosts, is_latency=is_latency) for outlier in worst.values()),
-        expected=f"within {SLOW_HOST.threshold('deviation').default:.0%} of their median",
+        expected=f"within {format_fraction(deviation)} of their median",
         actual="all are",
     )
 
 
-def _outliers(transfers: Sequence[MeasuredTransfer], *, is_latency: bool) -> Iterator[_Outlier]:
-    deviation, spread = (SLOW_HOST.threshold(name).default for name in ("deviation", "spread"))
-    for (case, role), own_of_host in _figures(transfers, is_latency=is_latency).items():
+def _outliers(figures: Figures, deviation: float, spread: float, *, is_latency: bool) -> Iterator[_Outlier]:
+    for (case, role), own_of_host in figures.items():
         usual = median(own_of_host.values())
         sigma = NORMAL_MAD * median(abs(own - usual) for own in own_of_host.values())
         for host, own in own_of_host.items():
@@ -73,7 +77,7 @@ def _outliers(transfers: Sequence[MeasuredTransfer], *, is_latency: bool) -> Ite
                 yield _Outlier(host=host, role=role, own=own, usual=usual, deviations=deviations, case=case)
 
 
-def _figures(transfers: Sequence[MeasuredTransfer], *, is_latency: bool) -> Mapping[tuple[Case, str], dict[str, float]]:
+def _figures(transfers: Sequence[MeasuredTransfer], *, is_latency: bool, least: float) -> Figures:
     """Return the figure of each host by case and role; a case that has fewer hosts than the rule needs is left out."""
     values: dict[tuple[Case, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for transfer in transfers:
@@ -83,7 +87,6 @@ def _figures(transfers: Sequence[MeasuredTransfer], *, is_latency: bool) -> Mapp
         case = transfer.num_queue_pairs, transfer.size_bytes, transfer.num_directions
         for role, host in zip(_ROLES, (transfer.sender, transfer.receiver), strict=True):
             values[case, role][host].append(value)
-    least = SLOW_HOST.threshold("least_hosts").default
     return {
         key: {host: median(own) for host, own in of_host.items()}
         for key, of_host in values.items()

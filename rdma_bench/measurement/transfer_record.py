@@ -6,6 +6,7 @@ from typing import Any
 
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check
 from fabrictune.foundation.finding_rules.rdma import PARTIAL
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.records import Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.rdma_bench.measurement.slow_hosts import check_hosts
@@ -17,14 +18,23 @@ SEED = 0  # nothing here is drawn at random
 
 
 def make_transfer_record(
-    measured: MeasuredTransfers, plan: TransferPlan, *, kind: str, num_planned: int, place: str, started: float
+    measured: MeasuredTransfers,
+    plan: TransferPlan,
+    *,
+    kind: str,
+    num_planned: int,
+    place: str,
+    started: float,
+    rules: RuleSettings = CATALOG_SETTINGS,
 ) -> RunRecord:
     """Return the record; `place` says where the workers were, `started` what `time.perf_counter` said at the start."""
     report = join_reports(
         run_check(
             PARTIAL.id, f"{num_planned} planned cases", _is_partial(measured, num_planned), actual="all measured"
         ),
-        check_hosts(measured.transfers, is_latency=plan.what == "latency") if kind == MATRIX else CheckReport(),
+        check_hosts(measured.transfers, is_latency=plan.what == "latency", rules=rules)
+        if kind == MATRIX
+        else CheckReport(),
     )
     how_far = {"is_partial": bool(measured.stopped), "stopped": measured.stopped}
     return RunRecord(

@@ -12,6 +12,7 @@ from fabrictune.cli.framework.options import INTERRUPTED, Command, fail_on_optio
 from fabrictune.cli.framework.output import print_table
 from fabrictune.cli.framework.progress import progress_bar
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
+from fabrictune.cli.framework.rules import site_rules
 from fabrictune.cli.rdma.pair import opened_pair, pair_options, token_option
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.run_tables.rows import to_rows
@@ -226,7 +227,9 @@ class _Output:
         from fabrictune.rdma_bench.measurement.transfer_record import TABLE, make_transfer_record
 
         record = with_command(
-            make_transfer_record(measured, plan, kind=kind, num_planned=num_planned, place=place, started=started)
+            make_transfer_record(
+                measured, plan, kind=kind, num_planned=num_planned, place=place, started=started, rules=site_rules()
+            )
         )
         directory, rows = record.write(self.out), to_rows(record.tables[TABLE])
         code = print_record(
