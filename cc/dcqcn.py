@@ -20,6 +20,7 @@ from typing import Any
 
 from fabrictune.cc.arithmetic import integer_power
 from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
+from fabrictune.cc.tuning import TunedFor
 
 RATE_TIMER = 0
 PS_PER_SECOND = 1e12
@@ -109,6 +110,13 @@ PARAMETERS = (
         meaning="1: keep at most one base round trip's worth of the current rate in flight",
         dtype="i8",
     ),
+)
+
+TUNED_FOR = TunedFor(
+    rate_bps=40e9,
+    steps=("additive_increase_bps", "hyper_increase_bps"),
+    source="the testbed of Zhu et al., SIGCOMM 2015, section 6",
+    instead="dcqcn_firmware, the form that NICs run",
 )
 
 STATE = (

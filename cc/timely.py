@@ -18,6 +18,7 @@ segment takes at line rate, which TIMELY subtracts.
 from typing import Any
 
 from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
+from fabrictune.cc.tuning import TunedFor
 
 PARAMETERS = (
     Parameter(
@@ -112,6 +113,10 @@ PARAMETERS = (
         meaning="rate of a new flow, as a share of line rate; the paper's hosts divide it among their flows",
     ),
     Parameter(name="min_rate_bps", default=10e6, low=1e3, high=1e12, meaning="no cut goes below this rate"),
+)
+
+TUNED_FOR = TunedFor(
+    rate_bps=10e9, steps=("additive_increase_bps",), source="the testbed of Mittal et al., SIGCOMM 2015, section 6"
 )
 
 STATE = (

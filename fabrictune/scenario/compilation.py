@@ -12,7 +12,9 @@ from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.scenario.composition import Composed, compose, compose_law
 from fabrictune.scenario.engines import engine_config, engine_of, without_ignored
 from fabrictune.scenario.fault_epochs import follow_faults, place_faults
+from fabrictune.scenario.laws import tuning_notes
 from fabrictune.scenario.schema import Scenario
+from fabrictune.topology.fabric import NO_NIC
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,14 @@ class CompiledScenario(Composed):
     config: Any  # the engine's settings, with the adapter's timers
     law: CompiledLaw | None  # None for an engine that ignores laws, and where nothing is run
     faults: FaultTimeline
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the scenario's parts note, and a law whose defaults are for links of another rate."""
+        fabric = self.network.fabric
+        rates_bps = fabric.port_rate_bps_P[fabric.port_nic_P != NO_NIC]
+        tuned = tuning_notes(self.scenario.law, float(rates_bps.min())) if self.law and len(rates_bps) else ()
+        return (*super().notes, *tuned)
 
 
 def compile_scenario(scenario: Scenario, *, trust_code: bool = False) -> CompiledScenario:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.laws import LAWS, is_path, load_law
+from fabrictune.cc.tuning import tuning_note
 from fabrictune.foundation.documents import Document
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
@@ -107,6 +108,14 @@ def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tupl
         mistakes = to_mistakes(error, document, "law", "parameters")
         raise ScenarioError(*(_with_unit(mistake, law.spec.parameters) for mistake in mistakes)) from error
     return module, dataclasses.asdict(parameters)
+
+
+def tuning_notes(law: Chosen, slowest_nic_bps: float) -> tuple[str, ...]:
+    """Return what a law of the project says of its defaults on NICs of this rate."""
+    if isinstance(law.spec, LawFile):
+        return ()
+    note = tuning_note(law.name, LAWS[law.name], dataclasses.asdict(law.spec.parameters), slowest_nic_bps)
+    return (note,) if note else ()
 
 
 def _with_unit(mistake: Mistake, parameters: Mapping[str, Any]) -> Mistake:

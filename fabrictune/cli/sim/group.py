@@ -60,6 +60,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         return code
     if not quiet:
         _print(checked.headline, summary)
+        print_lines(f"note: {note}" for note in notes_of(record) if note.startswith(f"law {checked.law.name}: "))
     print_findings(record)
     if capture := record.run.get("capture"):
         print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])

@@ -67,3 +67,13 @@ def test_a_run_without_bounds_says_that_nothing_bounds_it() -> None:
     results = {check.rule: check.result for check in run("allreduce", expect=[]).checks or ()}
     assert results.pop("expect.*") == Result.NOT_RUN
     assert set(results.values()) == {Result.PASSED}
+
+
+def test_a_law_whose_steps_are_for_another_rate_is_noted() -> None:
+    """The permutation runs DCQCN's values of 40 Gbps at 100 Gbps; with steps of its own it has no note."""
+    (note,) = run("permutation").run["notes"]
+    assert note.startswith(
+        "law dcqcn: additive_increase 40 Mbps, hyper_increase 200 Mbps of its defaults are for links"
+    )
+    steps = {"additive_increase": "100 Mbps", "hyper_increase": "500 Mbps"}
+    assert "notes" not in run("permutation", law={"name": "dcqcn", "parameters": steps}).run
