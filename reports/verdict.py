@@ -10,7 +10,7 @@ from fabrictune.foundation.finding_rules.schema import Rule
 from fabrictune.foundation.finding_rules.settings import describe_site
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.records import Finding, Severity
-from fabrictune.foundation.units import format_duration
+from fabrictune.foundation.units import format_bytes, format_duration
 from fabrictune.reports.blocks import MISSING, plural
 from fabrictune.reports.kpi_table import format_kpi
 from fabrictune.reports.kpis import Kpi, run_kpis
@@ -70,7 +70,7 @@ def make_verdict(runs: Sequence[Run]) -> Verdict:
     worst = Severity.CRITICAL.value if unfinished else groups[0].finding.severity.value if groups else ""
     indicators = {run.label: {kpi.name: kpi for kpi in run_kpis(run)} for run in runs}
     return Verdict(
-        sentence=" ".join(part for part in (unfinished, _compare(indicators), _count(runs)) if part),
+        sentence=" ".join(part for part in (unfinished, _compare(indicators, runs), _count(runs)) if part),
         worst=worst,
         headline=_headline(indicators),
         groups=tuple(groups[:MAX_GROUPS]),
@@ -107,7 +107,7 @@ def _count(runs: Sequence[Run]) -> str:
     return f"{', '.join(counted)}." if counted else "No findings."
 
 
-def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:
+def _compare(indicators: dict[str, dict[str, Kpi]], runs: Sequence[Run]) -> str:
     """Return how much longer the slowest run took than the fastest, or "" for fewer than two."""
     times = {label: kpis[JCT].value for label, kpis in indicators.items() if JCT in kpis}
     times = {label: time_ps for label, time_ps in times.items() if math.isfinite(time_ps)}
@@ -117,7 +117,15 @@ def _compare(indicators: dict[str, dict[str, Kpi]]) -> str:
     if times[slow] == times[fast]:
         return f"All runs take {format_duration(times[fast])}."
     ratio = times[slow] / times[fast]
-    return f"{slow} takes {ratio:.2f} times as long as {fast}."
+    return f"{slow} takes {ratio:.2f} times as long as {fast}{_other_work(slow, fast, runs)}."
+
+
+def _other_work(slow: str, fast: str, runs: Sequence[Run]) -> str:
+    """Return what two runs of other traffic moved, for their times are no comparison; "" where it is the same."""
+    moved = {run.label: int(table["bytes"].sum()) for run in runs if (table := run.table(TRANSFERS)) is not None}
+    if moved[slow] == moved[fast]:
+        return ""
+    return f", but the traffic is not the same: {format_bytes(moved[slow])} and {format_bytes(moved[fast])}"
 
 
 def _unfinished(runs: Sequence[Run]) -> str:

@@ -343,6 +343,18 @@ def test_no_summary_is_empty(record: RunRecord) -> None:
     assert "<summary></summary>" not in build_page([record, other], title="page")
 
 
+def test_runs_of_other_traffic_are_not_compared_without_a_word(make_record: MakeRecord) -> None:
+    """200 us for 2 MB and 100 us for 200 KB: "twice as long" alone would blame the wrong thing."""
+    small = {
+        **make_record().tables["transfers"],
+        "finish_ps": np.full(2, 100_000_000),
+        "bytes": np.full(2, 100_000),
+    }
+    html = build_page([make_record(), make_record(tables={"transfers": small})], title="two", labels=["a", "b"])
+    sentence = "a takes 2.00 times as long as b, but the traffic is not the same: 2 MB and 200 KB."
+    assert sentence in html
+
+
 def test_a_run_in_which_nothing_finished_is_not_left_out(make_record: MakeRecord) -> None:
     """Beside a run that finished, its completion times are none, and the section says so."""
     transfers = {**make_record().tables["transfers"], "finish_ps": np.full(2, -1)}
