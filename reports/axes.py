@@ -74,7 +74,9 @@ class PlotAxis:
         ticks = ticks[:: ceil(len(ticks) / (CROWD * about))] if ticks else []
         ends = [self.low, self.high] if len(ticks) < 3 else []
         room = NEAR_END * abs(self.end - self.start)
-        return sorted(ticks + [end for end in ends if all(abs(self.at(end) - self.at(tick)) > room for tick in ticks)])
+        return sorted(
+            {*ticks, *(end for end in ends if all(abs(self.at(end) - self.at(tick)) > room for tick in ticks))}
+        )
 
     def _decades(self, multiples: tuple[int, ...]) -> list[float]:
         """Return the multiples of each power of ten within the scale."""
@@ -119,7 +121,7 @@ def draw_bottom(axis: PlotAxis, y: float, top: float, name: str) -> Markup:
     for tick in axis.ticks(8):
         parts.append(svg.line(axis.at(tick), top, axis.at(tick), y, "grid"))
         parts.append(svg.centred_text(axis.at(tick), y + 16, axis.label(tick), "tick"))
-    parts.append(svg.text(axis.end, y + 32, f"{name}, {axis.unit}" if axis.unit else name, class_="axis", anchor="end"))
+    parts.append(svg.text(axis.end, y + 32, _full_name(axis, name), class_="axis", anchor="end"))
     return Markup("").join(parts)
 
 
@@ -129,8 +131,12 @@ def draw_left(axis: PlotAxis, x: float, right: float, name: str) -> Markup:
     for tick in axis.ticks(4):
         parts.append(svg.line(x, axis.at(tick), right, axis.at(tick), "grid"))
         parts.append(svg.text(x - 8, axis.at(tick) + 4, axis.label(tick), class_="tick", anchor="end"))
-    parts.append(svg.text(x, axis.end - 8, f"{name}, {axis.unit}" if axis.unit else name, class_="axis"))
+    parts.append(svg.text(x, axis.end - 8, _full_name(axis, name), class_="axis"))
     return Markup("").join(parts)
+
+
+def _full_name(axis: PlotAxis, name: str) -> str:
+    return ", ".join(filter(None, (name, axis.unit, "logarithmic" if axis.is_logarithmic else "")))
 
 
 def _with_unit(

@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.formulas import max_to_mean_ratio
 from fabrictune.foundation.metrics.units import Unit
@@ -42,7 +44,8 @@ def kpis(record: RunRecord) -> list[Kpi]:
 
 def run_kpis(run: Run) -> list[Kpi]:
     """Return every indicator a checked run has the numbers for."""
-    return [*_metrics(run.record), *_links(run)]
+    with np.errstate(all="ignore"):  # a flow that took no time has no rate
+        return [*_metrics(run.record), *_links(run)]
 
 
 def _metrics(record: RunRecord) -> Iterator[Kpi]:

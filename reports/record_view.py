@@ -30,6 +30,7 @@ TRANSFERS = select(
     "packets_sent",
     "packets_retransmitted",
     "cnps",
+    "ideal_ps",
 )
 PORTS = select(
     "ports",
@@ -112,7 +113,7 @@ class Run:
         has_finished_T = transfers["finish_ps"] >= 0
         if not has_finished_T.any():
             return 0
-        return int(transfers["finish_ps"].max() - transfers["ready_ps"][has_finished_T].min())
+        return max(int(transfers["finish_ps"].max()) - int(transfers["ready_ps"][has_finished_T].min()), 0)
 
 
 def open_run(record: RunRecord, label: str, files: Sequence[RecordFile] = ()) -> Run:

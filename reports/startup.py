@@ -50,7 +50,9 @@ def storm_chart(label: str, table: Columns, cost: str) -> LineChart:
 def _points(table: Columns, pattern: str, cost: str) -> Points:
     is_own = table["pattern"] == pattern
     scale = 1 if cost == "requests" else PS_PER_NS
-    values = np.maximum(table[cost][is_own], 1) * scale  # a clock's 0 has no place on a logarithmic axis
+    values = (
+        np.maximum(table[cost][is_own], 1).astype(np.float64) * scale
+    )  # a clock's 0 has no place on a logarithmic axis
     return sorted(zip(np.maximum(table["ranks"][is_own], 1).tolist(), values.tolist(), strict=True))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.errors import Mistake, RecordError, quote
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.reports import axes, svg
@@ -68,8 +69,9 @@ def _about_drawing(chart: PointChart, num_objectives: int, num_points: int) -> I
 def sweep_chart(label: str, points: Columns, objectives: Columns) -> PointChart:
     """Return every point at its first two objectives (of one, over the point's number), the Pareto front highlighted.
 
-    A point without results has no place in it.
+    A point without results has no place in it. Raises RecordError where the two tables do not fit together.
     """
+    _check_points(label, points, objectives)
     metrics = _metrics(objectives)
     across, up = (POINT, *metrics) if len(metrics) == 1 else metrics[:2]
     x_3P, y_3P = (_ends(objectives, name) for name in (across, up))
@@ -84,6 +86,20 @@ def sweep_chart(label: str, points: Columns, objectives: Columns) -> PointChart:
         labels=tuple(str(points["settings"][point]) for point in shown_P.tolist()),
         caption=f"{label}: {num_best} of {plural(len(shown_P), 'point')} Pareto-optimal.",
     )
+
+
+def _check_points(label: str, points: Columns, objectives: Columns) -> None:
+    """Raise RecordError unless rows of `points` are numbered, and each point with results has every objective once."""
+    where, num_points = f"{label}: objectives.point", len(points["point"])
+    if (points["point"] != np.arange(num_points)).any():
+        raise RecordError(Mistake(where=f"{label}: points.point", found="points out of order", allowed="0, 1, 2, ..."))
+    if ((objectives["point"] < 0) | (objectives["point"] >= num_points)).any():
+        raise RecordError(Mistake(where=where, found="a point that table 'points' has not"))
+    shown = np.unique(objectives["point"])
+    for metric in _metrics(objectives):
+        if not np.array_equal(np.sort(objectives["point"][objectives["metric"] == metric]), shown):
+            found = f"not every point once for {quote(metric)}"
+            raise RecordError(Mistake(where=where, found=found))
 
 
 def _metrics(objectives: Columns) -> list[str]:

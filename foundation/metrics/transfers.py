@@ -38,8 +38,9 @@ def completion_times_ps(flows: Columns) -> FloatArray:
 
 
 def throughputs_bps(flows: Columns) -> FloatArray:
-    """Return bytes over completion time of each flow, shape (F,); 0 where it never finished."""
-    return np.asarray(flows["bytes"] * float(BITS_PER_BYTE * PS_PER_S) / completion_times_ps(flows))
+    """Return bytes over completion time of each flow, shape (F,); 0 where it never finished, infinite for no time."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(flows["bytes"] * float(BITS_PER_BYTE * PS_PER_S) / completion_times_ps(flows))
 
 
 def slowdowns(flows: Columns) -> FloatArray:

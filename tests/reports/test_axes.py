@@ -37,6 +37,7 @@ def test_a_logarithmic_scale_gives_each_decade_the_same_length() -> None:
     labels = ["10 us", "20 us", "50 us", "100 us", "200 us", "500 us", "1 ms"]
     assert [axis.label(tick) for tick in axis.ticks(8)] == labels
     assert axis.unit == "", "each tick has its own"
+    assert ">time, logarithmic</text>" in draw_bottom(axis, 200, 60, "time")
 
 
 def test_a_logarithmic_axis_of_sizes_reads_from_bytes_to_gigabytes() -> None:

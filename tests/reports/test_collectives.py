@@ -14,7 +14,7 @@ from fabrictune.reports.collectives import MODELS, collectives_section
 from fabrictune.reports.curves import NUM_STYLES, draw_curves
 from fabrictune.reports.page import TEMPLATES, build_page
 from fabrictune.reports.record_view import Run, open_run
-from fabrictune.reports.startup import storms_section
+from fabrictune.reports.startup import storm_chart, storms_section
 from fabrictune.validate.attribution import CAUSES
 from fabrictune.validate.model_record import TIMES
 
@@ -139,6 +139,13 @@ def test_a_storm_has_a_figure_for_each_cost() -> None:
         "trial: server CPU",
     ]
     assert all("nan" not in figure.drawing and "inf" not in figure.drawing for figure in section.blocks)  # type: ignore[union-attr]
+
+
+def test_a_wall_time_beyond_whole_numbers_of_picoseconds_is_drawn() -> None:
+    """2^62 ns are no number of ps in 64 bits: the product was negative and had no logarithm."""
+    table = {**storms(), "wall_ns": np.array([10**9, 2**62, 10**8, 10**8])}
+    chart = storm_chart("trial", table, "wall_ns")
+    assert chart.up.high == pytest.approx(2**62 * 1000)
 
 
 def test_all_stand_on_one_page() -> None:

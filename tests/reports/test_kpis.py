@@ -5,11 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.kpi_table import format_kpi, kpi_table
 from fabrictune.reports.kpis import Kpi, kpis
-from fabrictune.reports.record_view import open_run
+from fabrictune.reports.record_view import SHARED, open_run
 
 
 def by_name(record: RunRecord) -> dict[str, Kpi]:
@@ -108,6 +109,18 @@ def test_numbers_are_not_in_powers_of_ten() -> None:
     """67,780 ppm was "6.778e+04 ppm"; a ratio of 1,234 was "1.23e+03"."""
     shown = [format_metric(value, unit) for value, unit in ((67_780.4, "ppm"), (3.2, "ppm"), (1234.4, "ratio"))]
     assert shown == ["67,780 ppm", "3.2 ppm", "1,234"]
+
+
+def test_what_metrics_read_is_checked_when_a_record_is_opened() -> None:
+    """A text among the ideal times of a damaged record ended in a traceback."""
+    read = {column for metric in METRICS.values() for column in metric.columns}
+    assert read <= {f"{selection.table}.{column}" for selection in SHARED for column in selection.columns}
+
+
+def test_a_flow_that_took_no_time_warns_of_nothing(make_record: Callable[..., RunRecord]) -> None:
+    """Its rate is infinite; the page is no place for NumPy's warnings."""
+    transfers = {**make_record().tables["transfers"], "ready_ps": np.array([100_000_000, 0])}
+    assert by_name(make_record(tables={"transfers": transfers}))["Mean flow throughput"].value == np.inf
 
 
 def test_a_small_ratio_is_not_nought(make_record: Callable[..., RunRecord]) -> None:

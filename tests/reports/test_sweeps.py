@@ -79,7 +79,7 @@ def test_what_is_not_drawn_is_said() -> None:
     record = sweep()
     points, objectives = record.tables["points"], record.tables["objectives"]
     points |= {name: np.append(values, values[:1]) for name, values in points.items()}  # type: ignore[operator]
-    points["is_on_front"][2] = 0
+    points["is_on_front"][2], points["point"][2] = 0, 2
     third = {name: values[[0, 2]] for name, values in objectives.items()} | {"metric": np.array(["drops"] * 2, object)}
     for name, values in objectives.items():
         objectives[name] = np.concatenate([values, third[name]])  # type: ignore[index]
@@ -90,6 +90,22 @@ def test_what_is_not_drawn_is_said() -> None:
         "trial: 1 of 2 points Pareto-optimal. These are drawn larger. Drawn: the first two of 3 objectives. "
         "1 point without results not drawn."
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"point": np.array([0, 0, 1, 7])}, "trial: objectives.point: a point that table 'points' has not"),
+        ({"point": np.array([0, 0, 1, 0])}, "trial: objectives.point: not every point once for 'queue'"),
+    ],
+)
+def test_tables_that_do_not_fit_together_are_refused(change: dict[str, Any], message: str) -> None:
+    """A value without its point would be drawn at another's place."""
+    record = sweep()
+    tables = {**record.tables, "objectives": {**record.tables["objectives"], **change}}
+    with pytest.raises(RecordError) as caught:
+        sweeps_section([open_run(RunRecord(kind="sim sweep", run={}, tables=tables), "trial")])
+    assert str(caught.value) == message
 
 
 def test_half_a_table_is_refused() -> None:
