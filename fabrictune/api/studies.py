@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fabrictune.api.scenarios import as_scenario
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
+from fabrictune.foundation.finding_rules.site_file import read_site_file
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord
 from fabrictune.scenario.schema import Scenario, WhatIf
@@ -22,14 +24,17 @@ def analyze(
     overrides: Overrides | None = None,
     *,
     num_seeds: int | None = None,
+    rules: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Return the offered load and max-min fair share of every link and flow under ECMP, without simulation.
 
     Tables `loads`, `collisions`, `throughput`; with `num_seeds` also `seeds`, the mean over that many hash seeds.
-    Raises InputError.
+    `rules` is a site file with severities and thresholds of findings. Raises InputError.
     """
-    return collisions.analyze_scenario(as_scenario(scenario, overrides), progress, num_seeds=num_seeds)
+    site = _site(rules)
+    record = collisions.analyze_scenario(as_scenario(scenario, overrides), progress, num_seeds=num_seeds, rules=site)
+    return site.apply_to(record)
 
 
 def explain_link(
@@ -47,14 +52,18 @@ def simulate(
     overrides: Overrides | None = None,
     *,
     trust_code: bool = False,
+    rules: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> RunRecord:
     """Run a scenario in its engine and return the record; broken expectations are findings in it.
 
-    A law that is a file outside the package runs only with `trust_code`. Ctrl-C ends the run with what there is
-    (`record.run["outcome"]` is "interrupted"). Raises InputError, LawError.
+    A law that is a file outside the package runs only with `trust_code`. `rules` is a site file with severities and
+    thresholds of findings. Ctrl-C ends the run with what there is (`record.run["outcome"]` is "interrupted"). Raises
+    InputError, LawError.
     """
-    return simulation.simulate(as_scenario(scenario, overrides), trust_code=trust_code, progress=progress)
+    site = _site(rules)
+    checked = as_scenario(scenario, overrides)
+    return site.apply_to(simulation.simulate(checked, trust_code=trust_code, rules=site, progress=progress))
 
 
 def compare_variants(
@@ -95,3 +104,7 @@ def sweep(
         record = run_sweep(load_sweep(Path(path)), folder, executor, trust_code=trust_code, progress=progress)
         folder.write_result(record)
     return record
+
+
+def _site(rules: str | PathLike[str] | None) -> RuleSettings:
+    return CATALOG_SETTINGS if rules is None else read_site_file(Path(rules))

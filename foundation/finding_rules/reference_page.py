@@ -21,6 +21,21 @@ rules below: what it means, why it matters, what it rests on, the thresholds tha
 
 A finding also says whether its value was *measured*, is *configured*, or was *predicted*.
 
+## Settings of a site
+
+`--rules FILE`, or the variable `FABRICTUNE_RULES`, sets severities and thresholds by rule. Severity `off` switches a
+rule off. Fractions and factors are percentages or numbers.
+
+```yaml
+rules:
+  ecmp.link-overloaded: {severity: error, load: 110 %}
+  netsim.paused-hosts: {paused: 1 %}
+  netsim.capture-truncated: {severity: off}
+```
+
+The record, the terminal, the page and `--json` say which file applied and what it changed. `fabrictune rules` lists the
+rules, `fabrictune rules ID` explains one.
+
 This page is generated from `foundation/finding_rules` by `make reference`.
 """
 THRESHOLD_HEAD = "| threshold | default | meaning | source of the default |\n| --- | --- | --- | --- |"

@@ -97,3 +97,11 @@ def test_a_job_is_planned_without_a_cluster() -> None:
     slow, fast = (ft.plan_job("tiny", nic_rate_bps=rate, gpus_per_host=1) for rate in (100e9, 400e9))
     assert slow.tables["volumes"]["sent_bytes"].tolist() == fast.tables["volumes"]["sent_bytes"].tolist()
     assert slow.tables["volumes"]["duration_ps"].sum() > fast.tables["volumes"]["duration_ps"].sum()
+
+
+def test_a_sites_rules_judge_a_record(tmp_path: Path) -> None:
+    """A file with severities and thresholds, which the record names."""
+    (tmp_path / "site.yaml").write_text("rules: {ecmp.receiver-overloaded: {error_load: 900 %}}")
+    record = ft.analyze(SCENARIOS / "incast.yaml", rules=tmp_path / "site.yaml")
+    assert [finding.severity for finding in record.findings] == [ft.Severity.WARNING]
+    assert record.run["rules"]["thresholds"] == {"ecmp.receiver-overloaded": {"error_load": "900 %"}}
