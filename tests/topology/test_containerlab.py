@@ -128,3 +128,22 @@ topology:
 """,
     )
     assert sorted(fabric.node_name_N[node] for node in set(fabric.nic_host_C.tolist())) == ["server1", "server2"]
+
+
+def test_a_stitched_link_is_a_link(tmp_path: Path) -> None:
+    """containerlab, tests/13-srsim/12-srsim-veth-stitch.clab.yml: two nodes and their interfaces."""
+    fabric = loaded(
+        tmp_path,
+        """name: lab
+topology:
+  nodes:
+    sros1: {kind: nokia_srsim}
+    sros2: {kind: nokia_srsim}
+  links:
+    - type: veth-stitch
+      endpoints:
+        - {node: sros1, interface: 1/1/c1/1}
+        - {node: sros2, interface: 1/1/c1/1}
+""",
+    )
+    assert fabric.link_label(0) == "sros1:1/1/c1/1 -> sros2:1/1/c1/1"

@@ -199,3 +199,19 @@ def test_one_asic_twice_is_a_mistake(tmp_path: Path) -> None:
         InputError, match=r"the switch 'box' a second time[^\n]*\n  allowed: one file for each switch, or"
     ):
         loaded(tmp_path, asic(0, {}, {}), asic(0, {}, {}))
+
+
+def test_an_asic_may_name_a_neighbour_on_a_port_of_another(tmp_path: Path) -> None:
+    """As in sonic-utilities' tests/mock_tables/asic1; named by both, it is one link."""
+    neighbour = {"Ethernet0": {"name": "servers1", "port": "e0"}}
+    first = asic(0, {"Ethernet0": {"speed": "40000"}}, neighbour)
+    fabric = loaded(tmp_path, first, asic(1, {"Ethernet64": {}}, neighbour))
+    assert fabric.link_label(0) == "box:Ethernet0 -> servers1:e0"
+    assert fabric.port_rate_bps_P.tolist() == [40_000_000_000] * 2
+
+
+def test_a_switch_without_neighbours_is_noted(tmp_path: Path) -> None:
+    """Most configurations that no minigraph wrote have none: a switch without a link looked like a whole fabric."""
+    (path,) = saved(tmp_path, config("t", {"Ethernet0": {"speed": "100000"}}, {}))
+    (note,) = load_sonic([path]).notes
+    assert note == f"{path}: no DEVICE_NEIGHBOR, so no link from it; `lldpctl -f json` on the switch has its neighbours"

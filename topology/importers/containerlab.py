@@ -28,6 +28,7 @@ from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
 
 HOST_KINDS = ("linux", "host", "ext-container", "k8s-kind")
+LINK_TYPES = ("veth", "veth-stitch")  # between two nodes
 SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
 KIND_LABEL, TIER_LABEL = "fabrictune-kind", "fabrictune-tier"
 RATE_LABEL, CABLE_LABEL = "fabrictune-rate", "fabrictune-cable"
@@ -126,8 +127,8 @@ class _Reader:
         if link_type in SKIPPED_LINK_TYPES:
             self.cabling.notes.append(f"{self.document.where(*keys)}: a link of type {link_type} skipped")
             return
-        if link_type != "veth":
-            allowed = ", ".join(("veth", *SKIPPED_LINK_TYPES))
+        if link_type not in LINK_TYPES:
+            allowed = ", ".join((*LINK_TYPES, *SKIPPED_LINK_TYPES))
             self._mistake(f"a link of the type {str(link_type)[:40]!r}", allowed, *keys, "type")
             return
         endpoints = link.get("endpoints")

@@ -219,29 +219,52 @@ def _add_switch(cabling: Cabling, switch: _Switch, before: list[_Switch]) -> Non
 
 def _adjacencies(cabling: Cabling, of_name: Mapping[str, Sequence[_Switch]]) -> Iterator[Adjacency]:
     """Yield what each switch says of its neighbours, whose nodes are added on the way."""
-    for switch in (switch for switches in of_name.values() for switch in switches):
-        num_internal = sum(row.get("role") == "Int" for row in switch.tables["PORT"].values())
-        if num_internal:
-            left_out = f"ports to other ASICs of {switch.name}, left out: {num_internal}"
-            cabling.notes.append(f"{switch.document.path}: {left_out}")
-        for neighbour in switch.neighbours():
-            local_port = switch.port_named(neighbour.local_port)
-            if switch.asic and _ASIC.fullmatch(neighbour.name):
-                continue
-            if local_port not in switch.tables["PORT"]:
-                _refuse_unlisted(cabling, switch, neighbour)
-            elif switch.is_down(local_port):
-                cabling.notes.append(f"{neighbour.where}: the link on {local_port}, which is down, left out")
-            else:
-                _add_neighbour(cabling, switch, neighbour)
-                remote_port = _remote_port(of_name.get(neighbour.name, ()), neighbour.port)
-                yield Adjacency(
-                    here=(switch.name, local_port),
-                    there=(neighbour.name, remote_port or f"to-{switch.name}-{local_port}"),
-                    where=neighbour.where,
-                    rate_bps=switch.rate_bps(local_port),
-                    cable_mm=switch.cable_mm(local_port),
-                )
+    for asics in of_name.values():
+        seen: set[tuple[str, str, str]] = set()
+        for switch in asics:
+            _note_left_out(cabling, switch)
+            for neighbour in switch.neighbours():
+                owner = _owner(asics, switch, neighbour.local_port)
+                key = owner.port_named(neighbour.local_port), neighbour.name, neighbour.port
+                if key not in seen and not (switch.asic and _ASIC.fullmatch(neighbour.name)):
+                    seen.add(key)
+                    yield from _adjacency(cabling, owner, neighbour, of_name)
+
+
+def _owner(asics: Sequence[_Switch], switch: _Switch, port: str) -> _Switch:
+    """Return the ASIC of a switch that has the port, the one whose table names it where none has."""
+    return next((asic for asic in (switch, *asics) if asic.port_named(port) in asic.tables["PORT"]), switch)
+
+
+def _note_left_out(cabling: Cabling, switch: _Switch) -> None:
+    if not switch.tables["DEVICE_NEIGHBOR"]:
+        found = "no DEVICE_NEIGHBOR, so no link from it; `lldpctl -f json` on the switch has its neighbours"
+        cabling.notes.append(f"{switch.document.path}: {found}")
+    num_internal = sum(row.get("role") == "Int" for row in switch.tables["PORT"].values())
+    if num_internal:
+        found = f"ports to other ASICs of {switch.name}, left out: {num_internal}"
+        cabling.notes.append(f"{switch.document.path}: {found}")
+
+
+def _adjacency(
+    cabling: Cabling, switch: _Switch, neighbour: _Neighbour, of_name: Mapping[str, Sequence[_Switch]]
+) -> Iterator[Adjacency]:
+    """Yield the link to a neighbour, unless its port is down or not listed."""
+    local_port = switch.port_named(neighbour.local_port)
+    if local_port not in switch.tables["PORT"]:
+        _refuse_unlisted(cabling, switch, neighbour)
+    elif switch.is_down(local_port):
+        cabling.notes.append(f"{neighbour.where}: the link on {local_port}, which is down, left out")
+    else:
+        _add_neighbour(cabling, switch, neighbour)
+        remote_port = _remote_port(of_name.get(neighbour.name, ()), neighbour.port)
+        yield Adjacency(
+            here=(switch.name, local_port),
+            there=(neighbour.name, remote_port or f"to-{switch.name}-{local_port}"),
+            where=neighbour.where,
+            rate_bps=switch.rate_bps(local_port),
+            cable_mm=switch.cable_mm(local_port),
+        )
 
 
 def _remote_port(switches: Sequence[_Switch], name: str) -> str:
