@@ -1,4 +1,4 @@
-"""ECMP collisions: the links on which more queue pairs meet than fit, and which queue pairs they are."""
+"""Oversubscribed links: those on which the hash puts too many queue pairs, and receivers that too many send to."""
 
 from collections.abc import Sequence
 
@@ -15,22 +15,37 @@ MAX_QUEUE_PAIRS = 8  # named in a row
 
 
 def collisions_section(runs: Sequence[Run]) -> Section | None:
-    """Return a table of colliding links for each run that looked for them, or None."""
-    tables = merge_alike((run.label, table) for run in runs if (table := collision_table(run)) is not None)
-    if not tables:
+    """Return tables of colliding links and of overloaded receivers for each run that looked for them, or None."""
+    found = [(run.label, table) for run in runs for table in (collision_table(run), receiver_table(run)) if table]
+    if not found:
         return None
-    lead = "Links that hash collisions oversubscribe, and their queue pairs."
-    return Section(anchor="collisions", title="ECMP collisions", lead=lead, blocks=tuple(tables))
+    lead = "Links between switches that the hash oversubscribes, and receivers that too many send to at once."
+    return Section(anchor="collisions", title="Oversubscribed links", lead=lead, blocks=tuple(merge_alike(found)))
 
 
 def collision_table(run: Run) -> Table | None:
-    """Return one row for each port with colliding queue pairs, the most overloaded first; None without collisions."""
+    """Return one row for each link to a switch with colliding queue pairs, the most overloaded first.
+
+    None where the run did not look for them.
+    """
+    return _table(run, "oversubscribed links", is_to_nic=False)
+
+
+def receiver_table(run: Run) -> Table | None:
+    """Return one row for each overloaded link to a NIC, where no choice of path helps; None where there is none."""
+    table = _table(run, "overloaded receivers (incast)", is_to_nic=True)
+    return table if table and table.rows else None
+
+
+def _table(run: Run, what: str, *, is_to_nic: bool) -> Table | None:
     collisions, loads = run.table(COLLISIONS), run.table(LOADS)
     if collisions is None or run.fabric is None:
         return None
-    ports, count = np.unique(collisions["port"], return_counts=True)
-    order = np.argsort(collisions["port"], kind="stable")
-    members = np.split(collisions["qp"][order], np.cumsum(count)[:-1]) if len(ports) else []
+    is_own_X = (run.fabric.port_nic_P[run.fabric.port_peer_P[collisions["port"]]] >= 0) == is_to_nic
+    port_X, queue_pair_X = collisions["port"][is_own_X], collisions["qp"][is_own_X]
+    ports, count = np.unique(port_X, return_counts=True)
+    order = np.argsort(port_X, kind="stable")
+    members = np.split(queue_pair_X[order], np.cumsum(count)[:-1]) if len(ports) else []
     demand_bps = loads["demand_bps"][ports] if loads is not None else np.zeros(len(ports))
     load = demand_bps / run.fabric.port_rate_bps_P[ports]
     ranked = np.lexsort((ports, -count, -load))[:MAX_ROWS].tolist()
@@ -39,7 +54,7 @@ def collision_table(run: Run) -> Table | None:
         for row in ranked
     )
     return Table(
-        caption=f"{run.label}: {'no oversubscribed links' if not rows else 'oversubscribed links'}",
+        caption=f"{run.label}: {what if rows else f'no {what}'}",
         headings=("Link", "Queue pairs", "Demand", "Rate", "Load", "Which"),
         rows=rows,
         left_out=left_out(len(rows), len(ports), "link", "collisions"),

@@ -44,7 +44,10 @@ def loads_section(runs: Sequence[Run]) -> Section | None:
             blocks += merge_alike((run.label, busiest_links(run, load, is_folded=is_second)) for run, load in loads)
     if not blocks:
         return None
-    lead = "Bars are link directions, busiest first. Flat is balanced; a steep left edge means hash collisions."
+    lead = (
+        "Bars are link directions, busiest first. Flat is balanced; a steep left edge means that few links carry most, "
+        "by hash collisions or by an incast."
+    )
     return Section(anchor="loads", title="Link load", lead=lead, blocks=tuple(blocks))
 
 

@@ -21,6 +21,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.visible_text import printable
 from fabrictune.reports.attribution import attribution_section
 from fabrictune.reports.blocks import Section, listed
+from fabrictune.reports.checks import checks_section
 from fabrictune.reports.collectives import collectives_section
 from fabrictune.reports.collisions import collisions_section
 from fabrictune.reports.comparison import comparison_section
@@ -50,6 +51,7 @@ MAX_LABEL = 40  # characters
 # returns its blocks, or None where no run has its tables, and a line here. Tables that no section reads are listed
 # after them all, as their schemas describe them.
 SECTIONS = (
+    checks_section,
     kpi_section,
     comparison_section,
     outcomes_section,

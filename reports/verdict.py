@@ -1,9 +1,11 @@
 """Verdict of a page: findings by severity, alike ones together, and the one sentence a page opens with."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fabrictune.foundation.checks import Result, count_checks
 from fabrictune.foundation.finding_rules.catalog import find_rule
 from fabrictune.foundation.finding_rules.reference_page import reference
 from fabrictune.foundation.finding_rules.schema import Rule
@@ -42,6 +44,7 @@ class FindingGroup:
     num_left_out: int
     rule: Rule | None  # None for one of another version
     reference: str  # where the rule is documented
+    num_unkept: int  # found, and not kept by the record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +60,8 @@ class Verdict:
     """The top of the page."""
 
     sentence: str
-    worst: str  # severity, or "" where nothing is wrong
+    tone: str  # the worst severity; without findings "good" if every check of every run passed, else "unknown"
+    nothing_found: str  # what stands in the place of findings where there are none
     headline: Headline
     groups: tuple[FindingGroup, ...]
     num_groups_left_out: int
@@ -68,10 +72,14 @@ def make_verdict(runs: Sequence[Run]) -> Verdict:
     """Return the top of a page on these runs."""
     groups, unfinished = group_findings(runs), _unfinished(runs)
     worst = Severity.CRITICAL.value if unfinished else groups[0].finding.severity.value if groups else ""
+    has_passed = all(_has_passed(run) for run in runs)
     indicators = {run.label: {kpi.name: kpi for kpi in run_kpis(run)} for run in runs}
     return Verdict(
-        sentence=" ".join(part for part in (unfinished, _compare(indicators, runs), _count(runs)) if part),
-        worst=worst,
+        sentence=" ".join(
+            part for part in (unfinished, _compare(indicators, runs), _count(runs), _checks(runs)) if part
+        ),
+        tone=worst or ("good" if has_passed else "unknown"),
+        nothing_found=_nothing_found(runs, has_passed=has_passed),
         headline=_headline(indicators),
         groups=tuple(groups[:MAX_GROUPS]),
         num_groups_left_out=max(len(groups) - MAX_GROUPS, 0),
@@ -85,6 +93,7 @@ def group_findings(runs: Sequence[Run]) -> list[FindingGroup]:
     for order, run in enumerate(runs):
         for finding in run.record.findings:
             alike.setdefault((-finding.severity.rank, order, finding.id), []).append(finding)
+    unkept = [_unkept(run) for run in runs]
     return [
         FindingGroup(
             label=runs[order].label,
@@ -93,18 +102,57 @@ def group_findings(runs: Sequence[Run]) -> list[FindingGroup]:
             num_left_out=max(len(findings) - 1 - MAX_ALIKE, 0),
             rule=find_rule(findings[0].id),
             reference=reference(findings[0].id),
+            num_unkept=unkept[order].pop(findings[0].id, 0),
         )
         for (_, order, _), findings in sorted(alike.items(), key=lambda item: item[0][:2])
     ]
 
 
+def _unkept(run: Run) -> dict[str, int]:
+    """Return how many findings of each rule a run made beyond those that its record keeps."""
+    found: Counter[str] = Counter()
+    for check in run.record.checks or ():
+        found[check.rule] += check.num_found
+    found.subtract(finding.id for finding in run.record.findings)
+    return {rule: number for rule, number in found.items() if number > 0}
+
+
+def _has_passed(run: Run) -> bool:
+    """Return whether checks ran, and all of them passed."""
+    checks = run.record.checks
+    return bool(checks) and all(check.result == Result.PASSED for check in checks or ())
+
+
+def _checks(runs: Sequence[Run]) -> str:
+    """Return how the checks ended; of several runs each by its label."""
+    counted = [count_checks(run.record.checks) for run in runs]
+    if len(runs) == 1:
+        return f"{counted[0][0].upper()}{counted[0][1:]}."
+    return " ".join(f"{run.label}: {text}." for run, text in zip(runs, counted, strict=True))
+
+
+def _nothing_found(runs: Sequence[Run], *, has_passed: bool) -> str:
+    of = "these runs" if len(runs) > 1 else "this run"
+    if has_passed:
+        return f"All checks of {of} ran and passed."
+    if any(run.record.checks is None for run in runs):
+        return f"No findings are recorded, but not every record says what was checked of {of}."
+    if not any(run.record.checks for run in runs):
+        return f"Nothing was checked of {of}."
+    return f"No check of {of} found anything, but not all of them ran."
+
+
 def _count(runs: Sequence[Run]) -> str:
+    """Return how many findings there are by severity; that there are none, only where something was checked."""
     counts = dict.fromkeys(reversed(Severity), 0)
     for run in runs:
         for finding in run.record.findings:
             counts[finding.severity] += 1
     counted = [plural(count, f"{severity.value} finding") for severity, count in counts.items() if count]
-    return f"{', '.join(counted)}." if counted else "No findings."
+    unkept = sum(sum(_unkept(run).values()) for run in runs)
+    if counted:
+        return f"{', '.join(counted)}{f', and {unkept:,} that the record does not keep' if unkept else ''}."
+    return "No findings." if all(run.record.checks for run in runs) else ""
 
 
 def _compare(indicators: dict[str, dict[str, Kpi]], runs: Sequence[Run]) -> str:

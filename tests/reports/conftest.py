@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fabrictune.foundation.checks import Check
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, Severity
 
 RATE_BPS = 100 * 10**9
@@ -115,6 +116,7 @@ def make_record() -> RecordMaker:
         tables: Mapping[str, Columns | None] | None = None,
         run: Mapping[str, Any] | None = None,
         findings: tuple[Finding, ...] = (),
+        checks: tuple[Check, ...] | None = None,
     ) -> RunRecord:
         wanted = {**two_flow_tables(), **(tables or {})}
         return RunRecord(
@@ -122,6 +124,7 @@ def make_record() -> RecordMaker:
             run={"seed": 1, "name": "two flows", "scenario": "seed: 1\ntraffic: permutation\n", **(run or {})},
             tables={name: table for name, table in wanted.items() if table is not None},
             findings=findings,
+            checks=checks,
         )
 
     return make

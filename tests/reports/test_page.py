@@ -222,7 +222,7 @@ def test_unfinished_transfers_are_the_first_thing_said(make_record: MakeRecord) 
     """One of two transfers never finished: the page must not look as if all was well."""
     transfers = {**make_record().tables["transfers"], "finish_ps": np.array([100_000_000, -1])}
     html = build_page([make_record(tables={"transfers": transfers})], title="one")
-    assert '<p class="verdict critical">two flows: 1 transfer never completed. No findings.</p>' in html
+    assert '<p class="verdict critical">two flows: 1 transfer never completed. This record does not say' in html
 
 
 def test_records_of_one_name_are_told_apart(record: RunRecord) -> None:
