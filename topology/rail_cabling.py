@@ -30,10 +30,13 @@ class _Hosts:
     hosts_of: Mapping[Wiring, list[int]]
 
 
-def find_miscabled_rails(fabric: Fabric) -> Iterator[Finding]:
-    """Yield a finding for each NIC that is not where the same rail of its host's peers is."""
+def find_miscabled_rails(fabric: Fabric, shared_fraction: float) -> Iterator[Finding]:
+    """Yield a finding for each NIC that is not where the same rail of its host's peers is.
+
+    A peer has at least this fraction of the host's ToRs.
+    """
     hosts = _read_hosts(fabric)
-    usual_of = _usual_wirings(hosts.hosts_of)
+    usual_of = _usual_wirings(hosts.hosts_of, shared_fraction)
     for host, wiring in hosts.wiring_of.items():
         if wiring in usual_of:
             usual = usual_of[wiring]
@@ -64,8 +67,8 @@ def _read_hosts(fabric: Fabric) -> _Hosts:
     return _Hosts(wiring_of=wiring_of, nic_of=nic_of, hosts_of=hosts_of)
 
 
-def _usual_wirings(hosts_of: Mapping[Wiring, list[int]]) -> dict[Wiring, Wiring]:
-    """Return for each wiring the commonest over at least half the same ToRs, where that is commoner than itself."""
+def _usual_wirings(hosts_of: Mapping[Wiring, list[int]], shared_fraction: float) -> dict[Wiring, Wiring]:
+    """Return for each wiring the commonest over enough of the same ToRs, where that is commoner than itself."""
     shared_at: dict[int, list[Wiring]] = defaultdict(list)  # wirings of several hosts, by ToR
     for wiring, hosts in hosts_of.items():
         for tor in _tors(wiring) if len(hosts) > 1 else ():
@@ -74,7 +77,7 @@ def _usual_wirings(hosts_of: Mapping[Wiring, list[int]]) -> dict[Wiring, Wiring]
     for wiring, hosts in hosts_of.items():
         tors = _tors(wiring)
         num_shared = Counter(other for tor in tors for other in shared_at[tor])
-        near = [other for other, shared in num_shared.items() if 2 * shared >= len(tors)]
+        near = [other for other, shared in num_shared.items() if shared >= shared_fraction * len(tors)]
         usual = max(near, key=lambda other: len(hosts_of[other]), default=wiring)
         if len(hosts_of[usual]) > len(hosts):
             usual_of[wiring] = usual

@@ -27,12 +27,14 @@ from fabrictune.foundation.finding_rules.fabric import (
     UNEQUAL_UPLINKS,
 )
 from fabrictune.foundation.finding_rules.schema import Rule
+from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.records import Confidence, Finding
-from fabrictune.foundation.units import format_rate
+from fabrictune.foundation.units import format_fraction, format_rate
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.rail_cabling import find_miscabled_rails
 
 MAX_NAMES = 5  # of nodes in one line
+CATALOG_MAJORITY = ODD_LEVELS.threshold("majority").default
 
 Value = TypeVar("Value", bound=Hashable)
 
@@ -44,19 +46,21 @@ class FabricRule:
     rule: Rule
     statement: str
     subject: Callable[[Fabric], str]
-    find: Callable[[Fabric], Iterator[Finding]]
-    undecided: Callable[[Fabric], str] = lambda _: ""  # why it cannot tell, "" where it can
+    find: Callable[[Fabric, float], Iterator[Finding]]  # by its threshold, 0 without one
+    undecided: Callable[[Fabric, float], str] = lambda _, __: ""  # why it cannot tell, "" where it can
+    threshold: str = ""
 
-    def check(self, fabric: Fabric) -> CheckReport:
+    def check(self, fabric: Fabric, rules: RuleSettings) -> CheckReport:
         """Return the check of a fabric; one that cannot tell and finds nothing did not run."""
-        report = run_check(self.rule.id, self.subject(fabric), self.find(fabric), expected=self.statement)
-        reason = "" if report.findings else self.undecided(fabric)
+        limit = rules.threshold(self.rule, self.threshold) if self.threshold else 0.0
+        report = run_check(self.rule.id, self.subject(fabric), self.find(fabric, limit), expected=self.statement)
+        reason = "" if report.findings else self.undecided(fabric, limit)
         return skip_check(self.rule.id, self.subject(fabric), reason) if reason else report
 
 
-def validate_fabric(fabric: Fabric) -> CheckReport:
+def validate_fabric(fabric: Fabric, rules: RuleSettings = CATALOG_SETTINGS) -> CheckReport:
     """Return all checks of a fabric and all that they find."""
-    return join_reports(*(check.check(fabric) for check in CHECKS))
+    return join_reports(*(check.check(fabric, rules) for check in CHECKS))
 
 
 def _find_isolated(fabric: Fabric) -> Iterator[Finding]:
@@ -115,10 +119,10 @@ def _find_unknown_tiers(fabric: Fabric) -> Iterator[Finding]:
         )
 
 
-def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
+def _find_odd_levels(fabric: Fabric, majority: float) -> Iterator[Finding]:
     """Find links that skip a tier, or stay in one, where most do not."""
     ports, tiers = _links(fabric)
-    odd = _odd_ones([high - low == 1 for low, high in tiers])
+    odd = _odd_ones([high - low == 1 for low, high in tiers], majority)
     for row, _, is_usual, share in sorted(odd, key=lambda one: tiers[one[0]], reverse=True):
         if is_usual:
             low, high = tiers[row]
@@ -130,10 +134,10 @@ def _find_odd_levels(fabric: Fabric) -> Iterator[Finding]:
             )
 
 
-def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
+def _find_unequal_rates(fabric: Fabric, majority: float) -> Iterator[Finding]:
     """Find links at another rate than most between the same two tiers, the upper tiers first."""
     for (low, high), ports in _ports_between(fabric).items():
-        for row, rate_bps, usual_bps, share in _odd_ones(fabric.port_rate_bps_P[ports].tolist()):
+        for row, rate_bps, usual_bps, share in _odd_ones(fabric.port_rate_bps_P[ports].tolist(), majority):
             yield UNEQUAL_RATE.finding(
                 entity=fabric.link_label(ports[row]),
                 expected=f"{format_rate(usual_bps)}, as on {share} links between tier {low} and tier {high}",
@@ -142,12 +146,12 @@ def _find_unequal_rates(fabric: Fabric) -> Iterator[Finding]:
             )
 
 
-def _find_unequal_uplinks(fabric: Fabric) -> Iterator[Finding]:
+def _find_unequal_uplinks(fabric: Fabric, majority: float) -> Iterator[Finding]:
     """Find nodes with other uplinks than most of their tier (number, rate, spread), the upper tiers first."""
     uplinks_of = _uplinks(fabric)
     for tier, profile_of in _profiles(fabric, uplinks_of).items():
         nodes = list(profile_of)
-        for row, profile, usual, share in _odd_ones(list(profile_of.values())):
+        for row, profile, usual, share in _odd_ones(list(profile_of.values()), majority):
             above = fabric.port_node_P[fabric.port_peer_P[uplinks_of[nodes[row]]]].tolist()
             yield UNEQUAL_UPLINKS.finding(
                 entity=fabric.node_name_N[nodes[row]],
@@ -194,36 +198,39 @@ def _ports_between(fabric: Fabric) -> dict[tuple[int, int], list[int]]:
     return dict(sorted(ports.items(), reverse=True))
 
 
-def _undecided_levels(fabric: Fabric) -> str:
+def _undecided_levels(fabric: Fabric, majority: float) -> str:
     _, tiers = _links(fabric)
-    return _no_tiers(fabric) or _no_majority({"all links": [high - low == 1 for low, high in tiers]})
+    return _no_tiers(fabric) or _no_majority({"all links": [high - low == 1 for low, high in tiers]}, majority)
 
 
-def _undecided_rates(fabric: Fabric) -> str:
+def _undecided_rates(fabric: Fabric, majority: float) -> str:
     rates = {
         f"links between tier {low} and tier {high}": fabric.port_rate_bps_P[ports].tolist()
         for (low, high), ports in _ports_between(fabric).items()
     }
-    return _no_tiers(fabric) or _no_majority(rates)
+    return _no_tiers(fabric) or _no_majority(rates, majority)
 
 
-def _undecided_uplinks(fabric: Fabric) -> str:
+def _undecided_uplinks(fabric: Fabric, majority: float) -> str:
     profiles = {_noun(tier): list(of.values()) for tier, of in _profiles(fabric, _uplinks(fabric)).items()}
-    return _no_tiers(fabric) or _no_majority(profiles)
+    return _no_tiers(fabric) or _no_majority(profiles, majority)
 
 
 def _no_tiers(fabric: Fabric) -> str:
     return "" if _links(fabric)[0] else "no link between nodes of known tiers"
 
 
-def _no_majority(groups: Mapping[str, Sequence[Hashable]]) -> str:
+def _no_majority(groups: Mapping[str, Sequence[Hashable]], majority: float) -> str:
     """Return which groups differ so that nobody can say which of them is right, "" for none."""
     without = [
         f"{len(values):,} {name}"
         for name, values in groups.items()
-        if 2 * max(Counter(values).values(), default=1) <= len(values)
+        if values and max(Counter(values).values()) <= majority * len(values)
     ]
-    return f"no majority among {', '.join(without)}" if without else ""
+    if not without:
+        return ""
+    share = "majority" if majority == CATALOG_MAJORITY else f"{format_fraction(majority)} majority"
+    return f"no {share} among {', '.join(without)}"
 
 
 def _uplinks(fabric: Fabric) -> dict[int, list[int]]:
@@ -247,10 +254,10 @@ def _links(fabric: Fabric) -> tuple[list[int], list[tuple[int, int]]]:
     return port_L.tolist(), [(low, high) for low, high in tiers_L2.tolist()]
 
 
-def _odd_ones(values: Sequence[Value]) -> Iterator[tuple[int, Value, Value, str]]:
-    """Yield place and value of each that is not as more than half are, with what is usual and "31 of 32"."""
+def _odd_ones(values: Sequence[Value], majority: float) -> Iterator[tuple[int, Value, Value, str]]:
+    """Yield place and value of each that is not as more than this share is, with what is usual and "31 of 32"."""
     usual, count = Counter(values).most_common(1)[0] if values else (None, 0)
-    if usual is not None and 2 * count > len(values):
+    if usual is not None and count > majority * len(values):
         for place, value in enumerate(values):
             if value != usual:
                 yield place, value, usual, f"{count} of {len(values)}"
@@ -274,15 +281,23 @@ def _num_links(fabric: Fabric) -> str:
 
 
 CHECKS: tuple[FabricRule, ...] = (
-    FabricRule(rule=ISOLATED_NODE, statement="a link at every node", subject=_num_nodes, find=_find_isolated),
+    FabricRule(
+        rule=ISOLATED_NODE,
+        statement="a link at every node",
+        subject=_num_nodes,
+        find=lambda fabric, _: _find_isolated(fabric),
+    ),
     FabricRule(
         rule=PARTITION,
         statement="a path from every node to every other",
         subject=_num_nodes,
-        find=_find_partitions,
+        find=lambda fabric, _: _find_partitions(fabric),
     ),
     FabricRule(
-        rule=TIERLESS_SWITCHES, statement="a tier for every switch", subject=_num_nodes, find=_find_unknown_tiers
+        rule=TIERLESS_SWITCHES,
+        statement="a tier for every switch",
+        subject=_num_nodes,
+        find=lambda fabric, _: _find_unknown_tiers(fabric),
     ),
     FabricRule(
         rule=ODD_LEVELS,
@@ -290,6 +305,7 @@ CHECKS: tuple[FabricRule, ...] = (
         subject=_num_links,
         find=_find_odd_levels,
         undecided=_undecided_levels,
+        threshold="majority",
     ),
     FabricRule(
         rule=UNEQUAL_RATE,
@@ -297,6 +313,7 @@ CHECKS: tuple[FabricRule, ...] = (
         subject=_num_links,
         find=_find_unequal_rates,
         undecided=_undecided_rates,
+        threshold="majority",
     ),
     FabricRule(
         rule=UNEQUAL_UPLINKS,
@@ -304,11 +321,13 @@ CHECKS: tuple[FabricRule, ...] = (
         subject=_num_nodes,
         find=_find_unequal_uplinks,
         undecided=_undecided_uplinks,
+        threshold="majority",
     ),
     FabricRule(
         rule=RAIL_MISCABLED,
         statement="each rail of a ToR set's hosts at the same ToRs",
         subject=lambda fabric: f"{fabric.num_nics:,} NICs",
         find=find_miscabled_rails,
+        threshold="shared_tors",
     ),
 )

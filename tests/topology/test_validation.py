@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.checks import Result
+from fabrictune.foundation.finding_rules.fabric import UNEQUAL_RATE, UNEQUAL_UPLINKS
+from fabrictune.foundation.finding_rules.settings import RuleSettings
 from fabrictune.foundation.records import Severity
 from fabrictune.topology.builders import BUILDERS
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
@@ -232,3 +234,19 @@ def test_each_check_says_what_it_looked_at() -> None:
     report = validate_fabric(build_clos(ClosSpec(num_hosts=8, hosts_per_tor_set=4, nics_per_host=2, tiers=2)))
     assert [check.result for check in report.checks] == [Result.PASSED] * 7
     assert report.checks[-1].subject == "16 NICs"
+
+
+def test_a_site_may_ask_for_a_larger_majority() -> None:
+    """Three of four hosts run at 400 Gbps: more than half of them, but not 80 %."""
+    draft = FabricDraft("mixed")
+    leaf = draft.add_switch("leaf", tier=1)
+    for host, rate_bps in enumerate([400 * GBPS] * 3 + [100 * GBPS]):
+        draft.add_link((draft.add_host(f"h{host}"), "nic0"), (leaf, f"down{host}"), rate_bps=rate_bps, delay_ps=0)
+    fabric = draft.finish()
+    assert [finding.id for finding in validate_fabric(fabric).findings] == [UNEQUAL_RATE.id, UNEQUAL_UPLINKS.id]
+    site = RuleSettings(thresholds={UNEQUAL_RATE.id: {"majority": 0.8}, UNEQUAL_UPLINKS.id: {"majority": 0.8}})
+    report = validate_fabric(fabric, site)
+    assert report.findings == ()
+    assert [check.reason for check in report.checks if check.rule == UNEQUAL_RATE.id] == [
+        "no 80 % majority among 4 links between tier 0 and tier 1"
+    ]

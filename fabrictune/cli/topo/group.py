@@ -129,7 +129,7 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
     from fabrictune.topology.validation import validate_fabric
 
     fabric = import_fabric(files, file_format)
-    report = found_checks("files of the fabric", fabric.findings) + validate_fabric(fabric)
+    report = found_checks("files of the fabric", fabric.findings) + validate_fabric(fabric, site_rules())
     if as_json:
         print_json({"name": fabric.name, "notes": list(fabric.notes), **judged_json(report)})
     else:

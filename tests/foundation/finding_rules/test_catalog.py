@@ -70,3 +70,16 @@ def test_every_rule_builds_findings_and_nothing_else_does() -> None:
     used = {node.id for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     assert names - used == set(), "rules without findings"
     assert not [source[:80] for source in sources if re.search(r"\bFinding\(", source)], "findings without a rule"
+
+
+def test_every_threshold_is_read_from_the_sites_settings() -> None:
+    """One that a site sets without effect would be worse than none."""
+    sources = [path.read_text() for room in ROOMS for path in room.rglob("*.py")]
+    literals = {
+        node.value
+        for source in sources
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    names = {threshold.name for rule in RULES.values() for threshold in rule.thresholds}
+    assert names - literals == set(), "thresholds that nothing reads"
