@@ -26,7 +26,7 @@ def comparison_section(runs: Sequence[Run]) -> Section | None:
     tables = tuple(comparison_table(run.label, table) for run in runs if (table := run.rows(COMPARISON)) is not None)
     if not tables:
         return None
-    lead = "The same communication measured on this machine and simulated; medians over repetitions."
+    lead = "The same communication measured and simulated; medians over repetitions."
     return Section(anchor="comparison", title="Measured and simulated times", lead=lead, blocks=tables)
 
 

@@ -3,7 +3,7 @@
 Shapes: T transfers over the fabric; the time of one that never finished is infinite.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from fabrictune.foundation.metrics.transfers import completion_times_ps, select_
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, words
+from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, plural, words
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import TRANSFERS, Run
@@ -69,8 +69,15 @@ def completion_chart(completions: Mapping[str, FloatArray]) -> LineChart:
         curves={
             label: [(time, 100 * share) for time, share in _steps(times_T)] for label, times_T in completions.items()
         },
-        caption="CDF of flow completion times, all runs on one scale.",
+        caption=" ".join(("CDF of flow completion times, all runs on one scale.", *_never(completions))),
     )
+
+
+def _never(completions: Mapping[str, FloatArray]) -> Iterator[str]:
+    """Yield how many transfers of each run never finished: its curve ends below 100 %."""
+    for label, times_T in completions.items():
+        if count := int(np.isinf(times_T).sum()):
+            yield f"{label}: {count:,} of {plural(len(times_T), 'transfer')} never finished."
 
 
 def slowest_queue_pairs(run: Run, transfers: Columns) -> Table:

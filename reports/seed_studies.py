@@ -14,6 +14,7 @@ from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
 OUTCOMES = (
+    "num_seeds",
     *(
         f"{share}{end}"
         for share in ("overload_probability", "throughput_fraction", "slowest_fraction")
@@ -26,7 +27,7 @@ OUTCOMES = (
 STUDIES = {  # tables of outcomes by the column that names their rows
     "variant": select("variants", "variant", *OUTCOMES),
     "design": select("designs", "design", *OUTCOMES),
-    "step": select("steps", "step", *OUTCOMES),
+    "step": select("steps", "step", "knows_seeds", "is_taken", *OUTCOMES),
 }
 EFFECTS = select("effects", "effect", "metric", "value", "low", "high")
 LEFT, ROW_HEIGHT, BAR_HEIGHT, TOP = 300.0, 34.0, 10.0, 26.0
@@ -51,7 +52,7 @@ def outcomes_section(runs: Sequence[Run]) -> Section | None:
             blocks.append(effects_table(run.label, effects))
     if not blocks:
         return None
-    lead = "Max-min fair throughput over offered rate. Hash seeds are rarely known, so each row covers many of them."
+    lead = "Max-min fair throughput over offered rate. Hash seeds are rarely known: figures are means over those tried."
     return Section(anchor="outcomes", title="Outcomes over hash seeds", lead=lead, blocks=tuple(blocks))
 
 
@@ -107,6 +108,8 @@ def _bar(outcomes: Columns, column: str, row: int, y: float, width: float) -> Ma
 def _outcomes_table(what: str, names: Sequence[str], outcomes: Columns) -> Table:
     headings = (
         what.capitalize(),
+        *(("In the plan",) if "is_taken" in outcomes else ()),
+        "Hash seeds",
         "P(overload)",
         "Peak load",
         "p99",
@@ -126,12 +129,22 @@ def _row(name: str, outcome: Mapping[str, Any]) -> tuple[Cell, ...]:
     slowest_bps = float(outcome["slowest_connection_bps"])
     return (
         words(name),
+        *((words("yes" if outcome["is_taken"] else "no"),) if "is_taken" in outcome else ()),
+        _seeds(outcome),
         _share(outcome, "overload_probability"),
         *(number(load, f"{load:.2f}") for load in loads),
         _share(outcome, "throughput_fraction"),
         _share(outcome, "slowest_fraction"),
         number(slowest_bps, format_rate(slowest_bps)),
     )
+
+
+def _seeds(outcome: Mapping[str, Any]) -> Cell:
+    """Return how many hash seeds the figures are of."""
+    if outcome.get("knows_seeds"):
+        return words("the scenario's own")
+    num_seeds = int(outcome["num_seeds"])
+    return number(num_seeds, f"{num_seeds:,}" if num_seeds else "exact")
 
 
 def _share(outcome: Mapping[str, Any], column: str) -> Cell:

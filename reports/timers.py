@@ -12,6 +12,7 @@ ACCOUNTS = ("", "simulated_", "measured_")  # the model's times, the engine's, a
 TIMERS = select(
     "timers",
     "profile",
+    "confidence",
     "timeout",
     "retries",
     "flap_ns",
@@ -38,6 +39,7 @@ def _timers(label: str, timers: Columns) -> Table:
     rows = tuple(
         (
             words(columns["profile"][row]),
+            words(columns["confidence"][row]),
             number(columns["timeout"][row], str(columns["timeout"][row])),
             number(columns["retries"][row], str(columns["retries"][row])),
             *(_time(columns[f"{account}gives_up_ns"][row]) for account in ACCOUNTS),
@@ -48,7 +50,7 @@ def _timers(label: str, timers: Columns) -> Table:
     )
     outcomes = ("Retry exceeded: model", "simulated", "measured", "Flap", "Stall: model", "simulated", "measured")
     return Table(
-        headings=("Profile", "Timeout", "Retries", *outcomes),
+        headings=("Profile", "Source", "Timeout", "Retries", *outcomes),
         rows=rows,
         caption=f"{label}: time to retry exceeded on a dead link, and stall after a flap.",
         left_out=left_out(len(rows), len(timers["profile"]), "row", "timers"),

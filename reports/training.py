@@ -75,7 +75,7 @@ def _left_out_steps(label: str, table: Columns) -> Iterator[str]:
 def speeds_table(trained: dict[str, Columns]) -> Table:
     """Return a row for each run: medians over its steps, the first left out where there are others."""
     return Table(
-        caption="Medians over steps, without the first",
+        caption="Medians over steps; of several the first is left out",
         headings=("Run", "Steps", "Skipped", "Last loss", "Tokens/s", "MFU", *(f"Exposed {axis}" for axis in AXES)),
         rows=tuple(_speed_row(label, table) for label, table in trained.items()),
     )

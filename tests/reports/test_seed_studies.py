@@ -18,6 +18,9 @@ def outcomes(what: str, *names: str) -> dict[str, Any]:
     table: dict[str, Any] = {what: np.array(names, object)}
     for column in ("overload_probability", "throughput_fraction", "slowest_fraction"):
         table |= {column: share, f"{column}_low": share - 0.05, f"{column}_high": share + 0.05}
+    table["num_seeds"] = np.full(len(names), 50)
+    if what == "step":
+        table |= {"knows_seeds": np.arange(len(names)) == 2, "is_taken": np.arange(len(names)) != 1}
     loads = {"worst_load_fraction": 1 / share, "worst_load_fraction_p99": 2 / share}
     return table | loads | {"slowest_connection_bps": share * 200e9}
 
@@ -45,12 +48,28 @@ def test_every_row_has_its_figures_and_its_interval() -> None:
     (figure,) = section.blocks
     assert [cell.text for cell in figure.table.rows[1]] == [  # type: ignore[union-attr]  # a figure has its table
         "split",
+        "50",
         "20.0 % (15.0 to 25.0)",
         "5.00",
         "10.00",
         "20.0 % (15.0 to 25.0)",
         "20.0 % (15.0 to 25.0)",
         "40 Gbps",
+    ]
+
+
+def test_a_row_says_how_many_seeds_it_is_of_and_whether_the_plan_has_it() -> None:
+    """Fifty tried, none needed, or the scenario's own: "each row covers many of them" held for the first alone."""
+    steps = outcomes("step", "as it is", "placement", "own seeds") | {"num_seeds": np.array([50, 0, 1])}
+    section = outcomes_section([open_run(record(steps=steps), "trial")])
+    assert section is not None
+    table = section.blocks[0].table  # type: ignore[union-attr]  # a figure has its table
+    assert table is not None
+    assert table.headings[:3] == ("Step", "In the plan", "Hash seeds")
+    assert [[cell.text for cell in row[:3]] for row in table.rows] == [
+        ["as it is", "yes", "50"],
+        ["placement", "no", "exact"],
+        ["own seeds", "yes", "the scenario's own"],
     ]
 
 

@@ -19,6 +19,7 @@ def timer_table(count: int = 1) -> dict[str, np.ndarray]:
     accounts = ("", "simulated_", "measured_")
     return {
         "profile": np.array(["connectx-6"] * count, object),
+        "confidence": np.array(["documented"] * count, object),
         "timeout": np.full(count, 20),
         "retries": np.full(count, 7),
         "flap_ns": np.full(count, S),
@@ -37,11 +38,11 @@ def cells(table: object) -> list[list[str]]:
 
 
 def test_model_engine_and_device_stand_side_by_side(make_record: RecordMaker) -> None:
-    """What never came, or was not tried, is a dash."""
+    """What never came, or was not tried, is a dash; a model says where its profile is from."""
     section = timers_section([open_run(make_record(tables={"timers": timer_table()}), "one")])
     assert section is not None
     assert cells(section.blocks[0]) == [
-        ["connectx-6", "20", "7", "59.8 s", "59.8 s", "\u2013", "1 s", "\u2013", "1.783 s", "1.9 s"]
+        ["connectx-6", "documented", "20", "7", "59.8 s", "59.8 s", "\u2013", "1 s", "\u2013", "1.783 s", "1.9 s"]
     ]
 
 
