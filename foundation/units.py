@@ -50,12 +50,23 @@ _SPELLINGS |= {"kB": "KB", "\u00b5s": "us", "\u03bcs": "us"}
 _QUANTITY = re.compile(r"\s*([+-]?\d{1,18}(?:\.\d{1,18})?(?:[eE][+-]?\d{1,2})?)\s*([^\s\d].*?)?\s*")
 _LONGEST = 100  # characters of a quantity
 
+MAX_LINK_RATE_BPS = 100 * 10**12  # sixty times the fastest Ethernet; 64 bytes still take 5 of the clock's picoseconds
+LINK_RATES = "above 0, up to 100 Tbps"  # the rates that a link can have
+
 CABLE_DELAY_PS_PER_MM = 5  # 5 ns a metre: light in fibre or copper at about two thirds of its speed in vacuum
 
 
 def parse_rate_bps(text: str, *, where: str = "") -> int:
     """Return bits per second for text such as `"400 Gbps"`; raises UnitError."""
     return _parse(text, RATE_UNITS, "rate", "400 Gbps", where)
+
+
+def parse_link_rate_bps(text: str, *, where: str = "") -> int:
+    """Return the rate of a link; raises UnitError, also for one above MAX_LINK_RATE_BPS."""
+    rate_bps = parse_rate_bps(text, where=where)
+    if rate_bps > MAX_LINK_RATE_BPS:
+        raise UnitError(Mistake(where=where, found=repr(text[:60]), allowed=LINK_RATES))
+    return rate_bps
 
 
 def parse_bytes(text: str, *, where: str = "") -> int:

@@ -21,6 +21,7 @@ import numpy as np
 from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import FabricError, Mistake
 from fabrictune.foundation.records import Finding
+from fabrictune.foundation.units import LINK_RATES, MAX_LINK_RATE_BPS
 
 NO_NIC = -1  # port of a switch
 NO_RAIL = -1
@@ -247,7 +248,12 @@ STAGES: tuple[tuple[Rule, ...], ...] = (
         Rule("port-named", "a port has a name", "port", lambda f: _is_empty(f.port_name_P)),
         Rule("port-node", "a port is on a node", "port", lambda f: _outside(f.port_node_P, f.num_nodes)),
         Rule("port-peer", "a port has a peer", "port", lambda f: _outside(f.port_peer_P, f.num_ports)),
-        Rule("port-rate", "a rate is above zero", "port", lambda f: f.port_rate_bps_P <= 0),
+        Rule(
+            "port-rate",
+            f"a rate is {LINK_RATES}",
+            "port",
+            lambda f: _outside(f.port_rate_bps_P, MAX_LINK_RATE_BPS + 1, 1),
+        ),
         Rule("port-delay", "a delay is zero or more", "port", lambda f: f.port_delay_ps_P < 0),
         Rule("port-nic", "a port's NIC exists, or is NO_NIC", "port", lambda f: _outside(f.port_nic_P, f.num_nics, -1)),
         Rule("nic-host", "a NIC is on a node", "NIC", lambda f: _outside(f.nic_host_C, f.num_nodes)),

@@ -8,9 +8,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key, key_path
-from fabrictune.foundation.errors import InputError, require_one_of
+from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
+from fabrictune.foundation.settings.quantities import key_of
+from fabrictune.foundation.units import LINK_RATES, MAX_LINK_RATE_BPS, format_rate
 from fabrictune.scenario.assignments import parse_setting
 from fabrictune.topology.builders import BUILDERS
 from fabrictune.topology.fabric import Fabric
@@ -42,6 +44,7 @@ def make_fabric(chosen: Chosen) -> Fabric:
     """Build or import a fabric; raises InputError."""
     if isinstance(chosen.spec, FabricFile):
         return import_fabric([chosen.spec.file], chosen.spec.format)
+    _check_rates(chosen.spec)
     return BUILDERS[chosen.name].build(chosen.spec)
 
 
@@ -60,7 +63,20 @@ def build_named(builder: str, values: Mapping[str, Any], *, where: str = "builde
         spec: Any = bind(BUILDERS[builder].spec, dict(values), folder=Path())
     except ValidationError as error:
         raise InputError(*to_mistakes(error, CommandLine(builder))) from None
+    _check_rates(spec)
     return BUILDERS[builder].build(spec)
+
+
+def _check_rates(spec: Any) -> None:
+    """Raise InputError for each setting that is a link's rate and beyond what a link has."""
+    rates = {name: value for name, value in vars(spec).items() if name.endswith("rate_bps") and value is not None}
+    mistakes = [
+        Mistake(where=key_of(name), found=format_rate(rate_bps), allowed=LINK_RATES)
+        for name, rate_bps in rates.items()
+        if not 1 <= rate_bps <= MAX_LINK_RATE_BPS
+    ]
+    if mistakes:
+        raise InputError(*mistakes)
 
 
 def save_fabric(fabric: Fabric, path: Path) -> None:

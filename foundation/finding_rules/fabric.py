@@ -105,6 +105,15 @@ ONE_SIDED = Rule(
     evidence="Neighbour tables or configurations of both devices.",
     next_step="collect the tables of both ends again at the same time; if they still differ, check the cable",
 )
+ONE_NAME = Rule(
+    id="cabling.one-name",
+    severity=Severity.WARNING,
+    title="Devices of one name",
+    meaning="Neighbours of one name have different chassis ids; each id is a node of its own.",
+    impact="Joined, such devices would have the links of both; kept apart, a device with several ids is cut up.",
+    evidence="Neighbour tables; hosts, and switches with a chassis id for every port, are not counted.",
+    next_step="give every device a hostname of its own or, where it is one device, one chassis id for all its ports",
+)
 SPEED_MISMATCH = Rule(
     id="cabling.speed-mismatch",
     severity=Severity.ERROR,
@@ -206,6 +215,7 @@ PLAUSIBILITY = (
     UNEQUAL_UPLINKS,
     RAIL_MISCABLED,
     ONE_SIDED,
+    ONE_NAME,
     SPEED_MISMATCH,
 )
 CHANGES = (

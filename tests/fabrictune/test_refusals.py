@@ -210,3 +210,16 @@ def test_a_record_of_another_scenario_is_not_replaced_without_a_word(capsys: pyt
         "warning: runs/x-ecmp: the record of another scenario or of other settings there is replaced; "
         "--out DIR keeps both\n"
     )
+
+
+def test_a_link_rate_has_an_upper_bound_in_scenarios_and_files(capsys: pytest.CaptureFixture[str]) -> None:
+    """Sixty times the fastest Ethernet: beyond it a clock of picoseconds tells packets no longer apart."""
+    fabric = CLOS.replace("tiers: 2", "tiers: 2, nic_rate: 2147483648 Gbps")
+    said = checked(capsys, f"name: x\n{fabric}{INCAST}")
+    assert "x.yaml:2: fabric.nic_rate: " in said
+    assert "allowed: above 0, up to 100 Tbps" in said
+    said = refusal(capsys, "topo", "build", "clos", "num_hosts=8", "hosts_per_tor_set=4", "nic_rate=200 Tbps")
+    assert "allowed: above 0, up to 100 Tbps" in said
+    assert run(["topo", "build", "fat_tree", "radix=4", "--out", "k.json"]) == 0
+    Path("k.json").write_text(Path("k.json").read_text().replace("100000000000,", "214748364800000000,"))
+    assert "allowed: a rate is above 0, up to 100 Tbps" in refusal(capsys, "topo", "show", "k.json")

@@ -33,6 +33,7 @@ def test_what_was_skipped_and_assumed_is_noted(golden: Path) -> None:
         f"{path}:41: topology.links[8]: a link to mgmt-net skipped",
         f"{path}:42: topology.links[9]: a link of type host skipped",
         "6 links have no speed; assuming 100 Gbps",
+        "links without a cable length, taken as 10 m: 6",
     )
 
 
@@ -147,3 +148,55 @@ topology:
 """,
     )
     assert fabric.link_label(0) == "sros1:1/1/c1/1 -> sros2:1/1/c1/1"
+
+
+ROLES = """name: lab
+topology:
+  kinds:
+    linux: {image: frrouting/frr:v8.4.1}
+  nodes:
+    leaf1: {kind: linux}
+    r1: {kind: linux}
+    spine1: {kind: linux, group: spine}
+    bleaf1: {kind: linux, group: leaf}
+    gw: {kind: linux, labels: {fabrictune-kind: host}}
+    server1: {kind: linux}
+    server2: {kind: linux, image: alpine:3}
+    pc1: {kind: linux, image: alpine:3}
+    ixia: {kind: keysight_ixia-c-one}
+  links:
+    - endpoints: ["leaf1:eth1", "server1:eth1"]
+    - endpoints: ["r1:eth1", "server2:eth1"]
+    - endpoints: ["r1:eth2", "pc1:eth1"]
+    - endpoints: ["leaf1:eth2", "spine1:eth1"]
+    - endpoints: ["r1:eth3", "spine1:eth2"]
+    - endpoints: ["bleaf1:eth1", "spine1:eth3"]
+    - endpoints: ["bleaf1:eth2", "gw:eth1"]
+    - endpoints: ["leaf1:eth3", "ixia:eth1"]
+"""
+
+
+def test_groups_images_and_names_say_what_a_container_is(tmp_path: Path) -> None:
+    """FRR in a linux container switches unless it is called a server; a tester is a host; guesses are noted."""
+    fabric = loaded(tmp_path, ROLES)
+    tiers = dict(zip(fabric.node_name_N, fabric.node_tier_N.tolist(), strict=True))
+    assert {name for name, tier in tiers.items() if tier == 0} == {"server1", "server2", "pc1", "gw", "ixia"}
+    assert {name: tier for name, tier in tiers.items() if tier} == {"leaf1": 1, "r1": 1, "spine1": 2, "bleaf1": 1}
+    assert fabric.notes[-2:] == (
+        "nodes of kind linux, taken as switches by their names: 1 (leaf1)",
+        "nodes of kind linux with routing software, taken as switches: 1 (r1)",
+    )
+
+
+def test_a_border_leaf_is_no_core_switch(tmp_path: Path) -> None:
+    """It has no hosts, and would be as far from them as a core switch is."""
+    lines = ["name: lab", "topology:", "  nodes:"]
+    lines += [f"    {name}: {{kind: nokia_srlinux}}" for name in ("leaf1", "spine1", "border-leaf1", "core1")]
+    lines += ["    h1: {kind: linux}", "  links:"]
+    pairs = (("h1", "leaf1"), ("leaf1", "spine1"), ("spine1", "border-leaf1"), ("spine1", "core1"))
+    lines += [f'    - endpoints: ["{a}:e{i}", "{b}:e{i}"]' for i, (a, b) in enumerate(pairs)]
+    fabric = loaded(tmp_path, "\n".join(lines) + "\n")
+    assert dict(zip(fabric.node_name_N, fabric.node_tier_N.tolist(), strict=True)) == {
+        "leaf1": 1, "spine1": 2, "border-leaf1": 1, "core1": 3, "h1": 0,
+    }  # fmt: skip
+    assert "switches without hosts, taken as leaves by their names: 1 (border-leaf1)" in fabric.notes

@@ -86,7 +86,7 @@ def test_message_names_port_and_rule() -> None:
     with pytest.raises(FabricError) as raised:
         replace(fabric, port_rate_bps_P=np.array([100, 100, 0, 100]))
     assert str(raised.value) == (
-        "fabric 'pair': port 2 'b:e0': breaks the rule port-rate\n  allowed: a rate is above zero"
+        "fabric 'pair': port 2 'b:e0': breaks the rule port-rate\n  allowed: a rate is above 0, up to 100 Tbps"
     )
 
 

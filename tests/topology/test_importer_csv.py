@@ -32,6 +32,7 @@ def test_a_plain_list(load) -> None:
     assert imported.link_label(0) == "server1:eth0 -> leaf1:e1"
     assert imported.notes == (
         "devices without a role, taken as hosts by their names: 2 (server1, server2)",
+        "devices without a role, taken as switches by their names: 2 (leaf1, spine1)",
         "3 links have no speed; assuming 100 Gbps",
         "links without a cable length, taken as 10 m: 3",
     )
@@ -145,3 +146,29 @@ def test_what_is_no_table_is_one_message(load, text: str) -> None:
     """Quotes that do not close, and nothing but commas."""
     with pytest.raises(InputError):
         load(text)
+
+
+def test_what_a_device_without_a_role_is_taken_for_is_noted(load) -> None:
+    """A word for a switch counts more than one for a host; a name that says nothing is a switch."""
+    rows = ("gpu-leaf-01,1,storage-1,e0", "compute-tor-2,1,dgx07,e0", "gpu-leaf-01,9,box,1", "compute-tor-2,9,box,2")
+    fabric = load("\n".join((HEADING, *rows, "")))
+    kinds = dict(zip(fabric.node_name_N, fabric.node_kind_N.tolist(), strict=True))
+    assert {name for name, kind in kinds.items() if kind == 0} == {"storage-1", "dgx07"}
+    assert fabric.notes[:3] == (
+        "devices without a role, taken as switches by their names: 2 (gpu-leaf-01, compute-tor-2)",
+        "devices without a role, taken as hosts by their names: 2 (storage-1, dgx07)",
+        "devices without a role, taken as switches since nothing says what they are: 1 (box)",
+    )
+
+
+def test_a_role_that_is_not_known_is_noted(load) -> None:
+    """It was taken for a switch's, silently."""
+    fabric = load("a_device,a_port,a_role,b_device,b_port,b_role\nx1,1,brewery,leaf1,2,leaf\n")
+    assert "role 'brewery' is not known, taken as switches since nothing says what they are: 1 (x1)" in fabric.notes
+
+
+@pytest.mark.parametrize("rate", ["2147483648 Gbps", "101T"])
+def test_a_rate_that_no_link_has_is_refused(load, rate: str) -> None:
+    """With the bound."""
+    with pytest.raises(InputError, match="allowed: above 0, up to 100 Tbps"):
+        load(f"{HEADING},rate\na,1,b,1,{rate}\n")

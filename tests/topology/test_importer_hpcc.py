@@ -36,7 +36,7 @@ def test_the_header_rules(load) -> None:
     assert imported.port_rate_bps_P.tolist() == [10**11] * 4 + [25 * 10**9] * 2
     assert imported.port_delay_ps_P.tolist() == [10**6] * 4 + [500_000] * 2
     assert imported.link_label(4) == "host3:nic0 -> switch0:port2"
-    assert imported.notes == ()
+    assert imported.notes == ("lines after the 3 links of the header, not read: 2",)
 
 
 def test_simai_gpus_become_nics_of_their_server(load) -> None:
@@ -88,3 +88,9 @@ def test_the_format_is_told_from_the_header(tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_text(text)
         assert is_hpcc(path) is is_one
+
+
+def test_a_rate_that_no_link_has_is_refused(load) -> None:
+    """With the bound."""
+    with pytest.raises(InputError, match="allowed: above 0, up to 100 Tbps"):
+        load(HPCC.replace("25Gbps", "2147483648Gbps"))

@@ -218,3 +218,56 @@ def test_what_is_no_table_is_refused(text: str, message: str, tmp_path: Path) ->
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         load_lldp([path])
+
+
+BRIDGE = [{"type": "Bridge", "enabled": True}]
+
+
+def mac(last: str) -> dict[str, str]:
+    """Return the chassis id of a switch."""
+    return {"type": "mac", "value": f"02:00:00:00:{last}"}
+
+
+def test_two_switches_of_one_name_are_kept_apart_and_said(tmp_path: Path) -> None:
+    """Joined they would be one spine with both links, and no finding."""
+    fabric = loaded(
+        tmp_path,
+        leaf1=[heard("swp1", "spine1", "swp1", id=mac("0a:01"), capability=BRIDGE)],
+        leaf2=[heard("swp1", "spine1", "swp2", id=mac("0b:01"), capability=BRIDGE)],
+    )
+    assert set(links(fabric)) == {
+        "leaf1:swp1 -> spine1 (02:00:00:00:0a:01):swp1",
+        "leaf2:swp1 -> spine1 (02:00:00:00:0b:01):swp2",
+    }
+    (finding,) = (finding for finding in fabric.findings if finding.id == "cabling.one-name")
+    assert (finding.entity, finding.actual) == (
+        "spine1",
+        "2 chassis ids (02:00:00:00:0a:01, 02:00:00:00:0b:01), each kept as a device of its own",
+    )
+
+
+def test_a_table_of_one_of_two_devices_of_its_name_is_refused(tmp_path: Path) -> None:
+    """Whose table it is, nobody knows."""
+    with pytest.raises(InputError, match="the table of 'spine1', where neighbours hear 2 devices of that name"):
+        loaded(
+            tmp_path,
+            spine1=[heard("swp1", "leaf1", "swp1", capability=BRIDGE)],
+            leaf1=[heard("swp1", "spine1", "swp1", id=mac("0a:01"), capability=BRIDGE)],
+            leaf2=[heard("swp1", "spine1", "swp2", id=mac("0b:01"), capability=BRIDGE)],
+        )
+
+
+def test_a_host_with_a_chassis_id_for_each_nic_is_one_and_noted(tmp_path: Path) -> None:
+    """So is a switch whose ports have ids side by side."""
+    station = [{"type": "Station", "enabled": True}]
+    fabric = loaded(
+        tmp_path,
+        leaf1=[
+            heard("swp1", "h1", "eth0", id=mac("0a:01"), capability=station),
+            heard("swp2", "h1", "eth1", id=mac("0b:01"), capability=station),
+            *(heard(f"swp{n}", "nx1", f"Eth1/{n}", id=mac(f"0c:0{n}"), capability=BRIDGE) for n in (3, 4, 5)),
+        ],
+    )
+    assert set(fabric.node_name_N) == {"leaf1", "h1", "nx1"}
+    assert "devices with a chassis id for each port, taken as one each: 2 (h1, nx1)" in fabric.notes
+    assert [finding.id for finding in fabric.findings] == []

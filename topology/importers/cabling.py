@@ -2,7 +2,8 @@
 
 Importers fill it and go on after a mistake, so that one run reports every mistake of a file, each with its line. What
 is left out or filled in is kept as notes for the reader. A switch whose tier no file gives gets its distance in links
-to the nearest host, which is its tier in every CLOS fabric.
+to the nearest host, which is its tier in every CLOS fabric; one without hosts that is called a leaf, as border leaves
+are, is a leaf.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,6 +15,7 @@ from fabrictune.foundation.errors import FabricError, InputError, Mistake, neare
 from fabrictune.foundation.records import Finding
 from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
+from fabrictune.topology.importers.roles import named, tier_of_name
 
 MAX_MISTAKES = 100  # shown of one topology
 MAX_GUESSES = 1_000  # names among which the nearest is sought
@@ -136,7 +138,10 @@ class Cabling:
             tiers.update(dict.fromkeys(reached, tiers[frontier[0]] + 1))
             frontier = reached
         given = {name: node.tier for name, node in self.nodes.items() if node.tier != UNKNOWN_TIER}
-        return dict.fromkeys(self.nodes, UNKNOWN_TIER) | tiers | given
+        leaves = [name for name, tier in tiers.items() if tier > 1 and name not in given and tier_of_name(name) == 1]
+        if leaves:
+            self.notes.append(f"switches without hosts, taken as leaves by their names: {named(leaves)}")
+        return dict.fromkeys(self.nodes, UNKNOWN_TIER) | tiers | dict.fromkeys(leaves, 1) | given
 
 
 def _unseen(names: Iterable[str], seen: dict[str, int]) -> list[str]:

@@ -1,7 +1,9 @@
 """Containerlab topologies (`*.clab.yml`): nodes, and links in their brief and extended forms.
 
-Nodes of kind `linux` (and the other kinds in HOST_KINDS) become hosts with a NIC for each cabled interface; all other
-kinds become switches. Labels of a node override this: `fabrictune-kind: host | switch` and `fabrictune-tier: 2`.
+Labels of a node say what it is: `fabrictune-kind: host | switch` and `fabrictune-tier: 2`. Without them its `group`
+does, where that is a role such as `leaf`, `spine` or `server`. Else nodes of kind `linux` (and the other kinds in
+HOST_KINDS, testers among them) become hosts with a NIC for each cabled interface, and all other kinds switches. A node
+of kind `linux` whose image is routing software, or that is called as a switch is, becomes a switch, which is noted.
 Containerlab's cables have neither rate nor length; labels of a link may give them (`fabrictune-rate: 400 Gbps`,
 `fabrictune-cable: 30 m`), and every other link gets the defaults, which is noted. Links to the machine that runs the
 lab (`host`, `mgmt-net`, `macvlan`) and links with one end (`dummy`, `vxlan`) carry none of the fabric's traffic; they
@@ -22,17 +24,20 @@ from typing import Any
 
 from fabrictune.foundation.documents import Document, Key, load_yaml
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError
-from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_rate_bps
+from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_length_mm, parse_link_rate_bps
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
+from fabrictune.topology.importers.roles import HOST_TIER, named, tier_of_name, tier_of_role
 
-HOST_KINDS = ("linux", "host", "ext-container", "k8s-kind")
+LINUX = "linux"
+HOST_KINDS = (LINUX, "host", "ext-container", "k8s-kind", "keysight_ixia-c-one")
 LINK_TYPES = ("veth", "veth-stitch")  # between two nodes
 SKIPPED_LINK_TYPES = ("host", "mgmt-net", "macvlan", "dummy", "vxlan", "vxlan-stitch")
 KIND_LABEL, TIER_LABEL = "fabrictune-kind", "fabrictune-tier"
 RATE_LABEL, CABLE_LABEL = "fabrictune-rate", "fabrictune-cable"
 
+_ROUTER_IMAGE = re.compile(r"\b(frr|frrouting|bird|gobgp|quagga|holo|cumulus|sonic)", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{?(\w+)(?::[=-]([^}]*))?\}?")
 
 
@@ -53,6 +58,8 @@ class _Reader:
         self.document = document
         self.default_rate_bps = default_rate_bps
         self.num_defaulted = 0
+        self.num_default_cables = 0
+        self.guessed: dict[str, list[str]] = {}  # by what was guessed: nodes
         self.cabling = Cabling(document.path.name.split(".")[0])
 
     def read(self) -> Fabric:
@@ -75,6 +82,10 @@ class _Reader:
         if self.num_defaulted:
             rate = format_rate(self.default_rate_bps)
             self.cabling.notes.append(f"{self.num_defaulted} links have no speed; assuming {rate}")
+        if self.num_default_cables:
+            metres = DEFAULT_CABLE_MM // 1000
+            self.cabling.notes.append(f"links without a cable length, taken as {metres} m: {self.num_default_cables}")
+        self.cabling.notes.extend(f"{guess}: {named(names)}" for guess, names in self.guessed.items())
         return self.cabling.finish()
 
     def _read_node(self, topology: Mapping[str, Any], name: str, node: Any) -> None:
@@ -85,7 +96,10 @@ class _Reader:
         settings = self._settings(topology, node)
         labels = settings["labels"]
         kind_name = self._text(settings.get("kind", ""), *keys, "kind")
+        group_tier = tier_of_role(str(settings["group"]))
         kind = NodeKind.HOST if kind_name in HOST_KINDS else NodeKind.SWITCH
+        if group_tier is not None:
+            kind = NodeKind.HOST if group_tier == HOST_TIER else NodeKind.SWITCH
         if KIND_LABEL in labels:
             label = str(labels[KIND_LABEL])
             if label not in ("host", "switch"):
@@ -93,7 +107,9 @@ class _Reader:
             kind = NodeKind.HOST if label == "host" else NodeKind.SWITCH
         elif not kind_name:
             self._mistake("a node without kind", "a kind of its own, of its group, or by default", *keys)
-        tier = str(labels.get(TIER_LABEL, UNKNOWN_TIER))
+        elif kind_name == LINUX and group_tier is None:
+            kind = self._kind_of_linux(str(name), str(settings["image"]))
+        tier = str(labels.get(TIER_LABEL, group_tier or UNKNOWN_TIER))
         if kind == NodeKind.SWITCH and TIER_LABEL in labels and not re.fullmatch("[1-9]", tier):
             self._mistake(f"{TIER_LABEL} {tier!r}", "1 to 9", *keys, "labels", TIER_LABEL)
             tier = str(UNKNOWN_TIER)
@@ -103,8 +119,19 @@ class _Reader:
         where = self.document.where(*keys)
         self.cabling.add_node(name, kind, where=where, tier=int(tier) if kind == NodeKind.SWITCH else UNKNOWN_TIER)
 
+    def _kind_of_linux(self, name: str, image: str) -> NodeKind:
+        """Return what a container without a role is, by its name and its image; a switch is noted as a guess."""
+        tier = tier_of_name(name)
+        if tier is None and _ROUTER_IMAGE.search(image):
+            self.guessed.setdefault("nodes of kind linux with routing software, taken as switches", []).append(name)
+        elif tier is not None and tier != HOST_TIER:
+            self.guessed.setdefault("nodes of kind linux, taken as switches by their names", []).append(name)
+        else:
+            return NodeKind.HOST
+        return NodeKind.SWITCH
+
     def _settings(self, topology: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a node's kind and labels: its own before those of its group, its kind and the defaults.
+        """Return a node's kind, image, group and labels: its own before those of its group, its kind and the defaults.
 
         The defaults may name the group of nodes without one.
         """
@@ -115,7 +142,9 @@ class _Reader:
         kind = next((kind for kind in kinds if kind is not None), "")
         layers = (defaults, _section(topology, "kinds", kind), group, node)
         labels = {key: value for layer in layers for key, value in _section(layer, "labels").items()}
-        return {"kind": kind, "labels": labels}
+        image = next((layer["image"] for layer in reversed(layers) if layer.get("image")), "")
+        role = node.get("group", "" if "kind" in node else defaults.get("group", ""))
+        return {"kind": kind, "labels": labels, "image": image, "group": role}
 
     def _read_link(self, row: int, link: Any) -> None:
         keys = ("topology", "links", row)
@@ -158,10 +187,11 @@ class _Reader:
     def _add_cable(self, ends: tuple[End, End], labels: Mapping[str, Any], keys: tuple[Key, ...]) -> None:
         rate_bps, cable_mm = self.default_rate_bps, DEFAULT_CABLE_MM
         self.num_defaulted += RATE_LABEL not in labels
+        self.num_default_cables += CABLE_LABEL not in labels
         try:
             if RATE_LABEL in labels:
                 where = self.document.where(*keys, "labels", RATE_LABEL)
-                rate_bps = parse_rate_bps(str(labels[RATE_LABEL]), where=where)
+                rate_bps = parse_link_rate_bps(str(labels[RATE_LABEL]), where=where)
             if CABLE_LABEL in labels:
                 where = self.document.where(*keys, "labels", CABLE_LABEL)
                 cable_mm = parse_length_mm(str(labels[CABLE_LABEL]), where=where)

@@ -5,10 +5,10 @@ has the names that are known, those of NetBox's cable export and bulk import amo
 not count. A rate is `400 Gbps`, `400G` or `400GbE`, a length `30 m` or `3 Meters`; a bare number has the unit that ends
 its heading (`rate_gbps`, `Length (m)`) or is in the column `length_unit`.
 
-Roles (`server`, `leaf`, `spine`, ...) say what is a host, and which tier a switch has. A device without a role is a
-host if its name begins with one of HOST_NAMES, which is noted. A cable may be listed once, or from both ends; where a
-list has most of its cables from both ends, one that it has once is a finding. Cables of another status than
-connected, and those between ports of power or consoles, are skipped and noted.
+Roles (`server`, `leaf`, `spine`, ...) say what is a host, and which tier a switch has. What a device without a role is,
+or with one that is not known, its name says, or else it is a switch; both are noted. A cable may be listed once, or
+from both ends; where a list has most of its cables from both ends, one that it has once is a finding. Cables of another
+status than connected, and those between ports of power or consoles, are skipped and noted.
 
 Source: RFC 4180; NetBox, the cable model of dcim and the headings of its bulk import.
 Left out: lengths in feet and inches, and cables with several ports at an end.
@@ -22,11 +22,12 @@ from pathlib import Path
 
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
-from fabrictune.foundation.units import parse_length_mm, parse_rate_bps
+from fabrictune.foundation.units import parse_length_mm, parse_link_rate_bps
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
 from fabrictune.topology.importers.cabling import Cabling, the_only
+from fabrictune.topology.importers.roles import HOST_TIER, named, tier_of_name, tier_of_role
 
 _SIDES = {"a": ("a", "local", "from", "source", "src"), "b": ("b", "z", "remote", "to", "destination", "dst", "peer")}
 _PATTERNS = {  # of a column that both sides have; {} is one of the side's names
@@ -56,13 +57,6 @@ UNITS = {
     "metres": "m",
     "kilometers": "km",
 }
-TIERS = {
-    **dict.fromkeys(("server", "host", "gpu", "node", "compute", "storage", "client", "worker"), 0),
-    **dict.fromkeys(("leaf", "tor", "access", "rail"), 1),
-    **dict.fromkeys(("spine", "agg", "aggregation"), 2),
-    **dict.fromkeys(("core", "superspine", "super_spine"), 3),
-}
-HOST_NAMES = ("host", "server", "srv", "gpu", "node", "compute", "worker", "client", "dgx", "hgx")
 CONNECTED = ("connected", "active", "installed")
 
 _SHORT_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([GT])(?:b?E|b)?", re.IGNORECASE)  # 400G, 400GE, 400GbE
@@ -97,7 +91,7 @@ class _Reader:
         self.cabling = Cabling(path.stem)
         self.unit_of: dict[str, str] = {}  # by column, from its heading
         self.num_skipped = 0
-        self.guessed: dict[str, None] = {}
+        self.guessed: dict[str, dict[str, None]] = {}  # by what was guessed: names
 
     def cables(self) -> Iterator[Adjacency]:
         for row, cells in self._rows():
@@ -121,11 +115,7 @@ class _Reader:
             self.cabling.notes.append("no device is a host by role or name; give a column a_role and b_role")
         if self.num_skipped:
             self.cabling.notes.append(f"cables that carry no traffic, skipped: {self.num_skipped}")
-        if self.guessed:
-            names = ", ".join([*self.guessed][:5])
-            self.cabling.notes.append(
-                f"devices without a role, taken as hosts by their names: {len(self.guessed)} ({names})"
-            )
+        self.cabling.notes.extend(f"{guess}: {named(names)}" for guess, names in self.guessed.items())
 
     def _rows(self) -> Iterator[tuple[int, CablingRow]]:
         """Yield each row that is not empty, with its line, by column."""
@@ -179,12 +169,15 @@ class _Reader:
     def _add_device(self, name: str, role: str, where: str) -> None:
         if name in self.cabling.nodes:
             return
-        tier = TIERS.get(_normal(role), UNKNOWN_TIER)
-        is_guessed = not role and name.lower().startswith(HOST_NAMES)
-        if is_guessed:
-            self.guessed[name] = None
-        kind = NodeKind.HOST if tier == 0 or is_guessed else NodeKind.SWITCH
-        self.cabling.add_node(name, kind, where=where, tier=tier)
+        tier, by_name = tier_of_role(role), tier_of_name(name)
+        is_host = HOST_TIER in (tier, by_name if tier is None else None)
+        if tier is None:
+            why = f"role {quote(role)} is not known" if role else "devices without a role"
+            what = "hosts" if is_host else "switches"
+            reason = "by their names" if by_name is not None else "since nothing says what they are"
+            self.guessed.setdefault(f"{why}, taken as {what} {reason}", {})[name] = None
+        kind = NodeKind.HOST if is_host else NodeKind.SWITCH
+        self.cabling.add_node(name, kind, where=where, tier=UNKNOWN_TIER if tier is None else tier)
 
     def _rate_bps(self, cells: CablingRow, where: str) -> int | None:
         text = cells.get("rate", "")
@@ -192,7 +185,7 @@ class _Reader:
             text = f"{short[1]} {short[2].upper()}bps"
         elif _NUMBER.fullmatch(text):
             text = f"{text} {self.unit_of['rate']}".strip()
-        return self._quantity(parse_rate_bps, text, where)
+        return self._quantity(parse_link_rate_bps, text, where)
 
     def _cable_mm(self, cells: CablingRow, where: str) -> int | None:
         text = cells.get("length", "")

@@ -2,7 +2,7 @@
 
 HPCC: `nodes switches links`, then the switches' numbers, then a line `from to rate delay error-rate` for each link.
 SimAI: `nodes gpus-per-server nvswitches switches links gpu-type`, then the numbers of the NVSwitches and those of the
-switches, then links alike. The header rules: what follows the stated number of links is not read.
+switches, then links alike. The header rules: what follows the stated number of links is not read, which is noted.
 
 Nodes that are no switches are hosts. In SimAI's form they are GPUs: each run of `gpus-per-server` of them is one host
 with a NIC for every link of a GPU, whose place in its server is the rail. Links inside a server, those to NVSwitches
@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, quote
-from fabrictune.foundation.units import parse_duration_ps, parse_rate_bps
+from fabrictune.foundation.units import parse_duration_ps, parse_link_rate_bps
 from fabrictune.topology.fabric import NO_RAIL, Fabric, NodeKind
 from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
 from fabrictune.topology.importers.recognition import begins_with
@@ -79,6 +79,10 @@ class _Reader:
             num_links += 1
         if num_links < self.header.num_links:
             self._mistake(self.header_row, f"{self.header.num_links} links, and {num_links} lines", "a line for each")
+        if num_rest := sum(1 for _ in self.lines):
+            self.cabling.notes.append(
+                f"lines after the {self.header.num_links} links of the header, not read: {num_rest}"
+            )
         if self.num_inside:
             self.cabling.notes.append(f"links inside a server, skipped: {self.num_inside}")
         if self.num_lossy:
@@ -159,7 +163,7 @@ class _Reader:
         rails = {self.place_of[first][1], self.place_of[second][1]} - {NO_RAIL}
         where = f"{self.path}:{row}"
         try:
-            rate_bps = parse_rate_bps(words[2], where=where)
+            rate_bps = parse_link_rate_bps(words[2], where=where)
             delay_ps = parse_duration_ps(words[3], where=where)
         except UnitError as error:
             self.cabling.add_mistakes(*error.mistakes)

@@ -21,7 +21,14 @@ from typing import Any
 from fabrictune.foundation.documents import MAX_BYTES, Document, Key, load_json, load_yaml
 from fabrictune.foundation.errors import FabricError, Mistake, UnitError, nearest_name, quote
 from fabrictune.foundation.foreign_files import read_head
-from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, parse_duration_ps, parse_rate_bps
+from fabrictune.foundation.units import (
+    CABLE_DELAY_PS_PER_MM,
+    LINK_RATES,
+    MAX_LINK_RATE_BPS,
+    format_rate,
+    parse_duration_ps,
+    parse_rate_bps,
+)
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
@@ -120,9 +127,9 @@ class _Reader:
                 if unit in bandwidth:
                     where = self._where("links", row, "physical", "bandwidth", unit)
                     rate_bps = factor * parse_rate_bps(f"{bandwidth[unit]} Gbps", where=where)
-                    if rate_bps >= 2**63:
+                    if rate_bps > MAX_LINK_RATE_BPS:
                         found = f"{quote(str(bandwidth[unit]))} {unit}: too large a rate"
-                        self.cabling.add_mistakes(Mistake(where=where, found=found, allowed=f"below {2**63} bps"))
+                        self.cabling.add_mistakes(Mistake(where=where, found=found, allowed=LINK_RATES))
                         rate_bps = None
             for unit in LATENCIES:
                 if unit in latency:

@@ -1,8 +1,10 @@
 """Fabrics from LLDP: the output of lldpctl on several devices, joined into one.
 
 A neighbour is known by name, with or without its domain; one without a name by the only name that has its chassis id,
-else by that id. A link that both ends hear is one link, even where one of them knows the other's port only by a
-description; a link that one end hears and the other, though its table was read, does not is a finding.
+else by that id. Switches of one name with different chassis ids are kept apart, `spine1 (ID)`, which is a finding;
+hosts have an id for each NIC, and some switches one for each port, which is noted. A link that both ends hear is one
+link, even where one of them knows the other's port only by a description; a link that one end hears and the other,
+though its table was read, does not is a finding.
 
 A node is a host if it says that it is a station, that it neither bridges nor routes, or, since hosts with containers do
 both, if all its ports are named as Linux names NICs (eth0, ens1f0np0, ib0). Left out with a note: management
@@ -16,7 +18,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from fabrictune.foundation.records import Confidence
+from fabrictune.foundation.errors import Mistake
+from fabrictune.foundation.finding_rules.fabric import ONE_NAME
+from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.topology.draft import DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies, without_loops
@@ -24,7 +28,9 @@ from fabrictune.topology.importers.cabling import Cabling, End
 from fabrictune.topology.importers.lldp_devices import Device, read_devices
 from fabrictune.topology.importers.lldpctl import Chassis, Neighbour
 from fabrictune.topology.importers.recognition import begins_with
+from fabrictune.topology.importers.roles import MAX_NAMED, named
 
+MIN_PORTS = 3  # from which chassis ids side by side are those of one switch's ports
 _HEAD = re.compile(
     rb'\A\s*\{\s*"lldp(?:_loc_chassis)?"\s*:'  # json and json0
     rb'|\A\s*\[\s*\{[^\]]*?"cmd"\s*:\s*"[^"]*lldp'  # a capture
@@ -44,7 +50,7 @@ def load_lldp(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS
     cabling = Cabling("lldp")
     devices = list(read_devices(paths, cabling))
     heard = _heard(devices, cabling)
-    links = _links(heard, _Names(devices, heard.values()), cabling)
+    links = _links(heard, _Names(devices, heard, cabling), cabling)
     _add_nodes(devices, heard, links, cabling)
     cabling.name = devices[0].name if len(devices) == 1 else paths[0].name.split(".")[0]
     adjacencies = (Adjacency(here=here, there=there, where=heard[here].where) for here, there in links.items())
@@ -77,7 +83,7 @@ def _heard(devices: Sequence[Device], cabling: Cabling) -> dict[End, Neighbour]:
 class _Names:
     """Nodes of neighbours."""
 
-    def __init__(self, devices: Sequence[Device], heard: Iterable[Neighbour]) -> None:
+    def __init__(self, devices: Sequence[Device], heard: Mapping[End, Neighbour], cabling: Cabling) -> None:
         self.devices = {device.name for device in devices}
         self.device_of_short_name: dict[str, str] = {}
         for device in devices:
@@ -86,24 +92,85 @@ class _Names:
         named = [(device.chassis.id, device.name) for device in devices if device.chassis]
         named += [
             (neighbour.chassis.id, self._of_name(neighbour.chassis.name))
-            for neighbour in heard
+            for neighbour in heard.values()
             if neighbour.chassis.name
         ]
         for chassis_id, name in named:
             self.names_of_id.setdefault(chassis_id, set()).add(name)
+        self.apart = self._names_of_several(devices, heard, cabling)
 
     def of(self, chassis: Chassis) -> str:
         """Return the name of the node whose chassis is heard."""
         if chassis.name:
-            return self._of_name(chassis.name)
+            name = self._of_name(chassis.name)
+            return self.apart.get((name, chassis.id), name)
         names = self.names_of_id.get(chassis.id, set())
         return next(iter(names)) if len(names) == 1 else chassis.id
+
+    def _names_of_several(
+        self, devices: Sequence[Device], heard: Mapping[End, Neighbour], cabling: Cabling
+    ) -> dict[tuple[str, str], str]:
+        """Return the nodes of chassis that share their name with another, by name and chassis id."""
+        own_id = {device.name: device.chassis.id for device in devices if device.chassis}
+        seen: dict[str, dict[str, list[Neighbour]]] = {}
+        for neighbour in heard.values():
+            if neighbour.chassis.name and neighbour.chassis.id:
+                ids = seen.setdefault(self._of_name(neighbour.chassis.name), {})
+                ids.setdefault(neighbour.chassis.id, []).append(neighbour)
+        apart: dict[tuple[str, str], str] = {}
+        merged = []
+        for name, ids in seen.items():
+            known = {*ids, own_id[name]} if own_id.get(name) else set(ids)
+            if len(known) < 2:
+                continue
+            if _is_one_device(ids):
+                merged.append(name)
+            elif name in self.devices and not own_id.get(name):
+                _refuse_unknown(name, devices, ids, cabling)
+            else:
+                apart |= {(name, chassis): f"{name} ({chassis})" for chassis in ids if chassis != own_id.get(name)}
+                cabling.findings.append(_one_name(name, ids))
+        if merged:
+            cabling.notes.append(f"devices with a chassis id for each port, taken as one each: {named(merged)}")
+        return apart
 
     def _of_name(self, name: str) -> str:
         """Return the device of a name that has a domain where the device's has none, or the other way round."""
         device = self.device_of_short_name.get(_short(name), name)
         is_same = name not in self.devices and ("." not in name or "." not in device)
         return device if is_same else name
+
+
+def _is_one_device(ids: Mapping[str, Sequence[Neighbour]]) -> bool:
+    """Return whether the chassis ids of one name are those of a host's NICs, or of a switch's ports, side by side."""
+    every = [neighbour for neighbours in ids.values() for neighbour in neighbours]
+    if all(
+        neighbour.chassis.capabilities is not None and _is_host(neighbour.chassis.capabilities) for neighbour in every
+    ):
+        return True
+    blocks = {chassis.lower().rpartition(":")[0] for chassis in ids}
+    return len(ids) >= MIN_PORTS and len(every) == len(ids) and len(blocks) == 1 and "" not in blocks
+
+
+def _refuse_unknown(
+    name: str, devices: Sequence[Device], ids: Mapping[str, Sequence[Neighbour]], cabling: Cabling
+) -> None:
+    """Note the mistake of a table whose device is one of several of its name, nobody knows which."""
+    where = next(device.where for device in devices if device.name == name)
+    shown = ", ".join(sorted(ids)[:MAX_NAMED])
+    found = f"the table of {name!r}, where neighbours hear {len(ids)} devices of that name ({shown})"
+    next_step = "give every device a hostname of its own, or collect the tables with the device's own chassis"
+    cabling.add_mistakes(Mistake(where=where, found=found, allowed="one device of a name", next_step=next_step))
+
+
+def _one_name(name: str, ids: Mapping[str, Sequence[Neighbour]]) -> Finding:
+    return ONE_NAME.finding(
+        entity=name,
+        expected="one chassis id",
+        actual=f"{len(ids)} chassis ids ({', '.join(sorted(ids)[:MAX_NAMED])}), each kept as a device of its own",
+        confidence=Confidence.MEASURED,
+        evidence=tuple(neighbours[0].where for neighbours in ids.values())[:MAX_NAMED],
+    )
 
 
 def _short(name: str) -> str:
@@ -178,6 +245,10 @@ def _add_nodes(
 
 
 def _kind(capabilities: frozenset[str] | None, ports: Iterable[str]) -> NodeKind:
-    if capabilities is not None and ("Station" in capabilities or capabilities.isdisjoint(("Bridge", "Router"))):
+    if capabilities is not None and _is_host(capabilities):
         return NodeKind.HOST
     return NodeKind.HOST if _has_linux_names(ports) else NodeKind.SWITCH
+
+
+def _is_host(capabilities: frozenset[str]) -> bool:
+    return "Station" in capabilities or capabilities.isdisjoint(("Bridge", "Router"))
