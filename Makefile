@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint stubs reference sanitize check bench wheel clean
+.PHONY: help demo test lint stubs reference sanitize mutants check bench wheel clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -35,6 +35,9 @@ stubs: $(VENV)/installed-for-tests  ## Write the type stubs of the compiled modu
 
 sanitize: $(VENV)/installed-for-tests  ## Run the engines under AddressSanitizer and UBSan
 	setup/sanitize.sh
+
+mutants: $(VENV)/installed-for-tests  ## Try mutants of the core areas against their tests (SAMPLE=200 SEED=0)
+	$(BIN)/python -m tests.mutants --sample $(or $(SAMPLE),200) --seed $(or $(SEED),0)
 
 check: lint test sanitize  ## Everything a change must pass
 

@@ -22,6 +22,8 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
+from fabrictune.netsim.packet import make_simulation
 from fabrictune.topology.draft import FabricDraft
 from tests.netsim.conftest import compiled, funnel, network_of, one_switch, traffic_of
 
@@ -503,6 +505,21 @@ def test_samples_of_a_queue_pair_follow_its_law(simulate: Simulate, write_law: C
     assert samples["rtt_ps"].tolist() == [216_000] * 4
     assert samples["acknowledged_packets"].tolist() == [0, 5, 12, 18]
     assert samples["in_flight_bytes"].tolist() == [1000, 2000, 1000, 1000]
+
+
+@pytest.mark.parametrize(("num_ports", "flows"), [(2, (0,)), (1, (0, 1))])
+@pytest.mark.parametrize(("room", "num_instants"), [(8, 4), (7, 3)])
+def test_samples_end_where_their_room_does(
+    num_ports: int, flows: tuple[int, ...], room: int, num_instants: int
+) -> None:
+    """37 frames take 3.2 us, so four instants are sampled: two ports or two queue pairs need room for eight."""
+    probe = ProbeConfig(interval_ns=1_000, num_busiest=num_ports, flows=flows)
+    network, law = network_of(one_switch(2), [(0, 1), (0, 1)]), compiled("none")
+    inputs = make_engine_inputs(network, traffic_of([{"bytes": 37_000}]), law, BARE, seed=0, probe=probe)
+    simulation = make_simulation(replace(inputs, settings={**inputs.settings, "max_samples": room}), law)
+    assert simulation.advance(10**6).name == "FINISHED"
+    assert len(simulation.flow_sample_columns()["rate_bps"]) == num_instants * len(flows)
+    assert simulation.has_all_samples == (num_instants == 4)
 
 
 def test_a_queue_pair_that_is_not_there_cannot_be_probed(simulate: Simulate) -> None:

@@ -1,0 +1,127 @@
+"""Command of `make mutants`: a sample of mutants of the core areas, each against the tests nearest to it.
+
+    python -m tests.mutants [--sample N] [--seed S] [--area NAME]... [--again]
+
+Takes as many from each area, the same for the same seed. Results are kept in build/mutants/results.jsonl under the
+digest of the mutated file: the next call goes on where this one was stopped. `--again` tries survivors once more.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.areas import AREAS, Area, mutations_of, nearest_tests
+from tests.mutants.argued import argued
+from tests.mutants.mutation import Mutation
+from tests.mutants.sampling import sample
+from tests.mutants.summary import Result, summary
+from tests.mutants.tree import build_engines, copy_checkout
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "build" / "mutants"
+RESULTS = FOLDER / "results.jsonl"
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, default=200, help="mutants in all, as many from each area")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--area", action="append", choices=[area.name for area in AREAS])
+    parser.add_argument("--again", action="store_true", help="try survivors again")
+    given = parser.parse_args()
+    areas = [area for area in AREAS if not given.area or area.name in given.area]
+    mutations = {area.name: mutations_of(area, ROOT) for area in areas}
+    chosen = sample(mutations, given.sample, given.seed)
+    known = {} if not RESULTS.exists() else _read_results()
+    done = {key: result for key, result in known.items() if not (given.again and result.state == "survived")}
+    waiting = {
+        area.name: [mutation for mutation in chosen[area.name] if _identity(mutation) not in done] for area in areas
+    }
+    if any(waiting.values()):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        tree = FOLDER / "tree"
+        engines = mutations_of(AREAS[0], ROOT)
+        copy_checkout(ROOT, tree, {mutation.path for mutation in engines})
+        numbers = {mutation.key: number for number, mutation in enumerate(engines, start=1)}
+        refused = build_engines(ROOT, tree, FOLDER, dict(enumerate(engines, start=1)))
+        for area in areas:
+            for mutation, result in _try_all(area, waiting[area.name], tree, numbers, refused):
+                done[_identity(mutation)] = result
+    results = {name: [(one, done[_identity(one)]) for one in chosen[name]] for name in chosen}
+    print(summary({name: len(mutations[name]) for name in mutations}, results, argued(ROOT)))
+
+
+def _try_all(
+    area: Area, waiting: list[Mutation], tree: Path, numbers: dict[str, int], refused: set[int]
+) -> Iterator[tuple[Mutation, Result]]:
+    """Try mutants of one area one after another, and keep each result at once."""
+    compiling = [one for one in waiting if numbers.get(one.key, 0) not in refused]
+    for mutation in waiting:
+        if mutation not in compiling:
+            yield mutation, _keep(area, mutation, {"state": "not compiled", "by": ""})
+    if not compiling:
+        return
+    with _server(area, tree) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for place, mutation in enumerate(compiling, start=1):
+            job = {
+                "path": mutation.path,
+                "start": mutation.start,
+                "end": mutation.end,
+                "new": mutation.new,
+                "number": numbers.get(mutation.key),
+                "tests": nearest_tests(area, tree, mutation.path),
+            }
+            server.stdin.write(f"{json.dumps(job)}\n")
+            server.stdin.flush()
+            line = server.stdout.readline()
+            if not line:
+                raise SystemExit(f"the trials of {area.name} have ended: see above")
+            answer = json.loads(line)
+            result = _keep(
+                area, mutation, {"state": "killed" if answer["is_killed"] else "survived", "by": answer["by"]}
+            )
+            print(f"{area.name} {place}/{len(compiling)} {result.state}: {mutation.key}", file=sys.stderr, flush=True)
+            yield mutation, result
+
+
+def _server(area: Area, tree: Path) -> "subprocess.Popen[str]":
+    arguments = ["--cpp", *nearest_tests(area, tree, "")] if area.is_cpp else []
+    log = (FOLDER / f"{area.name}.log").open("w")
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.mutants.trials", *arguments],
+        cwd=tree,
+        env={**os.environ, "XDG_CACHE_HOME": str(FOLDER / "cache")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+    )
+
+
+def _identity(mutation: Mutation) -> str:
+    digest = hashlib.sha256((ROOT / mutation.path).read_bytes()).hexdigest()[:12]
+    return f"{digest} {mutation.key}"
+
+
+def _keep(area: Area, mutation: Mutation, facts: dict[str, Any]) -> Result:
+    with RESULTS.open("a") as file:
+        file.write(f"{json.dumps({'mutant': _identity(mutation), 'area': area.name, **facts})}\n")
+    return Result(**facts)
+
+
+def _read_results() -> dict[str, Result]:
+    rows = map(json.loads, RESULTS.read_text().splitlines())
+    return {row["mutant"]: Result(state=row["state"], by=row["by"]) for row in rows}
+
+
+if __name__ == "__main__":
+    main()

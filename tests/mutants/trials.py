@@ -1,0 +1,264 @@
+"""Trials of mutants: each in a process of its own, forked from one that has the libraries loaded.
+
+    python -m tests.mutants.trials [--least-cpu-s N] [--cpp TEST FILE...]
+
+runs in the tree of the mutants (`tree.py`), reads a mutant a line from standard input as JSON and writes its result
+likewise. The tests are run once without a mutant first. With `--cpp` that shows which of them reach which mutant: only
+these are run, the quickest first.
+
+A mutant is killed by the first test that fails, by a crash, or by a limit of processor time for each test, which a busy
+machine does not shorten. A limit of time by the clock only guards against what waits for ever.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+MAX_MUTANTS = 65_536  # as in the engines
+LIBRARIES = (
+    "numpy",
+    "pyarrow.parquet",
+    "pydantic",
+    "llvmlite.binding",
+    "networkx",
+    "yaml",
+    "hypothesis",
+    "rich.console",
+)
+ARGUMENTS = (
+    *("-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not sweep and not real"),
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # loaded before
+)
+MEMORY_BYTES = 8 * 2**30
+LEAST_CPU_S, CPU_FACTOR = 8.0, 4  # of a test; a mutated law is compiled anew in it
+CLOCK_FACTOR, LEAST_CLOCK_S = 40, 300  # of all tests' processor time
+_CHILD_FAILED = 97
+
+
+class Recorder:
+    """A pytest plugin: the first test that fails, and after each test its processor time and what `after` returns.
+
+    A test that takes more processor time than its limit ends the process.
+    """
+
+    def __init__(self, after: Callable[[], Any], limits_s: Mapping[str, float]) -> None:
+        self._after, self._limits_s = after, limits_s
+        self.first_failure = ""
+        self.notes: dict[str, tuple[float, Any]] = {}
+        self._started_s = 0.0
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Start the test's time, and set its limit."""
+        self._started_s = time.process_time()
+        if nodeid in self._limits_s:
+            limit_s = self._started_s + self._limits_s[nodeid]
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), resource.RLIM_INFINITY))
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Keep a failure's name."""
+        if report.failed and not self.first_failure:
+            self.first_failure = report.nodeid
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Keep the name of a file that cannot be collected."""
+        self.pytest_runtest_logreport(report)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Note what the test has reached."""
+        self.notes[nodeid] = (time.process_time() - self._started_s, self._after())
+
+
+def run_tests(
+    tests: list[str], after: Callable[[], Any] = lambda: None, limits_s: Mapping[str, float] | None = None
+) -> tuple[int, Recorder]:
+    """Run tests in this process; return pytest's exit code and the recorder."""
+    import pytest
+
+    recorder = Recorder(after, limits_s or {})
+    return int(pytest.main([*ARGUMENTS, *tests], plugins=[recorder])), recorder
+
+
+def in_child(work: Callable[[], dict[str, Any]], cpu_s: float) -> dict[str, Any]:
+    """Return what `work` returns in a forked process; `{"ended": why}` where it does not."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        _be_a_child(work, writing)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as pipe, _clock(process, LEAST_CLOCK_S + cpu_s * CLOCK_FACTOR):  # noqa: PTH123  # a descriptor
+        text = pipe.read()
+    _, status = os.waitpid(process, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)  # what its tests have left
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        return {"ended": "time limit" if number in (signal.SIGXCPU, signal.SIGKILL) else signal.Signals(number).name}
+    return json.loads(text) if text else {"ended": f"exit code {os.WEXITSTATUS(status)}"}
+
+
+@contextlib.contextmanager
+def _clock(process: int, limit_s: float) -> Iterator[None]:
+    """Kill a process's group when the time is over."""
+
+    def on_alarm(*_: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)
+
+    signal.signal(signal.SIGALRM, on_alarm)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _be_a_child(work: Callable[[], dict[str, Any]], writing: int) -> None:
+    code = _CHILD_FAILED
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        silent = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(silent, descriptor)
+        os.write(writing, json.dumps(work()).encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def leave_the_checkout(tree: Path) -> None:
+    """Import the package from the tree, although it is installed from its checkout."""
+    names = {distribution.metadata["Name"] for distribution in distributions()}
+    assert "fabrictune" in names, "installed, for its version"
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not type(finder).__module__.startswith("_editable_")]
+    sys.path[:] = [str(tree), *(path for path in sys.path if path not in ("", str(tree)))]
+    sys.dont_write_bytecode = True
+
+
+class Survey:
+    """What a run without a mutant shows: each test's processor time, and what it reached."""
+
+    def __init__(self, tests: list[str], after: Callable[[], Any] = lambda: None) -> None:
+        """Run the tests; ends the program where one fails."""
+
+        def work() -> dict[str, Any]:
+            code, recorder = run_tests(tests, after)
+            return {**_result(code, recorder), "notes": recorder.notes}
+
+        result = in_child(work, 600)
+        if result.get("is_killed", True):
+            raise SystemExit(f"the tests fail without a mutant: {result}")
+        self.cpu_s: dict[str, float] = {test: cpu_s for test, (cpu_s, _) in result["notes"].items()}
+        self.reached: dict[str, Any] = {test: reached for test, (_, reached) in result["notes"].items()}
+
+    def trial(self, tests: list[str], least_cpu_s: float, prepare: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """Return what comes of tests with what `prepare` changes in their process."""
+        limits_s = {test: least_cpu_s + CPU_FACTOR * cpu_s for test, cpu_s in self.cpu_s.items()}
+
+        def work() -> dict[str, Any]:
+            prepare()
+            return _result(*run_tests(tests, limits_s=limits_s))
+
+        result = in_child(work, sum(self.cpu_s.values()))
+        return {"is_killed": True, "by": result["ended"]} if "ended" in result else result
+
+
+def _result(code: int, recorder: Recorder) -> dict[str, Any]:
+    return {"is_killed": code != 0, "by": recorder.first_failure or (f"pytest exit code {code}" if code else "")}
+
+
+class PythonTrials:
+    """Mutants of Python: the file is written into the tree for as long as the trial takes."""
+
+    def __init__(self, tree: Path, least_cpu_s: float) -> None:
+        self._tree, self._least_cpu_s = tree, least_cpu_s
+        self._surveys: dict[tuple[str, ...], Survey] = {}  # by the tests
+
+    def try_one(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return whether the mutant was killed, and by what."""
+        path, tests = self._tree / job["path"], job["tests"]
+        key = tuple(sorted(tests))
+        survey = self._surveys.get(key) or Survey(tests)
+        self._surveys[key] = survey
+        original = path.read_bytes()
+        path.write_bytes(original[: job["start"]] + job["new"].encode() + original[job["end"] :])
+        try:
+            return survey.trial(tests, self._least_cpu_s)
+        finally:
+            path.write_bytes(original)
+
+
+class CppTrials:
+    """Mutants of C++: a number in the engines, and only tests that reach it."""
+
+    def __init__(self, tests: list[str], libraries: list[Path], least_cpu_s: float) -> None:
+        self._least_cpu_s = least_cpu_s
+        run_tests(["--collect-only", *tests])  # loads what all trials need
+        handles = [ctypes.CDLL(str(library)) for library in libraries]
+        self._chosen = [ctypes.c_int.in_dll(handle, "fabrictune_mutant") for handle in handles]
+        self._reached = [(ctypes.c_ubyte * MAX_MUTANTS).in_dll(handle, "fabrictune_reached") for handle in handles]
+        self._survey = Survey(tests, self._take_reached)
+
+    def try_one(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return whether the mutant was killed, and by what; one that no test reaches lives."""
+        number = job["number"]
+        tests = [test for test, numbers in self._survey.reached.items() if number in numbers]
+        if not tests:
+            return {"is_killed": False, "by": "not reached"}
+        quickest_first = sorted(tests, key=lambda test: self._survey.cpu_s[test])
+        return self._survey.trial(quickest_first, self._least_cpu_s, lambda: self._choose(number))
+
+    def _choose(self, number: int) -> None:
+        for chosen in self._chosen:
+            chosen.value = number
+
+    def _take_reached(self) -> list[int]:
+        numbers = {number for reached in self._reached for number, hit in enumerate(bytes(reached)) if hit}
+        for reached in self._reached:
+            ctypes.memset(reached, 0, len(reached))
+        return sorted(numbers)
+
+
+def main() -> None:
+    """Try each mutant that comes in."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants.trials", description=__doc__)
+    parser.add_argument("--least-cpu-s", type=float, default=LEAST_CPU_S, help="what every test may take")
+    parser.add_argument("--cpp", nargs="+", metavar="TEST FILE", help="mutants of the engines, and their tests")
+    given = parser.parse_args()
+    tree = Path.cwd()
+    leave_the_checkout(tree)
+    os.nice(10)
+    answers = os.dup(1)
+    os.dup2(2, 1)  # pytest's own words
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    trials: CppTrials | PythonTrials
+    if given.cpp:
+        from tests.mutants.tree import engine_libraries
+
+        trials = CppTrials(given.cpp, list(engine_libraries(tree)), given.least_cpu_s)
+    else:
+        trials = PythonTrials(tree, given.least_cpu_s)
+    gc.freeze()
+    with open(answers, "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor
+        for line in sys.stdin:
+            out.write(f"{json.dumps(trials.try_one(json.loads(line)))}\n")
+            out.flush()
+
+
+if __name__ == "__main__":
+    main()
