@@ -3,8 +3,8 @@
 Reading keeps the communication: a request for each send, receive and collective, which waits for the communication
 before it on every way through the graph, and for the longest work between. Sizes are taken as they are (`comm_size`,
 signed or not). Groups are those of `comm_group.json` next to the files, where a node's `pg_name` names one, and all
-ranks elsewhere. Writing gives every request a node, work in microseconds (whole picoseconds are in an attribute of
-their own, so that reading restores them), and the groups as such a file.
+ranks with a file elsewhere; notes say which ranks have none. Writing gives every request a node, work in microseconds
+(whole picoseconds are in an attribute of their own, so that reading restores them), and the groups as such a file.
 
 A profile that MLCommons' converter turned into a trace has a node on the host for each collective on the GPU: work,
 without type and size. Its control dependencies are callers, which others do not wait for, and are left out, as
@@ -17,8 +17,10 @@ does not have (reduce, gather, scatter).
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ GROUPS_FILE = "comm_group.json"
 MAX_FILE_BYTES = 2**30
 MAX_GROUPS_BYTES = 2**26
 MAX_NODES = 5_000_000
+MAX_LISTED = 8  # ranks or groups that a note names
 _RANK = re.compile(r"\.(\d{1,7})\.et$")
 _OPERATIONS = {
     CollectiveType.ALL_REDUCE: Operation.ALL_REDUCE,
@@ -78,11 +81,11 @@ def read_chakra(paths: Sequence[Path]) -> CommTrace:
     if len(files) != len(paths):
         raise TraceError(Mistake(where=str(paths[0].parent), found="two files of one rank", allowed="NAME.RANK.et"))
     everyone = tuple(sorted(files))
-    groups = _read_groups(paths[0].parent / GROUPS_FILE)
+    groups = _Groups(everyone, _read_groups(paths[0].parent / GROUPS_FILE))
     requests: list[TraceRow] = []
     num_on_host = num_callers = 0
     for rank in everyone:
-        steps = _read_steps(files[rank], rank, everyone, groups)
+        steps = _read_steps(files[rank], rank, groups)
         num_on_host += sum(step.is_on_host for step in steps.values())
         num_callers += _leave_out_callers(steps)
         requests += _in_order(steps, first_row=len(requests))
@@ -90,7 +93,43 @@ def read_chakra(paths: Sequence[Path]) -> CommTrace:
         "nodes of collectives on the host, taken as work": num_on_host,
         "control dependencies, which are the callers of a profile, left out": num_callers,
     }
-    return build_trace(requests, [f"{text}: {count}" for text, count in notes.items() if count])
+    counted = [f"{text}: {count}" for text, count in notes.items() if count]
+    return build_trace(requests, [*counted, *groups.notes(requests)])
+
+
+class _Groups:
+    """Groups of a job's ranks: by their names, or all ranks that have a file."""
+
+    def __init__(self, ranks: tuple[int, ...], of_name: Mapping[str, tuple[int, ...]]) -> None:
+        self.ranks = ranks
+        self._of_name = of_name
+        self._of_all: Counter[str] = Counter()  # collectives of all ranks, by the name of their group; "" without one
+
+    def of(self, name: str) -> tuple[int, ...]:
+        """Return the ranks of a named group, or all."""
+        if name in self._of_name:
+            return self._of_name[name]
+        self._of_all[name] += 1
+        return self.ranks
+
+    def notes(self, requests: Sequence[TraceRow]) -> Iterator[str]:
+        """Yield what was taken for granted of groups, and which ranks have no file."""
+        groups = {id(request.group): request.group for request in requests}.values()
+        below = range(max(self.ranks)) if self._of_all else ()
+        without_file = sorted({*below, *chain(*groups, *self._of_name.values())}.difference(self.ranks))
+        if without_file:
+            yield f"ranks without a file, whose part is missing ({_listed(without_file)}): {len(without_file)}"
+        if self._of_all and len(self.ranks) == 1:
+            yield f"collectives of all ranks, of which one alone has a file, that move nothing: {self._of_all.total()}"
+        if named := sorted(name for name in self._of_all if name):
+            counted = sum(self._of_all[name] for name in named)
+            yield f"collectives of groups that no {GROUPS_FILE} names ({_listed(named)}), taken as all ranks: {counted}"
+
+
+def _listed(values: Sequence[object]) -> str:
+    """Return the first values, and how many there are besides."""
+    more = len(values) - MAX_LISTED
+    return ", ".join(map(str, values[:MAX_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
 def write_chakra(trace: CommTrace, folder: Path, name: str) -> list[Path]:
@@ -174,9 +213,7 @@ def _messages(path: Path) -> Iterator[tuple[int, bytes]]:
         at += length
 
 
-def _read_steps(
-    path: Path, rank: int, everyone: tuple[int, ...], groups: Mapping[str, tuple[int, ...]]
-) -> dict[int, _Step]:
+def _read_steps(path: Path, rank: int, groups: _Groups) -> dict[int, _Step]:
     steps: dict[int, _Step] = {}
     messages = _messages(path)
     if next(messages, None) is None:
@@ -191,7 +228,7 @@ def _read_steps(
         if node.id in steps or len(steps) == MAX_NODES:
             found = "a node of the same id before" if node.id in steps else f"more than {MAX_NODES} nodes"
             raise TraceError(Mistake(where=where, found=found))
-        steps[node.id] = _step(node, where, rank, everyone, groups)
+        steps[node.id] = _step(node, where, rank, groups)
     return steps
 
 
@@ -205,7 +242,7 @@ def _leave_out_callers(steps: dict[int, _Step]) -> int:
     return sum(len(step.callers) for step in steps.values())
 
 
-def _step(node: Any, where: str, rank: int, everyone: tuple[int, ...], groups: Mapping[str, tuple[int, ...]]) -> _Step:
+def _step(node: Any, where: str, rank: int, groups: _Groups) -> _Step:
     attributes = {
         attribute.name: getattr(attribute, kind) for attribute in node.attr if (kind := attribute.WhichOneof("value"))
     }
@@ -221,13 +258,13 @@ def _step(node: Any, where: str, rank: int, everyone: tuple[int, ...], groups: M
         request = TraceRow(
             rank=rank,
             operation=Operation.SEND if is_send else Operation.RECEIVE,
-            group=tuple(sorted({*everyone, rank, peer})),
+            group=tuple(sorted({*groups.ranks, rank, peer})),
             num_bytes=_number(attributes, "comm_size", where),
             peer=peer,
             tag=node.name,
         )
     elif node.type == NodeType.COLLECTIVE and not is_on_host:
-        request = _collective(attributes, where, rank, everyone, groups, node.name)
+        request = _collective(attributes, where, rank, groups, node.name)
     else:
         exact = attributes.get(_EXACT)
         duration_ps = exact if isinstance(exact, int) and exact >= 0 else node.duration_micros * PS_PER_US
@@ -246,8 +283,7 @@ def _collective(
     attributes: Mapping[str, Any],
     where: str,
     rank: int,
-    everyone: tuple[int, ...],
-    groups: Mapping[str, tuple[int, ...]],
+    groups: _Groups,
     name: str,
 ) -> TraceRow:
     kind = _number(attributes, "comm_type", where)
@@ -255,7 +291,7 @@ def _collective(
     if operation is None:
         allowed = ", ".join(f"{one.value} ({one.name.lower()})" for one in _OPERATIONS)
         raise TraceError(Mistake(where=where, found=f"collective type {kind}", allowed=allowed))
-    group = groups.get(str(attributes.get("pg_name", "")), everyone)
+    group = groups.of(str(attributes.get("pg_name", "")))
     if rank not in group:
         raise TraceError(Mistake(where=where, found=f"group {attributes['pg_name']!r}, which rank {rank} is not in"))
     return TraceRow(

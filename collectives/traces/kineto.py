@@ -5,7 +5,8 @@ profiler), the entries `record_param_comms` on the host. On each rank a request 
 stream, and for the gap between them as work; issue and completion are those measured. Where times count from 1970, the
 first request of all files is time 0. Ranks of a group of which no trace is given are taken to have made the same
 requests as the lowest rank of theirs that is. A broadcast comes from its group's first rank, which the trace does not
-say otherwise. The file is read as a stream.
+say otherwise. Notes count what is taken so, and collectives of kinds that a CommTrace does not have (reduce, gather,
+scatter). The file is read as a stream.
 
 Source: PyTorch, torch/csrc/distributed/c10d/ParamCommsUtils.hpp for the names of arguments.
 Left out: waits between streams, and splits of unequal all-to-alls.
@@ -13,7 +14,7 @@ Left out: waits between streams, and splits of unequal all-to-alls.
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +30,7 @@ from fabrictune.foundation.units import PS_PER_S, PS_PER_US
 MAX_TEXT_BYTES = 8 * 2**30  # unpacked
 MAX_REQUESTS = 2_000_000  # of all files
 MAX_GROUP = 2**20
+MAX_KINDS = 8  # kinds of collectives that a note names
 MAX_MEMBERS = 2**22  # ranks of all different groups of all files
 MAX_US = 10**16  # times in microseconds since 1970 are below this until 2286
 _NO_TIME_PS = 2**63  # what a column of times cannot hold: 106 days
@@ -46,6 +48,7 @@ _OPERATIONS = {
     "_reduce_scatter_base": Operation.REDUCE_SCATTER,
     "reduce_scatter_tensor_coalesced": Operation.REDUCE_SCATTER,
     "broadcast": Operation.BROADCAST,
+    "_broadcast_oop": Operation.BROADCAST,
     "all_to_all": Operation.ALL_TO_ALL,
     "all_to_allv": Operation.ALL_TO_ALL,
     "alltoall": Operation.ALL_TO_ALL,
@@ -54,6 +57,10 @@ _OPERATIONS = {
     "recv": Operation.RECEIVE,
     "barrier": Operation.BARRIER,
 }
+# Entries of the host that communicate nothing.
+_NO_COLLECTIVES = frozenset(
+    ("wait", "init", "coalesced", "startcoalescing", "endcoalescing", "start_coalescing", "end_coalescing")
+)
 _ELEMENT_BYTES = {
     **dict.fromkeys(("Double", "Long", "ComplexFloat"), 8),
     **dict.fromkeys(("Float", "Int"), 4),
@@ -73,12 +80,20 @@ def read_kineto(paths: Sequence[Path]) -> CommTrace:
     """Return the requests of all ranks, of one trace a rank or some; raises TraceError."""
     of_rank: dict[int, list[MeasuredRequest]] = {}
     groups = _Groups()
+    notes: list[str] = []
     for path in paths:
-        rank, events = _read(path, groups, MAX_REQUESTS - sum(map(len, of_rank.values())))
+        rank, events = _read(path, groups, notes, MAX_REQUESTS - sum(map(len, of_rank.values())))
         if rank in of_rank:
             raise TraceError(Mistake(where=str(path), found=f"a second trace of rank {rank}"))
         of_rank[rank] = events
-    return trace_of_profiles(of_rank, origin_ps=_origin_ps(of_rank))
+    return trace_of_profiles(of_rank, origin_ps=_origin_ps(of_rank), notes=[*notes, *_assumed(of_rank)])
+
+
+def _assumed(of_rank: Mapping[int, Sequence[MeasuredRequest]]) -> Iterator[str]:
+    """Yield what the profiles leave open and is taken as usual."""
+    operations = Counter(event.request.operation for events in of_rank.values() for event in events)
+    if num_broadcasts := operations[Operation.BROADCAST]:
+        yield f"broadcasts whose root the trace does not name, taken as their group's first rank: {num_broadcasts}"
 
 
 def _origin_ps(of_rank: Mapping[int, Sequence[MeasuredRequest]]) -> int:
@@ -93,7 +108,7 @@ def _origin_ps(of_rank: Mapping[int, Sequence[MeasuredRequest]]) -> int:
     return first_ps
 
 
-def _read(path: Path, groups: "_Groups", max_requests: int) -> tuple[int, list[MeasuredRequest]]:
+def _read(path: Path, groups: "_Groups", notes: list[str], max_requests: int) -> tuple[int, list[MeasuredRequest]]:
     """Return the rank of a trace and its requests, by time; those of kernels where there are any."""
     reading = _Reading(str(path), groups)
     try:
@@ -115,6 +130,9 @@ def _read(path: Path, groups: "_Groups", max_requests: int) -> tuple[int, list[M
     if not events:
         reading.refuse()
     rank = events[0].request.group[0] if reading.rank is None else reading.rank
+    if reading.rank is None:
+        notes.append(f"{path}: no rank in the file, taken as its first group's first: {rank}")
+    notes.extend(reading.notes())
     events.sort(key=lambda event: event.request.issue_ps)
     _check_rank(rank, events, path)
     return rank, events
@@ -130,6 +148,7 @@ class _Reading:
         self._where = where
         self._groups = groups
         self._undescribed: Counter[str] = Counter()  # entries that run a collective and do not say which
+        self._unknown: Counter[tuple[bool, str]] = Counter()  # whether a kernel's, and a kind that is not read
         self._streams: dict[tuple[object, object], tuple[object, object]] = {}
 
     def take(self, entry: Mapping[str, Any]) -> None:
@@ -147,10 +166,26 @@ class _Reading:
             stream = _stream_part(entry, "pid", where), _stream_part(entry, "tid", where)
             event = MeasuredRequest(stream=self._streams.setdefault(stream, stream), request=request)
             (self.of_kernels if is_kernel else self.of_host).append(event)
+        elif (kind := shown(arguments["Collective name"]).strip("'").lower()) not in _NO_COLLECTIVES:
+            self._unknown[is_kernel, kind] += 1
+
+    def notes(self) -> Iterator[str]:
+        """Yield what of the kernels, or else of the host's entries, is left out."""
+        kinds = {
+            kind: count for (is_kernel, kind), count in self._unknown.items() if is_kernel == bool(self.of_kernels)
+        }
+        if kinds:
+            listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items())[:MAX_KINDS])
+            yield f"{self._where}: collectives of kinds that are not read, left out ({listed}): {sum(kinds.values())}"
+        if num_kernels := self._undescribed["NCCL kernels"]:
+            yield f"{self._where}: NCCL kernels that do not name their collective, left out: {num_kernels}"
 
     def refuse(self) -> NoReturn:
         """Raise TraceError, of a file without a request that can be used."""
         found, allowed, next_step = "no collective", f"NCCL kernels, or {_HOST_ENTRY}", ""
+        if self._unknown:
+            found = f"no collective of a kind that is read: {', '.join(sorted({kind for _, kind in self._unknown}))}"
+            allowed = ", ".join(sorted(_OPERATIONS))
         if self._undescribed:
             kinds = " and ".join(f"{count} {kind}" for kind, count in sorted(self._undescribed.items()))
             found = f"{kinds} without the collective's name, size and ranks"

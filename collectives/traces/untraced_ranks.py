@@ -26,23 +26,29 @@ class MeasuredRequest:
     request: TraceRow  # issue and completion as measured, without waits
 
 
-def trace_of_profiles(of_rank: Mapping[int, Sequence[MeasuredRequest]], *, origin_ps: int) -> CommTrace:
+def trace_of_profiles(
+    of_rank: Mapping[int, Sequence[MeasuredRequest]], *, origin_ps: int, notes: Sequence[str] = ()
+) -> CommTrace:
     """Return the trace of all ranks of all groups; each rank's requests come by time. Raises TraceError.
 
-    Times count from `origin_ps`.
+    Times count from `origin_ps`. A note says how many ranks have no profile.
     """
     builder = TraceBuilder()
     for rank in sorted(of_rank):
         for row in _chained(of_rank[rank], rank, len(builder)):
             builder.add(replace(row, issue_ps=row.issue_ps - origin_ps, complete_ps=row.complete_ps - origin_ps))
     collectives_of = _collectives_of_untraced(of_rank)
+    num_derived = 0
     for groups, ranks in _alike(collectives_of, of_rank.keys()):
+        num_derived += len(ranks)
         first_row = len(builder)
         requests = _by_time(request for group in groups for request in collectives_of[group])
         for row in _chained(requests, ranks[0], first_row):
             builder.add(replace(row, issue_ps=UNKNOWN, complete_ps=UNKNOWN))
         builder.repeat(len(builder) - first_row, ranks[1:])
-    return builder.finish()
+    num_ranks = num_derived + len(of_rank)
+    derived = f"ranks without a profile, taken to ask what the lowest profiled rank of their group does: {num_derived}"
+    return builder.finish([*notes, *([f"{derived} of {num_ranks}"] if num_derived else [])])
 
 
 _Placed = tuple[int, int, MeasuredRequest]  # the rank that made a request, its place there, the request

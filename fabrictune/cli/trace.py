@@ -1,5 +1,6 @@
 """`fabrictune trace`: read communication traces that others wrote, and write ours for others."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,7 +49,8 @@ def show(files: tuple[Path, ...], ranks: int | None, group_size: int | None, as_
     from fabrictune.collectives.traces.formats import find_job, read_trace
     from fabrictune.collectives.traces.totals import Totals
 
-    _show(Totals.of(find_job(files) or read_trace(files, num_ranks=ranks, group_size=group_size)), as_json=as_json)
+    requests = find_job(files) or read_trace(files, num_ranks=ranks, group_size=group_size)
+    _show(Totals.of(requests), getattr(requests, "notes", ()), as_json=as_json)
 
 
 @trace.command("import")
@@ -71,7 +73,7 @@ def import_files(files: tuple[Path, ...], ranks: int | None, group_size: int | N
     check_output_file(out)
     requests = read_trace(files, num_ranks=ranks, group_size=group_size)
     requests.write(out)
-    _show(Totals.of(requests), as_json=as_json)
+    _show(Totals.of(requests), requests.notes, as_json=as_json)
 
 
 @trace.command()
@@ -95,21 +97,23 @@ def export(
     from fabrictune.foundation.output_files import check_output_file
 
     check_output_file(out / name, makes_parents=True)
-    written = write_chakra(read_trace(files, num_ranks=ranks, group_size=group_size), out, name)
+    requests = read_trace(files, num_ranks=ranks, group_size=group_size)
+    written = write_chakra(requests, out, name)
     if as_json:
-        print_json({"files": [str(path) for path in written]})
+        print_json({"files": [str(path) for path in written], "notes": list(requests.notes)})
     else:
-        print_lines([f"{len(written)} files in {out}"])
+        print_lines([f"{len(written)} files in {out}", *(f"note: {note}" for note in requests.notes)])
 
 
-def _show(totals: "Totals", *, as_json: bool) -> None:
-    """Print the requests and bytes of each operation."""
+def _show(totals: "Totals", notes: Sequence[str], *, as_json: bool) -> None:
+    """Print the requests and bytes of each operation, and what the reader left out or took for granted."""
     from fabrictune.foundation.units import format_bytes
 
     rows = [(one.name.lower(), count, totals.num_bytes[one]) for one, count in totals.num_requests.items()]
     if as_json:
         operations = {name: {"requests": count, "bytes": total} for name, count, total in rows}
-        print_json({"ranks": totals.num_ranks, "groups": totals.num_groups, "operations": operations})
+        head = {"ranks": totals.num_ranks, "groups": totals.num_groups}
+        print_json({**head, "operations": operations, "notes": list(notes)})
         return
     num_requests = sum(totals.num_requests.values())
     print_lines([f"{num_requests} requests of {totals.num_ranks} ranks in {totals.num_groups} groups"])
@@ -117,3 +121,4 @@ def _show(totals: "Totals", *, as_json: bool) -> None:
         ["operation", "requests", "bytes, all ranks"],
         [(name, str(count), format_bytes(total)) for name, count, total in rows],
     )
+    print_lines(f"note: {note}" for note in notes)

@@ -27,6 +27,8 @@ from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.queue_pairs import make_queue_pairs
 
+MAX_LISTED = 8  # ranks that a message names
+
 
 @dataclass(frozen=True, kw_only=True)
 class AllReduceSpec(JobSpec):
@@ -101,7 +103,22 @@ def _trace_of_file(spec: CommTraceSpec, *, is_added_up: bool = False) -> CommTra
                 next_step=f"set degrees whose product is {num_ranks}, or take another trace",
             )
         )
+    _require_every_rank(trace, spec)
     return trace
+
+
+def _require_every_rank(trace: CommTrace, spec: CommTraceSpec) -> None:
+    """Refuse a trace in which ranks of the job ask for nothing: their files are missing, and groups lack them."""
+    silent = np.setdiff1d(np.arange(spec.layout.world_size), trace.rank_N)
+    next_step = "give the traces of all ranks (Chakra: NAME.RANK.et of each, and comm_group.json)"
+    if len(silent):
+        more = f" and {len(silent) - MAX_LISTED} more" if len(silent) > MAX_LISTED else ""
+        found = f"no request of ranks {', '.join(map(str, silent[:MAX_LISTED].tolist()))}{more}"
+        allowed = f"requests of all {spec.layout.world_size} ranks"
+        raise TraceError(Mistake(where=str(spec.file), found=found, allowed=allowed, next_step=next_step))
+    if all(len(group) < 2 for group in trace.groups):
+        found = "groups of one rank each, of which nothing crosses the fabric"
+        raise TraceError(Mistake(where=str(spec.file), found=found, next_step=next_step))
 
 
 def _sums_of_file(spec: CommTraceSpec) -> CommTrace:

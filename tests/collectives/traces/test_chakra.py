@@ -14,6 +14,8 @@ from fabrictune.collectives.traces.chakra_schema import GlobalMetadata, Node, No
 from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
 
+ALONE = "collectives of all ranks, of which one alone has a file, that move nothing: {}"
+
 
 def save(path: Path, *nodes: object) -> Path:
     """Write nodes after the metadata, each with its length before it (below 128 bytes)."""
@@ -109,7 +111,7 @@ def test_calls_on_the_host_are_work(tmp_path: Path) -> None:
         [save(tmp_path / "one.0.et", on_host(1, 5), collective(2, 1), on_host(3, 7, 2), collective(4, 3))]
     )
     assert trace.compute_before_ps_N.tolist() == [5_000_000, 7_000_000]
-    assert trace.notes == ("nodes of collectives on the host, taken as work: 2",)
+    assert trace.notes == ("nodes of collectives on the host, taken as work: 2", ALONE.format(2))
 
 
 def test_a_message_without_peer_says_where_to_find_it(tmp_path: Path) -> None:
@@ -130,4 +132,32 @@ def test_the_callers_of_a_profile_are_no_dependencies(tmp_path: Path) -> None:
     calls[0].attr.add(name="rf_id", int64_val=110)  # type: ignore[attr-defined]
     trace = read_chakra([save(tmp_path / "one.0.et", *calls)])
     assert trace.compute_before_ps_N.tolist() == [5_000_000]
-    assert trace.notes == ("control dependencies, which are the callers of a profile, left out: 2",)
+    assert trace.notes == ("control dependencies, which are the callers of a profile, left out: 2", ALONE.format(1))
+
+
+def test_ranks_without_a_file_are_noted(tmp_path: Path) -> None:
+    """Files of ranks 0, 1, 3 and 4: rank 2 is missing below the highest, and groups of all lack it."""
+    paths = [save(tmp_path / f"job.{rank}.et", collective(1)) for rank in (0, 1, 3, 4)]
+    trace = read_chakra(paths)
+    assert trace.groups == ((0, 1, 3, 4),)
+    assert trace.notes == ("ranks without a file, whose part is missing (2): 1",)
+
+
+def test_members_of_a_named_group_without_a_file_are_noted(tmp_path: Path) -> None:
+    """The file of groups knows 16 ranks, of which 2 have files."""
+    (tmp_path / GROUPS_FILE).write_text(json.dumps({"world": list(range(16))}))
+    node = collective(1)
+    node.attr.add(name="pg_name", string_val="world")  # type: ignore[attr-defined]
+    trace = read_chakra([save(tmp_path / f"job.{rank}.et", node) for rank in (0, 1)])
+    assert trace.notes == ("ranks without a file, whose part is missing (2, 3, 4, 5, 6, 7, 8, 9 and 6 more): 14",)
+
+
+def test_one_file_alone_is_no_group(tmp_path: Path) -> None:
+    """Its collectives move nothing, which a note says; so are those of a group that no file names."""
+    node = collective(2, 1)
+    node.attr.add(name="pg_name", string_val="7")  # type: ignore[attr-defined]
+    trace = read_chakra([save(tmp_path / "job.0.et", collective(1), node)])
+    assert trace.notes == (
+        ALONE.format(2),
+        "collectives of groups that no comm_group.json names (7), taken as all ranks: 1",
+    )

@@ -354,3 +354,40 @@ def test_a_group_of_a_million_ranks_is_hashed_once(tmp_path: Path) -> None:
     trace = read_kineto([save(tmp_path / "trace.json", event("allreduce", 1, 1, **more))])
     assert len(trace) == 2**20
     assert np.array_equal(trace.rank_N, np.arange(2**20))
+
+
+def test_collectives_of_kinds_that_are_not_read_are_counted(tmp_path: Path) -> None:
+    """PyTorch's reduce, gather and scatter have no operation here; a broadcast out of place is a broadcast."""
+    events = [event(name, start, 1) for start, name in enumerate(("reduce", "gather", "reduce", "_broadcast_oop"))]
+    on_host = {**event("scatter", 9, 1), "cat": "cpu_op", "name": "record_param_comms"}  # of which a kernel tells
+    path = save(tmp_path / "trace.json", *events, on_host)
+    trace = read_kineto([path])
+    assert trace.operation_N.tolist() == [Operation.BROADCAST] * 2
+    assert trace.notes == (
+        f"{path}: collectives of kinds that are not read, left out (gather 1, reduce 2): 3",
+        "broadcasts whose root the trace does not name, taken as their group's first rank: 1",
+        "ranks without a profile, taken to ask what the lowest profiled rank of their group does: 1 of 2",
+    )
+
+
+def test_a_trace_of_other_kinds_alone_says_which(tmp_path: Path) -> None:
+    """Not that it holds no collective."""
+    with pytest.raises(TraceError, match="no collective of a kind that is read: reduce\n  allowed: _allgather_base"):
+        read_kineto([save(tmp_path / "trace.json", event("reduce", 1, 1))])
+
+
+def test_profiles_of_all_ranks_have_no_notes(tmp_path: Path) -> None:
+    """Nothing was left out or taken for granted."""
+    paths = [save(tmp_path / f"{rank}.json", event("allreduce", 1, 1), rank=rank) for rank in (0, 1)]
+    assert read_kineto(paths).notes == ()
+
+
+def test_a_file_without_its_rank_says_which_was_taken(tmp_path: Path) -> None:
+    """And kernels that name no collective are counted beside those that do."""
+    kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Generic", "ts": 3, "dur": 1, "args": {}}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": [event("allreduce", 1, 1), kernel]}))
+    assert read_kineto([path]).notes[:2] == (
+        f"{path}: no rank in the file, taken as its first group's first: 0",
+        f"{path}: NCCL kernels that do not name their collective, left out: 1",
+    )

@@ -36,6 +36,7 @@ def test_show_counts(capsys: Output) -> None:
             "all_reduce": {"requests": 8, "bytes": 8000},
             "all_gather": {"requests": 8, "bytes": 64_000},
         },
+        "notes": [],
     }
 
 
