@@ -14,7 +14,18 @@ from fabrictune.foundation.metrics.transfers import completion_times_ps, select_
 from fabrictune.foundation.metrics.units import format_metric
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_rate
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, left_out, missing, number, plural, words
+from fabrictune.reports.blocks import (
+    Cell,
+    Figure,
+    Section,
+    Table,
+    left_out,
+    merge_alike,
+    missing,
+    number,
+    plural,
+    words,
+)
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import TRANSFERS, Run
@@ -30,7 +41,9 @@ def completion_section(runs: Sequence[Run]) -> Section | None:
     finishing = [run for run in runs if run.finished is not None]
     if not finishing:
         return None
-    slowest = tuple(slowest_queue_pairs(run, table) for run in finishing if (table := _flows(run)) is not None)
+    slowest = merge_alike(
+        (run.label, slowest_queue_pairs(run, table)) for run in finishing if (table := _flows(run)) is not None
+    )
     unfinished = tuple(_unfinished(run) for run in runs if run.finished is None and _flows(run) is not None)
     lead = "A flow is one transfer, from ready to delivered. A step of a synchronous job ends with its slowest flow."
     return Section(

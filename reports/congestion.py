@@ -17,7 +17,19 @@ from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.reports import axes, svg
-from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, left_out, number, percent, plural, words
+from fabrictune.reports.blocks import (
+    Cell,
+    Figure,
+    Section,
+    Table,
+    duration,
+    left_out,
+    merge_alike,
+    number,
+    percent,
+    plural,
+    words,
+)
 from fabrictune.reports.charts import LineChart, Scale
 from fabrictune.reports.curves import line_style
 from fabrictune.reports.record_view import PORTS, SAMPLES, Run
@@ -68,7 +80,7 @@ def congestion_section(runs: Sequence[Run]) -> Section | None:
     timelines = [(run, thin(run.label, samples)) for run in runs if (samples := run.rows(SAMPLES)) is not None]
     scale = SharedScale.of([timeline for _, timeline in timelines]) if timelines else None
     blocks: list[Figure | Table] = [draw_timeline(run, line, scale) for run, line in timelines if scale is not None]
-    blocks += [table for run in runs if (table := worst_ports(run)) is not None]
+    blocks += merge_alike((run.label, table) for run in runs if (table := worst_ports(run)) is not None)
     if not blocks:
         return None
     lead = "A queue that stays deep marks an oversubscribed port; a PFC pause also stops victim flows behind it."

@@ -18,7 +18,18 @@ from fabrictune.foundation.run_tables.catalog import TABLES
 from fabrictune.foundation.run_tables.rows import num_rows
 from fabrictune.foundation.run_tables.schema import Column, TableSchema
 from fabrictune.foundation.units import PS_PER_NS, format_bytes, format_number, format_rate
-from fabrictune.reports.blocks import Cell, Section, Table, duration, left_out, missing, number, plural, words
+from fabrictune.reports.blocks import (
+    Cell,
+    Section,
+    Table,
+    duration,
+    left_out,
+    merge_alike,
+    missing,
+    number,
+    plural,
+    words,
+)
 from fabrictune.reports.record_view import Run
 
 MAX_ROWS = 12  # of a table; one with more is folded
@@ -36,22 +47,24 @@ SHOW: Mapping[str, Callable[[float], str]] = {  # by unit
 
 def other_tables_section(runs: Sequence[Run], tables_drawn: Mapping[str, Collection[str]]) -> Section | None:
     """Return every table of the runs that is not among those drawn (by label of a run), and their other files."""
-    blocks: list[Table] = []
+    blocks: list[tuple[str, Table]] = []
     for run in runs:
         others = {name: table for name, table in run.record.tables.items() if name not in tables_drawn[run.label]}
         tables = {name: others[name] for name in TABLES if name in others}
-        blocks += [_table(run, TABLES[name], columns) for name, columns in tables.items() if num_rows(columns)]
+        shown = (_table(run, TABLES[name], columns) for name, columns in tables.items() if num_rows(columns))
+        blocks += [(run.label, table) for table in shown]
         empty = [name for name, columns in tables.items() if not num_rows(columns)]
         if empty:
-            blocks.append(Table(headings=(), rows=(), caption=f"{run.label}: no rows in {', '.join(empty)}"))
+            caption = f"{run.label}: no rows in {', '.join(empty)}"
+            blocks.append((run.label, Table(headings=(), rows=(), caption=caption)))
         if run.files:
-            blocks.append(_files(run))
+            blocks.append((run.label, _files(run)))
     if not blocks:
         return None
     lead = (
         "What the record holds beyond the sections above; docs/reference/record-tables.md says what each column means."
     )
-    return Section(anchor="tables", title="Other tables", lead=lead, blocks=tuple(blocks))
+    return Section(anchor="tables", title="Other tables", lead=lead, blocks=tuple(merge_alike(blocks)))
 
 
 def _table(run: Run, schema: TableSchema, columns: Columns) -> Table:

@@ -82,6 +82,8 @@ def test_eight_runs_of_one_load_are_drawn_once(make_record: Callable[..., RunRec
     page = build_page(records, title="laws", labels=list("abcdefgh"))
     assert page.count("busiest links by offered load</caption>") == 1
     assert "<caption>a, b, c, d and 4 more: busiest links by offered load</caption>" in page
+    assert page.count("a, b, c, d and 4 more: queue pairs with the slowest transfers") == 1
+    assert page.count("a, b, c, d and 4 more: ports by pause time") == 1
     assert page.count("a, b, c, d and 4 more: oversubscribed links") == 1
     assert len(re.findall(r"<figcaption>[^<]*busiest link ", page)) == 1
 

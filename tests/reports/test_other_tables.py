@@ -139,6 +139,16 @@ def test_empty_tables_are_counted_too() -> None:
     assert "<p>run: no rows in aborts, drops.</p>" in html
 
 
+def test_alike_tables_of_several_runs_are_shown_once() -> None:
+    """The same fits in two records, other ones in a third."""
+    records = [
+        RunRecord(kind="validate local", run={}, tables={"calibration": {"bytes": np.array([size])}})
+        for size in (8, 8, 9)
+    ]
+    html = build_page(records, title="page", labels=["a", "b", "c"])
+    assert re.findall(r"<caption>(.*?):", section_of(html)) == ["a, b", "c"]
+
+
 def test_columns_of_another_version_and_of_other_types_are_shown_as_they_are() -> None:
     """Text where numbers belong, a column that no schema has, an address beyond IPv4: no error, and nothing hidden."""
     hops = {

@@ -142,6 +142,15 @@ def test_text_for_screen_readers_does_not_widen_the_page() -> None:
     assert "position: relative" in scroll
 
 
+def test_long_lines_wrap_on_a_narrow_screen() -> None:
+    """A summary as wide as its words is wider than a telephone; so is a device's name in a heading."""
+    style = (TEMPLATES / "page.css").read_text()
+    (summary,) = re.findall(r"^summary \{(.*?)\}", style, flags=re.M)
+    (body,) = re.findall(r"^body \{(.*?)\}", style, flags=re.M)
+    assert "width: fit-content" in summary, "no wider than there is room"
+    assert "overflow-wrap: break-word" in body
+
+
 def test_indicators_are_not_sorted_across_units(record: RunRecord) -> None:
     """9 Gbps, 7 ms and 5 ppm have no order: the table of indicators is not sorted, and the script leaves it so."""
     html = build_page([record], title="one")
