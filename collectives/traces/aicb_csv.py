@@ -12,7 +12,6 @@ Source: aliyun/aicb, log_analyzer/log.py (columns), workload_applyer.py (what a 
 Left out: the matrices of computations, which take `_elapsed_time` nanoseconds where that is given and none elsewhere.
 """
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,8 @@ from fabrictune.foundation.units import PS_PER_NS
 
 MAX_BYTES = 64 * 2**20
 MAX_REQUESTS = 3_000_000
+MAX_RANKS = 2**20
+_MAX_COLUMNS = 64
 _COLUMNS = ("comm_type", "comm_group", "msg_size")
 _HEAD = re.compile(rb"\s*(?:\[[^\n]*\]\s*\n\s*)?comm_type,comm_group,")
 _RANGE = re.compile(r"\[\s*rank(\d{1,7})\s*~\s*rank(\d{1,7})\s*\]")
@@ -110,14 +111,14 @@ def _blocks(path: Path) -> list[_Block]:
             blocks.append(_Block(ranks=_ranks(line.strip(), where), where=where))
             columns = {}
         elif line.startswith("comm_type,"):
-            columns = {name: place for place, name in enumerate(line.strip().split(","))}
+            columns = {name: place for place, name in enumerate(line.strip().split(",", _MAX_COLUMNS))}
             if missing := [name for name in _COLUMNS if name not in columns]:
                 raise TraceError(Mistake(where=where, found=f"no column {missing[0]}", allowed=", ".join(_COLUMNS)))
             compute_ps = 0
         elif line.strip():
             if not columns:
                 raise TraceError(Mistake(where=where, found=shown(line), allowed="the names of the columns before it"))
-            cells = next(csv.reader([line]))
+            cells = line.split(",", _MAX_COLUMNS)
             values = {name: cells[place].strip() if place < len(cells) else "" for name, place in columns.items()}
             blocks = blocks or [_Block(ranks=None, where=where)]
             kind = values["comm_type"].removeprefix("CommType.")
@@ -201,6 +202,8 @@ def _groups(path: Path, blocks: Sequence[_Block], num_ranks: int | None) -> Rank
             "give --ranks N to `fabrictune trace`",
         )
         raise TraceError(Mistake(where=str(path), found=found, next_step=next_step))
+    if chosen > MAX_RANKS:
+        raise TraceError(Mistake(where=str(path), found=f"{chosen:,} ranks", allowed=f"{MAX_RANKS:,}"))
     block = tp * ep * pp
     if chosen % block or not 0 < chosen <= (whole or chosen):
         allowed = f"a multiple of tp * ep * pp = {block}" + (f", up to the file's {whole}" if whole is not None else "")

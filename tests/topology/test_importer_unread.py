@@ -67,9 +67,24 @@ GIVE_IBNETDISCOVER = "give the output of `ibnetdiscover`"
             "a connection matrix of htsim, which is traffic",
             "give htsim's *.topo file",
         ),
+        (
+            '{"lldpNeighbors": {"Ethernet1": {"lldpNeighborInfo": []}}}',
+            "LLDP neighbours in the JSON of EOS, Junos or NX-OS",
+            "give `lldpctl -f json` where the switch has it, or write its links as a cabling list (*.csv), "
+            "a row for each cable",
+        ),
+        (
+            "provider: clab\nnodes: [leaf1, spine1]\nlinks: [leaf1-spine1]\n",
+            "a topology of netlab",
+            "give the clab.yml that `netlab create` writes for its provider clab",
+        ),
+        (
+            "infrastructure:\n  name: clos\n  connections:\n    - server.0.nic.0.eth1.leafsw.0.port.0\n",
+            "an InfraGraph file of its first form, with connections as texts",
+            "give one of its present form, with devices, instances and edges",
+        ),
         ("", "an empty file", "check that it was copied whole"),
     ],
-    ids=["ports", "nodes", "iblinkinfo", "ibsim", "ibdiagnet", "keyvalue", "eos", "nccl", "dot", "cm", "empty"],
 )
 @pytest.mark.parametrize("name", [None, "ibnetdiscover"])
 def test_what_is_known_and_not_read_says_what_to_give(
@@ -81,6 +96,17 @@ def test_what_is_known_and_not_read_says_what_to_give(
     with pytest.raises(InputError) as caught:
         import_fabric([path], name)
     assert str(caught.value) == f"{path}: {found}\n  next: {next_step}"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("eos.json", '{"lldpNeighbors": {}}'), ("topology.yml", "nodes: [a]\nlinks: []\n")]
+)
+def test_a_name_alone_makes_no_configuration(name: str, text: str, tmp_path: Path) -> None:
+    """Any *.json was a SONiC configuration without hostname, any *.yml a containerlab file without topology."""
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"LLDP neighbours in the JSON of EOS|a topology of netlab"):
+        import_fabric([path])
 
 
 def test_what_nobody_knows_is_asked_for_its_format(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate, pars
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.cabling import Cable, Cabling, End, the_only
+from fabrictune.topology.importers.recognition import begins_with
 from fabrictune.topology.importers.roles import HOST_TIER, named, tier_of_name, tier_of_role
 
 LINUX = "linux"
@@ -38,12 +39,15 @@ KIND_LABEL, TIER_LABEL = "fabrictune-kind", "fabrictune-tier"
 RATE_LABEL, CABLE_LABEL = "fabrictune-rate", "fabrictune-cable"
 
 _ROUTER_IMAGE = re.compile(r"\b(frr|frrouting|bird|gobgp|quagga|holo|cumulus|sonic)", re.IGNORECASE)
+_HEAD = re.compile(rb"^\s*[{\"']?\s*topology\b", re.MULTILINE)
 _VARIABLE = re.compile(r"\$\{?(\w+)(?::[=-]([^}]*))?\}?")
 
 
 def is_containerlab(path: Path) -> bool:
-    """Return whether the file's name is that of a YAML topology."""
-    return path.suffix in (".yml", ".yaml")
+    """Return whether the file is YAML, and its name or its beginning that of a containerlab topology."""
+    if path.suffix not in (".yml", ".yaml"):
+        return False
+    return ".clab." in path.name or begins_with(path, _HEAD)
 
 
 def load_containerlab(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:

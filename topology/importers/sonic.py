@@ -32,6 +32,7 @@ from fabrictune.topology.draft import DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
 from fabrictune.topology.importers.cabling import MAX_GUESSES, Cabling
+from fabrictune.topology.importers.recognition import begins_with
 
 TIER_OF_TYPE = {
     "ToRRouter": 1,
@@ -47,14 +48,15 @@ TABLES = ("DEVICE_METADATA", "PORT", "DEVICE_NEIGHBOR", "DEVICE_NEIGHBOR_METADAT
 
 Rows = Mapping[str, Mapping[str, Any]]
 
+_HEAD = re.compile(rb'"[A-Z][A-Z0-9_]{3,}(?:\|[^"\n]*)?"\s*:\s*\{')
 _ANY_SWITCH = re.compile(r"((running|startup)?[-_]?config(uration)?[-_]?(db)?|asic|redis|dump)?[-_]?\d*", re.I)
 _SUFFIX = re.compile(r"([-_.]((running|startup)?[-_]?config(uration)?[-_]?(db)?|asic)\d*)+$", re.I)
 _ASIC = re.compile(r"asic\d+", re.I)  # as a neighbour: another ASIC of this switch
 
 
 def is_sonic(path: Path) -> bool:
-    """Return whether the file's name is that of a JSON configuration."""
-    return path.suffix == ".json"
+    """Return whether the file is JSON, and its name or its beginning that of a configuration: a table in capitals."""
+    return path.suffix == ".json" and ("config_db" in path.name or begins_with(path, _HEAD))
 
 
 def load_sonic(paths: Sequence[Path], *, default_rate_bps: int = DEFAULT_RATE_BPS) -> Fabric:

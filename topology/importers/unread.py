@@ -1,7 +1,8 @@
 """What people give as a topology and no importer reads, with the next step for each.
 
 Source: rdma-core, infiniband-diags (ibnetdiscover.c, iblinkinfo.c) and ibsim (net-examples); lldpd, lldpctl(8); NCCL,
-src/graph/xml.cc; the command lines of Arista EOS, Cisco NX-OS, Junos and SONiC.
+src/graph/xml.cc; netlab, topology reference; Keysight/infragraph; the command lines of Arista EOS, Cisco NX-OS, Junos
+and SONiC.
 """
 
 import re
@@ -43,6 +44,21 @@ UNREAD_TOPOLOGIES = (
         rb"localport\s+remotedevice|device id\s+local intf|last table change time)",
         "the table of LLDP neighbours that a switch's command line prints",
         f"give `lldpctl -f json` where the switch has it, or {_CABLING_LIST}",
+    ),
+    _format(
+        rb'"lldpNeighbors"|"lldp-neighbors-information"|"TABLE_nbor(?:_detail)?"',
+        "LLDP neighbours in the JSON of EOS, Junos or NX-OS",
+        f"give `lldpctl -f json` where the switch has it, or {_CABLING_LIST}",
+    ),
+    _format(
+        rb"^(?:provider|module|addressing|plugin|nodes):[^\0]{0,8000}^links:",
+        "a topology of netlab",
+        "give the clab.yml that `netlab create` writes for its provider clab",
+    ),
+    _format(
+        rb"^infrastructure:",
+        "an InfraGraph file of its first form, with connections as texts",
+        "give one of its present form, with devices, instances and edges",
     ),
     _format(
         rb"<(?:system|graphs)\s+version=",

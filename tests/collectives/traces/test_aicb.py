@@ -1,11 +1,15 @@
 """AICB workloads: layers become requests in the order of training, groups follow the degrees, mistakes have a line."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from fabrictune.collectives.traces.aicb import is_aicb, read_aicb
-from fabrictune.foundation.errors import TraceError
+from fabrictune.collectives.traces.layer_forms import FORMS
+from fabrictune.foundation.errors import InputError, TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
 
 HEAD = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 2 pp: 3 vpp: 1 ga: 1 all_gpus: 24 pp_comm 0"
@@ -228,3 +232,19 @@ def test_a_group_that_the_first_line_lacks_is_refused(tmp_path: Path) -> None:
         TraceError, match="4, forward: ALLTOALL_EP\n  allowed: a group of the first line, which has no ep"
     ):
         read_aicb(save(tmp_path, OLD_HEAD), num_ranks=2)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@given(data=st.data(), form=st.sampled_from([*FORMS, OLD_HEAD, HEAD]))
+def test_damage_is_a_trace_or_a_named_error(data: st.DataObject, form: str, tmp_path: Path) -> None:
+    """Characters changed, cut off and put in, in every form: never another exception."""
+    content = bytearray(save(tmp_path, form, layers=FULL).read_bytes())
+    for _ in range(data.draw(st.integers(0, 3))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place : place + data.draw(st.integers(0, 3))] = data.draw(
+            st.text("0123456789 :\n\t_AE-", max_size=4)
+        ).encode()
+    path = tmp_path / "damaged.txt"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with suppress(TraceError, InputError):
+        read_aicb(path, num_ranks=data.draw(st.integers(1, 9)), group_size=data.draw(st.integers(1, 4)))

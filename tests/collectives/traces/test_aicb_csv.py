@@ -3,13 +3,16 @@
 Columns and lines are those of aliyun/aicb, workload/physical; the numbers are small.
 """
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from fabrictune.collectives.traces.aicb_csv import is_aicb_csv, read_aicb_csv
 from fabrictune.collectives.traces.formats import read_trace
-from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.errors import InputError, TraceError
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 
 COLUMNS = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time,algbw,busbw,count"
@@ -116,6 +119,7 @@ def test_a_micro_benchmark_is_given_its_ranks(tmp_path: Path) -> None:
         (["[rank0 ~ rank7]", row("all_reduce", "dp_group", 8, 8)], "2: 'CommType.all_reduce"),
         (["[rank8 ~ rank1]", COLUMNS], "1: '[rank8 ~ rank1]'"),
         (["[ pp_stage0: [rank0, rank2] ]", COLUMNS], "1: '[ pp_stage0"),
+        (["[rank0 ~ rank1048576]", COLUMNS, row("barrier", "all", None, 0)], "1,048,577 ranks\n  allowed: 1,048,576"),
         (["[rank4 ~ rank7]", COLUMNS, row("all_reduce", "dp_group", 4, 8)], "1: ranks that are no such stage"),
         (["comm_type,comm_group,stage", "x"], "1: no column msg_size"),
         ([COLUMNS], "no operation"),
@@ -133,3 +137,29 @@ def test_more_requests_than_can_be_used_are_refused(tmp_path: Path) -> None:
     lines = [f"[rank0 ~ rank{2**20 - 1}]", COLUMNS, *[row("all_reduce", "dp_group", None, 8)] * 3]
     with pytest.raises(TraceError, match=r"up to 3,145,728 requests of 1048576 ranks"):
         read_aicb_csv(save(tmp_path, *lines))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=300)
+@given(data=st.data())
+def test_damage_is_a_trace_or_a_named_error(data: st.DataObject, tmp_path: Path) -> None:
+    """Characters changed, cut off and put in: never another exception."""
+    path = save(
+        tmp_path,
+        "[ pp_stage0: [rank0, rank1] ]",
+        COLUMNS,
+        row("isend", "pp_group", 1, 100, "send_next"),
+        row("all_reduce", "embedding_group", 2, 8),
+        "[ pp_stage1: [rank2, rank3] ]",
+        COLUMNS,
+        row("computation", "all", None, "((1 2) (2 3))", time="1500"),
+        row("all_gather", "ep_group", 2, 8),
+    )
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        content[place : place + data.draw(st.integers(0, 3))] = data.draw(
+            st.text('0123456789,"\n[]_ ~', max_size=4)
+        ).encode()
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    with suppress(TraceError, InputError):
+        read_aicb_csv(path, num_ranks=data.draw(st.sampled_from([None, 1, 4, 8])))
