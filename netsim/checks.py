@@ -268,7 +268,7 @@ def _dropped_lossless(outcome: Outcome) -> Finding | None:
     return LOSSLESS_DROPS.finding(
         entity=outcome.network.fabric.link_label(worst),
         expected="no packet of a lossless class lost",
-        actual=f"{int(lost_P[worst]):,} packets lost here, {_of_sent(int(lost_P.sum()), outcome)}",
+        actual=f"{int(lost_P[worst]):,} packets lost here; {_of_sent(int(lost_P.sum()), outcome)} lost in total",
         confidence=Confidence.PREDICTED,
     )
 
@@ -281,7 +281,7 @@ def _dropped(outcome: Outcome) -> Finding | None:
     return DROPPED_PACKETS.finding(
         entity=outcome.network.fabric.link_label(worst),
         expected=_most_lost(outcome),
-        actual=f"{int(dropped_P[worst]):,} packets lost here, {_of_sent(int(dropped_P.sum()), outcome)}",
+        actual=f"{int(dropped_P[worst]):,} packets lost here; {_of_sent(int(dropped_P.sum()), outcome)} lost in total",
         confidence=Confidence.PREDICTED,
     )
 
@@ -337,14 +337,14 @@ def _repeated(outcome: Outcome) -> Finding | None:
     return SPURIOUS_RETRANSMISSIONS.finding(
         entity="senders",
         expected="no packet sent again where none is lost",
-        actual=f"{_of_sent(outcome.num_repeated, outcome)} were sent again",
+        actual=f"{_of_sent(outcome.num_repeated, outcome)} retransmitted",
         confidence=Confidence.PREDICTED,
     )
 
 
 def _of_sent(num_packets: int, outcome: Outcome) -> str:
     share = f" ({format_fraction(num_packets / outcome.num_sent)})" if outcome.num_sent else ""
-    return f"{num_packets:,} of {outcome.num_sent:,} sent{share}"
+    return f"{num_packets:,} of {outcome.num_sent:,} data packets{share}"
 
 
 def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketConfig) -> Finding | None:
@@ -377,7 +377,7 @@ def _refused(num_refused: int, outcome: Outcome) -> Finding | None:
     return RECEIVER_NOT_READY.finding(
         entity="receivers",
         expected="a posted receive for every message",
-        actual=f"{num_refused} RNR NAKs, each of which delayed the sender by {wait}",
+        actual=f"{num_refused:,} RNR NAK{'' if num_refused == 1 else 's'}, each of which delayed the sender by {wait}",
         confidence=Confidence.PREDICTED,
     )
 

@@ -289,7 +289,7 @@ def _too_fast(compared: Sequence[Compared], rules: RuleSettings) -> Iterator[Fin
         yield FASTER_THAN_BOUND.finding(
             entity=_entity(worst.measurement),
             expected=f"at least {format_duration(worst.modelled.bound_ps)}, the lower bound of the scenario's links",
-            actual=f"{format_duration(worst.attribution.measured_ps)}, {fraction:.2f} times that bound",
+            actual=f"{format_duration(worst.attribution.measured_ps)}, {fraction:.2f} of the bound",
             confidence=Confidence.MEASURED,
             evidence=("table attribution",),
         )

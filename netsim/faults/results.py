@@ -165,11 +165,15 @@ def _lost_to_faults(outcome: Outcome) -> Finding | None:
         for cause in CAUSES.values()
         if (drops["cause"] == cause).any()
     ]
-    share = f", {format_fraction(total / outcome.num_sent)} of {outcome.num_sent:,} sent" if outcome.num_sent else ""
+    share = (
+        f", {format_fraction(total / outcome.num_sent)} of {outcome.num_sent:,} data packets"
+        if outcome.num_sent
+        else ""
+    )
     return FAULT_DROPS.finding(
         entity=outcome.network.fabric.link_label(int(drops["port"][worst])),
-        expected="no packet lost",
-        actual=f"faults cost {total:,} packets ({', '.join(causes)}){share}",
+        expected="no packet loss",
+        actual=f"{total:,} packets lost to faults ({', '.join(causes)}){share}",
         confidence=Confidence.PREDICTED,
     )
 

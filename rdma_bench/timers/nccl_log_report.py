@@ -244,8 +244,8 @@ def _wish_findings(predictions: Sequence[Prediction], requirements: Requirements
     if any(one.gives_up_ns > requirements.watchdog_ns for one in predictions):
         yield WATCHDOG_TOO_SHORT.finding(
             entity=entity,
-            expected=f"to give up before the watchdog, after {_shown(requirements.watchdog_ns)}",
-            actual=_range(one.gives_up_ns for one in predictions),
+            expected=f"failure before the watchdog, which acts after {_shown(requirements.watchdog_ns)}",
+            actual=f"queue pairs fail after {_range(one.gives_up_ns for one in predictions)}",
             confidence=Confidence.PREDICTED,
         )
 
@@ -262,7 +262,7 @@ def _no_timer(log: NcclLog, settings: TimerSettings, requirements: Requirements)
         else f"devices {devices}",
         expected="NET/IB, whose retransmission these settings control"
         if is_other_network
-        else "devices whose timers somebody has measured or documented",
+        else "devices with measured or documented timers",
         actual=f"no prediction: {TIMEOUT} and {RETRIES} have no effect on it"
         if is_other_network
         else "no prediction: no profile of these devices is known",

@@ -72,7 +72,7 @@ def test_a_lossy_class_that_drops_is_a_warning_with_its_share(simulate: Simulate
     lost = finding(record, "netsim.dropped-packets")
     num_sent = int(record.tables["transfers"]["packets_sent"].sum())
     assert lost.severity == Severity.WARNING
-    assert f" of {num_sent:,} sent (" in lost.actual
+    assert f" of {num_sent:,} data packets (" in lost.actual
     assert check(record, "netsim.lossless-drops").actual == "no class is lossless"
 
 

@@ -67,4 +67,4 @@ def test_rnr_naks_become_a_finding(simulate: Simulate) -> None:
     record = simulate([(0, 1)], [{"bytes": 1000}, {"bytes": 1000}], config(replenish_ns=1_000))
     (finding,) = record.findings
     assert finding.id == "netsim.receiver-not-ready"
-    assert finding.actual == "1 RNR NAKs, each of which delayed the sender by 10 us"
+    assert finding.actual == "1 RNR NAK, each of which delayed the sender by 10 us"

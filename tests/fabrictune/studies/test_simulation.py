@@ -59,7 +59,7 @@ def test_packets_lost_to_faults_are_a_finding_with_their_share() -> None:
     """A fifth of all packets is lost while the link is down; the run meets its bounds, and is not green."""
     (finding,) = run("link-flap").findings
     assert (finding.id, finding.severity) == ("netsim.fault-drops", Severity.WARNING)
-    assert finding.actual == "faults cost 1,349 packets (1,349 link down), 22 % of 6,241 sent"
+    assert finding.actual == "1,349 packets lost to faults (1,349 link down), 22 % of 6,241 data packets"
 
 
 def test_a_run_without_bounds_says_that_nothing_bounds_it() -> None:

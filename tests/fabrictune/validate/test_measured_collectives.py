@@ -86,7 +86,7 @@ def test_what_beats_the_bound_is_another_network(scenario: Scenario) -> None:
     """Half of the model's time: NVLink, or more NICs than the scenario has."""
     record = compare_measured(measured(scenario, times=0.5), scenario)
     (finding,) = [finding for finding in record.findings if finding.id == "coll.faster-than-bound"]
-    assert finding.actual.endswith(", 0.50 times that bound")
+    assert finding.actual.endswith(", 0.50 of the bound")
 
 
 def test_wrong_results_are_told_before_times(scenario: Scenario) -> None:

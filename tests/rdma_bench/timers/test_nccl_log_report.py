@@ -74,7 +74,7 @@ def test_a_watchdog_that_barks_first_is_a_warning(tmp_path: Path) -> None:
     lines = (VERSION, setting("a", "NCCL_IB_TIMEOUT", 20))
     finding = only(explained(tmp_path, *lines, wanted=Requirements(watchdog_ns=30 * SECOND_NS)))
     assert (finding.id, finding.severity, finding.actual) == (
-        *("nccl.watchdog-too-short", Severity.WARNING, "59.76 s"),
+        *("nccl.watchdog-too-short", Severity.WARNING, "queue pairs fail after 59.76 s"),
     )
 
 
