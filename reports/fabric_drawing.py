@@ -60,7 +60,7 @@ def fabric_section(runs: Sequence[Run]) -> Section | None:
     loads = distinct_loads([load for run in runs if (load := offered_load(run) or carried_load(run)) is not None])
     if not loads:
         return None
-    lead = "Link colour: load of the busier direction. Hover over a link for its name and load."
+    lead = "Link colour: load of the busier direction. Hover over a loaded link for its name and load."
     return Section(anchor="fabric", title="Fabric", lead=lead, blocks=tuple(draw_fabric(load) for load in loads))
 
 

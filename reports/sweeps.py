@@ -17,7 +17,7 @@ from fabrictune.reports.curves import HEIGHT, TOP, plot_axes
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
-POINTS = select("points", "point", "settings", "is_on_front")
+POINTS = select("points", "point", "settings", "num_seeds", "is_on_front")
 OBJECTIVES = select("objectives", "point", "metric", "unit", "value", "low", "high")
 SENSITIVITY = select("sensitivity", "key", "metric", "measure", "value")
 DOT, BEST_DOT = 2.5, 5.0  # half the side of a point's mark
@@ -164,10 +164,11 @@ def _points_table(points: Columns, objectives: Columns, metrics: Sequence[str]) 
         rows.setdefault(point, {})[metric] = number(value, format_metric(value, unit) + half)
     ordered = sorted(rows, key=lambda point: -points["is_on_front"][point])[:MAX_ROWS]
     return Table(
-        headings=("Settings", "None better", *metrics),
+        headings=("Settings", "Seeds", "Pareto-optimal", *metrics),
         rows=tuple(
             (
                 words(str(points["settings"][point])),
+                number(points["num_seeds"][point], f"{points['num_seeds'][point]:,}"),
                 words("yes" if points["is_on_front"][point] else ""),
                 *(rows[point].get(metric, missing()) for metric in metrics),
             )

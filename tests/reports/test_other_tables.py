@@ -162,12 +162,13 @@ def test_columns_of_another_version_and_of_other_types_are_shown_as_they_are() -
 
 
 def test_many_columns_are_cut_with_their_count() -> None:
-    """A sweep without results that varies 30 keys has 33 columns: 24 are shown, 9 counted."""
+    """A sweep without results that varies 30 keys has 34 columns: 24 are shown, 10 counted."""
     named = {"point": np.zeros(1, int), "settings": np.array(["x"]), "is_on_front": np.zeros(1, int)}
+    named["num_seeds"] = np.ones(1, int)
     points = named | {f"vary.key{index}": np.array(["1"]) for index in range(30)}
     html = section_of(other_page("sim sweep", points=points))
     assert html.count("<th ") == MAX_COLUMNS == 24
-    assert "9 columns more." in html
+    assert "10 columns more." in html
 
 
 def test_files_beside_the_tables_are_listed_with_their_rows(tmp_path: Path) -> None:

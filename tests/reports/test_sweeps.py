@@ -24,6 +24,7 @@ def sweep(metrics: tuple[str, ...] = ("time", "queue")) -> RunRecord:
         "points": {
             "point": np.arange(2),
             "settings": np.array(["k = <1>", "k = 2"], object),
+            "num_seeds": np.array([3, 1]),
             "is_on_front": np.array([1, 0]),
         },
         "objectives": {
@@ -55,8 +56,8 @@ def test_points_stand_with_their_intervals_and_keys_with_their_shares() -> None:
     assert re.findall(r'<rect [^>]*width="(\d+)"', figure.drawing) == ["5", "10"]  # type: ignore[union-attr]
     rows = [[cell.text for cell in row] for row in figure.table.rows]  # type: ignore[union-attr]  # it has its table
     assert rows == [
-        ["k = <1>", "yes", "1 ms ± 100 us", "2 MB ± 200 KB"],
-        ["k = 2", "", "2 ms ± 200 us", "1 MB ± 100 KB"],
+        ["k = <1>", "3", "yes", "1 ms ± 100 us", "2 MB ± 200 KB"],
+        ["k = 2", "1", "", "2 ms ± 200 us", "1 MB ± 100 KB"],
     ]
     assert [cell.text for cell in table.rows[0]] == ["k", "97 %", "-0.50"]  # type: ignore[union-attr]  # a table
 
