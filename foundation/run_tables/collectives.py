@@ -186,6 +186,8 @@ TABLES = (
             number_column("worst_error_fraction", "largest relative error of the fit"),
             integer_column("extrapolated_ranks", "ranks of the larger job", unit="ranks"),
             number_column("extrapolated", "cost of the larger job", unit="of the cost"),
+            number_column("extrapolated_low", "lower end of its 95 % interval", unit="of the cost"),
+            number_column("extrapolated_high", "upper end of its 95 % interval", unit="of the cost"),
             number_column("quadratic_fraction", "share of the quadratic part in it"),
         ),
     ),

@@ -4,7 +4,6 @@ Tables: `storms`; `growth` with four sizes or more of a pattern; `gains` where `
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from fabrictune.foundation.run_tables.rows import num_rows, to_columns
 from fabrictune.foundation.units import NS_PER_S
 
 COSTS = ("requests", "server_cpu_ns", "wall_ns")
+FITTED = ("constant", "linear", "quadratic", "exponent", "worst_error_fraction")
 BASELINE = "legacy"
 ASSUMPTIONS = (
     "a cost is a constant, a part for each rank and a part for each pair of ranks, fitted to the sizes measured",
@@ -87,13 +87,16 @@ def _growth(storms: Columns, extrapolated_ranks: int) -> Columns:
             continue
         for cost in COSTS:
             growth = fit_growth(num_ranks_N, storms[cost][is_of_pattern_S].astype(np.float64))
+            low, high = growth.interval(extrapolated_ranks)
             rows.append(
                 {
                     "pattern": pattern,
                     "cost": cost,
-                    **asdict(growth),
+                    **{part: getattr(growth, part) for part in FITTED},
                     "extrapolated_ranks": extrapolated_ranks,
                     "extrapolated": growth.at(extrapolated_ranks),
+                    "extrapolated_low": low,
+                    "extrapolated_high": high,
                     "quadratic_fraction": growth.quadratic_fraction(extrapolated_ranks),
                 }
             )

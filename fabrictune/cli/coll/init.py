@@ -243,19 +243,24 @@ def _print_gains(rows: list[dict[str, Any]]) -> None:
 def _print_growth(rows: list[dict[str, Any]], num_ranks: int) -> None:
     print_lines(["", f"growth, and what it makes of {num_ranks:,} ranks:"])
     print_table(
-        ("pattern", "cost", "exponent", f"at {num_ranks:,}", "of it quadratic", "max fit error"),
+        ("pattern", "cost", "exponent", f"at {num_ranks:,}", "95 % interval", "of it quadratic", "max fit error"),
         [
             (
                 row["pattern"],
                 row["cost"].removesuffix("_ns").replace("_", " "),
                 f"{row['exponent']:.2f}",
-                f"{row['extrapolated']:,.0f}" if row["cost"] == "requests" else _duration(row["extrapolated"]),
+                _cost(row, row["extrapolated"]),
+                f"{_cost(row, row['extrapolated_low'])} to {_cost(row, row['extrapolated_high'])}",
                 f"{row['quadratic_fraction']:.0%}",
                 f"{row['worst_error_fraction']:.0%}",
             )
             for row in rows
         ],
     )
+
+
+def _cost(row: dict[str, Any], value: float) -> str:
+    return f"{value:,.0f}" if row["cost"] == "requests" else _duration(value)
 
 
 def _duration(nanoseconds: float) -> str:

@@ -13,6 +13,8 @@ from fabrictune.cli.framework.records import output_folder, with_command
 from fabrictune.foundation.records import notes_of
 from fabrictune.foundation.run_tables.rows import to_rows
 
+NO_INTERVAL = "no time has an interval: each follows from the scenario's rates, delays and hash seed, taken as exact"
+
 
 @click.command()
 @scenario_argument
@@ -62,7 +64,7 @@ def model(
         print_lines([checked.headline, f"{rows[0]['num_ranks']} ranks a group; times, and busbw in GB/s", ""])
         headings = ("operation", "size (B)", *(word for name in times for word in (name, "busbw")))
         print_table(headings, [_cells(row, times) for row in rows])
-        print_lines(["", *(f"{name}: {TIMES[name]}" for name in times)])
+        print_lines(["", *(f"{name}: {TIMES[name]}" for name in times), NO_INTERVAL])
     print_lines([f"record: {directory}"])
     return 0
 

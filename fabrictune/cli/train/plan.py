@@ -12,7 +12,7 @@ from fabrictune.cli.framework.output import print_lines, print_table
 from fabrictune.cli.framework.records import output_folder, print_record, with_command
 from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
 from fabrictune.foundation.run_tables.rows import to_rows
-from fabrictune.foundation.units import format_bytes, format_duration, parse_rate_bps
+from fabrictune.foundation.units import format_bytes, format_duration, format_rate, parse_rate_bps
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
@@ -114,6 +114,7 @@ def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
 
 
 def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> None:
+    hardware = plan.hardware
     recipe, outcome, shown = plan.recipe, record.run["outcome"], _as_json(record, rank, place)
     layout = recipe.degrees.layout
     print_lines(
@@ -141,6 +142,8 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
             f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}, "
             f"{outcome['mfu_fraction']:.1%} of achievable",
+            f"assumed: {_format_flops(hardware.flops_per_s)}/s a GPU, NVLink {format_rate(hardware.nvlink_rate_bps)}, "
+            f"NICs {format_rate(hardware.nic_rate_bps)}; times are lower bounds at these rates and have no interval",
         ]
     )
 
