@@ -29,6 +29,7 @@ from fabrictune.collectives.traces.layer_forms import (
     FORWARD,
     INPUT_GRADIENT,
     PASSES,
+    SIMAI_FORM,
     WEIGHT_GRADIENT,
     Form,
     Groups,
@@ -113,9 +114,19 @@ def read_aicb(path: Path, *, num_ranks: int | None = None, group_size: int | Non
                 next_step=f"take fewer ranks, a multiple of {groups.block}",
             )
         )
-    return build_trace(
-        row for rank in range(groups.num_ranks) for row in _requests(order, groups, rank, rank * per_rank)
+    rows = (row for rank in range(groups.num_ranks) for row in _requests(order, groups, rank, rank * per_rank))
+    return build_trace(rows, tuple(_notes(path, header, order)))
+
+
+def _notes(path: Path, header: _Header, order: Sequence[tuple[_Layer, int]]) -> Iterator[str]:
+    """Yield what is left out, and what is taken to be simpler than it is."""
+    if (stages := header.degrees.get("pp", 1)) > 1:
+        yield f"{path}: one of {stages} pipeline stages is read; what they send to one another is left out"
+    has_input_gradients = any(
+        place == INPUT_GRADIENT and layer.passes[place].operation is not None for layer, place in order
     )
+    if has_input_gradients and header.name != SIMAI_FORM:
+        yield f"{path}: collectives of input gradients are waited for; ASTRA-sim overlaps them with the work of weights"
 
 
 def _header(path: Path, lines: Sequence[str]) -> _Header:

@@ -90,21 +90,22 @@ def is_aicb_csv(path: Path) -> bool:
 
 def read_aicb_csv(path: Path, *, num_ranks: int | None = None) -> CommTrace:
     """Return the requests of `num_ranks` ranks, by default of all that the file names; raises TraceError."""
-    blocks = _blocks(path)
+    blocks, num_untimed = _blocks(path)
     groups = _groups(path, blocks, num_ranks)
     num_requests = sum(len(block.rows) for block in blocks) * groups.stage_ranks
     if num_requests > MAX_REQUESTS:
         found = f"up to {num_requests:,} requests of {groups.num_ranks} ranks"
         next_step = f"take fewer ranks, a multiple of {groups.block * groups.pp}"
         raise TraceError(Mistake(where=str(path), found=found, allowed=f"{MAX_REQUESTS:,}", next_step=next_step))
-    return build_trace(_requests(blocks, groups))
+    notes = (f"{path}: computations without a time, taken as 0: {num_untimed}",) if num_untimed else ()
+    return build_trace(_requests(blocks, groups), notes)
 
 
-def _blocks(path: Path) -> list[_Block]:
-    """Return the blocks of a file; raises TraceError with the line."""
+def _blocks(path: Path) -> tuple[list[_Block], int]:
+    """Return the blocks of a file, and how many computations have no time; raises TraceError with the line."""
     blocks: list[_Block] = []
     columns: Mapping[str, int] = {}
-    compute_ps = 0
+    compute_ps = num_untimed = 0
     for number, line in enumerate(read_text(path, max_bytes=MAX_BYTES).splitlines(), 1):
         where = f"{path}:{number}"
         if line.lstrip().startswith("["):
@@ -123,13 +124,15 @@ def _blocks(path: Path) -> list[_Block]:
             blocks = blocks or [_Block(ranks=None, where=where)]
             kind = values["comm_type"].removeprefix("CommType.")
             if kind in _SKIPPED:
-                compute_ps += _elapsed_ps(values) if kind == "computation" else 0
+                elapsed_ps = _elapsed_ps(values) if kind == "computation" else 0
+                num_untimed += elapsed_ps is None
+                compute_ps += elapsed_ps or 0
                 continue
             blocks[-1].rows.append(_row(values, compute_ps, where))
             compute_ps = 0
     if not any(block.rows for block in blocks):
         raise TraceError(Mistake(where=str(path), found="no operation", allowed="rows below the names of the columns"))
-    return blocks
+    return blocks, num_untimed
 
 
 def _ranks(line: str, where: str) -> range:
@@ -179,9 +182,9 @@ def _number(text: str, where: str) -> int:
     return int(text)
 
 
-def _elapsed_ps(values: Mapping[str, str]) -> int:
+def _elapsed_ps(values: Mapping[str, str]) -> int | None:
     match = re.fullmatch(r"(\d{1,12})(?:\.\d{1,12})?", values.get("_elapsed_time", ""), re.ASCII)
-    return int(match[1]) * PS_PER_NS if match else 0
+    return int(match[1]) * PS_PER_NS if match else None
 
 
 def _groups(path: Path, blocks: Sequence[_Block], num_ranks: int | None) -> RankGroups:

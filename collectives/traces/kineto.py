@@ -118,6 +118,7 @@ def _read(path: Path, groups: "_Groups", notes: list[str], max_requests: int) ->
                     continue
                 if key == "distributedInfo":
                     reading.rank = value["rank"] if type(value.get("rank")) is int else None
+                    groups.learn(value.get("pg_config"))
                 else:
                     reading.take(value)
                     if len(reading.of_kernels) + len(reading.of_host) > max_requests:
@@ -252,30 +253,46 @@ def _size(arguments: Mapping[str, Any], where: str) -> int:
 
 
 class _Groups:
-    """The groups of all files; each is read once a file, and its ranks are in memory once."""
+    """The groups of all files; the ranks of each are in memory once."""
 
     def __init__(self) -> None:
         self._of_text: dict[tuple[Any, ...], tuple[int, ...]] = {}
+        self._of_name: dict[str, tuple[int, ...]] = {}  # of the file that is read
         self._one_of: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._num_members = 0
 
+    def learn(self, configuration: Any) -> None:
+        """Take the groups that a file's head lists with their names."""
+        self._of_name = {
+            str(entry.get("pg_name")): self._one_of.setdefault(group := tuple(ranks), group)
+            for entry in (configuration if isinstance(configuration, list) else ())
+            if isinstance(entry, Mapping) and isinstance(ranks := entry.get("ranks"), list)
+            if ranks and all(type(rank) is int and 0 <= rank <= MAX_RANK for rank in ranks)
+        }
+
     def of(self, arguments: Mapping[str, Any], where: str) -> tuple[int, ...]:
-        """Return the ranks: as listed, or, where the list is cut short, from its first rank, stride and length."""
+        """Return the ranks: as listed, or, where the list is cut short, as its stride or the file's head has them."""
         written = str(arguments.get("Process Group Ranks", ""))
         names = ("Global rank start", "Global rank stride", "Group size")
         first, stride, size = (number if type(number := arguments.get(name)) is int else None for name in names)
         key = (written, first, stride, size)
         if key not in self._of_text:
             group = _listed(written) or _strided(first, stride, size)
+            by_name = self._of_name.get(str(arguments.get("Process Group Name", "")))
+            if group is None and by_name:
+                return by_name
             if group is None or max(group) > MAX_RANK:
                 found = f"ranks {shown(written)}"
                 raise TraceError(Mistake(where=where, found=found, allowed="[0, 1, ...] in full, up to 2147483647"))
-            self._num_members += len(group)
-            if self._num_members > MAX_MEMBERS:
-                found = f"groups of more than {MAX_MEMBERS:,} ranks in all"
-                raise TraceError(Mistake(where=where, found=found, next_step="profile fewer steps"))
+            self._count(len(group), where)
             self._of_text[key] = self._one_of.setdefault(group, group)
         return self._of_text[key]
+
+    def _count(self, num_members: int, where: str) -> None:
+        self._num_members += num_members
+        if self._num_members > MAX_MEMBERS:
+            found = f"groups of more than {MAX_MEMBERS:,} ranks in all"
+            raise TraceError(Mistake(where=where, found=found, next_step="profile fewer steps"))
 
 
 def _listed(written: str) -> tuple[int, ...] | None:

@@ -33,9 +33,10 @@ _TRANSFORMER = Form(groups=("tp", "tp", "dp"), has_degrees=True)
 _WEIGHTS_FIRST = (WEIGHT_GRADIENT, INPUT_GRADIENT)
 _DLRM = Form(groups=("", "", "all"), backward=_WEIGHTS_FIRST, first_layer=("all", "all", "all"))
 
+SIMAI_FORM = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"  # the one that AICB writes
 CUSTOMIZED = "HYBRID_CUSTOMIZED"  # each line ends with the form of its layer
 FORMS: Mapping[str, Form] = {
-    "HYBRID_TRANSFORMER_FWD_IN_BCKWD": _TRANSFORMER,
+    SIMAI_FORM: _TRANSFORMER,
     "HYBRID_TRANSFORMER": _TRANSFORMER,
     "HYBRID_DLRM": _DLRM,
     "HYBRID_DLRM_ENHANCED": _DLRM,

@@ -13,6 +13,7 @@ from fabrictune.collectives.nccl.log import read_nccl_log
 from fabrictune.foundation.errors import InputError, Mistake, require_one_of
 from fabrictune.foundation.flows import ObservedFlows, concatenate_flows
 from fabrictune.foundation.foreign_files import read_head
+from fabrictune.foundation.unread_formats import refuse_unread
 from fabrictune.rdma_bench.captures.reader import is_capture, read_capture
 from fabrictune.rdma_bench.resources import listed_flows, read_listing
 
@@ -49,6 +50,7 @@ def read_flows(paths: Sequence[Path], question: FlowQuestion, file_format: str |
     for flow_format in FLOW_FORMATS.values():
         if paths and all(flow_format.recognises(path) for path in paths):
             return flow_format.read(paths, question)
+    refuse_unread(paths, (), error=InputError, reads_packed=False)
     formats = ", ".join(FLOW_FORMATS)
     found = f"{', '.join(str(path) for path in paths) or 'no file'}: not one of the formats that are read"
     raise InputError(Mistake(where="files", found=found, allowed=formats, next_step="name the format"))

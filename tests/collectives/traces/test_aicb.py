@@ -162,6 +162,15 @@ def test_two_dimensions_take_the_size_of_the_first(
         ("ALL_REDUCE", 13, data_group),
     ]
     assert trace.axis_N[:5] == ("tp", "tp", "tp", "dp", "dp")
+    overlapped = "collectives of input gradients are waited for; ASTRA-sim overlaps them with the work of weights"
+    assert trace.notes == (f"{path}: {overlapped}",)
+
+
+def test_the_other_stages_are_noted(tmp_path: Path) -> None:
+    """Three pipeline stages, of which the text has the layers of one."""
+    path = save(tmp_path)
+    left_out = "one of 3 pipeline stages is read; what they send to one another is left out"
+    assert read_aicb(path, num_ranks=4).notes == (f"{path}: {left_out}",)
 
 
 def test_model_parallelism_and_inference_are_of_all_ranks(tmp_path: Path) -> None:

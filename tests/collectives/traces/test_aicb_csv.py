@@ -60,6 +60,7 @@ def test_one_list_is_that_of_all_ranks(tmp_path: Path) -> None:
         ("BARRIER", 0, tuple(range(8)), UNKNOWN),
     ]
     assert trace.compute_before_ps_N[:3].tolist() == [0, 1_500_000, 0]
+    assert trace.notes == ()
     assert [trace.dependencies.of(number).tolist() for number in range(3)] == [[], [0], [1]]
     assert requests_of(read_trace([path], num_ranks=4), 3)[0][2] == (1, 3)
 
@@ -91,6 +92,15 @@ def test_each_stage_has_a_list_of_its_own(tmp_path: Path) -> None:
         ("SEND", 50, (1, 3), 1),
         ("ALL_REDUCE", 8, (1, 3), UNKNOWN),
     ]
+
+
+def test_computations_without_a_time_are_counted(tmp_path: Path) -> None:
+    """AICB times them when it runs, and its workloads have their matrices alone."""
+    work = row("computation", "all", None, "((1 2) (2 3))")
+    path = save(tmp_path, COLUMNS, work, work, row("barrier", "all", 2, 0))
+    trace = read_aicb_csv(path)
+    assert trace.compute_before_ps_N.tolist() == [0, 0]
+    assert trace.notes == (f"{path}: computations without a time, taken as 0: 2",)
 
 
 def test_a_micro_benchmark_is_given_its_ranks(tmp_path: Path) -> None:

@@ -74,6 +74,17 @@ def test_a_list_of_ranks_cut_short_is_completed(tmp_path: Path) -> None:
     assert read_kineto([save(tmp_path / "trace.json", event("allreduce", 1, 1, **more))]).groups == ((0, 8, 16, 24),)
 
 
+def test_a_list_without_a_stride_is_completed_from_the_head(tmp_path: Path) -> None:
+    """A group of unequal distances is named in distributedInfo, which lists it in full."""
+    more = {"Process Group Ranks": "[0, 1, ..., 9]", "Process Group Name": "7", "Global rank stride": -1}
+    path = save(tmp_path / "trace.json", event("allreduce", 1, 1, **more))
+    with pytest.raises(TraceError, match=r"ranks '\[0, 1, ..., 9\]'"):
+        read_kineto([path])
+    groups = [{"pg_name": "7", "ranks": [0, 1, 4, 9]}, {"pg_name": "8", "ranks": []}, {"ranks": "all"}, 3]
+    text = path.read_text().replace('{"rank": 0}', json.dumps({"rank": 0, "pg_config": groups}))
+    assert read_kineto([write_text(path, text)]).groups == ((0, 1, 4, 9),)
+
+
 @pytest.mark.parametrize(
     ("change", "found"),
     [
