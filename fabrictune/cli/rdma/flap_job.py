@@ -78,14 +78,14 @@ def flap_job(
         record,
         directory,
         lambda: tables_to_rows(record.tables),
-        lambda: _print(record),
+        lambda: _print(record, {one.profile.name: one.basis for one in predictions}),
         as_json=as_json,
         quiet=quiet,
         fail_on=fail_on,
     )
 
 
-def _print(record: "RunRecord") -> None:
+def _print(record: "RunRecord", basis: dict[str, str]) -> None:
     job = record.run["job"]
     print_lines([f"{job['iterations']} all-reduces over TCP, median {shown(job['median_ns'])}"])
     rdma = to_rows(record.tables["rdma"])
@@ -94,6 +94,7 @@ def _print(record: "RunRecord") -> None:
         ("link down", "TCP timeout", "retransmits at", "job stalled for", *(f"RDMA by {name}" for name in profiles)),
         [_cells(row, rdma) for row in to_rows(record.tables["flaps"])],
     )
+    print_lines(f"RDMA by {name}: {basis[name]}" for name in profiles)
 
 
 def _cells(flap: dict[str, Any], rdma: list[dict[str, Any]]) -> tuple[str, ...]:

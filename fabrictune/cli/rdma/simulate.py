@@ -130,10 +130,16 @@ def _print(rows: list[dict[str, Any]]) -> None:
     if all(row[name] < 0 for row in rows for name in columns if name.startswith("measured")):
         headings, columns = headings[0:2] + headings[3:5], columns[0:2] + columns[3:5]
     cells = [
-        (row["profile"], str(row["timeout"]), str(row["retries"]), *(_shown(row, name) for name in columns))
+        (
+            *(row["profile"], str(row["timeout"]), str(row["retries"])),
+            *(_shown(row, name) for name in columns),
+            row["confidence"],
+        )
         for row in rows
     ]
-    print_table(("profile", "timeout", "retries", *headings), cells)
+    print_table(("profile", "timeout", "retries", *headings, "model is"), cells)
+    if any(row["confidence"] == "extrapolated" for row in rows):
+        print_lines(["extrapolated: these settings were not tried; `rdma timers predict` gives the interval, if any"])
 
 
 def _shown(row: dict[str, Any], name: str) -> str:
