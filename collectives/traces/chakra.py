@@ -18,8 +18,9 @@ does not have (reduce, gather, scatter).
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,9 @@ from google.protobuf.message import DecodeError
 from fabrictune.collectives.traces.builder import TraceRow, build_trace
 from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
 from fabrictune.foundation.documents import load_json
-from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.errors import Mistake, RecordError, TraceError
 from fabrictune.foundation.foreign_files import read_foreign
-from fabrictune.foundation.output_files import replaced_file
+from fabrictune.foundation.output_folders import write_folder
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_US
 
@@ -133,41 +134,44 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def write_chakra(trace: CommTrace, folder: Path, name: str) -> list[Path]:
-    """Write one file a rank and the groups; return the files.
+    """Write one file a rank and the groups, as a folder of their own and all at once; return the files of the ranks.
 
-    Raises TraceError for waits across ranks and for files of other ranks in the folder, which a reader would add to
-    these; InputError where a file cannot be written.
+    An earlier export of the same name and ranks is replaced. Raises TraceError for waits across ranks; RecordError
+    where the folder holds other files, which a reader would add to these, or cannot be written.
     """
     waiting_rank = trace.rank_N.repeat(trace.dependencies.offset_N1[1:] - trace.dependencies.offset_N1[:-1])
     if (trace.rank_N[trace.dependencies.row_D] != waiting_rank).any():
         found = "a request that waits for another rank's"
         raise TraceError(Mistake(where="communication trace", found=found, allowed="waits within a rank"))
-    ranks = sorted(set(trace.rank_N.tolist()))
-    folder.mkdir(parents=True, exist_ok=True)
-    _refuse_other_ranks(folder, name, ranks)
-    groups = {str(number): list(ranks) for number, ranks in enumerate(trace.groups)}
-    with replaced_file(folder / GROUPS_FILE) as half:
-        half.write_text(json.dumps(groups, separators=(",", ":")) + "\n")
-    paths = []
-    for rank in ranks:
-        paths.append(folder / f"{name}.{rank}.et")
-        with replaced_file(paths[-1]) as half, half.open("wb") as file:
-            for message in (_metadata(), *_nodes(trace, rank)):
-                body = message.SerializeToString(deterministic=True)
-                file.write(_varint(len(body)) + body)
-    return paths
+    names = {rank: f"{name}.{rank}.et" for rank in sorted(set(trace.rank_N.tolist()))}
+
+    def fill(new: Path) -> None:
+        groups = {str(number): list(ranks) for number, ranks in enumerate(trace.groups)}
+        (new / GROUPS_FILE).write_text(json.dumps(groups, separators=(",", ":")) + "\n")
+        for rank, file_name in names.items():
+            with (new / file_name).open("wb") as file:
+                for message in (_metadata(), *_nodes(trace, rank)):
+                    body = message.SerializeToString(deterministic=True)
+                    file.write(_varint(len(body)) + body)
+
+    write_folder(folder, fill, check=partial(_refuse_other_files, own={GROUPS_FILE, *names.values()}))
+    return [folder / file_name for file_name in names.values()]
 
 
-def _refuse_other_ranks(folder: Path, name: str, ranks: Sequence[int]) -> None:
-    """Raise TraceError where the folder has files of this name for ranks that the trace has not."""
-    own = {f"{name}.{rank}.et" for rank in ranks}
-    pattern = re.compile(rf"{re.escape(name)}{_RANK.pattern}")
-    others = sorted(path.name for path in folder.iterdir() if pattern.fullmatch(path.name) and path.name not in own)
+def _refuse_other_files(folder: Path, own: Collection[str]) -> None:
+    """Raise RecordError where the place is no folder, or one with files that an export does not replace."""
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise RecordError(Mistake(where=str(folder), found="no folder", next_step="name another --out"))
+    others = sorted(path.name for path in folder.iterdir() if path.name not in own) if folder.exists() else []
     if others:
         found = f"{others[0]!r} and {len(others) - 1} more" if len(others) > 1 else repr(others[0])
-        next_step = "remove them, or give another --out or --name"
-        raise TraceError(
-            Mistake(where=str(folder), found=f"{found}, of ranks that this trace has not", next_step=next_step)
+        raise RecordError(
+            Mistake(
+                where=str(folder),
+                found=f"{found}, which this trace does not replace",
+                allowed="a new or empty folder, or an earlier export of the same name and ranks",
+                next_step="name another --out",
+            )
         )
 
 

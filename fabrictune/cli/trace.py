@@ -94,9 +94,9 @@ def export(
     """
     from fabrictune.collectives.traces.chakra import write_chakra
     from fabrictune.collectives.traces.formats import read_trace
-    from fabrictune.foundation.output_files import check_output_file
+    from fabrictune.foundation.output_folders import check_output_folder
 
-    check_output_file(out / name, makes_parents=True)
+    check_output_folder(out, check=lambda _: None)
     requests = read_trace(files, num_ranks=ranks, group_size=group_size)
     written = write_chakra(requests, out, name)
     if as_json:

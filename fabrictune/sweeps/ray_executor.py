@@ -10,9 +10,7 @@ Source: docs.ray.io, "Ray token authentication", for the token, which Ray before
 import logging
 import os
 import secrets
-import shutil
 import socket
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager
 from functools import cache
@@ -23,6 +21,7 @@ from fabrictune.foundation.children import safe_path
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.sweeps.executors import Take
 from fabrictune.sweeps.points import Task
@@ -91,7 +90,7 @@ def open_cluster(num_workers: int, address: str | None = None) -> Iterator[RayCl
 
     if not address:
         _require_token_support(ray.__version__)
-    with _private_folder() as folder:
+    with temporary_folder("fabrictune-ray-") as folder:
         try:
             _connect(ray, num_workers, address, folder)
         except (OSError, RuntimeError, ValueError) as error:
@@ -139,16 +138,6 @@ def _require_token_support(version: str) -> None:
                 next_step='pip install "fabrictune[sweep]"',
             )
         )
-
-
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    """Give a folder of mode 0700; its name is short, since Ray's sockets in it have names of at most 107 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="fabrictune-ray-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # Ray's last processes may still write there
 
 
 def _knock(address: str) -> None:

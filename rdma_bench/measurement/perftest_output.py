@@ -2,7 +2,8 @@
 
 The JSON of versions before 6.10 is none: keys and words stand without quotes, and a comma follows the last. Numbers of
 the last size are taken from either, by name. Bandwidths are in Gb/s where `--report_gbits` was given, else in MiB/s,
-which the text calls MB.
+which the text calls MB. A result of 0 is none: the programs print that where they cannot calibrate their clock, as on a
+busy machine (get_clock.c, r^2 < 0.9).
 
 Source: perftest, perftest_parameters.c (ctx_print_test_info, RESULT_FMT), perftest_resources.c (print_report_bw, _lat).
 """
@@ -27,19 +28,18 @@ def read_bandwidth_bps(text: str, json: str = "") -> float:
     """Return the average bandwidth of a run; raises InputError where neither form says it."""
     values = _read_table(text)
     if "BW average[Gb/sec]" in values:
-        return values["BW average[Gb/sec]"] * BITS_PER_GIGABIT
+        return _wanted(values, "BW average[Gb/sec]") * BITS_PER_GIGABIT
     if "BW average[MB/sec]" in values:
-        return values["BW average[MB/sec]"] * BITS_PER_MEBIBYTE
+        return _wanted(values, "BW average[MB/sec]") * BITS_PER_MEBIBYTE
     return _wanted(_read_fields(json), "BW_average") * BITS_PER_GIGABIT
 
 
 def read_latency_ns(text: str, json: str = "") -> tuple[float, float]:
     """Return the typical (median) latency and its 99th percentile; raises InputError where neither form says it."""
-    values = _read_table(text)
-    if "t_typical[usec]" in values and "99% percentile[usec]" in values:
-        return values["t_typical[usec]"] * NS_PER_US, values["99% percentile[usec]"] * NS_PER_US
-    fields = _read_fields(json)
-    return _wanted(fields, "t_typical") * NS_PER_US, _wanted(fields, "percentile_99") * NS_PER_US
+    values, names = _read_table(text), ("t_typical[usec]", "99% percentile[usec]")
+    if not all(name in values for name in names):
+        values, names = _read_fields(json), ("t_typical", "percentile_99")
+    return _wanted(values, names[0]) * NS_PER_US, _wanted(values, names[1]) * NS_PER_US
 
 
 def read_counter_changes(text: str) -> dict[str, int]:
@@ -72,7 +72,10 @@ def _read_fields(json: str) -> PerftestValues:
 
 
 def _wanted(fields: PerftestValues, name: str) -> float:
-    if name in fields:
-        return fields[name]
-    next_step = "run it by hand, and see what it says"
-    raise InputError(Mistake(where="perftest", found=f"no {name} in what it printed", next_step=next_step))
+    if name not in fields:
+        next_step = "run it by hand, and see what it says"
+        raise InputError(Mistake(where="perftest", found=f"no {name} in what it printed", next_step=next_step))
+    if not fields[name] > 0:
+        found = f"{name} {fields[name]:g}, which it prints where it cannot calibrate its clock"
+        raise InputError(Mistake(where="perftest", found=found, next_step="run it on a machine that is less busy"))
+    return fields[name]

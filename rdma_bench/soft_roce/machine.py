@@ -9,7 +9,6 @@ at forwarded ports of this machine's loopback; it reaches nothing else.
 
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import NoReturn
 
 from fabrictune import foundation, rdma_bench
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.soft_roce.image import Image
 from fabrictune.rdma_bench.soft_roce.programs import WHERE, require_programs
@@ -109,8 +109,7 @@ def boot(
 ) -> Iterator[VirtualMachine]:
     """Give a machine that takes commands; raises UnavailableError where it does not start."""
     programs = require_programs(["qemu-system-x86_64", "setpriv"])
-    with tempfile.TemporaryDirectory(prefix="soft-roce-") as name:
-        scratch = Path(name)
+    with temporary_folder("fabrictune-soft-roce-") as scratch:
         (scratch / "share").mkdir()
         ports = {guest_port: _free_port() for guest_port in guest_ports}
         words = [

@@ -7,13 +7,13 @@ Source: perftest 4.5, perftest_parameters.c (what each option means).
 
 import shutil
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs.ports import DevicePort
 
@@ -88,8 +88,8 @@ def run_perftest(spec: PerftestSpec, place: DevicePort) -> PerftestOutput:
             Mistake(where=program, found="not on the path", next_step="apt-get install perftest (dnf: perftest)")
         )
     deadline = time.monotonic() + spec.limit_s
-    with tempfile.TemporaryDirectory(prefix="perftest-") as folder:
-        file = Path(folder, "out.json")
+    with temporary_folder("fabrictune-perftest-") as folder:
+        file = folder / "out.json"
         as_json = ["--out_json", f"--out_json_file={file}"] if _knows_json(path) else []
         while True:
             ran = _run([path, *as_json, *words], deadline - time.monotonic())

@@ -6,7 +6,6 @@ All ranks call this; before the first step they check that they run the same, or
 import os
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from fabrictune.collectives.startup.stores import connect_store, listen, serve_t
 from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, StartupError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import installed_version
+from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.driver.hardware import check_device
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
@@ -57,10 +57,10 @@ def train_distributed(
     stop_requests: list[bool] = []
     with (
         stop_signals(lambda: stop_requests.append(True), STOP_SIGNALS),
-        tempfile.TemporaryDirectory(prefix="fabrictune-training-") as name,
+        temporary_folder("fabrictune-training-") as folder,
         _store(launched, startup_timeout_s) as store,
     ):
-        recipe, report = _inspect(launched, read_recipe, Path(name))
+        recipe, report = _inspect(launched, read_recipe, folder)
         machine = machine_of(launched.rank, _exchange(launched, store, report, startup_timeout_s))
         assert recipe is not None, "a rank that could not read it is refused"
         member = _start(launched, recipe, store, startup_timeout_s)

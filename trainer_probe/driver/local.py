@@ -2,7 +2,6 @@
 
 import multiprocessing
 import signal
-import tempfile
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.driver.hardware import check_device
@@ -71,8 +71,8 @@ def run_locally(
     """
     _check_ranks(recipe)
     check_device(recipe)
-    with tempfile.TemporaryDirectory(prefix="fabrictune-training-") as name, relay(on_message) as sender:
-        batches = make_batches(recipe, Path(name))
+    with temporary_folder("fabrictune-training-") as folder, relay(on_message) as sender:
+        batches = make_batches(recipe, folder)
         stop_receiver, stop_sender = multiprocessing.Pipe(duplex=False)
         target = partial(_run_rank, work, Path(batches.spec.path), uuid.uuid4().hex, sender, stop_receiver)
         with stop_signals(lambda: stop_sender.send("stop"), (signal.SIGINT, signal.SIGTERM)):

@@ -7,7 +7,9 @@ thread each. The first rank to fail ends the job: the others dump their stacks a
 reported.
 """
 
+import atexit
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import sys
@@ -15,7 +17,8 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from contextlib import ExitStack
+from functools import cache, partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -33,6 +36,7 @@ from fabrictune.foundation.children import safe_path
 from fabrictune.foundation.errors import FabrictuneError, Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.trainer_probe.launcher import stack_dump
 
@@ -44,6 +48,8 @@ Target = Callable[["Member"], Arrays]  # a rank in its groups -> its results; of
 
 TIMEOUT_S = 120.0
 STARTUP_TIMEOUT_S = 60.0
+SOCKETS_PREFIX = "fabrictune-mp-"
+MAX_SOCKET_FOLDER = 75  # bytes: a socket's name in it has 32 more, and at most 107 in all (unix(7))
 _PRELOADED = [
     "__main__",
     "torch.distributed",
@@ -75,8 +81,7 @@ def launch(
     require_extra("torch", extra="train", where="trainer")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
-    with tempfile.TemporaryDirectory(prefix="fabrictune-ranks-") as name, listen() as listener:
-        folder = Path(name)
+    with temporary_folder("fabrictune-ranks-") as folder, listen() as listener:
         own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
         start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method)
         served = serve_tcp_store(listener)
@@ -98,10 +103,26 @@ def launch(
         return [_load(folder / f"{rank}.npz") for rank in range(layout.world_size)]
 
 
+@cache
+def _place_sockets() -> None:
+    """Let multiprocessing put the sockets of this process where the next one finds them if this one is killed."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(temporary_folder(SOCKETS_PREFIX))
+        if len(os.fsencode(folder)) > MAX_SOCKET_FOLDER:
+            return
+        before, tempfile.tempdir = tempfile.tempdir, str(folder)
+        try:
+            multiprocessing.util.get_temp_dir()  # which it keeps
+        finally:
+            tempfile.tempdir = before
+        atexit.register(stack.pop_all().close)
+
+
 def _start_forkserver() -> None:
     """Start the forkserver with SIGINT blocked: a terminal's Ctrl-C is for this process, which ends the ranks."""
     with safe_path():
         resource_tracker.ensure_running()  # started by the forkserver, it would undo the mask
+    _place_sockets()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with safe_path():

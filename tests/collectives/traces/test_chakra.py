@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabrictune.collectives.traces.chakra import GROUPS_FILE, read_chakra, write_chakra
 from fabrictune.collectives.traces.chakra_schema import GlobalMetadata, Node, NodeType
-from fabrictune.foundation.errors import TraceError
+from fabrictune.foundation.errors import RecordError, TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
 
 ALONE = "collectives of all ranks, of which one alone has a file, that move nothing: {}"
@@ -37,15 +37,33 @@ def work(number: int, micros: int, *waits: int) -> object:
 
 def test_what_is_written_is_read_again(both: CommTrace, tmp_path: Path) -> None:
     """Every column that a request has, to the picosecond; one file a rank and the groups beside them."""
-    paths = write_chakra(both, tmp_path, "step")
+    paths = write_chakra(both, tmp_path / "out", "step")
     assert [path.name for path in paths] == ["step.0.et", "step.1.et"]
-    assert json.loads((tmp_path / GROUPS_FILE).read_text()) == {"0": [0, 1]}
+    assert json.loads((tmp_path / "out" / GROUPS_FILE).read_text()) == {"0": [0, 1]}
     again = read_chakra(paths)
     for name, column in vars(both).items():
         if isinstance(column, np.ndarray):
             assert np.array_equal(column, getattr(again, name)), name
     assert (again.groups, again.tag_N) == (both.groups, both.tag_N)
     assert np.array_equal(again.dependencies.row_D, both.dependencies.row_D)
+
+
+def test_an_export_is_put_in_place_whole(both: CommTrace, tmp_path: Path) -> None:
+    """Where a rank's file cannot be written (its name is too long), the folder stays as it was."""
+    write_chakra(both, tmp_path / "out", "step")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    (tmp_path / "out" / GROUPS_FILE).write_text("{}")
+    with pytest.raises(RecordError, match="does not replace"):
+        write_chakra(both, tmp_path / "out", "x" * 300)
+    for path in list((tmp_path / "out").glob("*.et")):
+        path.unlink()
+    with pytest.raises(RecordError, match="File name too long"):
+        write_chakra(both, tmp_path / "out", "x" * 300)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [GROUPS_FILE]
+    assert (tmp_path / "out" / GROUPS_FILE).read_text() == "{}"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    write_chakra(both, tmp_path / "out", "step")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
 
 
 def test_the_longest_work_on_the_way_counts(tmp_path: Path) -> None:
@@ -86,7 +104,7 @@ def test_a_file_without_rank_is_refused(name: str, tmp_path: Path) -> None:
 @given(data=st.data())
 def test_damage_is_a_trace_or_a_named_error(data: st.DataObject, both: CommTrace, tmp_path: Path) -> None:
     """Bytes changed, cut off and put in: never another exception."""
-    path = write_chakra(both, tmp_path, "damaged")[0]
+    path = write_chakra(both, tmp_path / "out", "damaged")[0]
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(content) - 1))

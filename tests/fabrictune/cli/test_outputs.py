@@ -204,6 +204,8 @@ def test_an_export_does_not_mix_with_one_of_more_ranks(cli: Cli, tmp_path: Path)
     ran = cli("trace", "export", "plan/job_trace.parquet", "--out", "et")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr == (
-        "et: 'trace.8.et', of ranks that this trace has not\n  next: remove them, or give another --out or --name\n"
+        "et: 'other.9.et' and 1 more, which this trace does not replace\n"
+        "  allowed: a new or empty folder, or an earlier export of the same name and ranks\n"
+        "  next: name another --out\n"
     )
     assert content(tmp_path / "et") == {"trace.8.et": b"x", "other.9.et": b"x"}

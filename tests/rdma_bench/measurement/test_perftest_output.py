@@ -55,6 +55,15 @@ def test_what_calls_itself_json_is_read_though_it_is_none() -> None:
     assert read_latency_ns("", NO_JSON_OF_LATENCY) == pytest.approx((4_536_720.0, 27_971_050.0))
 
 
+@pytest.mark.parametrize(
+    "text", [BANDWIDTH_GBITS.replace("0.047959", "0.000000"), BANDWIDTH_MB.replace("5.26", "0.00")]
+)
+def test_a_result_of_nothing_is_none(text: str) -> None:
+    """What perftest prints where it cannot calibrate its clock."""
+    with pytest.raises(InputError, match="cannot calibrate its clock"):
+        read_bandwidth_bps(text)
+
+
 def test_counters_that_were_asked_for_are_read() -> None:
     """A line each, under the table."""
     assert read_counter_changes(BANDWIDTH_MB) == {"sent_pkts": 801, "rcvd_pkts": 201}

@@ -1,0 +1,65 @@
+"""The commands that write, each in two variants, so that a mixture of two results is seen."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.kills.inputs import Inputs
+
+Words = Callable[[Inputs, int], Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """A command that writes a file, or a folder."""
+
+    name: str
+    words: Words  # of an input's variant
+    out: str = "result"  # a file where it has an ending
+    starts_processes: bool = False  # of its own, such as ranks or a store: run as a program, not as a copy of this one
+    is_sweep: bool = False  # an interrupted one stays, to be resumed
+
+    def arguments(self, inputs: Inputs, variant: int, out: Path) -> list[str]:
+        """Return the command line."""
+        return [*self.name.split(), *self.words(inputs, variant), "--out", str(out)]
+
+
+WRITINGS = (
+    Writing(name="topo build", words=lambda _, v: ["fat_tree", f"radix={(4, 6)[v]}"], out="fabric.json"),
+    Writing(name="topo import", words=lambda i, v: [str(i.cablings[v])], out="fabric.json"),
+    Writing(name="topo export", words=lambda i, v: [str(i.cablings[v])], out="fabric.graphml"),
+    Writing(name="ecmp analyze", words=lambda i, v: [str(i.jobs[v])]),
+    Writing(name="ecmp whatif", words=lambda i, v: [str(i.jobs[v]), "--seeds", "3"]),
+    Writing(name="ecmp factorial", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
+    Writing(name="ecmp plan", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
+    Writing(name="sim run", words=lambda i, v: [str(i.jobs[v])]),
+    Writing(name="sim sweep", words=lambda i, _: [str(i.sweep)], is_sweep=True),
+    Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
+    Writing(name="trace export", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"]),
+    Writing(name="coll import", words=lambda i, v: [str(i.measurements[v])]),
+    Writing(name="coll compare", words=lambda i, v: [str(i.measurements[v])]),
+    Writing(name="coll model", words=lambda i, v: [str(i.jobs[v]), "all_reduce", "-e", "1 MiB"]),
+    Writing(name="rdma timers simulate", words=lambda i, v: [str(i.flaps[v])]),
+    Writing(name="report build", words=lambda i, v: [str(i.records[v])], out="report.html"),
+    Writing(name="train plan", words=lambda _, v: ["tiny", "--set", f"degrees.layout.dp={(2, 4)[v]}"]),
+    Writing(
+        name="train run",
+        words=lambda _, v: ["tiny", "--set", "num_steps=1", "--set", f"seed={v}"],
+        starts_processes=True,
+    ),
+    Writing(
+        name="coll bench",
+        words=lambda _, v: ["all_reduce", "--ranks", "2", "-e", f"{(64, 128)[v]} B"],
+        starts_processes=True,
+    ),
+    Writing(
+        name="coll init storm",
+        words=lambda _, v: ["--ranks", "8,16", "--tp", "2", "--pp", "2", "--pattern", ("tcp-ordered", "legacy")[v]],
+        starts_processes=True,
+    ),
+    Writing(
+        name="coll init check",
+        words=lambda _, v: ["--tp", "1", "--pp", "1", "--dp", f"{2 + v}"],
+        starts_processes=True,
+    ),
+)
