@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.held_signals import HeldSignals
 
 DEVICES = (Path("/dev"), Path("/dev/fd"))  # such as /dev/stdout: written as they are
 TOKEN_BYTES = 8
@@ -31,14 +32,16 @@ def replaced_file(path: Path) -> Iterator[Path]:
             yield path
             return
         _check_place(path)
-        half, descriptor = _open_half(path)
-        try:
-            yield half
-            _keep_mode(path, half)
-            half.replace(path)
-        finally:
-            half.unlink(missing_ok=True)
-            os.close(descriptor)
+        with HeldSignals() as signals:
+            half, descriptor = _open_half(path)
+            try:
+                with signals.let_through():
+                    yield half
+                _keep_mode(path, half)
+                half.replace(path)
+            finally:
+                half.unlink(missing_ok=True)
+                os.close(descriptor)
     except OSError as error:
         found = f"cannot be written ({error.strerror or error})"
         raise InputError(Mistake(where=str(path), found=found)) from error

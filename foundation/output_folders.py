@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fabrictune.foundation.errors import FabrictuneError, Mistake, RecordError
+from fabrictune.foundation.held_signals import HeldSignals
 from fabrictune.foundation.output_files import TOKEN_BYTES, check_writable, claim, locked
 
 NEW, OLD = "new", "old"
@@ -110,18 +111,20 @@ def read_unchanged(directory: Path, read: Callable[[Path], T]) -> T:
 def _scratch(directory: Path, *, removes_litter: bool) -> Iterator[Path]:
     """Give a locked folder beside `directory`, removed afterwards."""
     scratch = directory.with_name(f".{directory.name}-{secrets.token_hex(TOKEN_BYTES)}")
-    with locked(directory.parent):
-        if removes_litter:
-            remove_litter(directory.parent, directory.name)
-        scratch.mkdir(mode=0o700)
-        descriptor = os.open(scratch, os.O_RDONLY)
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield scratch
-    finally:
-        _discard(scratch, directory)
-        os.close(descriptor)
+    with HeldSignals() as signals:
+        with locked(directory.parent):
+            if removes_litter:
+                remove_litter(directory.parent, directory.name)
+            scratch.mkdir(mode=0o700)
+            descriptor = os.open(scratch, os.O_RDONLY)
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            with signals.let_through():
+                yield scratch
+        finally:
+            _discard(scratch, directory)
+            os.close(descriptor)
 
 
 def _put_in_place(new: Path, directory: Path, old: Path) -> None:

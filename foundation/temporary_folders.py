@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from fabrictune.foundation.held_signals import HeldSignals
 from fabrictune.foundation.output_files import claim
 
 _TOKEN_BYTES = 4  # short: sockets in it have names of at most 107 bytes
@@ -21,16 +22,18 @@ _TOKEN_BYTES = 4  # short: sockets in it have names of at most 107 bytes
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
     """Give an empty folder that is removed afterwards; raises OSError where none can be made."""
-    remove_abandoned(prefix)
-    unlocked = Path(tempfile.mkdtemp(prefix=f".{prefix}"))  # another name until it is locked: nobody removes it
-    descriptor = claim(unlocked)
-    folder = unlocked.rename(unlocked.with_name(f"{prefix}{secrets.token_hex(_TOKEN_BYTES)}"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # a process that is ending may still write there
-        if descriptor is not None:
-            os.close(descriptor)
+    with HeldSignals() as signals:
+        remove_abandoned(prefix)
+        unlocked = Path(tempfile.mkdtemp(prefix=f".{prefix}"))  # another name until it is locked: nobody removes it
+        descriptor = claim(unlocked)
+        folder = unlocked.rename(unlocked.with_name(f"{prefix}{secrets.token_hex(_TOKEN_BYTES)}"))
+        try:
+            with signals.let_through():
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)  # a process that is ending may still write there
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def remove_abandoned(prefix: str) -> None:

@@ -19,7 +19,6 @@ from fabrictune.cli.framework.warnings import printed_warnings
 from fabrictune.foundation.errors import InputError, Mistake
 
 BROKEN_PIPE = 141
-STOPPING = (signal.SIGTERM, signal.SIGHUP)  # from a scheduler, and from a terminal that closes
 
 COMMANDS = {
     "scenario": LazyCommand(
@@ -71,7 +70,7 @@ def main() -> NoReturn:
 
 def stop_like_ctrl_c() -> None:
     """Let SIGTERM and SIGHUP stop a command as Ctrl-C does, unless they are ignored, as under `nohup`."""
-    for number in STOPPING:
+    for number in (signal.SIGTERM, signal.SIGHUP):  # from a scheduler, and from a terminal that closes
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
 

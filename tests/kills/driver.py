@@ -57,7 +57,7 @@ def kill_often(writing: Writing, inputs: Inputs, top: Path, *, kills: int, seed:
         number += 1
         if chance.random() < (0.8 if writing.is_sweep else 0.2):  # a sweep that is done is not done again
             place.clear()
-        before = place.state(whole)
+        before, litter_before = place.state(whole), place.litter()
         after_s = chance.uniform(0, place.duration_s)
         if chance.random() < 0.5:  # most of what can go wrong is near the end
             after_s = max(after_s, chance.uniform(0.7, 1) * place.duration_s)
@@ -65,8 +65,11 @@ def kill_often(writing: Writing, inputs: Inputs, top: Path, *, kills: int, seed:
         was_running = place.run_and_end(number % 4 // 2, after_s, end)
         tally.kills += was_running
         tally.too_late += not was_running
-        for fault in place.faults(before, place.state(whole), is_clean=end == signal.SIGTERM):
-            tally.faults.append(f"{end.name} {number} after {after_s:.3f} s: {fault}")
+        faults = place.faults(before, place.state(whole))
+        if end == signal.SIGTERM:
+            faults += [left for left in place.litter() if left not in litter_before]
+        for fault in faults:
+            tally.faults.append(f"{end.name} {number} after {after_s:.3f} s, exit code {place.exit_code}: {fault}")
         state = place.state(whole)
         tally.states[state] = tally.states.get(state, 0) + 1
     place.run_undisturbed(0)
@@ -85,6 +88,7 @@ class Place:
         self.out = self.folder / writing.out
         self.result = self.out / "result" if writing.is_sweep else self.out
         self.duration_s = 0.0
+        self.exit_code = 0
         for name, content in FOREIGN.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,7 +122,7 @@ class Place:
         was_running = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
         if was_running:
             os.kill(process, end)
-        wait(process)
+        self.exit_code = wait(process)
         return was_running
 
     def start(self, variant: int) -> int:
@@ -185,7 +189,7 @@ class Place:
             return f"broken: {error}"
         return variant or "neither of the two"
 
-    def faults(self, before: str, after: str, *, is_clean: bool) -> list[str]:
+    def faults(self, before: str, after: str) -> list[str]:
         """Return what is wrong after a kill."""
         found = [] if after in ("0", "1", PARTIAL, GONE) else [f"the result is {after}"]
         if after == GONE and before != GONE:
@@ -196,8 +200,6 @@ class Place:
                 found.append(f"{name} of another is touched")
         if self.writing.is_sweep:
             found += self.broken_points()
-        if is_clean:
-            found += self.litter()
         return found + [f"process {number} lives on" for number in self.survivors()]
 
     def litter(self) -> list[str]:
