@@ -91,7 +91,10 @@ class VirtualMachine:
     def _receive(self, num_bytes: int) -> bytes:
         received = b""
         while len(received) < num_bytes:
-            part = self.commands.recv(num_bytes - len(received))
+            try:
+                part = self.commands.recv(num_bytes - len(received))
+            except ConnectionResetError:  # it ended before it took the connection
+                part = b""
             if not part:
                 raise ConnectionError("the virtual machine has ended")
             received += part

@@ -15,7 +15,7 @@ from tests.patience import patience
 SMALL = """
 name: small
 fabric: {builder: fat_tree, radix: 4}
-traffic: {workload: permutation, message: 100 KB}
+traffic: {workload: incast, senders: 1, message: 100 KB}
 """
 SWEEP = """
 name: small
