@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+KEY_ROW_INCHES = 0.14
 COLUMN_INCHES = 3.5
 ROW_INCHES = 2.4
 FONT_POINTS = 8
 DOTS_PER_INCH = 300
 LINE_STYLES = ("-", "--", "-.", ":")
 NUM_TICKS = 5  # about, of a linear scale
-MAX_KEY = 6  # curves named in a key; more would hide the plot
+MAX_KEY = 6  # curves named in a key within the plot; the key of more stands below it
 # Dates and versions are left out of the file, so that the same figure is the same file.
 METADATA = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -62,6 +63,13 @@ def draw_lines(axes: "Axes", chart: LineChart) -> None:
         axes.plot(x / across.per_unit, y / up.per_unit, style, color=f"C{index % 10}", linewidth=1, label=label)
     if 1 < len(chart.curves) <= MAX_KEY:
         axes.legend(fontsize=FONT_POINTS - 1)
+    elif len(chart.curves) > MAX_KEY:
+        from matplotlib.figure import Figure
+
+        figure = axes.get_figure()
+        assert isinstance(figure, Figure), "axes of new_figure"
+        figure.set_figheight(figure.get_figheight() + KEY_ROW_INCHES * -(-len(chart.curves) // 2))
+        axes.legend(fontsize=FONT_POINTS - 2, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.3), frameon=False)
 
 
 def draw_points(axes: "Axes", chart: PointChart) -> None:

@@ -40,6 +40,20 @@ def test_completion_times_are_the_pages_curves(record: ft.RunRecord) -> None:
     assert np.max(axes.lines[0].get_xdata()) == pytest.approx(finish_ps.max() / 1e6)
 
 
+def test_many_curves_have_their_names_below(record: ft.RunRecord, tmp_path: Path) -> None:
+    """Beyond six a figure had no key at all: eight laws, and nobody knew which was which; forty still leave a plot."""
+    for count in (8, 40):
+        labels = [f"law {index}" for index in range(count)]
+        figure = ft.plot.completion_times([record] * count, labels=labels)
+        ft.plot.save(figure, tmp_path / "many.png")
+        (axes,) = figure.axes
+        legend = axes.get_legend()
+        assert legend is not None
+        assert [text.get_text() for text in legend.get_texts()] == labels
+        assert legend.get_window_extent().y1 < axes.get_window_extent().y0
+        assert axes.get_window_extent().height > 100
+
+
 def test_queues_and_loads_are_drawn_from_a_run(record: ft.RunRecord) -> None:
     """The deepest queue of the samples is the highest point; a plot of loads for each class of links."""
     (axes,) = ft.plot.queues(record).axes
