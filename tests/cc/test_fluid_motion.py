@@ -50,3 +50,10 @@ def test_a_smaller_gain_changes_the_way_and_not_the_end():
         for gain in (1 / 16, 1 / 256)
     ]
     assert ends[0].queue_bytes == pytest.approx(ends[1].queue_bytes, rel=1e-4)
+
+
+def test_flows_begin_before_an_empty_queue():
+    """After no time the state is what it began with, alpha 1 as in the paper."""
+    state = integrate(paper_fluid(2), first_rate_bps=[30e9, 10e9], duration_s=0.0, step_s=1e-5)
+    assert state.rate_bps == pytest.approx((30e9, 10e9))
+    assert (state.alpha, state.queue_bytes) == ((1.0, 1.0), 0.0)

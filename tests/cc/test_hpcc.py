@@ -101,6 +101,14 @@ def test_below_the_target_a_window_grows_by_steps_and_then_by_measure():
     assert sender.window_bytes == pytest.approx((reference_bytes + 5 * STEP_BYTES) / (0.5 / 0.95) + STEP_BYTES)
 
 
+def test_at_the_target_a_window_follows_the_measure() -> None:
+    """Utilization over target of exactly 1 ends the steps: the next stage is the first again."""
+    sender = Sender(target_utilization_fraction=0.5)
+    sender.hear(RTT_PS)
+    sender.hear(2 * RTT_PS, sent_bytes=FULL_BYTES // 2)
+    assert (sender.utilization, sender.stage) == (0.5, 0)
+
+
 def test_a_path_of_another_length_is_not_compared():
     """After a reroute the ports are others; the next acknowledgement measures again."""
     sender = Sender()

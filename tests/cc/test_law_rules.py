@@ -98,6 +98,12 @@ def test_telemetry_must_be_asked_for(write_law, tmp_path):
     write_law(f"USES_TELEMETRY = True\n{reading}")
 
 
+@pytest.mark.parametrize(("length", "shown"), [(78, f"'{'a' * 78}'"), (79, f"'{'a' * 76}...")])
+def test_a_long_value_is_cut_at_80_characters(write_law, length, shown):
+    """With its quotation marks."""
+    assert refusal(write_law, state=repr("a" * length)).startswith(f"law my_law: STATE: {shown}\n")
+
+
 def test_all_mistakes_of_a_law_are_told_at_once(write_law):
     """Nobody should mend a file mistake by mistake."""
     message = refusal(write_law, "def on_ack(): pass\n", state="[]")

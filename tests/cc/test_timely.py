@@ -67,6 +67,15 @@ def test_the_fifth_rise_in_a_row_is_five_steps():
     assert flow.num_rises == 0  # the way up from 30 us is a slope above 0
 
 
+def test_a_slope_below_one_ends_a_row_of_rises():
+    """100 to 101 us, weighed 0.875, is a slope of 0.04."""
+    flow = Flow()
+    look(flow, 100, 100)
+    assert flow.num_rises == 2
+    look(flow, 101)
+    assert flow.num_rises == 0
+
+
 def test_the_patched_form_weighs_a_step_against_a_cut_by_distance():
     """Flat at 100 us: half a step, less 0.008 * 1/2 * (100 - 50)/50 of the rate."""
     flow = Flow(is_patched=1)

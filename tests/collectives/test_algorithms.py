@@ -1,5 +1,6 @@
 """Every algorithm is proved by running it on symbols, whole and cut into channels and slices."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -66,3 +67,25 @@ def test_no_schedule_has_more_messages_than_its_bound(implementation: Implementa
     """The bound is what a job too large is refused by, before its schedule is made."""
     schedule = implementation.make_schedule(GroupShape(num_members=num_members))
     assert len(schedule) <= implementation.most_messages(num_members)
+
+
+@pytest.mark.parametrize("implementation", OWN)
+@pytest.mark.parametrize("num_members", [2, 3, 5, 8])
+def test_steps_are_numbered_without_gaps(implementation: Implementation, num_members: int) -> None:
+    """Whatever the number of members."""
+    try:
+        schedule = implementation.make_schedule(GroupShape(num_members=num_members))
+    except AssertionError:
+        pytest.skip("a message between two")
+    steps = np.unique(schedule.step_M)
+    assert (np.diff(steps) == 1).all()
+
+
+def test_only_first_messages_wait_for_the_window() -> None:
+    """Of ten slices, the last two begin after the first two; what waits for an arrival waits for nothing else."""
+    shape = GroupShape(num_members=3)
+    base = ALGORITHMS["ring"].implementation_of(Operation.ALL_REDUCE).make_schedule(shape)
+    sliced = over_channels(base, Operation.ALL_REDUCE, shape, num_channels=1, num_slices=10)
+    counts = np.diff(sliced.dependencies.offset_N1)
+    starts = np.count_nonzero(np.diff(base.dependencies.offset_N1) == 0)
+    assert counts.sum() == 10 * np.diff(base.dependencies.offset_N1).sum() + 2 * starts

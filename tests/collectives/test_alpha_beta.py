@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fabrictune.collectives.algorithms import ALGORITHMS, Implementation
@@ -33,6 +33,7 @@ def longest_chain(schedule: Schedule) -> int:
 
 @pytest.mark.parametrize(("name", "implementation"), CLAIMS)
 @settings(deadline=None, max_examples=25)
+@example(num_members=1)
 @given(num_members=st.integers(1, 40))
 def test_the_closed_form_counts_the_schedule(name: str, implementation: Implementation, num_members: int) -> None:
     """Rounds are the longest chain of messages, buffers the parts that the busiest member sends.

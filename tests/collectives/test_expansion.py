@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabrictune.collectives import plans
 from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.foundation.errors import InputError, TraceError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
+from fabrictune.netsim.config.queues import PriorityConfig
 from fabrictune.topology.fabric import NO_NIC, Fabric, NodeKind
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import place
@@ -285,3 +287,18 @@ def test_options_out_of_range_are_refused() -> None:
         ExpansionSpec(qps_per_connection=0)
     with pytest.raises(InputError, match="did you mean 'ring'"):
         ExpansionSpec(algorithm="rings")
+
+
+def test_slices_count_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ranks, two messages a slice and step: 5 slices of 100 B in a chunk of 500 B are 20 messages."""
+    options = ExpansionSpec(slice_bytes=100)
+    monkeypatch.setattr(plans, "MAX_MESSAGES", 20)
+    expand_step(2, 1000, options=options)
+    monkeypatch.setattr(plans, "MAX_MESSAGES", 19)
+    with pytest.raises(TraceError, match="up to 20 messages in all"):
+        expand_step(2, 1000, options=options)
+
+
+def test_data_have_by_default_the_priority_that_a_list_of_queues_begins_with() -> None:
+    """A scenario that lists one priority and says nothing else carries its collectives there."""
+    assert ExpansionSpec().priority == PriorityConfig().priority

@@ -40,6 +40,13 @@ def test_a_nic_sends_everything_it_has() -> None:
     assert lower_bound_ps(direct.all_to_all(shape), shape, 400, LINKS) == 330 + 110 + 1000
 
 
+def test_a_message_of_one_byte_crosses_both_links_and_an_empty_one_none() -> None:
+    """20 B at least on either wire; of four parts of a byte one is not empty, and goes round in six messages."""
+    pair, shape = GroupShape(num_members=2), GroupShape(num_members=4)
+    assert lower_bound_ps(direct.send(pair), pair, 1, LINKS) == 20 + 20 + 1000
+    assert lower_bound_ps(ring.all_reduce(shape), shape, 1, LINKS) == 6 * (20 + 20 + 1000)
+
+
 def test_inside_a_host_nvlink_carries_it() -> None:
     """Two GPUs of one host exchange halves of 400 B, twice, at ten bytes a picosecond."""
     shape = GroupShape(num_members=2, local_size=2)

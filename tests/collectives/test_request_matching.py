@@ -118,3 +118,17 @@ def test_members_that_disagree_are_named(other: Request, found: str) -> None:
     with pytest.raises(TraceError, match=r"row 1") as error:
         match_requests(make_trace(((0, 1),), [(0, 0, Operation.ALL_REDUCE, 8), other]))
     assert error.value.mistakes[0].found == found
+
+
+@pytest.mark.parametrize(("roots", "row", "root"), [([7, 8, 9], 0, 7), ([3, 3, 7], 2, 7)])
+def test_the_first_root_outside_the_group_is_named(roots: list[int], row: int, root: int) -> None:
+    """Of several, and where there is one only."""
+    with pytest.raises(TraceError, match=f"row {row}: root {root}, which is not in group 0"):
+        match_requests(make_broadcast(roots))
+
+
+def test_a_send_and_a_receive_of_other_sizes_are_refused() -> None:
+    """8 B are sent where 9 are awaited."""
+    trace = make_trace(((0, 1),), [(0, 0, Operation.SEND, 8), (1, 0, Operation.RECEIVE, 9)])
+    with pytest.raises(TraceError, match="9 B"):
+        match_requests(replace(trace, peer_N=np.array([1, 0])))

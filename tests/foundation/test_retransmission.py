@@ -97,3 +97,15 @@ def test_timer_codes_rise_by_turns_of_three_halves_and_four_thirds() -> None:
     for code in range(2, 32, 2):
         assert rnr_wait_ps(code) == even_us[code] * 10**6
         assert rnr_wait_ps(code + 1) == even_us[code] * 3 // 2 * 10**6
+
+
+def test_never_is_later_than_any_wait() -> None:
+    """The slowest adapter that can be described waits 16 times 2.4 hours."""
+    assert TimerModel(interval_multiplier=16.0).interval_ps(31) < NEVER_PS
+
+
+def test_an_early_series_has_up_to_64_times() -> None:
+    """The first may be a nanosecond after the sending."""
+    assert len(TimerModel(early_ns=tuple(range(1, 65))).early_ns) == 64
+    with pytest.raises(InputError, match="early_ns"):
+        TimerModel(early_ns=tuple(range(1, 66)))

@@ -28,7 +28,11 @@ AREAS = (
         left_out=("netsim/engine/bindings/module.cpp", "topology/fairness_engine/bindings.cpp"),
         is_cpp=True,
     ),
-    Area(name="laws", sources=("cc/*.py",), tests=("tests/cc",)),
+    Area(
+        name="laws",
+        sources=("cc/*.py",),
+        tests=("tests/cc", "tests/netsim/test_laws.py", "tests/netsim/test_packet.py"),
+    ),
     Area(
         name="timers",
         sources=("foundation/retransmission.py", "rdma_bench/timers/*.py"),

@@ -244,3 +244,16 @@ def test_two_versions_in_one_job_are_both_possible(tmp_path: Path) -> None:
     explanation = explained(tmp_path, VERSION, other)
     assert explanation.version == "2.21.5+cuda12.4, 2.26.2+cuda12.4"
     assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [18, 20]
+
+
+def test_six_retries_are_six(tmp_path: Path) -> None:
+    """One less than the most."""
+    explanation = explained(tmp_path, VERSION, setting("a", "NCCL_IB_RETRY_CNT", 6))
+    assert [prediction.spec.retries for prediction in explanation.predictions] == [6]
+
+
+def test_a_network_beside_verbs_is_said(tmp_path: Path) -> None:
+    """Its connections retransmit by their own rules."""
+    networks = [f"{host}:1:1 [0] NCCL INFO Using network {name}" for host, name in (("a", "IB"), ("b", "Socket"))]
+    explanation = explained(tmp_path, VERSION, *networks)
+    assert "network: the log also names Socket, for which these timers do not hold" in explanation.assumptions

@@ -41,3 +41,10 @@ def test_without_a_bound_on_noticing_endless_retries_satisfy_too() -> None:
     choice = choose_settings(KNOWN_PROFILES["soft-roce"], survive_ns=SECOND_NS, notice_ns=math.inf)
     assert choice.satisfying[-1].spec.retries == 7
     assert choice.satisfying[-1].gives_up_ns == math.inf
+
+
+def test_of_settings_that_give_up_together_the_one_that_survives_longer_comes_first() -> None:
+    """8 waits of T 14 and 4 of T 15 are 0.54 s; the last sending is after 7 of 8 there, and 3 of 4 here."""
+    offers = choose_settings(IBTA, survive_ns=0.1 * SECOND_NS, notice_ns=SECOND_NS).satisfying
+    settings = [(offer.spec.timeout_exponent, offer.spec.retries) for offer in offers]
+    assert settings.index((14, 7)) + 1 == settings.index((15, 3))

@@ -1,0 +1,39 @@
+"""Figures of seeds and of known paths."""
+
+import numpy as np
+import pytest
+
+from fabrictune.topology.ecmp.seed_distribution import _estimate_quantile
+from fabrictune.topology.ecmp.seed_study import measure_network, measure_seeds
+from fabrictune.topology.fabric import Fabric
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
+
+
+def test_a_network_without_traffic_loses_nothing(two_tors: Fabric) -> None:
+    """Nothing is offered, so all of it is carried."""
+    nothing = make_queue_pairs([], [])
+    figures = measure_seeds(two_tors, nothing, HashSpec(), [0]).responses()
+    assert {name: value_S.tolist() for name, value_S in figures.items()} == {
+        "overload_probability": [0],
+        "worst_load_fraction": [0],
+        "throughput_fraction": [1],
+        "slowest_fraction": [1],
+        "mean_nic_bps": [0],
+        "slowest_connection_bps": [0],
+    }
+
+
+def test_known_paths_have_figures_without_uncertainty(two_tors: Fabric) -> None:
+    """One flow alone has all it asks for."""
+    result = measure_network(build_network(two_tors, make_queue_pairs([0], [8]), HashSpec()))
+    assert (result.num_seeds, result.throughput_fraction.value, result.throughput_fraction.half_width) == (1, 1.0, 0.0)
+    assert result.slowest_connection_bps.value == two_tors.port_rate_bps_P[0]
+
+
+@pytest.mark.parametrize(("probability", "low", "high"), [(0.5, 39, 60), (0.9, 83, 96)])
+def test_a_quantile_lies_between_order_statistics(probability: float, low: int, high: int) -> None:
+    """Of 0 to 99: 1.96 deviations of a binomial, sqrt(100 p (1 - p)), are 9.8 and 5.9 places to either side."""
+    estimate = _estimate_quantile(np.arange(100.0), probability)
+    assert (estimate.low, estimate.high) == (low, high)
