@@ -7,7 +7,6 @@ digest of the mutated file: the next call goes on where this one was stopped. `-
 """
 
 import argparse
-import hashlib
 import json
 import os
 import subprocess
@@ -41,9 +40,7 @@ def main() -> None:
     chosen = sample(mutations, given.sample, given.seed)
     known = {} if not RESULTS.exists() else _read_results()
     done = {key: result for key, result in known.items() if not (given.again and result.state == "survived")}
-    waiting = {
-        area.name: [mutation for mutation in chosen[area.name] if _identity(mutation) not in done] for area in areas
-    }
+    waiting = {area.name: [mutation for mutation in chosen[area.name] if mutation.key not in done] for area in areas}
     if any(waiting.values()):
         FOLDER.mkdir(parents=True, exist_ok=True)
         tree = FOLDER / "tree"
@@ -53,8 +50,8 @@ def main() -> None:
         refused = build_engines(ROOT, tree, FOLDER, dict(enumerate(engines, start=1)))
         for area in areas:
             for mutation, result in _try_all(area, waiting[area.name], tree, numbers, refused):
-                done[_identity(mutation)] = result
-    results = {name: [(one, done[_identity(one)]) for one in chosen[name]] for name in chosen}
+                done[mutation.key] = result
+    results = {name: [(one, done[one.key]) for one in chosen[name]] for name in chosen}
     print(summary({name: len(mutations[name]) for name in mutations}, results, argued(ROOT)))
 
 
@@ -107,14 +104,9 @@ def _server(area: Area, tree: Path) -> "subprocess.Popen[str]":
     )
 
 
-def _identity(mutation: Mutation) -> str:
-    digest = hashlib.sha256((ROOT / mutation.path).read_bytes()).hexdigest()[:12]
-    return f"{digest} {mutation.key}"
-
-
 def _keep(area: Area, mutation: Mutation, facts: dict[str, Any]) -> Result:
     with RESULTS.open("a") as file:
-        file.write(f"{json.dumps({'mutant': _identity(mutation), 'area': area.name, **facts})}\n")
+        file.write(f"{json.dumps({'mutant': mutation.key, 'area': area.name, **facts})}\n")
     return Result(**facts)
 
 

@@ -64,6 +64,7 @@ class Mutation:
     before: str  # that line, and the line that it becomes, without indentation
     after: str
     scope: tuple[int, int]
+    file_digest: str
     is_statement: bool = False
 
     @property
@@ -73,12 +74,12 @@ class Mutation:
 
     @property
     def key(self) -> str:
-        """A name that stays while its file stays."""
-        return f"{self.path}:{self.line}: {self.before} -> {self.after} @{self.start}"
+        """A name that stays as long as the file does."""
+        return f"{self.file_digest} {self.path}:{self.line}: {self.before} -> {self.after} @{self.start}"
 
     def rank(self, seed: int) -> str:
         """Return where it comes in a random order."""
-        return hashlib.sha256(f"{seed} {self.key}".encode()).hexdigest()
+        return hashlib.sha256(f"{seed} {self.change} {self.start}".encode()).hexdigest()
 
     def applied(self, source: bytes) -> bytes:
         """Return the mutated file."""
@@ -100,5 +101,6 @@ def make_mutation(path: str, source: bytes, start: int, end: int, new: str, **mo
         line=source.count(b"\n", 0, start) + 1,
         before=before.decode().strip(),
         after=after.decode().strip(),
+        file_digest=hashlib.sha256(source).hexdigest()[:12],
         **{"scope": (start, end), **more},
     )
