@@ -1,10 +1,11 @@
-"""Provenance of the numbers: scenario, seed, versions, machine, wall time and command of each run."""
+"""Provenance of the numbers: notes, scenario, seed, versions, machine, wall time and command of each run."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fabrictune.foundation.records import notes_of
 from fabrictune.reports.record_view import Run
 
 MAX_TEXT = 40_000  # characters of one value: a long scenario is cut, and says so
@@ -12,7 +13,8 @@ MAX_TEXT = 40_000  # characters of one value: a long scenario is cut, and says s
 LONG = 160  # characters from which a text is folded
 
 SCENARIO = "scenario"  # first among the texts
-SHOWN_ABOVE = ("question",)  # at the head of the page
+MAX_NOTES = 100  # of one run; the page counts the rest
+SHOWN_APART = ("question", "notes")  # at the head of the page, and in a list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +23,8 @@ class Provenance:
 
     label: str
     kind: str
+    notes: tuple[str, ...]  # what the run assumes, guesses or left out: the first MAX_NOTES
+    num_more_notes: int
     facts: tuple[tuple[str, str], ...]  # (key, value), short ones
     texts: tuple[tuple[str, str], ...]  # (key, text), those of several lines: the scenario, the configuration
 
@@ -34,10 +38,18 @@ def _describe(run: Run) -> Provenance:
     facts: list[tuple[str, str]] = []
     texts: list[tuple[str, str]] = []
     for key, value in sorted(run.record.run.items()):
-        for name, text in _parts(key, value) if key not in SHOWN_ABOVE else ():
+        for name, text in _parts(key, value) if key not in SHOWN_APART else ():
             (texts if "\n" in text or len(text) > LONG else facts).append((name, _cut(text)))
     texts.sort(key=lambda part: part[0] != SCENARIO)
-    return Provenance(label=run.label, kind=run.record.kind, facts=tuple(facts), texts=tuple(texts))
+    notes = notes_of(run.record)
+    return Provenance(
+        label=run.label,
+        kind=run.record.kind,
+        notes=tuple(_cut(note) for note in notes[:MAX_NOTES]),
+        num_more_notes=len(notes[MAX_NOTES:]),
+        facts=tuple(facts),
+        texts=tuple(texts),
+    )
 
 
 def _parts(key: str, value: Any) -> list[tuple[str, str]]:

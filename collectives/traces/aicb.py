@@ -115,13 +115,15 @@ def read_aicb(path: Path, *, num_ranks: int | None = None, group_size: int | Non
             )
         )
     rows = (row for rank in range(groups.num_ranks) for row in _requests(order, groups, rank, rank * per_rank))
-    return build_trace(rows, tuple(_notes(path, header, order)))
+    return build_trace(rows, tuple(_notes(path, header, order, groups.num_ranks)))
 
 
-def _notes(path: Path, header: _Header, order: Sequence[tuple[_Layer, int]]) -> Iterator[str]:
+def _notes(path: Path, header: _Header, order: Sequence[tuple[_Layer, int]], num_ranks: int) -> Iterator[str]:
     """Yield what is left out, and what is taken to be simpler than it is."""
     if (stages := header.degrees.get("pp", 1)) > 1:
         yield f"{path}: one of {stages} pipeline stages is read; what they send to one another is left out"
+    if num_ranks < (whole := header.degrees.get("gpus", num_ranks * stages) // stages):
+        yield f"{path}: {num_ranks} of the stage's {whole} ranks are read"
     has_input_gradients = any(
         place == INPUT_GRADIENT and layer.passes[place].operation is not None for layer, place in order
     )

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fabrictune.foundation.records import RunRecord
-from fabrictune.reports.provenance import MAX_TEXT, Provenance, read_provenance
+from fabrictune.reports.page import build_page
+from fabrictune.reports.provenance import MAX_NOTES, MAX_TEXT, Provenance, read_provenance
 from fabrictune.reports.record_view import open_run
 
 
@@ -32,3 +33,12 @@ def test_a_long_scenario_is_cut_and_says_so(make_record: Callable[..., RunRecord
     """100 characters beyond the limit are counted."""
     found = described(make_record, scenario="x" * (MAX_TEXT + 100))
     assert found.texts[0][1].endswith("\n… 100 more characters in run.json")
+
+
+def test_notes_are_a_list_of_their_own_with_their_true_number(make_record: Callable[..., RunRecord]) -> None:
+    """What the run assumes is no fact among versions; past the limit the rest is counted."""
+    found = described(make_record, notes=[f"note {number}" for number in range(MAX_NOTES + 7)])
+    assert (found.notes[:2], len(found.notes), found.num_more_notes) == (("note 0", "note 1"), MAX_NOTES, 7)
+    assert "notes" not in {name for name, _ in (*found.facts, *found.texts)}
+    page = build_page([make_record(run={"notes": ["2 links have no speed; assuming <100 Gbps>"]})], title="run")
+    assert "<li>2 links have no speed; assuming &lt;100 Gbps&gt;</li>" in page
