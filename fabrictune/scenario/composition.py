@@ -20,6 +20,7 @@ from fabrictune.foundation.records import Finding
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim.workloads.table import GeneratedTraffic
 from fabrictune.scenario.fabrics import make_fabric
+from fabrictune.scenario.idle_keys import idle_notes
 from fabrictune.scenario.laws import compile_chosen
 from fabrictune.scenario.mixture import TRAFFIC, MixSpec, mix
 from fabrictune.scenario.places import placed
@@ -46,15 +47,21 @@ class Composed:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was assumed, guessed or left out of the fabric and the traffic, and settings without effect."""
-        return (*self.scenario.notes, *self.network.fabric.notes, *self.traffic.notes)
+        return (*notes_of_scenario(self.scenario), *self.network.fabric.notes, *self.traffic.notes)
 
     def check_files(self) -> CheckReport:
         """Return the contradictions in the fabric's files, as the checks that found them."""
         return found_checks("files of the fabric", self.findings)
 
 
+def notes_of_scenario(scenario: Scenario) -> tuple[str, ...]:
+    """Return a note for each key that is set and has no effect."""
+    return (*scenario.notes, *idle_notes(scenario))
+
+
 def compose_fabric(scenario: Scenario) -> Fabric:
-    """Build or import the scenario's fabric; raises InputError. Its notes are warnings too."""
+    """Build or import the scenario's fabric; raises InputError. Its notes, and idle keys, are warnings too."""
+    _warn(notes_of_scenario(scenario))
     with placed(scenario, "fabric", scenario.fabric.spec):
         fabric = make_fabric(scenario.fabric)
     _warn(fabric.notes)

@@ -1,10 +1,8 @@
 """Adaptation of a scenario to its engine: without settings it ignores, and with its adapter's timers."""
 
-import warnings
 from dataclasses import MISSING, Field, replace
 from typing import Any
 
-from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.settings.binding import settings_of
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.netsim.engines import ENGINES, Engine
@@ -19,10 +17,7 @@ def engine_of(scenario: Scenario) -> Engine:
 
 
 def without_ignored(scenario: Scenario) -> Scenario:
-    """Return the scenario without the settings that its engine ignores; each that differs from its default warns.
-
-    What was set is kept as the scenario's `notes`.
-    """
+    """Return the scenario without the settings that its engine ignores; `notes` has each that was set."""
     ignores = engine_of(scenario).ignores
     defaults = {field.name: _default(field) for field, _ in settings_of(Scenario) if key_of(field.name) in ignores}
     notes = tuple(
@@ -30,8 +25,6 @@ def without_ignored(scenario: Scenario) -> Scenario:
         for name, default in defaults.items()
         if getattr(scenario, name) != default
     )
-    for note in notes:
-        warnings.warn(note, FabrictuneWarning, stacklevel=2)
     return replace(scenario, **defaults, notes=(*scenario.notes, *notes))
 
 

@@ -1,9 +1,7 @@
 """A scenario's faults on its network: names and times checked, and the paths that routing converges on."""
 
-import warnings
 from typing import Any
 
-from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.faults import Fault
 from fabrictune.netsim.faults.timeline import FaultTimeline, changes, down_ports
@@ -29,7 +27,5 @@ def follow_faults(scenario: Scenario, network: Network, faults: FaultTimeline) -
     """Return the network with an epoch after each failure and repair, if routing converges."""
     if scenario.convergence_delay_ns is None:
         return network
-    if not faults.faults:
-        warnings.warn("convergence_delay has no effect without faults", FabrictuneWarning, stacklevel=2)
     states = down_ports(changes(network.fabric, faults.intervals))
     return follow_failures(network, scenario.routing, states, delay_ps=scenario.convergence_delay_ns * PS_PER_NS)

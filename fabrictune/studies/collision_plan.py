@@ -20,7 +20,7 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
-from fabrictune.scenario.composition import compose_fabric, compose_traffic
+from fabrictune.scenario.composition import compose_fabric, compose_traffic, notes_of_scenario
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.provenance import describe_scenario
 from fabrictune.scenario.schema import Scenario
@@ -88,7 +88,7 @@ def plan_scenario(
         kind="ecmp plan",
         run={
             **describe_run(seed=scenario.seed, started=started, num_seeds=num_seeds, changes=plan.changes),
-            **describe_scenario(scenario, (*fabric.notes, *traffic.notes)),
+            **describe_scenario(scenario, (*notes_of_scenario(scenario), *fabric.notes, *traffic.notes)),
         },
         tables=_tables(plan),
     ).with_checks(found_checks("files of the fabric", fabric.findings))

@@ -17,7 +17,7 @@ from fabrictune.foundation.records import Finding
 from fabrictune.foundation.settings.binding import settings_of
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.netsim.workloads.table import GeneratedTraffic
-from fabrictune.scenario.composition import compose_fabric, compose_traffic
+from fabrictune.scenario.composition import compose_fabric, compose_traffic, notes_of_scenario
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.ecmp.seed_study import SeedOutcomes, measure_seeds
@@ -101,7 +101,7 @@ def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> Samp
     is_redrawn = isinstance(spec, JobSpec) and spec.placement == RANDOM
     identity = hashlib.blake2b(repr((variant.fail, replace(scenario.routing, seed=0), seeds)).encode())
     _add(identity, fabric)
-    parts, notes = [], dict.fromkeys(fabric.notes)
+    parts, notes = [], dict.fromkeys((*notes_of_scenario(scenario), *fabric.notes))
     for turn in range(num_seeds if is_redrawn else 1):
         queue_pairs, traffic = _generated(scenario, fabric, turn)
         _add(identity, queue_pairs)

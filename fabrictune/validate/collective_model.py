@@ -32,7 +32,7 @@ from fabrictune.foundation.errors import FabrictuneWarning, Mistake, ScenarioErr
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.foundation.traces import CommTrace, Operation, TrafficTrace
 from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
-from fabrictune.scenario.composition import compose_fabric
+from fabrictune.scenario.composition import compose_fabric, notes_of_scenario
 from fabrictune.scenario.jobs import JobSpec
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
@@ -110,7 +110,7 @@ class CollectiveModel:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the model assumes, and what was assumed, guessed or left out when its fabric was read."""
-        return (*self._notes, *self._fabric.notes)
+        return (*self._notes, *notes_of_scenario(self._scenario), *self._fabric.notes)
 
     @property
     def qps_per_connection(self) -> int:

@@ -32,7 +32,6 @@ def test_show_counts(capsys: Output) -> None:
     assert json.loads(capsys.readouterr().out) == {
         "ranks": 8,
         "groups": 6,
-        "notes": [],
         "operations": {
             "all_reduce": {"requests": 8, "bytes": 8000},
             "all_gather": {"requests": 8, "bytes": 64_000},

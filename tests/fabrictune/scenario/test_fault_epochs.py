@@ -83,5 +83,5 @@ def test_paths_follow_each_failure_and_repair(tmp_path: Path) -> None:
 def test_a_delay_without_faults_is_warned_of(tmp_path: Path) -> None:
     """It would do nothing in silence."""
     (tmp_path / "idle.yaml").write_text(HEAD + "convergence_delay: 100 us\n")
-    with pytest.warns(FabrictuneWarning, match="convergence_delay has no effect without faults"):
+    with pytest.warns(FabrictuneWarning, match="convergence_delay has no effect without `faults`"):
         assert len(faulted_network(tmp_path / "idle.yaml").epochs) == 1

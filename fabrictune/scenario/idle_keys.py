@@ -1,0 +1,185 @@
+"""Keys of a scenario that are set and have no effect, since they belong to something that is switched off.
+
+`NEEDS` lists them: the fields of a spec, and what they need. A key that has its default value is never listed: it says
+nothing that a reader could be misled by. What the specs refuse themselves, such as `buffer.headroom_pool` without a
+shared buffer, is not here.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fabrictune.collectives.expansion import ExpansionSpec
+from fabrictune.foundation.documents import Key
+from fabrictune.foundation.settings.binding import Chosen, settings_of
+from fabrictune.foundation.settings.quantities import key_of
+from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
+from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
+from fabrictune.scenario.schema import Scenario
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """What some fields of a spec need to have an effect; a field in a nested spec is written `pfc.xoff_bytes`."""
+
+    fields: Sequence[str]
+    what: str  # as a file would say it
+    is_met: Callable[[Any], bool]
+
+
+def _compares_queues(choice: PathChoiceConfig) -> bool:
+    return choice.mode == "adaptive" or (choice.mode == "flowlet" and choice.flowlet_port == "least-queue")
+
+
+NEEDS: Mapping[type, Sequence[Need]] = {
+    Scenario: (
+        Need(fields=("convergence_delay_ns",), what="`faults`", is_met=lambda scenario: bool(scenario.faults)),
+        Need(
+            fields=("adapter",),
+            what="the adapter's own timers, which `engine.transport.timeout` replaces",
+            is_met=lambda scenario: not _has_own_timeout(scenario),
+        ),
+    ),
+    EcnConfig: (
+        Need(
+            fields=("kmin_bytes", "kmax_bytes", "pmax_fraction"), what="`enabled: true`", is_met=lambda ecn: ecn.enabled
+        ),
+    ),
+    PfcConfig: (
+        Need(
+            fields=("xoff_bytes", "xon_bytes", "headroom_bytes", "response_ns", "quanta", "watchdog"),
+            what="`enabled: true`",
+            is_met=lambda pfc: pfc.enabled,
+        ),
+        Need(fields=("refresh",), what="`quanta`", is_met=lambda pfc: pfc.quanta is not None),
+    ),
+    PathChoiceConfig: (
+        Need(fields=("spray",), what="`mode: spray`", is_met=lambda choice: choice.mode == "spray"),
+        Need(fields=("gap_ns", "flowlet_port"), what="`mode: flowlet`", is_met=lambda choice: choice.mode == "flowlet"),
+        Need(
+            fields=("ties", "queue_step_bytes", "queue_levels"),
+            what="`mode: adaptive`, or `flowlet_port: least-queue`",
+            is_met=_compares_queues,
+        ),
+        Need(fields=("weights",), what="`mode: weighted`", is_met=lambda choice: choice.mode == "weighted"),
+        Need(
+            fields=("acknowledgements",), what="another `mode` than hash", is_met=lambda choice: choice.mode != "hash"
+        ),
+    ),
+    NicConfig: (
+        Need(
+            fields=("receive_buffer_bytes", "xoff_bytes"),
+            what="`drain_rate`",
+            is_met=lambda nic: nic.drain_rate_bps is not None,
+        ),
+    ),
+    RnrConfig: (
+        Need(
+            fields=("replenish_ns", "timer_code", "retries"),
+            what="`receives`",
+            is_met=lambda rnr: rnr.receives is not None,
+        ),
+    ),
+    TransportConfig: (
+        Need(
+            fields=("window_packets", "reorder_window_ns"),
+            what="`reliability: selective-repeat`",
+            is_met=lambda transport: transport.reliability == "selective-repeat",
+        ),
+        Need(
+            fields=("timeout_exponent",),
+            what="the adapter's own timers, which `timeout` replaces",
+            is_met=lambda transport: transport.timeout_ns is None,
+        ),
+    ),
+    PacketConfig: (
+        Need(
+            fields=("pfc.xoff_bytes", "pfc.xon_bytes", "pfc.buffer_bytes"),
+            what="ports with buffers of their own, which `buffer.size` replaces",
+            is_met=lambda config: config.buffer.size_bytes is None,
+        ),
+    ),
+    ProbeConfig: (
+        Need(
+            fields=("ports", "num_busiest", "all_flows", "flows"),
+            what="`interval`",
+            is_met=lambda probe: probe.interval_ns is not None,
+        ),
+    ),
+    JobSpec: (
+        Need(fields=("placement_seed",), what="`placement: random`", is_met=lambda job: job.placement == "random"),
+    ),
+    ExpansionSpec: (
+        Need(
+            fields=("qp_use",),
+            what="more than one queue pair per connection",
+            is_met=lambda expansion: expansion.qps_per_connection > 1,
+        ),
+    ),
+    NeighboursSpec: (
+        Need(
+            fields=("expansion.algorithm", "expansion.channels", "expansion.slice_bytes", "expansion.qp_use"),
+            what="a workload of collectives",
+            is_met=lambda job: False,
+        ),
+    ),
+}
+
+
+def idle_keys(scenario: Scenario) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Yield the path of each key that is set and has no effect, and what it needs."""
+    seen = set()
+    for path, what in _idle(scenario, ()):
+        if path not in seen:
+            seen.add(path)
+            yield path, what
+
+
+def idle_notes(scenario: Scenario) -> tuple[str, ...]:
+    """Return a sentence for each key that is set and has no effect, with its place."""
+    return tuple(f"{scenario.where(*path)} has no effect without {what}" for path, what in idle_keys(scenario))
+
+
+def _idle(spec: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
+    for need in (need for kind, needs in NEEDS.items() if isinstance(spec, kind) for need in needs):
+        if not need.is_met(spec):
+            for name in need.fields:
+                if _is_set(spec, name.split(".")):
+                    yield (*path, *(key_of(part) for part in name.split("."))), need.what
+    for field, _ in settings_of(type(spec)):
+        for key, value in _nested(key_of(field.name), getattr(spec, field.name)):
+            yield from _idle(value, (*path, *key))
+
+
+def _is_set(spec: Any, names: Sequence[str]) -> bool:
+    """Return whether a field has another value than its default."""
+    *outer, name = names
+    for part in outer:
+        spec = getattr(spec, part)
+    default = next(field for field in dataclasses.fields(spec) if field.name == name)
+    known = default.default if default.default_factory is dataclasses.MISSING else default.default_factory()
+    return bool(getattr(spec, name) != known)
+
+
+def _nested(key: str, value: Any) -> Iterator[tuple[tuple[Key, ...], Any]]:
+    """Yield the specs that a field holds, each with the keys that lead to it."""
+    if isinstance(value, tuple):
+        for place, entry in enumerate(value):
+            for rest, spec in _nested(key, entry):
+                yield (key, place, *rest[1:]), spec
+    elif isinstance(value, Chosen):
+        if dataclasses.is_dataclass(value.spec):
+            yield (key,), value.spec
+    elif dataclasses.is_dataclass(value):
+        yield (key,), value
+
+
+def _has_own_timeout(scenario: Scenario) -> bool:
+    config = scenario.engine.spec
+    return isinstance(config, PacketConfig) and config.transport.timeout_ns is not None

@@ -1,0 +1,106 @@
+"""Keys that belong to something that is switched off are said, and do have no effect."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabrictune.foundation.errors import FabrictuneWarning
+from fabrictune.foundation.records import RunRecord, notes_of
+from fabrictune.foundation.settings.quantities import key_of
+from fabrictune.scenario.files import parse_scenario
+from fabrictune.scenario.idle_keys import NEEDS, idle_notes
+from fabrictune.scenario.overrides import override
+from fabrictune.scenario.schema import Scenario
+from fabrictune.studies.simulation import simulate
+
+Changes = dict[str, Any]
+
+BASE = """name: x
+fabric: {builder: clos, num_hosts: 8, hosts_per_tor_set: 4, nics_per_host: 1, tiers: 2}
+traffic: {workload: incast, senders: 3, message: 64 KB}
+law: dcqcn
+"""
+JOB = {"workload": "all_reduce", "layout": {"dp": 4}, "message": "64 KB"}
+NEIGHBOURS = {"workload": "neighbours", "layout": {"dp": 4}, "message": "64 KB"}
+PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
+SHARED = {**PRIORITIES, "engine.buffer.size": "4 MB"}
+# key, a value that is not its default, what switches it off, what switches it on
+KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
+    ("convergence_delay", "1 us", {}, {"faults": [{"fault": "link_down", "link": "tor0:up0", "at": "1 s"}]}),
+    ("adapter", "connectx-6", {"engine.transport.timeout": "1 ms"}, {}),
+    *((f"engine.ecn.{key}", value, {"engine.ecn.enabled": False}, {}) for key, value in (
+        ("kmin", "10 KB"), ("kmax", "2 MB"), ("pmax", 0.5))),
+    *((f"engine.pfc.{key}", value, {"engine.pfc.enabled": False}, {}) for key, value in (
+        ("xoff", "20 KB"), ("xon", "10 KB"), ("headroom", "200 KB"), ("response", "1 us"))),
+    ("engine.pfc.quanta", 100, {**PRIORITIES, "engine.pfc.enabled": False}, PRIORITIES),
+    ("engine.pfc.watchdog", {"detect": "1 ms"}, {**PRIORITIES, "engine.pfc.enabled": False}, PRIORITIES),
+    ("engine.pfc.refresh", False, {}, {**PRIORITIES, "engine.pfc.quanta": 100}),
+    ("engine.pfc.buffer", "300 KB", SHARED, {}),
+    ("engine.path_choice.spray", "round-robin", {}, {"engine.path_choice.mode": "spray"}),
+    ("engine.path_choice.gap", "1 us", {}, {"engine.path_choice.mode": "flowlet"}),
+    ("engine.path_choice.flowlet_port", "least-queue", {}, {"engine.path_choice.mode": "flowlet"}),
+    ("engine.path_choice.ties", "first", {}, {"engine.path_choice.mode": "adaptive"}),
+    ("engine.path_choice.queue_step", "1 KB", {"engine.path_choice.mode": "flowlet"},
+     {"engine.path_choice.mode": "flowlet", "engine.path_choice.flowlet_port": "least-queue"}),
+    ("engine.path_choice.queue_levels", 4, {}, {"engine.path_choice.mode": "adaptive"}),
+    ("engine.path_choice.weights", "links", {}, {"engine.path_choice.mode": "weighted"}),
+    ("engine.path_choice.acknowledgements", "same", {}, {"engine.path_choice.mode": "spray"}),
+    ("engine.nic.receive_buffer", "2 MB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
+    ("engine.nic.xoff", "20 KB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
+    ("engine.transport.rnr.replenish", "1 us", {}, {"engine.transport.rnr.receives": 4}),
+    ("engine.transport.rnr.timer_code", 3, {}, {"engine.transport.rnr.receives": 4}),
+    ("engine.transport.rnr.retries", 3, {}, {"engine.transport.rnr.receives": 4}),
+    ("engine.transport.window", 64, {}, {"engine.transport.reliability": "selective-repeat"}),
+    ("engine.transport.reorder_window", "1 us", {}, {"engine.transport.reliability": "selective-repeat"}),
+    ("engine.transport.timeout_exponent", 16, {"engine.transport.timeout": "1 ms"}, {}),
+    *((f"probe.{key}", value, {}, {"probe.interval": "10 us"}) for key, value in (
+        ("ports", "all"), ("num_busiest", 2), ("all_flows", True), ("flows", [0]))),
+    ("traffic.placement_seed", 5, {"traffic": JOB}, {"traffic": {**JOB, "placement": "random"}}),
+    ("traffic.expansion.qp_use", "split", {"traffic": JOB},
+     {"traffic": {**JOB, "expansion": {"qps_per_connection": 2}}}),
+    *((f"traffic.expansion.{key}", value, {"traffic": NEIGHBOURS}, {"traffic": JOB}) for key, value in (
+        ("algorithm", "halving_doubling"), ("channels", 2), ("slice", "8 KB"))),
+)  # fmt: skip
+
+
+def changed(changes: Changes) -> Scenario:
+    """Return the scenario with some keys set."""
+    return override(parse_scenario(BASE, Path("x.yaml")), changes, origin="test")
+
+
+def ran(scenario: Scenario) -> RunRecord:
+    """Return what the engine makes of it."""
+    with pytest.warns(FabrictuneWarning):
+        return simulate(scenario, with_collisions=False)
+
+
+def test_every_key_of_the_table_is_tried() -> None:
+    """By its last name: some stand in several specs."""
+    listed = {key_of(field.rpartition(".")[2]) for needs in NEEDS.values() for need in needs for field in need.fields}
+    assert listed == {key.rpartition(".")[2] for key, *_ in KEYS}
+
+
+@pytest.mark.parametrize(("key", "value", "off", "on"), KEYS, ids=[key for key, *_ in KEYS])
+def test_an_idle_key_is_said_and_one_that_works_is_not(key: str, value: Any, off: Changes, on: Changes) -> None:
+    """Also where the key has its default value, which misleads nobody."""
+    assert any(f": {key} has no effect without " in note for note in idle_notes(changed({**off, key: value})))
+    assert not any(f": {key} has no effect" in note for note in idle_notes(changed({**on, key: value})))
+    assert idle_notes(changed(off)) == ()
+
+
+@pytest.mark.parametrize(("key", "value", "off", "on"), KEYS, ids=[key for key, *_ in KEYS])
+def test_an_idle_key_has_no_effect(key: str, value: Any, off: Changes, on: Changes) -> None:
+    """The run is the same to the last packet, and its record says that the key did nothing."""
+    without, record = simulate(changed(off), with_collisions=False), ran(changed({**off, key: value}))
+    assert any(key in note for note in notes_of(record))
+    for table in ("transfers", "ports"):
+        for column, values in without.tables[table].items():
+            np.testing.assert_array_equal(values, record.tables[table][column], err_msg=f"{table}.{column}")
+
+
+def test_the_bundled_keys_work() -> None:
+    """No scenario of the project sets a key that does nothing."""
+    for path in sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml")):
+        assert idle_notes(parse_scenario(path.read_text(), path)) == (), path
