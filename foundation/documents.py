@@ -32,7 +32,8 @@ from fabrictune.foundation.foreign_files import read_foreign
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 64
 MAX_NODES = 500_000  # values in a YAML file, aliases unfolded, and values of JSON whose lines are known
-MAX_DIGITS = 18  # characters of a number; a longer one stays text in YAML and is refused in JSON
+MAX_DIGITS = 40  # characters of a number; a longer one stays text in YAML and is refused in JSON
+MAX_WHOLE = 2**63 - 1  # a whole number beyond stays text, or is refused, as well
 
 Key = str | int
 
@@ -131,6 +132,13 @@ def _refuse(where: str, found: str, *, allowed: str = "", next_step: str = "") -
     raise InputError(Mistake(where=where, found=found, allowed=allowed, next_step=next_step)) from None
 
 
+class _MergeKey(str):
+    """The key of a merge, `<<` without quotes; in quotes it is a key as any other."""
+
+
+_MERGE = _MergeKey("<<")
+
+
 class _YamlComposer:
     """Builds values and their marks from the parser's events, without recursion."""
 
@@ -179,6 +187,8 @@ class _YamlComposer:
         self._check_tag(event, line)
         is_key = bool(self.open) and self.open[-1].awaits_key
         value = _plain_value(event.value) if event.implicit[0] and not is_key else event.value
+        if is_key and event.implicit[0] and value == _MERGE:
+            value = _MERGE
         pair = (value, Mark(line))
         if event.anchor:
             self.anchors[event.anchor] = pair
@@ -231,11 +241,11 @@ class _Collection:
         if self.awaits_key:
             if not isinstance(value, str):
                 return "a key that is no text"
-            if value in self.values:
-                return f"the key {value!r} a second time"
+            if value is not _MERGE and value in self.values:
+                return f"the key {str(value)!r} a second time"
             self.key, self.line_of_key = value, line
             return ""
-        if self.key == "<<":
+        if self.key is _MERGE:
             return self._merge(value, mark)
         key: Key = len(self.values) if self.key is None else self.key
         self.values[key] = value
@@ -284,7 +294,8 @@ def _plain_value(text: str) -> str | int | float | bool | None:
     if len(text.lstrip("+-")) > MAX_DIGITS:
         return text
     if _INTEGER.fullmatch(text):
-        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+        number = int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+        return number if abs(number) <= MAX_WHOLE else text
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
@@ -297,8 +308,9 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _short_integer(text: str) -> int:
-    if len(text.lstrip("-")) > MAX_DIGITS:
-        raise ValueError(f"a whole number of {len(text)} digits")
+    digits = text.lstrip("-")
+    if len(digits) > MAX_DIGITS or int(digits) > MAX_WHOLE:
+        raise ValueError(f"a whole number of {len(digits)} digits")
     return int(text)
 
 

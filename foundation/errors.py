@@ -9,6 +9,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+MAX_TOLD = 100  # mistakes in the text of an error; `mistakes` has all
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mistake:
@@ -38,7 +40,10 @@ class FabrictuneError(Exception):
 
     def __init__(self, *mistakes: Mistake) -> None:
         assert mistakes, "an error names at least one mistake"
-        super().__init__("\n".join(str(mistake) for mistake in mistakes))
+        lines = [str(mistake) for mistake in mistakes[:MAX_TOLD]]
+        if len(mistakes) > MAX_TOLD:
+            lines.append(f"and {len(mistakes) - MAX_TOLD:,} more mistakes, {len(mistakes):,} in all")
+        super().__init__("\n".join(lines))
         self.mistakes = mistakes
 
 

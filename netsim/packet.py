@@ -24,6 +24,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.deadlock import find_deadlock
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
+from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
 from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
@@ -31,6 +32,7 @@ from fabrictune.netsim.results import tables
 from fabrictune.topology.network import Network
 
 EVENTS_PER_SLICE = 2_000_000  # at most; about a tenth of a second
+MAX_QUEUED_BYTES = 2**31 - 1
 _SLICE_S = 0.1  # a law with long loops gets fewer events in one
 _FEWEST_EVENTS = 1_000
 _WHAT_A_LAW_DID: dict[int, str] = {
@@ -69,7 +71,7 @@ def run(
     )
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     simulation = make_simulation(inputs, law)
-    outcome = _advance(simulation, law, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
+    outcome = _advance(simulation, law, network, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
     all_tables = {
         **tables(network, traffic, simulation, on_wire),
         **fault_tables(network.fabric, faults.faults, faults.intervals, simulation),
@@ -98,6 +100,7 @@ def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulatio
 def _advance(
     simulation: _engine.Simulation,
     law: CompiledLaw,
+    network: Network,
     *,
     total_bytes: int,
     progress: Progress | None,
@@ -116,11 +119,28 @@ def _advance(
         return "interrupted"
     except _engine.LawFaultError as fault:
         raise _law_error(law, *fault.args) from None
-    except ValueError as error:
-        raise InputError(
-            Mistake(where="traffic", found=str(error), allowed=f"fewer than {_engine.MAX_PACKETS} at one instant")
-        ) from None
+    except (ValueError, OverflowError, IndexError) as error:
+        raise InputError(_beyond_limits(error, network, simulation.now_ps)) from None
     return outcome.name.lower().replace("_", "-")
+
+
+def _beyond_limits(error: Exception, network: Network, now_ps: int) -> Mistake:
+    """Return what of a run is more than the engine can count: packets, bytes in a queue, or time."""
+    if isinstance(error, OverflowError):
+        return Mistake(
+            where=f"port {network.fabric.port_label(int(str(error)))}",
+            found=f"a queue of more than {MAX_QUEUED_BYTES} B at {format_duration(now_ps)}",
+            allowed=f"up to {MAX_QUEUED_BYTES} B",
+            next_step="lower engine.pfc.buffer, or let fewer senders share the port",
+        )
+    if isinstance(error, IndexError):
+        return Mistake(
+            where="traffic",
+            found=f"events beyond {format_duration(LAST_INSTANT_PS)}",
+            allowed=f"up to {LAST_INSTANT_PS} ps of simulated time, 53 days",
+            next_step="set engine.time_limit, smaller transfers or faster links",
+        )
+    return Mistake(where="traffic", found=str(error), allowed=f"fewer than {_engine.MAX_PACKETS} at one instant")
 
 
 def _next_slice(num_events: int, elapsed_s: float) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from pydantic import ValidationError
 
 from fabrictune.foundation.documents import Key
-from fabrictune.foundation.errors import Mistake, nearest_name
+from fabrictune.foundation.errors import MAX_TOLD, Mistake, nearest_name
 
 MAX_SHOWN = 60
 
@@ -38,15 +38,24 @@ class Places(Protocol):
 
 
 def to_mistakes(error: ValidationError, places: Places, *prefix: str) -> list[Mistake]:
-    """Return every mistake in `error` at its place in `places`; `prefix` leads to the mapping that was checked."""
-    mistakes = [_explain_one(dict(detail), places, prefix) for detail in error.errors(include_url=False)]
-    return [mistake for _, mistake in sorted(mistakes, key=lambda pair: pair[0])]
+    """Return every mistake in `error` at its place in `places`; `prefix` leads to the mapping that was checked.
+
+    The nearest name is looked for in the first MAX_TOLD only, since no others are told.
+    """
+    details: list[dict[str, Any]] = [dict(detail) for detail in error.errors(include_url=False)]
+    details.sort(key=lambda detail: places.line(*prefix, *detail["loc"]))
+    return [
+        _explain_one(detail, places, prefix, seeks_nearest=place < MAX_TOLD) for place, detail in enumerate(details)
+    ]
 
 
-def _explain_one(detail: dict[str, Any], places: Places, prefix: tuple[str, ...]) -> tuple[int, Mistake]:
+def _explain_one(detail: dict[str, Any], places: Places, prefix: tuple[str, ...], *, seeks_nearest: bool) -> Mistake:
     keys = (*prefix, *detail["loc"])
     place = places.where(*keys)
-    return places.line(*keys), _words(detail, place, str(keys[-1]) if keys else "")
+    name = str(keys[-1]) if keys else ""
+    if detail["type"] == "unknown_key" and not seeks_nearest:
+        return Mistake(where=place, found=f"unknown key {name!r}", allowed=", ".join(detail["ctx"]["allowed"]))
+    return _words(detail, place, name)
 
 
 def _words(detail: dict[str, Any], where: str, name: str) -> Mistake:

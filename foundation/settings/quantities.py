@@ -26,7 +26,8 @@ from fabrictune.foundation.units import (
     parse_rate_bps,
 )
 
-MAX_DIGITS = 18  # of a count: what fits 64 bits
+MAX_DIGITS = 19  # of a count
+MAX_COUNT = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ def _parse_duration_ns(text: str) -> int:
 
 
 def _parse_count(text: str) -> int:
-    if not text.isdecimal() or len(text) > MAX_DIGITS:
+    if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) > MAX_COUNT:
         raise UnitError(Mistake(where="", found=f"{text[:60]!r} where a whole number is needed"))
     return int(text)
 

@@ -1,6 +1,9 @@
 // The main loop: open a slot, fetch what its events will touch, handle them in order.
 #include "engine.hpp"
 
+#include <stdexcept>
+#include <string>
+
 #include "events/capture.inl"
 #include "events/faults.inl"
 #include "events/forwarding.inl"
@@ -25,6 +28,8 @@ Outcome Engine<is_full>::advance(std::uint64_t num_events) {
         if (queue.is_slot_exhausted()) {
             if (queue.num_events() >= stop_at) return outcome;
             if (!queue.open_next_slot()) return outcome = Outcome::Stalled;
+            if (queue.slot_start_ps() > LAST_INSTANT) [[unlikely]]
+                throw std::out_of_range("an instant beyond the clock");
             prefetch_open_slot();
         }
         const std::uint64_t key = queue.take();

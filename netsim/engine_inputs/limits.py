@@ -5,6 +5,7 @@ from fabrictune.foundation.errors import InputError, Mistake
 PATH_END = 2**32 - 1
 NO_ROUTE = 2**32 - 2  # in a path: from here on the network knows no way
 NO_PRIORITY = 2**32 - 1
+LAST_INSTANT_PS = 2**62 - 1  # 53 days; twice that is what 64 bits hold, so no sum of two times overflows
 MAX_IDS = 2**24  # ports and queue pairs an event can name
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import Medium, TrafficTrace
+from fabrictune.foundation.units import PS_PER_S
 from fabrictune.netsim.config.packet import PacketConfig
-from fabrictune.netsim.engine_inputs.limits import PATH_END
+from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS, PATH_END
 
 
 def check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) -> None:
@@ -35,6 +36,25 @@ def check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) -
                 where="traffic trace", found=f"{packets_Q.max():.3g} packets of one queue pair", allowed="2**32 - 2"
             )
         )
+
+    _check_times(traffic, config)
+
+
+def _check_times(traffic: TrafficTrace, config: PacketConfig) -> None:
+    """Raise TraceError for a transfer that starts, waits, or takes over NVLink, beyond the engine's clock."""
+    nvlink_s_N = np.where(traffic.medium_N == Medium.NVLINK, 8.0 * traffic.bytes_N / config.nvlink_rate_bps, 0.0)
+    columns = {"start": traffic.start_ps_N, "delay": traffic.delay_ps_N, "time over NVLink": nvlink_s_N * PS_PER_S}
+    for what, time_ps_N in columns.items():
+        late_N = time_ps_N > LAST_INSTANT_PS
+        if late_N.any():
+            row = int(late_N.argmax())
+            raise TraceError(
+                Mistake(
+                    where=f"traffic trace, row {row}",
+                    found=f"a {what} of {int(time_ps_N[row])} ps ({int(late_N.sum())} such transfers)",
+                    allowed=f"up to {LAST_INSTANT_PS} ps, 53 days",
+                )
+            )
 
 
 def transfer_arrays(traffic: TrafficTrace) -> dict[str, NDArray[Any]]:

@@ -11,11 +11,11 @@ cells; thresholds for a port or a switch as a whole.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
-from fabrictune.netsim.reference.run import EventKind, RunState
+from fabrictune.netsim.reference.run import ClockEvent, EventKind, RunState
 
 QUANTUM_BYTES = 64
 
@@ -238,7 +238,7 @@ class PriorityBuffers:
     def _refresh_pause(self, arrived: InputQueue) -> None:
         """Send a pause again; stop the run in a deadlock, where nothing but pauses has happened for long enough."""
         silent_ps = self.run.now_ps - max(port.last_transmission_ps for port in self.ports)
-        is_alone = all(_is_of_pause(kind, about) for _, kind, _, about in self.run.events)
+        is_alone = all(_moves_nothing(event) for event in self.run.events)
         if is_alone and silent_ps > self.run.settings.pause_patience_ps:
             self.run.outcome = "stalled"
         else:
@@ -291,5 +291,9 @@ class PriorityBuffers:
         return queue.ignores_pause
 
 
-def _is_of_pause(kind: EventKind, about: object) -> bool:
+def _moves_nothing(event: tuple[Any, ...]) -> bool:
+    """Return whether an event is one of a pause, or the time limit."""
+    _, kind, number, about = event
+    if kind == EventKind.CLOCK:
+        return bool(number == ClockEvent.TIME_LIMIT)
     return kind == EventKind.PAUSE_FRAME and isinstance(about, PauseNotice) and about.event != PauseEvent.WATCH

@@ -92,7 +92,12 @@ def test_yaml_agrees_with_its_reference_writer(tmp_path_factory: pytest.TempPath
         ("true", True),
         ("'7'", "7"),
         ("400 Gbps", "400 Gbps"),
-        ("9" * 19, "9" * 19),
+        ("9" * 18, 10**18 - 1),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775807", -(2**63) + 1),
+        ("9223372036854775808", "9223372036854775808"),
+        ("9" * 5000, "9" * 5000),
+        ("3.141592653589793115997963", 3.141592653589793),
     ],
 )
 def test_only_the_core_schema_has_meaning(text: str, value: Any, tmp_path: Path) -> None:
@@ -106,6 +111,16 @@ def test_aliases_and_merges_are_unfolded(tmp_path: Path) -> None:
     assert document.tree["first"] == {"x": 1, "y": 2}
     assert document.tree["second"] == {"x": 1, "y": 3}
     assert document.line("second", "x") == 1
+
+
+def test_a_merge_key_in_quotes_is_a_key(tmp_path: Path) -> None:
+    """YAML merges by the plain scalar alone; a writer puts a key of that name into quotes."""
+    assert loaded(tmp_path, "'<<': null\n").tree == {"<<": None}
+    document = loaded(tmp_path, "base: &b {x: 1}\nboth:\n  '<<': 7\n  <<: *b\n")
+    assert document.tree["both"] == {"<<": 7, "x": 1}
+    assert (
+        refusal(tmp_path, '"<<": 1\n"<<": 2\n') == ":2: the key '<<' a second time\n  allowed: each key once, as text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,6 +157,7 @@ def test_an_alias_bomb_is_refused(tmp_path: Path) -> None:
         ('{"a": 1,\n "a": 2}', ": no JSON that can be used: the key 'a' appears twice in one object"),
         ('{"a": NaN}', ": no JSON that can be used: NaN is no number"),
         ('{"a": 1e999}', ": no JSON that can be used: 1e999 is no number"),
+        ('{"a": 9223372036854775808}', ": no JSON that can be used: a whole number of 19 digits"),
         ('{"a": 12345678901234567890}', ": no JSON that can be used: a whole number of 20 digits"),
         ('{"a":\n oops}', ":2: no JSON: Expecting value at column 2"),
         ('{"a": "\\ud83d"}', ": no JSON that can be used: '\\ud83d' is half of a character"),

@@ -124,3 +124,18 @@ def test_a_run_beyond_the_machine_s_memory_is_refused() -> None:
     require_memory(few, available_bytes=10**8)
     with pytest.raises(InputError, match=r"a run that may need .* of memory"):
         require_memory(many, available_bytes=1000)
+
+
+@pytest.mark.parametrize(
+    ("row", "found"),
+    [
+        ({"bytes": 1, "start_ps": 2**62}, f"a start of {2**62} ps (1 such transfers)"),
+        ({"bytes": 1, "delay_ps": 2**63 - 1}, f"a delay of {2**63 - 1} ps (1 such transfers)"),
+    ],
+)
+def test_times_beyond_the_clock_are_refused(row: dict[str, int], found: str) -> None:
+    """64 bits hold 106 days; a start near their end wrapped around, and the run finished before it began."""
+    network, traffic = network_of(one_switch(2), [(0, 1)]), traffic_of([row])
+    with pytest.raises(TraceError) as raised:
+        make_engine_inputs(network, traffic, compiled("none"), PacketConfig(), seed=0, probe=None)
+    assert str(raised.value) == f"traffic trace, row 0: {found}\n  allowed: up to {2**62 - 1} ps, 53 days"

@@ -235,6 +235,30 @@ def test_a_queue_pair_fails_after_its_retries(simulate: Simulate) -> None:
     assert (unfinished.entity, unfinished.actual) == ("transfers 0, 1", "2 of 2 transfers never completed; run stalled")
 
 
+def test_a_queue_beyond_its_counter_ends_the_run_by_name(simulate: Simulate) -> None:
+    """Four senders of 1 GB each to one port: beyond 2**31 B the queue went below zero, and marking stopped."""
+    config = PacketConfig(mtu_bytes=60_000, pfc=PfcConfig(enabled=False, buffer_bytes=2**30))
+    rows = [{"bytes": 1_070_000_000, "qp": qp} for qp in range(4)]
+    with pytest.raises(InputError) as error:
+        simulate([(0, 4), (1, 4), (2, 4), (3, 4)], rows, config)
+    mistake = error.value.mistakes[0]
+    assert (mistake.where, mistake.allowed) == ("port tor0:down4", "up to 2147483647 B")
+    assert mistake.found.startswith("a queue of more than 2147483647 B at ")
+
+
+def test_a_run_beyond_the_clock_ends_by_name(simulate: Simulate) -> None:
+    """A pause of 50 days and 1 MB at a start of 50 days pass 53 days; beyond 106 the clock went below zero."""
+    days_ps = 50 * 86_400 * 10**12
+    rows = [
+        {"bytes": 1},
+        {"bytes": 1, "start_ps": days_ps, "waits": [0]},
+        {"bytes": 1, "delay_ps": days_ps, "waits": [1]},
+    ]
+    with pytest.raises(InputError) as error:
+        simulate([(0, 1)], rows, BARE)
+    assert error.value.mistakes[0].allowed == f"up to {2**62 - 1} ps of simulated time, 53 days"
+
+
 def test_the_time_limit_ends_a_run_and_marks_it_partial(simulate: Simulate) -> None:
     """1 MB takes 83 us; after 10 us some of it is in flight and none of it finished."""
     record = simulate([(0, 1)], [{"bytes": 1_000_000}], PacketConfig(time_limit_ns=10_000))

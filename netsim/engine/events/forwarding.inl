@@ -81,10 +81,17 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     }
     out.tail[cls] = packet_id;
     if (cls == DATA) {
-        out.queued_bytes += packet.wire_bytes;
+        grow_queue(port, out, packet.wire_bytes);
         out.max_queue_bytes = std::max(out.max_queue_bytes, out.queued_bytes);
     }
     if (!out.has_wake && may_send) wake_when_free(port, out);
+}
+
+// Queues are counted in 32 bits, which keeps a port in one cache line; a port beyond them ends the run.
+template <bool is_full>
+inline void Engine<is_full>::grow_queue(std::uint32_t port, Port& out, std::int32_t bytes) {
+    if (__builtin_add_overflow(out.queued_bytes, bytes, &out.queued_bytes)) [[unlikely]]
+        throw std::overflow_error(std::to_string(port));
 }
 
 // Take a data packet into the node's buffer, or drop it.

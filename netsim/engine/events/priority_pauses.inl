@@ -79,7 +79,8 @@ template <bool is_full>
 void Engine<is_full>::refresh_pause(std::uint32_t port, std::uint32_t priority) {
     if (priorities.input(port, priority).refresh_ps != now_ps) return;
     const bool has_probe = settings.probe_interval_ps != NEVER && has_all_samples;
-    const bool is_alone = queue.size() == priorities.num_pause_events + has_probe;
+    const bool has_limit = settings.time_limit_ps != NEVER;
+    const bool is_alone = queue.size() == priorities.num_pause_events + has_probe + has_limit;
     if (is_alone && now_ps - priorities.last_transmission_ps > settings.pause_patience_ps) {
         outcome = Outcome::Stalled;
         return;

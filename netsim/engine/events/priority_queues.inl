@@ -57,9 +57,9 @@ void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t pack
     packet.next = NONE;
     (output.head == NONE ? output.head : packets[output.tail].next) = packet_id;
     output.tail = packet_id;
+    grow_queue(port, out, packet.wire_bytes);
     output.queued_bytes += packet.wire_bytes;
     output.max_queue_bytes = std::max(output.max_queue_bytes, output.queued_bytes);
-    out.queued_bytes += packet.wire_bytes;
     out.max_queue_bytes = std::max(out.max_queue_bytes, out.queued_bytes);
     watch(port, priority);
     if (!out.has_wake && is_open(output)) wake_when_free(port, out);

@@ -9,6 +9,7 @@ namespace netsim {
 using Picoseconds = std::int64_t;
 
 inline constexpr Picoseconds NEVER = std::numeric_limits<Picoseconds>::max();
+inline constexpr Picoseconds LAST_INSTANT = NEVER / 2;  // 53 days: the sum of two times before it is one
 inline constexpr Picoseconds LONG_AGO = -NEVER / 2;
 inline constexpr double MAX_GAP_PS = 1e17;                          // 28 hours: no law waits longer between two packets
 inline constexpr std::int64_t BIT_PS_PER_BYTE = 8'000'000'000'000;  // a byte takes this over the rate in bits a second

@@ -56,6 +56,8 @@ class EventQueue {
         return base_ps_ + static_cast<Picoseconds>(key >> (64 - OFFSET_BITS));
     }
 
+    Picoseconds slot_start_ps() const { return base_ps_; }
+
     // When the event happened that was taken before the last one.
     Picoseconds previous_ps() const { return next_ > 1 ? time_of(open_[next_ - 2]) : last_of_closed_slot_ps_; }
 
