@@ -15,16 +15,19 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.units import format_bytes
 from fabrictune.netsim import _engine
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.work import least_time_ps
 
+MEMORY_OF_MACHINE = Path("/proc/meminfo")
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 GROWTH = 2  # tables double as they grow, and copy themselves while they do
 COPIES = 2  # of arrays: the one given, and the one that the engine keeps
 EVENT_BYTES = 16
+PYTHON_BYTES_PER_TRANSFER = 310  # of the trace, its tables and the record
 DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
 
 
 def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> int:
-    """Return an upper estimate of the engine's memory; telemetry takes room with every packet."""
+    """Return an upper estimate of a run's memory; telemetry takes room with every packet."""
     num_pairs = len(inputs["flow"])
     flow_bytes = -(-inputs["flow"].dtype.itemsize // 64) * 64
     fixed = (
@@ -34,7 +37,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + _path_choice_bytes(inputs)
         + _fault_bytes(inputs)
         + _priority_bytes(inputs)
-        + len(inputs["transfer_bytes"]) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES)
+        + len(inputs["transfer_bytes"]) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES + PYTHON_BYTES_PER_TRANSFER)
         + _sample_bytes(inputs) * GROWTH
         + int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     )
@@ -53,15 +56,19 @@ def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, availa
             Mistake(
                 where="traffic",
                 found=f"a run that may need {format_bytes(needed_bytes)} of memory",
-                allowed=f"what there is on this machine, or allowed: {format_bytes(available_bytes)}",
-                next_step="simulate fewer transfers, a smaller fabric or smaller buffers",
+                allowed=f"what is free on this machine, or allowed: {format_bytes(available_bytes)}",
+                next_step="simulate fewer transfers, a smaller fabric or smaller buffers, or probe more rarely",
             )
         )
 
 
 def least_limit_bytes() -> int:
-    """Return the least of the machine's memory, its container's limit and the process's own limit."""
+    """Return the least of the machine's free memory, its container's limit and the process's own limit."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    with suppress(OSError, ValueError, StopIteration):
+        lines = MEMORY_OF_MACHINE.read_text().splitlines()
+        available = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        limits.append(int(available) * 1024)
     own_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if own_limit != resource.RLIM_INFINITY:
         limits.append(own_limit)
@@ -81,12 +88,13 @@ def _path_choice_bytes(inputs: EngineInputs) -> int:
 
 
 def _sample_bytes(inputs: EngineInputs) -> int:
-    """Return the room of all samples until the time limit; without one there is no telling how many there will be."""
+    """Return the room of all samples until the time limit; without one, in the time that the traffic takes at least."""
     limit_ps: int = inputs.settings["time_limit_ps"]
     interval_ps: int = inputs.settings["probe_interval_ps"]
-    if NEVER in (limit_ps, interval_ps):
+    if interval_ps == NEVER:
         return 0
-    num_instants, most = limit_ps // interval_ps + 1, int(inputs.settings["max_samples"])
+    length_ps = int(least_time_ps(inputs)) if limit_ps == NEVER else limit_ps
+    num_instants, most = length_ps // interval_ps + 1, int(inputs.settings["max_samples"])
     num_port_samples = min(num_instants * len(inputs["probed_port"]), most)
     num_flow_samples = min(num_instants * len(inputs["probed_flow"]), most)
     return num_port_samples * _engine.BYTES_PER_PORT_SAMPLE + num_flow_samples * _engine.BYTES_PER_FLOW_SAMPLE

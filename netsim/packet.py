@@ -29,6 +29,7 @@ from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.results import tables
+from fabrictune.netsim.work import warn_of_long_run
 from fabrictune.topology.network import Network
 
 EVENTS_PER_SLICE = 2_000_000  # at most; about a tenth of a second
@@ -70,13 +71,14 @@ def run(
         network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals
     )
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
+    warn_of_long_run(inputs)
     simulation = make_simulation(inputs, law)
     outcome = _advance(simulation, law, network, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
     all_tables = {
         **tables(network, traffic, simulation, on_wire),
         **fault_tables(network.fabric, faults.faults, faults.intervals, simulation),
     }
-    deadlock = find_deadlock(simulation, max(1, len(on_wire.queues.priorities)))
+    deadlock = find_deadlock(simulation, inputs)
     described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
     judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock, rules=rules)
     report = join_reports(

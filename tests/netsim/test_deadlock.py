@@ -2,14 +2,17 @@
 
 import pytest
 
+from fabrictune.cc import none
 from fabrictune.conformance.netsim.deadlock import ring_network, ring_record
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.deadlock import find_deadlock, stuck_ports
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.packet import make_simulation, run
+from fabrictune.netsim.reference.engine import ReferenceEngine
 from fabrictune.netsim.workloads.table import one_message_each
 from tests.netsim.conftest import compiled
 
@@ -63,10 +66,68 @@ def test_pauses_that_pass_are_no_deadlock() -> None:
     _, traffic = one_message_each(pairs.source_nic_Q[:2], pairs.destination_nic_Q[:2], 2_000_000)
     config = PacketConfig(pfc=PfcConfig(xoff_bytes=80_000, xon_bytes=40_000))
     law = compiled("none")
-    simulation = make_simulation(make_engine_inputs(network, traffic, law, config, seed=0, probe=None), law)
+    inputs = make_engine_inputs(network, traffic, law, config, seed=0, probe=None)
+    simulation = make_simulation(inputs, law)
     num_held = 0
     while simulation.advance(100).name == "RUNNING":
         num_held += len(simulation.hold_columns()["port"])
-        assert find_deadlock(simulation) is None
+        assert find_deadlock(simulation, inputs) is None
+    assert num_held > 0
+    assert (simulation.transfer_columns()["finish_ps"] > 0).all()
+
+
+def shared(alpha: float, *, quanta: int | None = None, time_limit_ns: int | None = None) -> PacketConfig:
+    """Return 4 MB of buffer for a switch, which its ports share."""
+    return PacketConfig(
+        queues=QueuesConfig(priorities=(PriorityConfig(lossless=True, alpha=alpha),)),
+        buffer=BufferConfig(size_bytes=4_000_000),
+        pfc=PfcConfig(quanta=quanta),
+        time_limit_ns=time_limit_ns,
+    )
+
+
+@pytest.mark.parametrize("quanta", [None, 65_535])
+@pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
+def test_a_deadlock_in_shared_buffers_is_named_as_well(alpha: float, quanta: int | None) -> None:
+    """What waits for stuck ports keeps the thresholds of all others down, those of the hosts' ports among them."""
+    network = ring_network()
+    pairs = network.queue_pairs
+    _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 20_000_000)
+    record = run(network, traffic, compiled("none"), shared(alpha, quanta=quanta))
+    assert record.run["outcome"] == "stalled"
+    finding = record.findings[0]
+    assert finding.id == "netsim.pfc-deadlock"
+    assert finding.entity == ("switch0:on -> switch1:back; switch1:on -> switch2:back; switch2:on -> switch0:back")
+
+
+def test_a_deadlock_ends_the_run_before_its_time_limit() -> None:
+    """Pauses that renew one another were simulated to the limit: it is an event, too, and none of a pause."""
+    network = ring_network()
+    pairs = network.queue_pairs
+    _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 20_000_000)
+    config = shared(1.0, quanta=65_535, time_limit_ns=2_000_000_000)
+    record = run(network, traffic, compiled("none"), config)
+    assert record.run["outcome"] == "stalled"
+    assert record.run["end_ps"] < 10**11
+    law = compiled("none")
+    inputs = make_engine_inputs(network, traffic, law, config, seed=0, probe=None)
+    reference = ReferenceEngine(inputs, none)
+    reference.run()
+    assert (reference.outcome, reference.now_ps) == ("stalled", record.run["end_ps"])
+
+
+@pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
+def test_pauses_of_a_shared_buffer_that_pass_are_no_deadlock(alpha: float) -> None:
+    """Two hosts share one link as above; looked at every 100 events, none of their queues is stuck."""
+    network = ring_network()
+    pairs = network.queue_pairs
+    _, traffic = one_message_each(pairs.source_nic_Q[:2], pairs.destination_nic_Q[:2], 20_000_000)
+    law = compiled("none")
+    inputs = make_engine_inputs(network, traffic, law, shared(alpha), seed=0, probe=None)
+    simulation = make_simulation(inputs, law)
+    num_held = 0
+    while simulation.advance(100).name == "RUNNING":
+        num_held += len(simulation.hold_columns()["port"])
+        assert find_deadlock(simulation, inputs) is None
     assert num_held > 0
     assert (simulation.transfer_columns()["finish_ps"] > 0).all()

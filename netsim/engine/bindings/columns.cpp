@@ -175,6 +175,11 @@ Columns hold_columns(const Simulation& simulation) {
     };
 }
 
+Columns input_columns(const Simulation& simulation) {
+    const auto& inputs = simulation.priorities.inputs;
+    return {{"headroom_bytes", column(inputs, [](const InputQueue& input) { return input.headroom_bytes; })}};
+}
+
 Columns fault_drop_columns(const Simulation& simulation) {
     const auto& rows = simulation.faults.health;
     return {

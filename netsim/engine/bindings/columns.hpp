@@ -29,6 +29,8 @@ Columns queue_columns(const Simulation& simulation);
 Columns waiting_columns(Simulation& simulation);
 // The ports held by a pause, and where the switch behind them would let go.
 Columns hold_columns(const Simulation& simulation);
+// What came through each port with each priority and is still behind it; empty without priorities.
+Columns input_columns(const Simulation& simulation);
 // Packets that faults have cost behind each port, by cause; no rows where nothing could go wrong.
 Columns fault_drop_columns(const Simulation& simulation);
 // How many bytes were acknowledged when a fault began or ended.

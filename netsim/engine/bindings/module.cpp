@@ -65,6 +65,7 @@ NB_MODULE(_engine, module) {
         .def("queue_columns", &queue_columns)
         .def("waiting_columns", &waiting_columns)
         .def("hold_columns", &hold_columns)
+        .def("input_columns", &input_columns)
         .def("fault_drop_columns", &fault_drop_columns)
         .def("milestone_columns", &milestone_columns)
         .def("failure_columns", &failure_columns)

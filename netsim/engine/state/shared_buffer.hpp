@@ -46,12 +46,6 @@ class BufferPool {
         return true;
     }
 
-    // What a queue may hold at most when a resume offset below its threshold is reached, with all others empty.
-    std::int64_t most_to_resume(const BufferShare& share, double alpha, std::int64_t offset_bytes) const {
-        const auto shared = static_cast<std::int64_t>(alpha * static_cast<double>(shared_bytes_));
-        return std::max<std::int64_t>(0, share.reserve_bytes + shared - offset_bytes);
-    }
-
     std::int64_t free_headroom_bytes() const { return free_headroom_bytes_; }
     void take_headroom(std::int32_t bytes) { free_headroom_bytes_ -= bytes; }
 

@@ -15,7 +15,7 @@ namespace netsim {
 // A queue that is paused, and the last it was told, perhaps still on its way, is no resume.
 struct Hold {
     std::uint32_t queue;
-    std::int64_t resume_below_bytes;  // what its buffer may still hold when it is resumed, if all others are empty
+    std::int64_t resume_below_bytes;  // what its buffer may still hold when it is resumed; 0 for one of priorities
 };
 
 inline std::vector<Hold> holds(const Simulation& simulation) {
@@ -23,12 +23,9 @@ inline std::vector<Hold> holds(const Simulation& simulation) {
     const Priorities& priorities = simulation.priorities;
     for (std::uint32_t queue = 0; queue < priorities.outputs.size(); queue++) {
         const OutputQueue& output = priorities.outputs[queue];
-        const std::uint32_t behind = simulation.port_stats[queue / priorities.size()].peer;
         const InputQueue& input = priorities.inputs[queue];
         if (!output.is_paused || output.is_storm || !input.pauses_sender) continue;
-        const double alpha = priorities.rules[queue % priorities.size()].alpha;
-        rows.push_back({queue, priorities.pools[priorities.node[behind]].most_to_resume(input.share, alpha,
-                                                                                        input.resume_offset_bytes)});
+        rows.push_back({queue, 0});
     }
     if (priorities.size() > 0) return rows;
     for (std::uint32_t port = 0; port < simulation.ports.size(); port++) {
