@@ -42,6 +42,7 @@ from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_NS
 
 MAX_BYTES = 64 * 2**20
+MAX_LAYERS = 200_000
 MAX_REQUESTS = 3_000_000
 _HEAD_BYTES = 4096
 _OPERATIONS = {
@@ -56,7 +57,7 @@ _DEGREES = {"tp": "model_parallel_NPU_group", "ep": "ep", "pp": "pp", "gpus": "a
 _HEAD = re.compile(rf"\s*(?:{'|'.join(FORMS)})(?:[ \t][^\n]*|\r)?\n".encode())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Pass:
     """The work of a layer in one pass, and what it communicates after it."""
 
@@ -67,7 +68,7 @@ class _Pass:
     num_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Layer:
     name: str
     passes: tuple[_Pass, ...]  # in the order of PASSES
@@ -186,14 +187,16 @@ def _refuse_without(path: Path, header: _Header, what: str, option: str) -> NoRe
 
 def _layers(path: Path, lines: Sequence[str], header: _Header) -> list[_Layer]:
     declared = lines[1].strip() if len(lines) > 1 else ""
-    rows = [(number, line.split()) for number, line in enumerate(lines[2:], 3) if line.strip()]
+    rows = [(number, line) for number, line in enumerate(lines[2:], 3) if line.strip()]
+    if len(rows) > MAX_LAYERS:
+        raise TraceError(Mistake(where=str(path), found=f"{len(rows):,} layers", allowed=f"{MAX_LAYERS:,}"))
     if declared != str(len(rows)):
         found, next_step = (
             f"{declared!r} layers declared",
             "check that the file was copied whole, or correct the number",
         )
         raise TraceError(Mistake(where=f"{path}:2", found=found, allowed=str(len(rows)), next_step=next_step))
-    return [_layer(f"{path}:{number}", fields, header, place) for place, (number, fields) in enumerate(rows)]
+    return [_layer(f"{path}:{number}", line.split(), header, place) for place, (number, line) in enumerate(rows)]
 
 
 def _layer(where: str, fields: Sequence[str], header: _Header, place: int) -> _Layer:

@@ -60,7 +60,7 @@ _KINDS = {
 _NEIGHBOURS = {"send_prev": -1, "recv_prev": -1, "send_next": 1, "recv_next": 1}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
     """An operation of a rank."""
 
