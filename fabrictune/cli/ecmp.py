@@ -239,8 +239,8 @@ def _print_explanation(explanation: "LinkExplanation") -> None:
 
     print_lines(
         [
-            f"{explanation.link}: {len(explanation.flows)} flows ask for {format_rate(explanation.demand_bps)} of "
-            f"{format_rate(explanation.rate_bps)}, {explanation.load_fraction:.2f} times what it carries"
+            f"{explanation.link}: {len(explanation.flows)} flows offer {format_rate(explanation.demand_bps)} on "
+            f"{format_rate(explanation.rate_bps)}, {100 * explanation.load_fraction:.0f} % of the link rate"
         ]
     )
     has_parts = any(flow.part for flow in explanation.flows)
