@@ -42,6 +42,7 @@ def test_its_commands_say_what_it_says(shown: str) -> None:
 
 
 def test_no_timeout_below_17_makes_a_difference(shown: str) -> None:
-    """The rows of the table for T 14 and 16 are the same."""
-    rows = {line.split()[0]: line.split()[1:] for line in shown.splitlines() if re.match(r" +1[4-7] ", line)}
+    """The rows of the table for T 14 and 16 are the same, but for the star of what was not tried."""
+    lines = [line.replace("*", "") for line in shown.splitlines() if re.match(r" +1[4-7] ", line)]
+    rows = {line.split()[0]: line.split()[1:] for line in lines}
     assert rows["14"] == rows["16"] != rows["17"]
