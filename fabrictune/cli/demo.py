@@ -53,7 +53,7 @@ def _print(result: "Demo") -> None:
     )
     cases = (result.bad, result.good)
     print_table(("placement", *(case.placement for case in cases)), _rows(cases))
-    print_lines(["", f"the worst links, {result.bad.placement}:"])
+    print_lines(["", f"the {MAX_LINKS} worst of {len(result.bad.links)} oversubscribed links, {result.bad.placement}:"])
     for finding in result.bad.links[:MAX_LINKS]:
         print_lines([f"  {finding.entity}: {finding.actual}, where {finding.expected} fit"])
         print_lines(f"      {flow}" for flow in finding.evidence)

@@ -136,11 +136,12 @@ def _aborted(
         for qp, time_ps in times_of_qp[:MAX_NAMED]
     ]
     blamed = {interval.fault for behind in blamed_of_qp for interval in behind}
-    causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in sorted(blamed)[:MAX_NAMED]]
+    causes = [f"faults[{row}] {describe_fault(fabric, faults[row])}" for row in sorted(blamed)]
+    looked_at = f" (behind the first {MAX_NAMED} failures)" if len(times_of_qp) > MAX_NAMED else ""
     qp, time_ps = times_of_qp[0]
     ends = f"{fabric.nic_label(int(pairs.source_nic_Q[qp]))} to {fabric.nic_label(int(pairs.destination_nic_Q[qp]))}"
     return ABORTED_QUEUE_PAIRS.finding(
-        entity="; ".join(causes) if causes else f"queue pair {qp}",
+        entity=_named(causes, "; ") + looked_at if causes else f"queue pair {qp}",
         expected=f"progress within the retry budget of {format_duration(budget_ps)}",
         actual=(
             f"{len(times_of_qp)} {'QP' if len(times_of_qp) == 1 else 'QPs'} failed with {_failure(config)}"
@@ -224,8 +225,14 @@ def _never_began(
     shown = [f"faults[{interval.fault}] {describe_fault(fabric, faults[interval.fault])}" for interval in late]
     begins = [format_duration(interval.begin_ps) for interval in late]
     return FAULT_NEVER_BEGAN.finding(
-        entity="; ".join(shown[:MAX_NAMED]),
-        expected=f"a run that lasts until the fault begins, at {', '.join(begins[:MAX_NAMED])}",
+        entity=_named(shown, "; "),
+        expected=f"a run that lasts until the fault begins, at {_named(begins, ', ')}",
         actual=f"run ended at {format_duration(end_ps)}",
         confidence=Confidence.CONFIGURED,
     )
+
+
+def _named(texts: Sequence[str], separator: str) -> str:
+    """Return the first of many texts, and how many more there are."""
+    more = f" and {len(texts) - MAX_NAMED:,} more" if len(texts) > MAX_NAMED else ""
+    return separator.join(texts[:MAX_NAMED]) + more

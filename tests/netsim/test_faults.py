@@ -321,3 +321,12 @@ def test_switches_that_spray_leave_out_what_is_down_once_routing_has_converged()
     assert converged.run["outcome"] == "finished"
     assert converged.run["packets"]["data_dropped"] == pytest.approx(lost_in_50_us, abs=3)
     assert blind.run["packets"]["data_dropped"] > 5 * lost_in_50_us
+
+
+def test_faults_beyond_the_tenth_are_counted() -> None:
+    """Twelve faults begin too late; ten are named, and a reader knows of the other two."""
+    network = network_of(ONE_SWITCH, [(0, 1)])
+    begins_ns = range(10**6, 10**6 + 12_000, 1_000)
+    late = [LinkDown(link="host0:nic0", at_ns=begin_ns, until_ns=begin_ns + 500) for begin_ns in begins_ns]
+    (finding,) = simulate(network, [{"bytes": 1}], late).findings
+    assert finding.entity.endswith("faults[9] link_down host0:nic0 -> tor0:down0 and 2 more")

@@ -39,7 +39,7 @@ def find_differences(comparison: PathComparison) -> Iterator[Finding]:
     """Give what a person should look at where the two differ."""
     target = comparison.target_ipv4
     if comparison.unnamed_ipv4:
-        addresses = tuple(str(IPv4Address(address)) for address in comparison.unnamed_ipv4[:MAX_SHOWN])
+        addresses = tuple(str(IPv4Address(address)) for address in comparison.unnamed_ipv4)
         actual = f"{len(comparison.unnamed_ipv4)} addresses without a name"
         yield _finding(UNNAMED_HOPS, target, "a name for every hop", actual, addresses)
     if comparison.unpredicted:
@@ -87,13 +87,13 @@ def _hops(target: TargetPaths, names: Names) -> Iterator[Finding]:
         changed = [path for path, hop in at_hop if len(hop) > 1]
         if changed:
             found = f"different nodes answered as hop {distance} for {_num_ports(changed)} source ports"
-            evidence = tuple(hop_text(path.hops[distance - 1], names) for path in changed[:MAX_SHOWN])
+            evidence = tuple(hop_text(path.hops[distance - 1], names) for path in changed)
             yield _finding(PATH_CHANGED, target.target_ipv4, "one path per flow", found, evidence)
 
 
 def _answers(hops: Sequence[Hop], names: Names) -> tuple[str, ...]:
     known = sorted({hop_text(hop, names) for hop in hops if hop})
-    return tuple(f"{name} answers for others" for name in known[:MAX_SHOWN])
+    return tuple(f"{name} answers for others" for name in known)
 
 
 def _texts(ways: Sequence[Way]) -> tuple[str, ...]:
@@ -109,10 +109,11 @@ def _num_ports(paths: Sequence[ObservedPath]) -> int:
 
 
 def _finding(rule: Rule, target_ipv4: int, expected: str, actual: str, evidence: Sequence[str] = ()) -> Finding:
+    more = [f"and {len(evidence) - MAX_SHOWN:,} more"] if len(evidence) > MAX_SHOWN else []
     return rule.finding(
         entity=str(IPv4Address(target_ipv4)),
         expected=expected,
         actual=actual,
         confidence=Confidence.MEASURED,
-        evidence=evidence[:MAX_SHOWN],
+        evidence=(*evidence[:MAX_SHOWN], *more),
     )

@@ -75,7 +75,7 @@ def _print(headline: str, summary: "Summary") -> None:
     from fabrictune.foundation.metrics.catalog import METRICS
     from fabrictune.studies.run_summary import PART_METRICS
 
-    print_lines([headline, f"{summary.num_transfers} transfers over the fabric, the slowest first"])
+    print_lines([headline, _listed(summary)])
     headings = ("transfer", "from", "to", "size", "FCT", "throughput", "slowdown")
     print_table(headings, summary.transfer_rows, indent=2)
     print_table(("metric", "value", "name"), summary.metric_rows)
@@ -85,6 +85,14 @@ def _print(headline: str, summary: "Summary") -> None:
         fault_headings = ("fault", "from", "until", "goodput before", "during", "after")
         print_table(fault_headings, summary.fault_rows)
         print_lines([f"packets lost to faults: {_causes(summary)}"])
+
+
+def _listed(summary: "Summary") -> str:
+    num_listed = len(summary.slowest)
+    first = f"{summary.num_transfers:,} transfers over the fabric"
+    return (
+        f"{first}, the slowest first" if num_listed == summary.num_transfers else f"{first}, the {num_listed} slowest"
+    )
 
 
 def _causes(summary: "Summary") -> str:
