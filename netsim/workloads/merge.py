@@ -6,7 +6,8 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
-from fabrictune.netsim.workloads.table import GeneratedTraffic
+from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
+from fabrictune.netsim.workloads.table import GeneratedTraffic, raise_input_error
 from fabrictune.topology.queue_pairs import join_queue_pairs
 
 
@@ -14,9 +15,14 @@ def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int], notes: Sequ
     """Return the queue pairs and transfers of all workloads, one workload after another.
 
     Each part is what it was alone, later by its `start_ps`. Transfers of different parts never wait for one another.
-    `notes` follow those of the parts. Raises InputError where a NIC runs out of queue-pair numbers.
+    `notes` follow those of the parts. Raises InputError where a NIC runs out of queue-pair numbers, and for a start
+    beyond the engine's clock.
     """
     traces = [trace for _, trace in parts]
+    for trace, part_start_ps in zip(traces, start_ps, strict=True):
+        latest_ps = part_start_ps + int(trace.start_ps_N.max(initial=0))
+        if latest_ps > LAST_INSTANT_PS:
+            raise_input_error("start", f"a transfer at {latest_ps} ps", f"up to {LAST_INSTANT_PS} ps, 53 days")
     first_row = _firsts([len(trace) for trace in traces])
     first_qp = _firsts([len(queue_pairs) for queue_pairs, _ in parts])
     first_operation = _firsts([int(trace.operation_N.max(initial=UNKNOWN)) + 1 for trace in traces])

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fabrictune.foundation.units import PS_PER_NS
+from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
 from fabrictune.netsim.workloads.table import GeneratedTraffic, WorkloadSpec, one_message_each, raise_input_error
 from fabrictune.topology.fabric import Fabric
 
@@ -34,6 +35,9 @@ def make_storage(spec: StorageSpec, fabric: Fabric, seed: int) -> GeneratedTraff
         )
     if not 0 <= spec.interval_ns <= 10**14:
         raise_input_error("storage.interval", f"{spec.interval_ns} ns", "0 to 28 hours")
+    last_ps = (spec.bursts - 1) * spec.interval_ns * PS_PER_NS
+    if last_ps > LAST_INSTANT_PS:
+        raise_input_error("storage.bursts", f"the last at {last_ps} ps", f"up to {LAST_INSTANT_PS} ps, 53 days")
     burst_N, source_N = (index.ravel() for index in np.mgrid[0 : spec.bursts, 0:num_writers])
     start_ps_N = burst_N * spec.interval_ns * PS_PER_NS
     return one_message_each(

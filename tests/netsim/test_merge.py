@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
+from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
 from fabrictune.netsim.workloads.incast import IncastSpec, make_incast
 from fabrictune.netsim.workloads.merge import join
@@ -55,3 +57,12 @@ def test_one_part_is_itself() -> None:
     joined_pairs, joined = join([(queue_pairs, traffic)], start_ps=[0])
     assert np.array_equal(joined_pairs.source_port_Q, queue_pairs.source_port_Q)
     assert np.array_equal(joined.destination_N, traffic.destination_N)
+
+
+def test_a_part_that_starts_beyond_the_clock_is_refused() -> None:
+    """The sum of two starts wrapped around, and the transfer started first."""
+    late_ps = 2**63 - 1
+    with pytest.raises(
+        InputError, match=rf"^start: a transfer at {late_ps} ps\n  allowed: up to {2**62 - 1} ps, 53 days"
+    ):
+        join([chain(), chain()], start_ps=[0, late_ps])

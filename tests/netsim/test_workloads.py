@@ -138,6 +138,12 @@ def test_a_longer_time_begins_the_same() -> None:
         ),
         (lambda: make_storage(StorageSpec(servers=5, message_bytes=1), one_switch(5), 0), "storage.servers: 5 of 5"),
         (
+            lambda: make_storage(
+                StorageSpec(servers=1, message_bytes=1, bursts=94, interval_ns=10**14), one_switch(5), 0
+            ),
+            "storage.bursts: the last at 9300000000000000000 ps",
+        ),
+        (
             lambda: make_storage(StorageSpec(servers=1, message_bytes=1, bursts=0), one_switch(5), 0),
             "storage.bursts: 0",
         ),
