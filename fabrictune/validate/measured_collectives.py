@@ -62,14 +62,16 @@ def compare_measured(
     """
     started = time.perf_counter()
     lines = _fit(imported.rows)
-    compared = _compare(imported.rows, lines, scenario, progress) if scenario else []
+    models = _models(imported.rows, scenario) if scenario else {}
+    compared = _compare(imported.rows, lines, scenario, models, progress) if scenario else []
     largest = _largest(compared)
     tables = {
         "fits": _fits_table(imported.rows, lines),
         "attribution": _attribution_table(compared),
         "verdicts": _verdicts_table(largest),
     }
-    description = describe_scenario(scenario) if scenario else {}
+    assumed = (note for model in models.values() for note in model.notes)
+    description = describe_scenario(scenario, assumed) if scenario else {}
     notes = {"notes": [*imported.notes, *description.get("notes", ())]} if imported.notes else {}
     report = join_reports(
         imported.report, _check_measurements(imported.rows, lines), _check_against_model(compared, largest, rules)
@@ -126,13 +128,18 @@ def _fit(rows: Sequence[Measurement]) -> Mapping[Series, AlphaBetaLine]:
     }
 
 
+def _models(rows: Sequence[Measurement], scenario: Scenario) -> dict[str, CollectiveModel]:
+    """Return the model of each collective that was measured; raises InputError."""
+    return {name: CollectiveModel(scenario, BENCHED[name]) for name in dict.fromkeys(row.name for row in rows)}
+
+
 def _compare(
     rows: Sequence[Measurement],
     lines: Mapping[Series, AlphaBetaLine],
     scenario: Scenario,
+    models: Mapping[str, CollectiveModel],
     progress: Progress | None,
 ) -> list[Compared]:
-    models = {name: CollectiveModel(scenario, BENCHED[name]) for name in dict.fromkeys(row.name for row in rows)}
     modelled: dict[tuple[str, int], Modelled] = {}
     compared = []
     for number, row in enumerate(rows):

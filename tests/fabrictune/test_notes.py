@@ -26,7 +26,14 @@ vary: [{key: traffic.message, values: [64 KB, 128 KB]}]
 seeds: 1
 objectives: [{metric: makespan}]
 """
+MEASURED = """# Collective test starting: all_reduce_perf
+#  Rank 0 Group 0 Pid 1 on h1 device 0 [0x00] A100
+#  Rank 1 Group 0 Pid 1 on h2 device 0 [0x00] A100
+ 8000000 2000000 float sum -1 1000.0 8.00 8.00 0
+ 80000000 20000000 float sum -1 10000.0 8.00 8.00 0
+"""
 COMMANDS = (
+    ["coll", "compare", "measured.txt", "--scenario", "assumed.yaml", "--fail-on", "never"],
     ["sim", "run", "assumed.yaml"],
     ["sim", "sweep", "swept.yaml"],
     ["ecmp", "analyze", "assumed.yaml"],
@@ -45,6 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert run(["topo", "import", "cables.csv", "--out", "fabric.json"]) == 0
     Path("assumed.yaml").write_text(SCENARIO)
     Path("swept.yaml").write_text(SWEEP)
+    Path("measured.txt").write_text(MEASURED)
     capsys.readouterr()
     return tmp_path
 
