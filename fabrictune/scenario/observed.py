@@ -83,7 +83,7 @@ def make_observed(spec: ObservedSpec, fabric: Fabric, seed: int) -> tuple[QueueP
         raise InputError(Mistake(where="files", found=found, next_step="; ".join(flows.notes)))
     source_nic_Q, destination_nic_Q = locate(flows, fabric, spec)
     queue_pairs, notes = _queue_pairs(flows, source_nic_Q, destination_nic_Q, spec.priority)
-    return queue_pairs, _traffic(flows, queue_pairs, spec.message_bytes, notes)
+    return queue_pairs, _traffic(flows, queue_pairs, spec.message_bytes, [*notes, *_unused(flows, spec)])
 
 
 def locate(flows: ObservedFlows, fabric: Fabric, spec: ObservedSpec) -> tuple[IntArray, IntArray]:
@@ -194,6 +194,19 @@ def _queue_pairs(
         source_port_Q=np.where(is_known_Q, flows.source_port_F, source_port(source_qpn_Q, destination_qpn_Q)),
         priority_Q=np.full(len(flows), priority, np.int64),
     ), [] if is_known_Q.all() else notes
+
+
+def _unused(flows: ObservedFlows, spec: ObservedSpec) -> Iterator[str]:
+    """Yield a note of the `endpoints`, and one of the `devices`, that no observed end has."""
+    ends = {end_of(flow) for end_of in (flows.source, flows.destination) for flow in range(len(flows))}
+    seen = {"endpoints": {name for end in ends for name in _names(end)}, "devices": {end.device for end in ends}}
+    given = {
+        "endpoints": [endpoint.observed for endpoint in spec.endpoints],
+        "devices": [device.device for device in spec.devices],
+    }
+    for key, names in given.items():
+        if idle := [name for name in names if name not in seen[key]]:
+            yield f"traffic.{key} that no observed flow has, without effect: {len(idle)} (first {idle[0]!r})"
 
 
 def _assumed(flows: ObservedFlows, message_bytes: int) -> Iterator[str]:

@@ -291,3 +291,18 @@ def test_observed_flows_are_unknown_where_nothing_was_seen(tmp_path: Path) -> No
     """The table that the scenario reads is the readers' own."""
     spec_for(tmp_path, Flow(source=HOST0, destination=HOST2))
     assert ObservedFlows.read(tmp_path / "flows.parquet").bytes_F.tolist() == [UNKNOWN]
+
+
+def test_names_that_no_flow_has_are_said(tmp_path: Path, fabric: Fabric) -> None:
+    """An address mistyped, and a device that only another cluster's hosts have."""
+    endpoints = (
+        EndpointName(observed="192.168.70.4", nic="host1:nic0"),
+        EndpointName(observed="10.9.9.9", nic="host2:nic0"),
+    )
+    devices = (DeviceName(device="mlx5_9", port="nic0"),)
+    flow = seen(HOST0, Endpoint(ipv4=0xC0A84604), num_bytes=10)
+    _, traffic = made(spec_for(tmp_path, flow, endpoints=endpoints, devices=devices), fabric)
+    assert traffic.notes == (
+        "traffic.endpoints that no observed flow has, without effect: 1 (first '10.9.9.9')",
+        "traffic.devices that no observed flow has, without effect: 1 (first 'mlx5_9')",
+    )
