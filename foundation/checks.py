@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-if TYPE_CHECKING:
-    from fabrictune.foundation.records import Finding
+from fabrictune.foundation.findings import Finding
 
 MAX_FINDINGS = 10_000  # of one check that a record keeps; the check has their true number
 UNSAID = "this record does not say what was checked"
@@ -63,14 +62,14 @@ class CheckReport:
     """Checks, and the findings that they made."""
 
     checks: tuple[Check, ...] = ()
-    findings: tuple["Finding", ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def __add__(self, other: "CheckReport") -> "CheckReport":
         return CheckReport(checks=(*self.checks, *other.checks), findings=(*self.findings, *other.findings))
 
 
 def run_check(
-    rule: str, subject: str, findings: Iterable["Finding | None"], *, expected: str = "", actual: str = ""
+    rule: str, subject: str, findings: Iterable[Finding | None], *, expected: str = "", actual: str = ""
 ) -> CheckReport:
     """Return a check that ran, with what it found, at most MAX_FINDINGS; None is no finding.
 
@@ -85,7 +84,7 @@ def run_check(
     return CheckReport(checks=(check,), findings=kept)
 
 
-def run_checks(rules: Iterable[str], subject: str, findings: Iterable["Finding"]) -> CheckReport:
+def run_checks(rules: Iterable[str], subject: str, findings: Iterable[Finding]) -> CheckReport:
     """Return the checks of several rules that looked at one subject, each with its own of the findings."""
     of_rule: dict[str, list[Finding]] = {rule: [] for rule in rules}
     for finding in findings:
@@ -93,7 +92,7 @@ def run_checks(rules: Iterable[str], subject: str, findings: Iterable["Finding"]
     return join_reports(*(run_check(rule, subject, found) for rule, found in of_rule.items()))
 
 
-def found_checks(subject: str, findings: Sequence["Finding"]) -> CheckReport:
+def found_checks(subject: str, findings: Sequence[Finding]) -> CheckReport:
     """Return the checks of findings whose maker says no more than what it found."""
     return run_checks(dict.fromkeys(finding.id for finding in findings), subject, findings)
 
