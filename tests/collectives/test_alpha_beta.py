@@ -97,3 +97,8 @@ def test_an_all_to_all_over_rails_sends_from_each_nic_what_its_schedule_sends(nu
     counted = implementation.cost(shape)
     assert counted.rounds == longest_chain(schedule)
     assert counted.buffers == pytest.approx(sent.max() / schedule.num_parts)
+
+
+def test_alone_there_is_nobody_to_send_to() -> None:
+    """An all-to-all of one member keeps its only chunk."""
+    assert cost("ring", Operation.ALL_TO_ALL, GroupShape(num_members=1)) == Cost(rounds=0, buffers=0.0)

@@ -302,3 +302,9 @@ def test_slices_count_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
 def test_data_have_by_default_the_priority_that_a_list_of_queues_begins_with() -> None:
     """A scenario that lists one priority and says nothing else carries its collectives there."""
     assert ExpansionSpec().priority == PriorityConfig().priority
+
+
+def test_a_part_is_one_slice_at_least_and_1024_at_most() -> None:
+    """Halves of 0, 400, 401 and a billion bytes in slices of 200 B."""
+    slices = plans.Slicing(slice_bytes=200).num_slices(np.array([0, 400, 401, 10**9]), 2)
+    assert slices.tolist() == [1, 1, 2, 1024]

@@ -53,6 +53,17 @@ def test_the_last_packet_carries_only_what_is_left(simulate: Simulate) -> None:
     assert transfers(record, "packets_sent") == [3]
 
 
+def test_the_most_packets_at_a_time_are_counted() -> None:
+    """Three frames leave in 240 ns, before the first has come back as an acknowledgement."""
+    law = compiled("none")
+    inputs = make_engine_inputs(
+        network_of(one_switch(2), [(0, 1)]), traffic_of([{"bytes": 3000}]), law, BARE, seed=0, probe=None
+    )
+    simulation = make_simulation(inputs, law)
+    simulation.advance(10**6)
+    assert simulation.peak_packets == 3
+
+
 def test_an_empty_message_is_one_packet(simulate: Simulate) -> None:
     """It has no payload, but crosses the wire as a frame of the least length, 100 B."""
     record = simulate([(0, 1)], [{"bytes": 0}, {"bytes": 0}], BARE)

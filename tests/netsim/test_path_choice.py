@@ -14,9 +14,13 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.reference.engine import ReferenceEngine
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from fabrictune.topology.fabric import Fabric
 from tests.netsim.conftest import compiled, network_of, traffic_of
+from tests.netsim.scenarios import LAWS
 
 Simulate = Callable[..., RunRecord]
 
@@ -90,6 +94,23 @@ def test_a_flowlet_ends_with_the_gap_and_not_before(simulate: Simulate, gap_ns: 
     rows = [{"bytes": 1000}, {"bytes": 1000, "start_ps": 10_000_000}]
     record = simulate([(0, 4)], rows, config, fabric=two_tors(), seed=1)
     assert np.count_nonzero(uplink_packets(record)) == num_ports
+
+
+def test_many_flowlets_share_no_entry() -> None:
+    """240 queue pairs of 16 hosts fill and grow the table of flowlets: the reference keeps each in a dictionary."""
+    fabric = build_fat_tree(FatTreeSpec(radix=4, link_rate_bps=10**11, cable_mm=2_000))
+    pairs = [(source, destination) for source in range(16) for destination in range(16) if source != destination]
+    rows = [{"bytes": 3_000, "qp": qp, "start_ps": 1_000 * qp} for qp in range(len(pairs))]
+    config = PacketConfig(mtu_bytes=1000, path_choice=PathChoiceConfig(mode="flowlet", gap_ns=2_000))
+    inputs = make_engine_inputs(
+        network_of(fabric, pairs), traffic_of(rows), compiled("none"), config, seed=0, probe=None
+    )
+    simulation = make_simulation(inputs, compiled("none"))
+    assert simulation.advance(10**7).name == "FINISHED"
+    reference = ReferenceEngine(inputs, *LAWS["none"])
+    reference.run()
+    for name, column in reference.port_columns().items():
+        np.testing.assert_array_equal(simulation.port_columns()[name], column, err_msg=name)
 
 
 def test_the_gap_counts_from_the_last_packet_not_the_first(simulate: Simulate) -> None:

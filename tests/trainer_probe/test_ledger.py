@@ -109,3 +109,14 @@ def test_a_ledger_without_requests_is_a_trace() -> None:
     assert len(trace) == 0
     assert trace.dependencies.offset_N1.tolist() == [0]
     assert trace.bytes_N.dtype == np.int64
+
+
+def test_a_request_depends_on_what_was_waited_for_since_the_last_one() -> None:
+    """The first of three in a row is done before the second is asked for; the third need not name it again."""
+    clock = HandClock()
+    ledger = Ledger(0, ((0, 1),), clock)
+    for tag in ("first", "second", "third"):
+        wait(ledger, clock, issue(ledger, tag), 4)
+    trace = ledger.trace()
+    assert [trace.dependencies.of(row).tolist() for row in range(3)] == [[], [0], [1]]
+    assert ledger.exposed_wait_ns == {"dp": 12}
