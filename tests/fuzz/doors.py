@@ -1,0 +1,103 @@
+"""The commands that read a file, each with the files it is tried on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fuzz.samples import Samples
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "topology"
+FILE, OUT = "FILE", "OUT"  # stand for the damaged file, and for where a result goes
+FABRICS = (
+    *("clab/clos02.clab.yml", "clab/01-linux-nodes.clab.yml", "clab/basic-clab-sonic-l2-evpn.clab.yml"),
+    *("ib/ib_traffic_topo_aware_ibnetdiscover.txt", "ib/opensm_doc_chassis.ibnetdiscover.txt"),
+    *("lldp/spine01.json0.json", "lldp/lldpctl.json", "sim/hpcc_topology.txt", "sim/leaf_spine_tiny.topo"),
+    *("sonic/t1-sample-graph-mlnx.minigraph.xml", "sonic/t0-s6000.config_db.json", "sonic/asic0.config_db.json"),
+)
+GOLDEN_FABRICS = (
+    *("lab.cabling.csv", "servers.simai.txt", "lab.infragraph.yaml", "pod.lldp.output", "tor1.minigraph.xml"),
+    *(
+        "lab.clab.yml",
+        "lab.fabric.json",
+        "tree.topo",
+        "leaf1.config_db.json",
+        "subnet.ibnetdiscover",
+        "leaf1.lldp.json",
+    ),
+)
+WORKLOAD = "trace/workload_analytical.txt"
+TRACES = ("trace/custom_allreduce.0.et", "trace/nccl_data.json.gz")
+LOGS = ("nccl/nccl_allreduce.log", "nccl/sendrecv_roce_4gpu.log", "nccl/ib_loopback_all_sizes.log")
+OBSERVED = ("nccl/sendrecv_roce_4gpu.log", "nccl/ncv4-graph.xml", "nccl/ndv4-topo.xml", "pcap/roce_rc_send_60.pcap")
+REPLAY = """name: replay
+fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}
+traffic: {workload: comm_trace, file: FILE, layout: {tp: 2, dp: 2}}
+"""
+WATCHED = """name: watched
+fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}
+traffic: {workload: observed, files: [FILE]}
+"""
+PLACED = """name: placed
+fabric: {file: FILE}
+traffic: {workload: permutation, message: 1 KB}
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """A command and the files, or folders of files, of which it is given a damaged copy."""
+
+    name: str
+    words: Sequence[str]
+    files: Sequence[Path]
+    scenario: str = ""  # written beside the file, and given in its place
+    rules: bool = False  # the file is a site's rules
+
+
+def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
+    """Return all doors; without `real_data` those with files of our own."""
+
+    def real(*names: str) -> tuple[Path, ...]:
+        return tuple(real_data / name for name in names) if real_data else ()
+
+    inputs = samples.inputs
+    fabrics = (*(GOLDEN / name for name in GOLDEN_FABRICS), *real(*FABRICS), *inputs.cablings)
+    scenarios = (*sorted((ROOT / "scenarios").glob("*.yaml")), *inputs.jobs, *inputs.flaps)
+    traces = (*inputs.workloads, *real(*TRACES), *samples.traces)
+    measurements = (*inputs.measurements, *real("nccl/nccl_allreduce.log"))
+    out = ("--out", f"{OUT}.parquet")
+    lab = str(GOLDEN / "lab.fabric.json")
+    doors = [
+        Door(name="topo show", words=["topo", "show", FILE], files=fabrics),
+        Door(name="topo validate", words=["topo", "validate", FILE, "--json"], files=fabrics),
+        Door(name="topo import", words=["topo", "import", FILE, "--out", f"{OUT}.json"], files=fabrics),
+        Door(name="topo export", words=["topo", "export", FILE, "--out", f"{OUT}.graphml"], files=fabrics),
+        Door(name="topo diff", words=["topo", "diff", lab, FILE], files=fabrics),
+        Door(name="scenario check", words=["scenario", "check", FILE], files=scenarios),
+        Door(name="ecmp analyze", words=["ecmp", "analyze", FILE, "--out", OUT], files=inputs.jobs),
+        Door(name="ecmp analyze, fabric", words=["ecmp", "analyze", FILE, "--json"], files=fabrics, scenario=PLACED),
+        Door(name="ecmp analyze, trace", words=["ecmp", "analyze", FILE, "--json"], files=traces, scenario=REPLAY),
+        Door(name="trace show", words=["trace", "show", FILE, "--ranks", "4"], files=traces),
+        Door(name="trace import", words=["trace", "import", FILE, "--ranks", "4", *out], files=traces),
+        Door(name="coll import", words=["coll", "import", FILE, "--out", OUT], files=measurements),
+        Door(name="coll compare", words=["coll", "compare", FILE, "--out", OUT], files=measurements),
+        Door(name="law import", words=["law", "import", FILE], files=(samples.nic,)),
+        Door(
+            name="rules",
+            words=["topo", "validate", str(GOLDEN / "lab.fabric.json")],
+            files=(samples.rules,),
+            rules=True,
+        ),
+        Door(name="report build", words=["report", "build", FILE, "--out", f"{OUT}.html"], files=inputs.records),
+        Door(name="coll compare, record", words=["coll", "compare", FILE, "--out", OUT], files=(samples.measured,)),
+        Door(name="sim run, trace", words=["sim", "run", FILE, "--out", OUT], files=samples.traces, scenario=REPLAY),
+    ]
+    if real_data:
+        logs, watched, workload = real(*LOGS), real(*OBSERVED), real(WORKLOAD)
+        doors += [
+            Door(name="trace import, 32 ranks", words=["trace", "import", FILE, "--ranks", "32", *out], files=workload),
+            Door(name="rdma timers explain", words=["rdma", "timers", "explain", FILE, "--json"], files=logs),
+            Door(name="ecmp analyze, observed", words=["ecmp", "analyze", FILE], files=watched, scenario=WATCHED),
+        ]
+    return doors

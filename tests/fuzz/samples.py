@@ -1,0 +1,67 @@
+"""Samples beside those of `tests/kills`: a trace in each form, a NIC's parameters, a site's rules, measurements."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from fabrictune.cli.main import run
+from tests.kills.inputs import Inputs, make_inputs
+
+NIC = "clamp_tgt_rate:1\nrpg_time_reset:300\nrpg_ai_rate:5\nrpg_min_dec_fac:50\nmin_time_between_cnps:4\n"
+RULES = "rules:\n  topo.unequal-speed: {severity: info}\n  ecmp.link-overloaded: {severity: warning}\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Paths of all samples that are made here."""
+
+    inputs: Inputs
+    traces: tuple[Path, ...]
+    nic: Path
+    rules: Path
+    measured: Path  # the record of a measurement
+
+
+def make_samples(folder: Path) -> Samples:
+    """Write all samples into a folder that exists."""
+    inputs = make_inputs(folder)
+    workload = str(inputs.workloads[0])
+    trace, chakra, measured = folder / "trace.parquet", folder / "chakra", folder / "measured"
+    for words in (
+        ["trace", "import", workload, "--ranks", "4", "--out", str(trace)],
+        ["trace", "export", workload, "--ranks", "4", "--out", str(chakra)],
+        ["coll", "import", str(inputs.measurements[0]), "--out", str(measured), "--quiet"],
+    ):
+        assert run(words) == 0
+    profile, nic, rules = folder / "profile.json", folder / "nic.txt", folder / "rules.yaml"
+    profile.write_text(json.dumps(_profile()))
+    nic.write_text(NIC)
+    rules.write_text(RULES)
+    return Samples(inputs=inputs, traces=(trace, chakra, profile), nic=nic, rules=rules, measured=measured)
+
+
+def _profile() -> object:
+    """Return a profile of one rank as PyTorch writes it: two all-reduces of two ranks."""
+    metadata = {
+        "Collective name": "allreduce",
+        "In msg nelems": 1024,
+        "Out msg nelems": 1024,
+        "Group size": 2,
+        "dtype": "Float",
+        "Process Group Name": "0",
+        "Process Group Ranks": "[0, 1]",
+    }
+    events = [
+        {
+            "ph": "X",
+            "cat": "kernel",
+            "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+            "pid": 0,
+            "tid": 7,
+            "ts": 1000.0 * (number + 1),
+            "dur": 50.0,
+            "args": metadata,
+        }
+        for number in range(2)
+    ]
+    return {"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": events}
