@@ -90,7 +90,8 @@ class SwitchGraph:
         port_A2 = self.nic_port_C2[source_nic_A]
         next_A2 = self.next_node_P[port_A2]
         far = self.num_switches + 1
-        to_switch_A2 = np.where(self.is_switch_N[next_A2], distance_S[self.switch_N[next_A2]], UNREACHED)
+        distance_or_none_S1 = np.append(distance_S, UNREACHED)  # the last for NICs of a fabric without switches
+        to_switch_A2 = np.where(self.is_switch_N[next_A2], distance_or_none_S1[self.switch_N[next_A2]], UNREACHED)
         distance_A2 = np.where(to_switch_A2 == UNREACHED, far, to_switch_A2 + 1)
         nic_behind_A2 = self.fabric.port_nic_P[self.fabric.port_peer_P[port_A2]]
         distance_A2[nic_behind_A2 == destination_nic_A[:, None]] = 0  # a cable from NIC to NIC

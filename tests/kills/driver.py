@@ -112,8 +112,9 @@ class Place:
     def run_undisturbed(self, variant: int) -> None:
         """Run the command to its end."""
         process = self.start(variant)
-        code = wait(process)
-        assert code in (0, 1), f"{self.writing.name}: {code}: {self.console.read_text()[-2000:]}"
+        code, console = wait(process), self.console.read_text(errors="replace")
+        assert code in (0, 1), f"{self.writing.name}: {code}: {console[-2000:]}"
+        assert "Traceback" not in console, f"{self.writing.name}: {console[-2000:]}"
 
     def run_and_end(self, variant: int, after_s: float, end: signal.Signals) -> bool:
         """Start the command and send it a signal later; returns whether it still ran."""
@@ -200,6 +201,8 @@ class Place:
                 found.append(f"{name} of another is touched")
         if self.writing.is_sweep:
             found += self.broken_points()
+        if "Traceback" in (console := self.console.read_text(errors="replace")):
+            found.append(f"a traceback: {console.strip().splitlines()[-1]}")
         return found + [f"process {number} lives on" for number in self.survivors()]
 
     def litter(self) -> list[str]:

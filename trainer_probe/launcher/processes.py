@@ -7,9 +7,7 @@ thread each. The first rank to fail ends the job: the others dump their stacks a
 reported.
 """
 
-import atexit
 import multiprocessing
-import multiprocessing.util
 import os
 import signal
 import sys
@@ -22,6 +20,7 @@ from functools import cache, partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.util import Finalize, get_temp_dir
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +48,7 @@ Target = Callable[["Member"], Arrays]  # a rank in its groups -> its results; of
 TIMEOUT_S = 120.0
 STARTUP_TIMEOUT_S = 60.0
 SOCKETS_PREFIX = "fabrictune-mp-"
+AFTER_MULTIPROCESSING = -200  # it removes its own folder at -100 of its `Finalize`
 MAX_SOCKET_FOLDER = 75  # bytes: a socket's name in it has 32 more, and at most 107 in all (unix(7))
 _PRELOADED = [
     "__main__",
@@ -112,10 +112,10 @@ def _place_sockets() -> None:
             return
         before, tempfile.tempdir = tempfile.tempdir, str(folder)
         try:
-            multiprocessing.util.get_temp_dir()  # which it keeps
+            get_temp_dir()  # which it keeps
         finally:
             tempfile.tempdir = before
-        atexit.register(stack.pop_all().close)
+        Finalize(None, stack.pop_all().close, exitpriority=AFTER_MULTIPROCESSING)
 
 
 def _start_forkserver() -> None:
