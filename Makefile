@@ -12,7 +12,7 @@ endif
 INSTALL_INPUTS := pyproject.toml constraints.txt CMakeLists.txt $(wildcard setup/*) \
     $(shell find netsim/engine topology/fairness_engine -name '*.[ch]pp' -o -name '*.inl')
 
-.PHONY: help demo test lint stubs reference sanitize mutants kills check bench wheel clean
+.PHONY: help demo test lint stubs reference sanitize mutants fuzz kills check bench wheel clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
@@ -38,6 +38,9 @@ sanitize: $(VENV)/installed-for-tests  ## Run the engines under AddressSanitizer
 
 mutants: $(VENV)/installed-for-tests  ## Try mutants of the core areas against their tests (SAMPLE=200 SEED=0)
 	$(BIN)/python -m tests.mutants --sample $(or $(SAMPLE),200) --seed $(or $(SEED),0)
+
+fuzz: $(VENV)/installed-for-tests  ## Give each command that reads damaged files (INPUTS=100000 SEED=0)
+	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),100000) --seed $(or $(SEED),0)
 
 kills: $(VENV)/installed-for-tests  ## Kill each command that writes 200 times, and look at what it leaves
 	$(BIN)/python -m tests.kills

@@ -1,0 +1,47 @@
+"""A few damaged inputs for each command that reads; `make fuzz` has a hundred thousand."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import driver
+from tests.fuzz.doors import FILE, Door, make_doors
+from tests.fuzz.samples import make_samples
+
+
+def test_damaged_inputs_end_in_results_or_errors(tmp_path: Path) -> None:
+    """No traceback, no hang, no process that ends otherwise, through every door."""
+    (tmp_path / "samples").mkdir()
+    real_data = os.environ.get("FABRICTUNE_REAL_DATA")
+    for number, door in enumerate(
+        make_doors(make_samples(tmp_path / "samples"), Path(real_data) if real_data else None)
+    ):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        tally = driver.try_door(door, folder, inputs=range(3), seed=1)
+        assert tally.faults == [], door.name
+        assert tally.endings.total() == 3
+
+
+def fail(_: object) -> int:
+    raise ValueError("of ours")
+
+
+def die(_: object) -> int:
+    os._exit(9)
+
+
+@pytest.mark.parametrize(("command", "fault"), [(fail, "ValueError: 'of ours'"), (die, "ended the process with 9")])
+def test_what_must_not_happen_is_a_fault(
+    command: Callable[[object], int], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback, and the end of a process; the inputs behind it are tried all the same."""
+    monkeypatch.setattr(driver, "run", command)
+    (tmp_path / "nic.txt").write_text("rpg_ai_rate:5\n")
+    (tmp_path / "here").mkdir()
+    door = Door(name="test", words=["law", "import", FILE], files=[tmp_path / "nic.txt"])
+    tally = driver.try_door(door, tmp_path / "here", inputs=range(2), seed=0)
+    assert len(tally.faults) == 2
+    assert all(fault in one for one in tally.faults)
