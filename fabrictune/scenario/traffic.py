@@ -138,10 +138,12 @@ def _of_requests(
     """
 
     def make(spec: JobSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
-        return expand(trace_of(spec), spec.place_on(fabric), fabric, spec.expansion)
+        placement = spec.place_on(fabric)  # first: a job larger than the fabric ends here
+        return expand(trace_of(spec), placement, fabric, spec.expansion)
 
     def make_flows(spec: JobSpec, fabric: Fabric, seed: int) -> GeneratedTraffic:
-        return expand_to_flows((sums_of or trace_of)(spec), spec.place_on(fabric), fabric, spec.expansion)
+        placement = spec.place_on(fabric)
+        return expand_to_flows((sums_of or trace_of)(spec), placement, fabric, spec.expansion)
 
     return Workload(spec=spec, make=make, make_flows=make_flows, summary=summary)
 

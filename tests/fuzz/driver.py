@@ -24,6 +24,7 @@ from tests.patience import patience
 
 MAX_CPU_S = 10.0  # of one input
 MAX_BYTES = 2**30  # of memory, of a process
+MAX_ADDRESSES = 2**33  # for the machine's sake
 ENDINGS = {0: "result", 1: "findings", 2: "input error", 3: "unavailable"}
 
 
@@ -93,6 +94,7 @@ def _try_all(door: Door, folder: Path, inputs: range, seed: int, writer: int) ->
         os.write(writer, f"{line}\n".encode())
 
     code = 0
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESSES, MAX_ADDRESSES))
     try:
         with (folder / "console").open("w") as console, contextlib.chdir(folder):
             os.dup2(console.fileno(), 1)

@@ -1,6 +1,7 @@
 """A scenario with several kinds of traffic at once."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -122,3 +123,17 @@ def test_a_bound_for_a_part_needs_parts(tmp_path: Path) -> None:
     path.write_text(f"name: one\n{FABRIC}{traffic}expect: [{{metric: makespan, part: burst, at_most: 1 s}}]\n")
     with pytest.raises(FabrictuneError, match="burst"):
         load_scenario(path)
+
+
+def test_a_job_far_larger_than_the_fabric_is_refused_before_it_is_written_out(tmp_path: Path) -> None:
+    """A hundred million ranks would take 17 GB as the groups of a trace."""
+    job = "{name: job, traffic: {workload: all_reduce, layout: {dp: 99999999}, message: 1 MB}}"
+    scenario = load_scenario(write(tmp_path, f"{job}, {INCAST}"))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FabrictuneError, match="99999999 ranks for 8 GPUs"):
+            compose(scenario)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 2**25
