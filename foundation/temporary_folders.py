@@ -21,7 +21,8 @@ _TOKEN_BYTES = 4  # short: sockets in it have names of at most 107 bytes
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Give an empty folder that is removed afterwards; raises OSError where none can be made."""
+    """Give an empty folder that is removed afterwards, by the process that made it; raises OSError."""
+    owner = os.getpid()
     with HeldSignals() as signals:
         remove_abandoned(prefix)
         unlocked = Path(tempfile.mkdtemp(prefix=f".{prefix}"))  # another name until it is locked: nobody removes it
@@ -31,7 +32,8 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
             with signals.let_through():
                 yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)  # a process that is ending may still write there
+            if os.getpid() == owner:  # a forked copy that leaves the block, or drops it, is not done with it
+                shutil.rmtree(folder, ignore_errors=True)  # a process that is ending may still write there
             if descriptor is not None:
                 os.close(descriptor)
 

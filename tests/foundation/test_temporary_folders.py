@@ -1,5 +1,6 @@
 """Temporary folders that killed processes leave are removed by the next process, and no others."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,22 @@ def test_a_folder_is_private_and_goes_with_its_block(temporary: Path) -> None:
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "file").write_text("x")
         raise ZeroDivisionError
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_forked_copy_removes_nothing(temporary: Path) -> None:
+    """It leaves the block by an exception, as an exit does, while the process that made the folder goes on."""
+    parent = os.getpid()
+    try:
+        with temporary_folder("test-") as folder:
+            copy = os.fork()
+            if copy == 0:
+                raise ZeroDivisionError
+            os.waitpid(copy, 0)
+            assert list(temporary.iterdir()) == [folder]
+    except ZeroDivisionError:
+        assert os.getpid() != parent
+        os._exit(0)
     assert list(temporary.iterdir()) == []
 
 
