@@ -50,14 +50,21 @@ def estimated_work(inputs: EngineInputs) -> Work:
 
 
 def least_time_ps(inputs: EngineInputs) -> float:
-    """Return the simulated time that the busiest queue pair needs at line rate, and the last start."""
+    """Return the simulated time that the busiest NIC needs to send or receive, or the last start if later."""
     qp_N = inputs["transfer_qp"]
     on_fabric_N = qp_N >= 0
     if not on_fabric_N.any():
         return float(inputs["transfer_start"].max(initial=0))
-    bytes_Q = np.bincount(qp_N[on_fabric_N], inputs["transfer_bytes"][on_fabric_N], minlength=len(inputs["flow"]))
-    busiest_ps = float((8.0 * bytes_Q / inputs["flow"]["line_rate_bps"]).max()) * PS_PER_S
-    return max(busiest_ps, float(inputs["transfer_start"].max()))
+    flow = inputs["flow"]
+    bytes_Q = np.bincount(qp_N[on_fabric_N], inputs["transfer_bytes"][on_fabric_N], minlength=len(flow))
+    path_QDH = inputs["path"][: len(flow) * 2 * inputs.settings["path_stride"]].reshape(len(flow), 2, -1)
+    ends_2Q = (path_QDH[:, 0, 0], path_QDH[np.arange(len(flow)), 0, np.maximum(flow["num_hops"], 1) - 1])
+    rates_P = inputs["port_rate_bps"]
+    busiest_s = max(
+        float((8.0 * np.bincount(port_Q[bytes_Q > 0], bytes_Q[bytes_Q > 0], minlength=len(rates_P)) / rates_P).max())
+        for port_Q in ends_2Q
+    )
+    return max(busiest_s * PS_PER_S, float(inputs["transfer_start"].max()))
 
 
 def warn_of_long_run(inputs: EngineInputs) -> None:

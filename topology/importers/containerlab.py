@@ -39,7 +39,7 @@ KIND_LABEL, TIER_LABEL = "fabrictune-kind", "fabrictune-tier"
 RATE_LABEL, CABLE_LABEL = "fabrictune-rate", "fabrictune-cable"
 
 _ROUTER_IMAGE = re.compile(r"\b(frr|frrouting|bird|gobgp|quagga|holo|cumulus|sonic)", re.IGNORECASE)
-_HEAD = re.compile(rb"^\s*[{\"']?\s*topology\b", re.MULTILINE)
+_HEAD = re.compile(rb"^\s*[{\"']?\s*(topology|fabric)\b", re.MULTILINE)  # or a scenario, which is then called one
 _VARIABLE = re.compile(r"\$\{?(\w+)(?::[=-]([^}]*))?\}?")
 
 

@@ -60,7 +60,7 @@ def test_a_broken_file_is_one_message(command: list[str], content: str, message:
     [
         (["sim", "run", "noise.yaml"], MAX_SCENARIO_BYTES),
         (["topo", "import", "noise.clab.yml"], MAX_BYTES),
-        (["topo", "show", "noise.json"], MAX_BYTES),
+        (["topo", "show", "--format", "sonic", "noise.json"], MAX_BYTES),
     ],
     ids=["scenario", "containerlab", "json"],
 )
