@@ -74,7 +74,9 @@ def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
             _refuse(error, path, f"more than {MAX_ROWS:,} rows")
         if _num_bytes(file.metadata) > limit:
             _refuse(error, path, _TOO_LARGE)
-        return _plain_text(file.read(), limit, path, error)
+        table = file.read()
+        table.validate(full=True)  # text that is no UTF-8
+        return _plain_text(table, limit, path, error)
 
 
 def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, str]:

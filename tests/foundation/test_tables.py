@@ -54,6 +54,15 @@ def test_packed_zeros_are_refused_before_they_are_unpacked(tmp_path: Path) -> No
         read_table(path, error=RecordError)
 
 
+def test_text_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
+    """As a flipped bit in a file makes it; a reader of the column would fail on it."""
+    offsets, text = pa.py_buffer(np.array([0, 2], np.int32)), pa.py_buffer(b"a\xff")
+    column = pa.Array.from_buffers(pa.string(), 1, [None, offsets, text])
+    pq.write_table(pa.table({"name": column}), tmp_path / "x.parquet")
+    with pytest.raises(RecordError, match="not a readable Parquet file"):
+        read_table(tmp_path / "x.parquet", error=RecordError)
+
+
 def test_a_column_twice_is_refused(tmp_path: Path) -> None:
     """It was a KeyError."""
     path = tmp_path / "twice.parquet"
