@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -96,6 +96,25 @@ def claim(path: Path) -> int | None:
     return descriptor
 
 
+def remove_abandoned(
+    folder: Path,
+    pattern: re.Pattern[str],
+    *,
+    is_ours: Callable[[Path], bool],
+    remove: Callable[[Path, re.Match[str]], None],
+) -> None:
+    """Remove what killed processes left in a folder: what has a name of the pattern, is ours, and nobody holds."""
+    with os.scandir(folder) as entries:
+        found = [(Path(entry), match) for entry in entries if (match := pattern.fullmatch(entry.name))]
+    for path, match in found:
+        with suppress(OSError):  # gone, or a link, or not ours to remove
+            if is_ours(path) and (descriptor := claim(path)) is not None:
+                try:
+                    remove(path, match)
+                finally:
+                    os.close(descriptor)
+
+
 def _check_place(path: Path) -> None:
     """Raise OSError where something other than a file or a link is at `path`."""
     try:
@@ -121,15 +140,7 @@ def _open_half(path: Path) -> tuple[Path, int]:
 
 def _remove_halves(path: Path) -> None:
     pattern = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{{2 * TOKEN_BYTES}}}\.half")
-    with os.scandir(path.parent) as entries:
-        halves = [
-            Path(entry) for entry in entries if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
-        ]
-    for half in halves:
-        with suppress(OSError):
-            if (descriptor := claim(half)) is not None:
-                half.unlink()
-                os.close(descriptor)
+    remove_abandoned(path.parent, pattern, is_ours=Path.is_file, remove=lambda half, _: half.unlink())
 
 
 def _keep_mode(path: Path, half: Path) -> None:

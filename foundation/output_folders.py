@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from fabrictune.foundation.errors import FabrictuneError, Mistake, RecordError
 from fabrictune.foundation.held_signals import HeldSignals
-from fabrictune.foundation.output_files import TOKEN_BYTES, check_writable, claim, locked
+from fabrictune.foundation.output_files import TOKEN_BYTES, check_writable, locked, remove_abandoned
 
 NEW, OLD = "new", "old"
 AT_FDCWD = -100
@@ -73,13 +73,9 @@ def check_output_folder(directory: Path, *, check: Check) -> None:
 def remove_litter(parent: Path, name: str = "") -> None:
     """Remove the folders that killed writers left in `parent`, which is locked: of one name, or of all."""
     pattern = re.compile(rf"\.({re.escape(name) if name else '.+'})-[0-9a-f]{{{2 * TOKEN_BYTES}}}")
-    with os.scandir(parent) as entries:
-        found = [(Path(entry), match[1]) for entry in entries if (match := pattern.fullmatch(entry.name))]
-    for scratch, target in found:
-        with suppress(OSError):
-            if _is_litter(scratch) and (descriptor := claim(scratch)) is not None:
-                _discard(scratch, parent / target)
-                os.close(descriptor)
+    remove_abandoned(
+        parent, pattern, is_ours=_is_litter, remove=lambda scratch, match: _discard(scratch, parent / match[1])
+    )
 
 
 def read_unchanged(directory: Path, read: Callable[[Path], T]) -> T:

@@ -8,13 +8,14 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from fabrictune.foundation.held_signals import HeldSignals
-from fabrictune.foundation.output_files import claim
+from fabrictune.foundation.output_files import claim, remove_abandoned
 
 _TOKEN_BYTES = 4  # short: sockets in it have names of at most 107 bytes
 
@@ -24,7 +25,12 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     """Give an empty folder that is removed afterwards, by the process that made it; raises OSError."""
     owner = os.getpid()
     with HeldSignals() as signals:
-        remove_abandoned(prefix)
+        remove_abandoned(
+            Path(tempfile.gettempdir()),
+            re.compile(rf"{re.escape(prefix)}[0-9a-f]{{{2 * _TOKEN_BYTES}}}"),
+            is_ours=_is_own_folder,
+            remove=lambda folder, _: shutil.rmtree(folder, ignore_errors=True),
+        )
         unlocked = Path(tempfile.mkdtemp(prefix=f".{prefix}"))  # another name until it is locked: nobody removes it
         descriptor = claim(unlocked)
         folder = unlocked.rename(unlocked.with_name(f"{prefix}{secrets.token_hex(_TOKEN_BYTES)}"))
@@ -38,20 +44,6 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
                 os.close(descriptor)
 
 
-def remove_abandoned(prefix: str) -> None:
-    """Remove this user's folders of a prefix that no process holds."""
-    pattern = re.compile(rf"{re.escape(prefix)}[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
-    with os.scandir(tempfile.gettempdir()) as entries:
-        found = [Path(entry) for entry in entries if pattern.fullmatch(entry.name) and _is_own(entry)]
-    for folder in found:
-        with suppress(OSError):
-            if (descriptor := claim(folder)) is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(descriptor)
-
-
-def _is_own(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-    except FileNotFoundError:  # its owner has just removed it
-        return False
+def _is_own_folder(path: Path) -> bool:
+    found = path.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
