@@ -56,6 +56,7 @@ wheel: $(VENV)/installed  ## Build dist/*.whl, which installs without a compiler
 reference: $(VENV)/installed  ## Write docs/reference from the schemas in the code
 	$(BIN)/python -m fabrictune.foundation.run_tables.reference_page
 	$(BIN)/python -m fabrictune.foundation.finding_rules.reference_page
+	$(BIN)/python -m fabrictune.cc.reference_page
 
 clean:  ## Remove everything that was built or installed here
 	rm -rf $(VENV) build dist

@@ -72,8 +72,6 @@ def _advance(fluid: DcqcnFluid, flow: FluidFlow, p: float, capacity: float, step
 
 
 def _mark_fraction(fluid: DcqcnFluid, queue_bytes: float) -> float:
-    if queue_bytes <= fluid.kmin_bytes:
-        return 0.0
     if queue_bytes > fluid.kmax_bytes:
         return _ALWAYS
-    return fluid.pmax_fraction * (queue_bytes - fluid.kmin_bytes) / (fluid.kmax_bytes - fluid.kmin_bytes)
+    return fluid.pmax_fraction * max(0.0, queue_bytes - fluid.kmin_bytes) / (fluid.kmax_bytes - fluid.kmin_bytes)

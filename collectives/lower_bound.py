@@ -75,7 +75,7 @@ def lower_bound_ps(schedule: Schedule, shape: GroupShape, num_bytes: int, links:
     after_M = np.where(is_local_M | (payload_M == 0), 0.0, links.tail_ps(payload_M))
     head_M = _heads(schedule, busy_M + after_M)
     tail_M = after_M + _tails(schedule, busy_M + after_M)
-    ends_ps = [float((head_M + busy_M + tail_M).max())]
+    ends_ps = []
     for carrier_M in _carriers(schedule, shape, is_local_M):
         order = np.argsort(carrier_M, kind="stable")
         groups = np.split(order, np.flatnonzero(np.diff(carrier_M[order])) + 1)

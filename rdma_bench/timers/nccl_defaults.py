@@ -10,7 +10,7 @@ from fabrictune.foundation.errors import InputError, Mistake, quote
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 
 NEWEST = "2.30"  # read in the source
-TIMEOUT_SINCE = (((2, 23, 4), 20), ((2, 14, 0), 18), ((0, 0, 0), 14))
+TIMEOUT_SINCE: tuple[tuple[tuple[int, ...], int], ...] = (((2, 23, 4), 20), ((2, 14, 0), 18), ((), 14))
 RETRIES = 7
 
 

@@ -252,7 +252,7 @@ def _wish_findings(predictions: Sequence[Prediction], requirements: Requirements
 
 def _no_timer(log: NcclLog, settings: TimerSettings, requirements: Requirements) -> Iterator[Finding]:
     """Yield the finding of a job of whose timers nothing is known; an error where something was asked of them."""
-    was_asked = requirements.survive_ns > 0 or math.isfinite(requirements.watchdog_ns)
+    was_asked = requirements != Requirements()
     devices = ", ".join(dict.fromkeys(fact.name for fact in log.devices))
     is_other_network = not settings.specs  # and otherwise devices without a profile
     yield NO_SUCH_TIMER.finding(

@@ -1,7 +1,10 @@
 """The fluid model's fixed point."""
 
-from fabrictune.cc.fluid import solve_fixed_point
-from fabrictune.conformance.cc.dcqcn_fluid import paper_fluid, timer_only_fluid
+import pytest
+
+from fabrictune.cc.fluid import counters, solve_fixed_point
+from fabrictune.conformance.cc.dcqcn_fluid import cases, paper_fluid, timer_only_fluid
+from fabrictune.foundation.cases import Case
 
 
 def test_the_closed_form_is_16_to_37_percent_above_the_root():
@@ -22,3 +25,15 @@ def test_beyond_kmax_there_is_no_queue_to_name():
     fixed_point = solve_fixed_point(paper_fluid(16))
     assert fixed_point.mark_fraction > 0.01
     assert fixed_point.queue_bytes is None
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if "fixed-point" in case.name], ids=lambda case: case.name)
+def test_the_root_is_the_published_one(case: Case):
+    """Marking probability, alpha, excess of the target and queue, with a byte counter and without."""
+    assert case.low <= case.run() <= case.high
+
+
+def test_counters_are_counted_in_packets():
+    """At a million packets a second, a timer of 55 us counts 55, and 10 MB are 10,000 packets of 1,000 B."""
+    assert counters(paper_fluid(2), 1e6) == pytest.approx([55, 10_000])
+    assert counters(timer_only_fluid(2), 1e6) == pytest.approx([55])

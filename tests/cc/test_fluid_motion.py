@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from fabrictune.cc.fluid import chance_of_a_mark, expiries_per_packet
-from fabrictune.cc.fluid_motion import integrate
+from fabrictune.cc.fluid_motion import _mark_fraction, integrate
 from fabrictune.conformance.cc.dcqcn_fluid import paper_fluid
 
 
@@ -57,3 +57,34 @@ def test_flows_begin_before_an_empty_queue():
     state = integrate(paper_fluid(2), first_rate_bps=[30e9, 10e9], duration_s=0.0, step_s=1e-5)
     assert state.rate_bps == pytest.approx((30e9, 10e9))
     assert (state.alpha, state.queue_bytes) == ((1.0, 1.0), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("queue_bytes", "mark_fraction"),
+    [(0, 0), (5_000, 0), (102_500, 0.005), (200_000, 0.01), (200_001, 0.5)],
+)
+def test_marks_follow_the_slope_of_red(queue_bytes, mark_fraction):
+    """Nothing up to Kmin, 1 % at Kmax and in between in proportion; beyond it every second packet."""
+    assert _mark_fraction(paper_fluid(2), queue_bytes) == pytest.approx(mark_fraction)
+
+
+def test_one_step_by_hand():
+    """One flow at half of 40 Gb/s, empty queue: no marks, so alpha decays by g / K a second and the rate is averaged.
+
+    Target and rate are alike, so only the additive increase moves the target: 40 Mb/s for each expiry of the timer
+    (every 55 us) and of the byte counter (every 10 MB, 4 ms at 20 Gb/s).
+    """
+    step_s = 1e-6
+    fluid = dataclasses.replace(paper_fluid(1), fast_recovery_stages=0)
+    one, two = (integrate(fluid, first_rate_bps=[20e9], duration_s=steps * step_s, step_s=step_s) for steps in (1, 2))
+    assert one.alpha == pytest.approx((1 - step_s / 256 / 55e-6,), rel=1e-12)
+    assert one.rate_bps == (20e9,)
+    expiries_per_s = 1 / 55e-6 + 1 / 4e-3
+    target_rise_bps = 40e6 * expiries_per_s * step_s
+    assert two.rate_bps[0] - 20e9 == pytest.approx(target_rise_bps / 2 * expiries_per_s * step_s, rel=1e-4)
+
+
+def test_a_queue_grows_by_what_is_too_much():
+    """Two flows at 40 Gb/s on 40: 5,000 B a microsecond."""
+    state = integrate(paper_fluid(2), first_rate_bps=[40e9, 40e9], duration_s=1e-6, step_s=1e-6)
+    assert state.queue_bytes == pytest.approx(5_000)

@@ -16,10 +16,12 @@ from fabrictune.foundation.traces import Operation
         (Operation.REDUCE_SCATTER, 4, 0.75),
         (Operation.ALL_TO_ALL, 4, 0.75),
         (Operation.BROADCAST, 8, 1.0),
+        (Operation.SEND, 2, 1.0),
+        (Operation.RECEIVE, 2, 1.0),
     ],
 )
 def test_bus_factors_are_those_of_nccl_tests(operation: Operation, num_ranks: int, factor: float) -> None:
-    """PERFORMANCE.md: 2(n - 1)/n for all-reduce, (n - 1)/n for its halves and all-to-all, 1 for broadcast."""
+    """PERFORMANCE.md: 2(n - 1)/n for all-reduce, (n - 1)/n for its halves and all-to-all, 1 for all others."""
     assert bus_factor(operation, num_ranks) == factor
 
 

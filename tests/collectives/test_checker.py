@@ -7,7 +7,7 @@ import pytest
 
 from fabrictune.collectives.algorithms import MakeSchedule
 from fabrictune.collectives.checker import find_errors
-from fabrictune.collectives.schedule import GroupShape
+from fabrictune.collectives.schedule import GroupShape, from_moves
 from fabrictune.collectives.schedules import ring
 from fabrictune.foundation.traces import Dependencies, Operation
 
@@ -61,3 +61,43 @@ def test_a_message_that_does_not_wait_is_found() -> None:
 def test_half_a_ring_is_no_all_reduce(half: MakeSchedule) -> None:
     """Each half leaves members with partial sums or with nothing of the others."""
     assert find_errors(half(GroupShape(num_members=4)), Operation.ALL_REDUCE)
+
+
+@pytest.mark.parametrize(
+    ("operation", "num_chunks", "num_missing"),
+    [
+        (Operation.ALL_REDUCE, 3, 9),  # every member lacks the other two's share of every chunk
+        (Operation.BARRIER, 3, 9),
+        (Operation.REDUCE_SCATTER, 3, 3),  # every member lacks the sum of the chunk it owns
+        (Operation.ALL_GATHER, 3, 6),  # every member lacks the other two's chunks
+        (Operation.BROADCAST, 3, 6),  # two members lack three chunks
+        (Operation.SEND, 3, 6),
+        (Operation.ALL_TO_ALL, 9, 6),  # every member lacks a chunk from each of the other two
+    ],
+)
+def test_without_messages_every_goal_is_missed(operation: Operation, num_chunks: int, num_missing: int) -> None:
+    """What three members must hold in the end, less what they hold at the start."""
+    idle = from_moves(3, num_chunks, [])
+    errors = find_errors(idle, operation)
+    assert len(errors) == num_missing
+    assert all("ends with contributions" in error for error in errors)
+
+
+def test_a_goal_says_whose_contribution_is_missing() -> None:
+    """A broadcast starts with member 0's contribution at member 0, and with nothing elsewhere."""
+    assert find_errors(from_moves(2, 2, []), Operation.BROADCAST) == [
+        "member 1 ends with contributions [0, 0] in chunk 0",
+        "member 1 ends with contributions [0, 0] in chunk 1",
+    ]
+    assert find_errors(from_moves(2, 2, []), Operation.ALL_GATHER) == [
+        "member 0 ends with contributions [0, 0] in chunk 1",
+        "member 1 ends with contributions [0, 0] in chunk 0",
+    ]
+    assert find_errors(from_moves(2, 2, []), Operation.REDUCE_SCATTER) == [
+        "member 0 ends with contributions [1, 0] in chunk 0",
+        "member 1 ends with contributions [0, 1] in chunk 1",
+    ]
+    assert find_errors(from_moves(2, 4, []), Operation.ALL_TO_ALL) == [
+        "member 0 ends with contributions [0, 0] in chunk 2",
+        "member 1 ends with contributions [0, 0] in chunk 1",
+    ]

@@ -273,12 +273,13 @@ def test_slices_cut_what_channels_carry() -> None:
     assert traffic.bytes_N.sum() == 2000
 
 
-def test_a_rank_without_place_is_named() -> None:
-    """A trace of eight ranks on a placement of two."""
+@pytest.mark.parametrize("num_ranks", [3, 8])
+def test_a_rank_without_place_is_named(num_ranks: int) -> None:
+    """A trace of three or eight ranks on a placement of two."""
     fabric = star(2)
     placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
-    with pytest.raises(TraceError, match="rank 7, where 2 ranks are placed"):
-        expand(collective_step(ParallelLayout(dp=8), 10), placement, fabric, ExpansionSpec())
+    with pytest.raises(TraceError, match=f"rank {num_ranks - 1}, where 2 ranks are placed"):
+        expand(collective_step(ParallelLayout(dp=num_ranks), 10), placement, fabric, ExpansionSpec())
 
 
 def test_options_out_of_range_are_refused() -> None:

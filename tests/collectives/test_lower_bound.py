@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabrictune.collectives.lower_bound import UniformLinks, lower_bound_ps, preemptive_end_ps
-from fabrictune.collectives.schedule import GroupShape
+from fabrictune.collectives.schedule import GroupShape, from_moves
 from fabrictune.collectives.schedules import direct, hierarchical, ring
 
 LINKS = UniformLinks(
@@ -38,6 +38,16 @@ def test_a_nic_sends_everything_it_has() -> None:
     """All-to-all of four, 400 B each: three packets of 110 B out of every NIC, and the last one's way."""
     shape = GroupShape(num_members=4)
     assert lower_bound_ps(direct.all_to_all(shape), shape, 400, LINKS) == 330 + 110 + 1000
+
+
+def test_what_waits_behind_a_carrier_counts() -> None:
+    """Member 0 sends two chunks of 100 B, each of which goes one link further: 110 + 110 of its NIC, then the way of
+    the second, and one more message.
+    """
+    moves = [(0, 0, 1, 0, False), (0, 0, 2, 1, False), (1, 1, 3, 0, False), (1, 2, 4, 1, False)]
+    schedule = from_moves(5, 5, moves)
+    way_ps = 110 + 1000
+    assert lower_bound_ps(schedule, GroupShape(num_members=5), 500, LINKS) == 2 * 110 + way_ps + 110 + way_ps
 
 
 def test_a_message_of_one_byte_crosses_both_links_and_an_empty_one_none() -> None:

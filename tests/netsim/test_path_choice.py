@@ -96,12 +96,15 @@ def test_a_flowlet_ends_with_the_gap_and_not_before(simulate: Simulate, gap_ns: 
     assert np.count_nonzero(uplink_packets(record)) == num_ports
 
 
-def test_many_flowlets_share_no_entry() -> None:
-    """240 queue pairs of 16 hosts fill and grow the table of flowlets: the reference keeps each in a dictionary."""
+@pytest.mark.parametrize("gap_ns", [2_000, 1_000_000])
+def test_many_flowlets_share_no_entry(gap_ns: int) -> None:
+    """480 queue pairs of 16 hosts fill the table of flowlets, which grows where none has expired; the reference keeps
+    each in a dictionary.
+    """
     fabric = build_fat_tree(FatTreeSpec(radix=4, link_rate_bps=10**11, cable_mm=2_000))
-    pairs = [(source, destination) for source in range(16) for destination in range(16) if source != destination]
+    pairs = [(source, destination) for source in range(16) for destination in range(16) if source != destination] * 2
     rows = [{"bytes": 3_000, "qp": qp, "start_ps": 1_000 * qp} for qp in range(len(pairs))]
-    config = PacketConfig(mtu_bytes=1000, path_choice=PathChoiceConfig(mode="flowlet", gap_ns=2_000))
+    config = PacketConfig(mtu_bytes=1000, path_choice=PathChoiceConfig(mode="flowlet", gap_ns=gap_ns))
     inputs = make_engine_inputs(
         network_of(fabric, pairs), traffic_of(rows), compiled("none"), config, seed=0, probe=None
     )

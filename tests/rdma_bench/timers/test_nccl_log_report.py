@@ -142,6 +142,14 @@ def test_without_a_version_every_default_is_possible(tmp_path: Path) -> None:
     )
 
 
+def test_without_a_version_two_timeouts_may_be_left(tmp_path: Path) -> None:
+    """a sets 18, b has the default of 14, 18 or 20: the first to give up has 14 or 18."""
+    lines = (setting("a", "NCCL_IB_TIMEOUT", 18), setting("b", "NCCL_DEBUG", "WARN"))
+    explanation = explained(tmp_path, *lines)
+    assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [14, 18]
+    assert explanation.assumptions[0].startswith("timeout: 14 or 18, the defaults of NCCL before 2.14")
+
+
 def test_without_a_version_a_flap_is_survived_only_if_every_default_survives_it(tmp_path: Path) -> None:
     """T 20 survives 10 s on a ConnectX-6, T 14 does not: unknown does not pass."""
     wanted = Requirements(survive_ns=10 * SECOND_NS)
@@ -195,6 +203,13 @@ def test_no_advice_for_a_network_without_these_timers(lines: list[str], networks
 def test_without_requirements_a_network_without_timers_is_information(tmp_path: Path) -> None:
     """Nobody asked whether a flap is survived."""
     assert only(explained(tmp_path, VERSION, "a:1:1 [0] NCCL INFO Using network Socket")).severity == Severity.INFO
+
+
+@pytest.mark.parametrize("wanted", [Requirements(survive_ns=1), Requirements(watchdog_ns=SECOND_NS)])
+def test_with_any_requirement_a_network_without_timers_is_an_error(wanted: Requirements, tmp_path: Path) -> None:
+    """Unknown does not pass, however short the flap."""
+    finding = only(explained(tmp_path, VERSION, "a:1:1 [0] NCCL INFO Using network Socket", wanted=wanted))
+    assert finding.severity == Severity.ERROR
 
 
 @pytest.mark.parametrize("network", ["IB", "IBext", "IBext_v8"])

@@ -1,10 +1,12 @@
 """When a queue pair gives up and when its traffic resumes, with the arithmetic of each figure."""
 
 import math
+from itertools import pairwise
 
 import pytest
 
 from fabrictune.foundation.errors import InputError
+from fabrictune.foundation.retransmission import TimerModel
 from fabrictune.rdma_bench.timers.prediction import Prediction, RetransmissionSpec, predict_retransmission
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, FittedInterval, TimerProfile
 
@@ -67,6 +69,25 @@ def test_soft_roce_takes_seven_retries_for_no_limit() -> None:
     assert endless.gives_up_ns == endless.longest_flap_ns == math.inf
     hour_ns = 3600 * SECOND_NS
     assert endless.resumes_ns(hour_ns) == math.ceil(hour_ns / WAIT_14_NS) * WAIT_14_NS
+
+
+def test_between_two_retransmissions_traffic_waits_for_the_later() -> None:
+    """ConnectX-6, T 14, R 7, sends again after 12, 71, 138, 239, 440.4 and 977.2 ms, and then every 537 ms."""
+    prediction = predicted("connectx-6", 14)
+    listed_ms = [time_ns / 1e6 for time_ns in prediction.retransmissions_ns]
+    assert listed_ms[:6] == [12.0, 71.0, 138.0, 239.0, 440.4, 977.2]
+    for sooner_ms, later_ms in pairwise(listed_ms):
+        assert prediction.resumes_ns((sooner_ms + 0.5) * 1e6) == pytest.approx(later_ms * 1e6)
+
+
+def test_an_endless_sender_goes_on_from_its_last_listed_retransmission() -> None:
+    """Early ones after 1 and 3 ms, then 1,024 waits of 67 ms are listed, and the same waits follow without end."""
+    timers = TimerModel(early_ns=(1_000_000, 3_000_000), endless_retries=7)
+    profile = TimerProfile(name="mine", source="trials", confidence="documented", timers=timers)
+    prediction = Prediction(RetransmissionSpec(timeout_exponent=14, retries=7), profile)
+    hour_ns = 3600 * SECOND_NS
+    waits = math.ceil((hour_ns - 3_000_000) / WAIT_14_NS)
+    assert prediction.resumes_ns(hour_ns) == 3_000_000 + waits * WAIT_14_NS
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.rdma_bench.timers.profile_files import find_profile, read_profile, write_profile
 from fabrictune.rdma_bench.timers.profiles import KNOWN_PROFILES, FittedInterval
 
+PUBLISHED = Path(__file__).parent / "published"
+
 
 @pytest.mark.parametrize("name", list(KNOWN_PROFILES))
 def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
@@ -16,6 +18,13 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path) -> None:
     interval = FittedInterval(parameter="interval_multiplier", low=0.995, high=1.012)
     profile = replace(KNOWN_PROFILES[name], intervals=(interval,))
     assert read_profile(write_profile(profile, tmp_path / "nic.json")) == profile
+
+
+@pytest.mark.parametrize("name", list(KNOWN_PROFILES))
+def test_a_profile_is_written_as_the_file_in_published(name: str, tmp_path: Path) -> None:
+    """No number of a source changes unnoticed, and neither does the form of a file."""
+    written = write_profile(KNOWN_PROFILES[name], tmp_path / "nic.json")
+    assert written.read_text() == (PUBLISHED / f"{name}.json").read_text()
 
 
 def test_a_profile_may_be_written_by_hand(tmp_path: Path) -> None:
@@ -56,3 +65,14 @@ def test_an_unknown_name_is_guessed_at() -> None:
     """A name without dot or slash is one of the known."""
     with pytest.raises(InputError, match=r"--profile: unknown profile 'conectx-6'\n  did you mean 'connectx-6'"):
         find_profile("conectx-6", where="--profile")
+
+
+def test_a_name_with_a_dot_or_a_slash_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either is enough."""
+    profile = KNOWN_PROFILES["ibta"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nics").mkdir()
+    for path in (Path("nic.json"), Path("nics/mine")):
+        write_profile(profile, path)
+        assert find_profile(str(path), where="--profile") == profile
+    assert find_profile("ibta", where="--profile") is profile

@@ -95,3 +95,11 @@ def test_nonsense_is_refused_all_at_once() -> None:
         "num_links: 0\n  allowed: 1 or more\n"
         "capacity_flows: 0\n  allowed: above zero"
     )
+
+
+def test_no_chance_exceeds_one() -> None:
+    """Rounding would: 16 flows on 16 links have no more than 14 on any with a chance of 1 - 1e-16."""
+    for flows, links in ((16, 16), (16, 32), (16, 64)):
+        one = UniformHashing(num_flows=flows, num_links=links)
+        assert max(one.at_most_probability(most) for most in range(1, flows)) == pytest.approx(1.0)
+        assert max(one.at_most_probability(most) for most in range(1, flows)) <= 1.0

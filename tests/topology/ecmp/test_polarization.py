@@ -8,7 +8,14 @@ import pytest
 
 from fabrictune.conformance.topology.polarization import four_then
 from fabrictune.foundation.records import Severity
-from fabrictune.topology.ecmp.polarization import ChoosingTier, check_polarization, choosing_tiers, reachable_next_hops
+from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.ecmp.polarization import (
+    ChoosingTier,
+    _drawn_headers,
+    check_polarization,
+    choosing_tiers,
+    reachable_next_hops,
+)
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric
 from fabrictune.topology.hashing import HASHES, HashSpec, TierHash
 from fabrictune.topology.queue_pairs import make_queue_pairs
@@ -91,6 +98,35 @@ def test_two_tiers_have_nothing_to_polarize(small_clos: Fabric) -> None:
     """Only one tier chooses."""
     assert [one.tier for one in choosing_tiers(small_clos)] == [1]
     assert check_polarization(small_clos, ONE_SEED).findings == ()
+
+
+def test_a_switch_with_one_uplink_does_not_choose() -> None:
+    """Of a tier, the switch with the fewest uplinks counts that has several: two, and not one or three."""
+    draft = FabricDraft("uneven")
+    aggregation = [draft.add_switch(f"agg{number}", tier=2) for number in range(3)]
+    for number, num_uplinks in enumerate((3, 1, 2)):
+        tor = draft.add_switch(f"tor{number}", tier=1)
+        host = draft.add_host(f"host{number}")
+        draft.add_link((host, "nic0"), (tor, "down"), rate_bps=10**11, delay_ps=10_000)
+        for place in range(num_uplinks):
+            ends = (tor, f"up{place}"), (aggregation[place], f"down{number}")
+            draft.add_link(*ends, rate_bps=10**11, delay_ps=10_000)
+    fabric = draft.finish()
+    (only,) = choosing_tiers(fabric)
+    assert (only.tier, fabric.node_name_N[only.switch], only.num_choices) == (1, "tor2", 2)
+
+
+def test_drawn_headers_fill_their_fields() -> None:
+    """32 bits of address, 16 of port, 24 of queue pair number, and no more."""
+    flows = _drawn_headers(1000)
+    for values_F, num_bits in (
+        (flows.source_ipv4_F, 32),
+        (flows.destination_ipv4_F, 32),
+        (flows.source_port_F, 16),
+        (flows.destination_qpn_F, 24),
+    ):
+        assert 2 ** (num_bits - 1) < values_F.max() < 2**num_bits
+        assert 0 <= values_F.min() < 2 ** (num_bits - 1)
 
 
 def test_a_fabric_without_tiers_is_not_judged() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
 from fabrictune.topology.ecmp.estimates import Estimate
 from fabrictune.topology.ecmp.seed_distribution import SeedDistribution, distribute_over_seeds
 from fabrictune.topology.ecmp.seed_study import measure_seeds
@@ -39,6 +40,20 @@ def test_the_closed_form_lies_in_the_sampled_interval(two_tors: Fabric, num_flow
     for name in NAMES:
         estimate: Estimate = getattr(sampled, name)
         assert getattr(exact, name).value == pytest.approx(estimate.value, abs=1.5 * estimate.half_width + 1e-9)
+
+
+def test_small_flows_share_links_in_the_closed_form(two_tors: Fabric) -> None:
+    """Eight flows at half a link's rate on eight links: three on one make it half again as full as it can be."""
+    pairs = make_queue_pairs(np.repeat(np.arange(4), 2), np.repeat(8 + np.arange(4), 2))
+    exact = distribute_over_seeds(two_tors, pairs, HashSpec())
+    most_loaded = UniformHashing(num_flows=8, num_links=8).max_load_probability
+    load_of_count = np.maximum(np.arange(9) / 2, 1.0)  # the NICs' own links are full
+    assert exact.is_exact
+    assert exact.worst_load_fraction.value == pytest.approx(float(most_loaded @ load_of_count))
+    assert exact.worst_load_fraction_p99.value == 2  # 4 flows
+    assert exact.overload_probability.value == pytest.approx(float(most_loaded[3:].sum()))
+    sampled = measure_seeds(two_tors, pairs, HashSpec(), range(500)).summary().worst_load_fraction
+    assert exact.worst_load_fraction.value == pytest.approx(sampled.value, abs=1.5 * sampled.half_width)
 
 
 def test_traffic_of_two_choices_is_sampled(fat_tree: Fabric) -> None:

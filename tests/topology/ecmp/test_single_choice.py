@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fabrictune.topology.ecmp import single_choice
 from fabrictune.topology.ecmp.single_choice import find_single_choice
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HashSpec, TierHash
@@ -59,3 +60,13 @@ def test_a_slower_link_behind_the_choice_has_no_closed_form(two_tors: Fabric) ->
     is_behind_P = is_trunk_P & ((two_tors.port_node_P == second_tor) | (next_node_P == second_tor))
     slower = replace(two_tors, port_rate_bps_P=two_tors.port_rate_bps_P // (1 + is_behind_P))
     assert find_single_choice(slower, across(8), HashSpec()) is None
+
+
+def test_the_closed_form_is_for_up_to_so_many_flows(two_tors: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time grows with the square of them."""
+    monkeypatch.setattr(single_choice, "MAX_FLOWS", 8)
+    assert find_single_choice(two_tors, across(8), HashSpec()) is not None
+    monkeypatch.setattr(single_choice, "MAX_FLOWS", 7)
+    assert find_single_choice(two_tors, across(8), HashSpec()) is None
+    assert find_single_choice(two_tors, across(0), HashSpec()) is None
+    assert find_single_choice(two_tors, across(1), HashSpec()) is not None
