@@ -3,6 +3,7 @@
 The engines in it hold every C++ mutant. What does not compile is left out, line by line.
 """
 
+import json
 import py_compile
 import re
 import shutil
@@ -57,12 +58,17 @@ def _copied(source: Path, place: Path) -> bool:
 
 
 def build_engines(root: Path, tree: Path, build: Path, mutants: Mapping[int, Mutation]) -> set[int]:
-    """Compile all C++ mutants into the tree's engines; return the numbers of those that do not compile."""
+    """Compile all C++ mutants into the tree's engines; return the numbers of those that do not compile.
+
+    Their keys are kept in the build's folder, so that the next build begins without them.
+    """
     originals = {path: (root / path).read_bytes() for path in sorted({mutant.path for mutant in mutants.values()})}
     build.mkdir(parents=True, exist_ok=True)
     header = build / "mutants.hpp"
     _write_if_new(header, HEADER.encode())
-    refused: set[int] = set()
+    known = build / "refused.json"
+    keys = set(json.loads(known.read_text())) if known.exists() else set()
+    refused = {number for number, one in mutants.items() if one.key in keys}
     for _ in range(MAX_BUILDS):
         for path, source in originals.items():
             kept = [(number, one) for number, one in mutants.items() if one.path == path and number not in refused]
@@ -70,6 +76,7 @@ def build_engines(root: Path, tree: Path, build: Path, mutants: Mapping[int, Mut
         errors = _build(tree, build, header)
         if not errors:
             _install(tree, build)
+            known.write_text(json.dumps(sorted(mutants[number].key for number in refused)))
             return refused
         lines = _lines_with_errors(errors, tree)
         more = {number for number, one in mutants.items() if (one.path, one.line) in lines} - refused

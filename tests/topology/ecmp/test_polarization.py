@@ -125,6 +125,7 @@ def test_drawn_headers_fill_their_fields() -> None:
         (flows.source_port_F, 16),
         (flows.destination_qpn_F, 24),
     ):
+        assert values_F is not None
         assert 2 ** (num_bits - 1) < values_F.max() < 2**num_bits
         assert 0 <= values_F.min() < 2 ** (num_bits - 1)
 
