@@ -10,6 +10,7 @@ from typing import Any
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.scenario.composition import Composed, compose, compose_law
+from fabrictune.scenario.engine_notes import traffic_class_notes
 from fabrictune.scenario.engines import engine_config, engine_of, without_ignored
 from fabrictune.scenario.fault_epochs import follow_faults, place_faults
 from fabrictune.scenario.laws import tuning_notes
@@ -27,11 +28,11 @@ class CompiledScenario(Composed):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the scenario's parts note, and a law whose defaults are for links of another rate."""
+        """What the scenario's parts note, a law whose defaults are for other links, and what queues assume."""
         fabric = self.network.fabric
         rates_bps = fabric.port_rate_bps_P[fabric.port_nic_P != NO_NIC]
         tuned = tuning_notes(self.scenario.law, float(rates_bps.min())) if self.law and len(rates_bps) else ()
-        return (*super().notes, *tuned)
+        return (*super().notes, *tuned, *traffic_class_notes(self.config, self.network))
 
 
 def compile_scenario(scenario: Scenario, *, trust_code: bool = False) -> CompiledScenario:

@@ -1,8 +1,9 @@
 """Configuration of queues: priorities of a port, and the shared buffer of a switch.
 
 Without a list of priorities a port has two queues: acknowledgements and notifications go first, are never paused and
-take no buffer; data follow, and each ingress port has a buffer of its own (`pfc.buffer`). A list gives each priority a
-queue at every port, in hosts and switches, and all that arrives takes its place in the buffer.
+take no buffer; data follow, and each ingress port has a buffer of its own (`pfc.buffer`). `acknowledgement_class: data`
+has acknowledgements wait with data, paused and counted as they are. A list gives each priority a queue at every port,
+in hosts and switches, and all that arrives takes its place in the buffer.
 
 Lossless priorities are counted by the port through which they came, and pause it; lossy ones are counted by the port
 they wait for, and what goes beyond is dropped. Either may take its reserve, and of what is shared no more than alpha
@@ -14,6 +15,7 @@ IEEE/ACM Transactions on Networking, 1998.
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fabrictune.netsim.config.settings import MAX_BUFFER_BYTES, require, setting
 from fabrictune.netsim.config.switch import EcnConfig
@@ -50,6 +52,11 @@ class QueuesConfig:
     priorities: tuple[PriorityConfig, ...] = setting((), "one entry for each; without any, data and control")
     acknowledgements: int | None = setting(None, "priority of acknowledgements; by default their queue pair's")
     cnp: int | None = setting(None, "priority of congestion notifications; by default their queue pair's")
+    acknowledgement_class: Literal["control", "data"] = setting(
+        "control",
+        "without priorities: control, sent before data and never paused, or data",
+        known_as=("ACK_HIGH_PRIO",),
+    )
 
     def __post_init__(self) -> None:
         numbers = self.numbers
@@ -57,6 +64,9 @@ class QueuesConfig:
         for name in ("acknowledgements", "cnp"):
             value = getattr(self, name)
             require(value is None or value in numbers, f"queues.{name}", f"{value}", f"one of {list(numbers)}")
+        is_right = self.acknowledgement_class == "control" or not numbers
+        found = f"{self.acknowledgement_class} beside priorities {list(numbers)}"
+        require(is_right, "queues.acknowledgement_class", found, "with `queues.priorities`: queues.acknowledgements")
 
     @property
     def numbers(self) -> tuple[int, ...]:

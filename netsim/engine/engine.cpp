@@ -117,7 +117,7 @@ std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
     bool is_full = settings.force_full || inputs.law.uses_telemetry || inputs.has_slow_host();
     is_full |= settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
-    is_full |= !inputs.captured_flow.empty();
+    is_full |= !inputs.captured_flow.empty() || settings.acknowledgements_are_data;
     is_full |= settings.path_rule != PathRule::Hash;
     is_full |= !inputs.reorder_window.empty() || settings.num_receives > 0;
     is_full |= inputs.has_priorities();

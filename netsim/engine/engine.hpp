@@ -25,6 +25,7 @@ class Engine final : public Simulation {
     void on_clock(ClockEvent event, std::uint32_t about);
 
     // events/forwarding.inl
+    TrafficClass class_of(PacketType type) const;
     void arrive(std::uint32_t port, std::uint32_t packet);
     std::uint32_t next_port(std::uint32_t arrived, Packet& packet);
     bool is_lost(PortStats& stats);

@@ -26,6 +26,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "ack_bytes": config.ack_bytes,
         "pause_frame_bytes": PAUSE_FRAME_BYTES,
         "ack_every_packets": config.ack_every_packets,
+        "acknowledgements_are_data": config.queues.acknowledgement_class == "data",
         "marking": marking(config.ecn),
         "is_pfc_enabled": config.pfc.enabled,
         "cnp_interval_ps": config.cnp.interval_ns * PS_PER_NS,

@@ -5,7 +5,7 @@ Source: IEEE 802.1Qbb.
 
 from dataclasses import dataclass
 
-from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
+from fabrictune.netsim.reference.ports import DATA, OutputQueue, Packet, Port, serialization_ps
 from fabrictune.netsim.reference.run import EventKind, RunState
 
 
@@ -29,7 +29,7 @@ class PortBuffers:
     def admit(self, packet: Packet, _port: Port | None) -> bool:
         """Take in a packet that has come through a port, and pause its sender above the threshold; False if full."""
         assert packet.ingress is not None, "only packets from elsewhere take buffer"
-        if packet.kind != "data":
+        if packet.priority != DATA:
             return True
         number, buffer = packet.ingress.number, self.behind[packet.ingress.number]
         level = buffer.bytes + packet.wire_bytes
@@ -44,7 +44,7 @@ class PortBuffers:
     def release(self, packet: Packet, _port: Port | None) -> None:
         """Take out a packet that leaves its node, and let its sender go on below the threshold."""
         assert packet.ingress is not None, "only packets from elsewhere take buffer"
-        if packet.kind != "data":
+        if packet.priority != DATA:
             return
         number, buffer = packet.ingress.number, self.behind[packet.ingress.number]
         buffer.bytes -= packet.wire_bytes

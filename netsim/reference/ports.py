@@ -204,7 +204,8 @@ def make_ports(run: RunState) -> list[Port]:
 def priority_of(run: RunState, kind: str, pair: int) -> int:
     """Return the queue that a queue pair's packets of a kind take."""
     if not run.has_priorities:
-        return DATA if kind == "data" else CONTROL
+        is_data = kind == "data" or (run.settings.acknowledgements_are_data and kind != "cnp")
+        return DATA if is_data else CONTROL
     settings, own = run.settings, NO_PRIORITY
     if kind != "data":
         own = settings.cnp_priority if kind == "cnp" else settings.acknowledgement_priority

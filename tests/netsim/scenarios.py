@@ -173,6 +173,7 @@ def random_config(seed: int, dice: np.random.Generator) -> PacketConfig:
         time_limit_ns=int(dice.choice([20_000, 10**8])),
         path_choice=random_path_choice(np.random.default_rng([seed, 1])),
         nic=random_nic(np.random.default_rng([seed, 3])),
+        queues=QueuesConfig(acknowledgement_class=np.random.default_rng([seed, 6]).choice(["control", "data"])),
     )
 
 

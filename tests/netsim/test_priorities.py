@@ -152,6 +152,39 @@ def test_a_list_of_data_and_control_gives_the_run_without_a_list() -> None:
         np.testing.assert_array_equal(ports[name], plain.tables["ports"][name], err_msg=name)
 
 
+def test_one_lossless_priority_gives_the_run_with_acknowledgements_in_the_data_class() -> None:
+    """Both queue models have acknowledgements wait, take buffer and be paused alike."""
+    pfc = PfcConfig(buffer_bytes=100_000, xoff_bytes=9_000, xon_bytes=4_000, response_ns=0)
+    rows = [{"bytes": 300_000, "qp": pair, "start_ps": pair} for pair in range(6)]
+    pairs = [(0, 3), (1, 3), (2, 3), (3, 0), (4, 1), (5, 2)]
+    own, with_data, listed = (
+        simulate(pairs, [LOW] * 6, rows, replace(BARE, pfc=pfc, queues=queues))
+        for queues in (
+            QueuesConfig(),
+            QueuesConfig(acknowledgement_class="data"),
+            QueuesConfig(priorities=(PriorityConfig(priority=LOW, lossless=True),)),
+        )
+    )
+    assert with_data.tables["ports"]["pauses"].sum() > 10
+    for table, names in (
+        ("transfers", with_data.tables["transfers"]),
+        ("ports", ("tx_bytes", "tx_packets", "data_packets", "dropped_packets", "pauses", "paused_ps")),
+    ):
+        for name in names:
+            np.testing.assert_array_equal(listed.tables[table][name], with_data.tables[table][name], err_msg=name)
+    acknowledged_ps = [record.tables["transfers"]["acknowledged_ps"].sum() for record in (own, with_data)]
+    assert acknowledged_ps[0] != acknowledged_ps[1], "so that there is something to compare"
+
+
+@pytest.mark.parametrize(("acknowledgement_class", "frames"), [("control", 3), ("data", 5)])
+def test_an_acknowledgement_waits_for_the_data_that_it_finds(acknowledgement_class: Any, frames: int) -> None:
+    """It reaches the switch at 198 ns, 28 ns into the second frame to its host; two frames more wait there by then."""
+    config = replace(BARE, queues=QueuesConfig(acknowledgement_class=acknowledgement_class))
+    rows = [{"bytes": 1_000}, {"bytes": 10_000, "qp": 1}, {"bytes": 10_000, "qp": 2}]
+    record = simulate([(0, 1), (2, 0), (3, 0)], [LOW] * 3, rows, config)
+    assert record.tables["transfers"]["acknowledged_ps"][0] == frames * FRAME_PS + 2 * CABLE_PS + ACK_PS
+
+
 @pytest.mark.parametrize("action", ["drop", "forward"])
 def test_a_watchdog_ends_a_deadlock(action: Any) -> None:
     """The ring that stops for ever goes on after the detection time; both engines agree on every queue."""

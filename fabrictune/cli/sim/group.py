@@ -42,11 +42,13 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
       fabrictune sim run scenarios/incast.yaml
       fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
     """
+    from fabrictune.scenario.engine_notes import ACKNOWLEDGEMENTS
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.run_summary import summarize
     from fabrictune.studies.simulation import simulate
 
     checked = load_scenario(scenario)
+    law = checked.law.name
     place = output_folder(out or Path("runs") / checked.name, checked)
     with progress_bar(checked.name, is_quiet=quiet or as_json) as bar:
         record = simulate(checked, trust_code=trust_code, rules=site_rules(), progress=bar)
@@ -60,7 +62,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         return code
     if not quiet:
         _print(checked.headline, summary)
-        print_lines(f"note: {note}" for note in notes_of(record) if note.startswith(f"law {checked.law.name}: "))
+        print_lines(f"note: {note}" for note in notes_of(record) if note.startswith((f"law {law}: ", ACKNOWLEDGEMENTS)))
     print_findings(record)
     if capture := record.run.get("capture"):
         print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])

@@ -14,6 +14,13 @@
 
 namespace netsim {
 
+// The class a packet waits in at every port; notifications have the control class in any case.
+template <bool is_full>
+inline TrafficClass Engine<is_full>::class_of(PacketType type) const {
+    if (is_full && settings.acknowledgements_are_data && type != PacketType::Cnp) return DATA;
+    return own_class_of(type);
+}
+
 template <bool is_full>
 inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if constexpr (is_full) {
@@ -52,7 +59,7 @@ bool Engine<is_full>::is_lost(PortStats& stats) {
 template <bool is_full>
 void Engine<is_full>::drop(std::uint32_t port, std::uint32_t packet) {
     port_stats[port].dropped_packets++;
-    (class_of(packets[packet].type) == DATA ? data_packets : control_packets).dropped++;
+    (packets[packet].type == PacketType::Data ? data_packets : control_packets).dropped++;
     packets.release(packet);
 }
 
@@ -67,7 +74,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     const TrafficClass cls = class_of(packet.type);
     if (cls == DATA) {
         if (!admit(packet_id)) return;
-        if (out.queued_bytes > settings.marking.min_bytes) {
+        if (packet.type == PacketType::Data && out.queued_bytes > settings.marking.min_bytes) {
             mark(port_stats[port], packet, out.queued_bytes, settings.marking);
         }
     }
@@ -139,7 +146,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     out.busy_until_ps = now_ps + (out.ps_per_byte ? Picoseconds{bytes} * out.ps_per_byte
                                                   : serialization_ps(bytes, port_stats[port].rate_bps));
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
-    out.tx_packets[cls]++;
+    out.tx_packets[own_class_of(packet.type)]++;
     const Picoseconds arrives_ps = out.busy_until_ps + out.delay_ps;
     if (has_priorities()) {
         leave_by_priority(port, packet);
@@ -147,7 +154,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         leave_buffer(packet.ingress_port, bytes);
     }
     if constexpr (is_full) {
-        if (cls == DATA && law.uses_telemetry) append_telemetry(port, out, packet_id);
+        if (packet.type == PacketType::Data && law.uses_telemetry) append_telemetry(port, out, packet_id);
     }
     if constexpr (is_full) {
         if (!captured_flows.empty()) note_leaving(port, packet);

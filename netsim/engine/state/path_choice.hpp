@@ -92,7 +92,7 @@ inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet&
                                             const std::vector<Port>& ports) {
     const std::uint32_t switch_number = switch_behind_[arrived];
     if (switch_number == NONE) return NONE;
-    const std::uint32_t flow = 2 * packet.queue_pair + (class_of(packet.type) == CONTROL);
+    const std::uint32_t flow = 2 * packet.queue_pair + (packet.type != PacketType::Data);
     const std::uint32_t set = set_[row_[first_row_ + flow] + switch_number];
     const std::uint32_t num_choices = offset_[set + 1] - offset_[set];
     if (num_choices == 0) return exit_from(switch_number, first_row_ + flow);

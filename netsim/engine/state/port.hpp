@@ -17,7 +17,8 @@ namespace netsim {
 
 enum TrafficClass : std::uint32_t { CONTROL, DATA, NUM_CLASSES };  // CONTROL goes first and is never paused
 
-constexpr TrafficClass class_of(PacketType type) {
+// The class of a type of packets where no setting moves it.
+constexpr TrafficClass own_class_of(PacketType type) {
     return type == PacketType::Data ? DATA : CONTROL;
 }
 
@@ -37,7 +38,7 @@ struct alignas(64) Port {
     std::uint64_t tx_bytes = 0;
     std::uint32_t head[NUM_CLASSES] = {NONE, NONE};
     std::uint32_t tail[NUM_CLASSES] = {NONE, NONE};
-    std::uint32_t tx_packets[NUM_CLASSES] = {0, 0};
+    std::uint32_t tx_packets[NUM_CLASSES] = {0, 0};  // by the class of their type
     std::int32_t queued_bytes = 0;     // of class DATA
     std::int32_t max_queue_bytes = 0;  // of class DATA
     std::int32_t ingress_bytes = 0;    // of class DATA, in the node behind the wire

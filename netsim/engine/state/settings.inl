@@ -6,6 +6,7 @@ SETTING(std::int64_t, wire_overhead_bytes);
 SETTING(std::int64_t, ack_bytes);  // of acknowledgements and notifications, and the least any packet has
 SETTING(std::int64_t, pause_frame_bytes);
 SETTING(std::uint32_t, ack_every_packets);
+SETTING(bool, acknowledgements_are_data);  // without priorities: of the traffic class of data
 SETTING(MarkingCurve, marking);
 SETTING(bool, is_pfc_enabled);
 SETTING(Picoseconds, cnp_interval_ps);

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fabrictune.foundation.checks import Check, Result
 from fabrictune.foundation.records import RunRecord, Severity
 from fabrictune.scenario.files import load_scenario
@@ -71,9 +73,32 @@ def test_a_run_without_bounds_says_that_nothing_bounds_it() -> None:
 
 def test_a_law_whose_steps_are_for_another_rate_is_noted() -> None:
     """The permutation runs DCQCN's values of 40 Gbps at 100 Gbps; with steps of its own it has no note."""
-    (note,) = run("permutation").run["notes"]
+    note, of_queues = run("permutation").run["notes"]
     assert note.startswith(
         "law dcqcn: additive_increase 40 Mbps, hyper_increase 200 Mbps of its defaults are for links"
     )
     steps = {"additive_increase": "100 Mbps", "hyper_increase": "500 Mbps"}
-    assert "notes" not in run("permutation", law={"name": "dcqcn", "parameters": steps}).run
+    assert run("permutation", law={"name": "dcqcn", "parameters": steps}).run["notes"] == [of_queues]
+
+
+@pytest.mark.parametrize(
+    ("queues", "note"),
+    [
+        ({"acknowledgement_class": "control"}, "acknowledgements have a class of their own, sent before data and never "
+         "paused: times until they arrive are at their shortest (engine.queues.acknowledgement_class: data has them "
+         "wait with data); ports that carry both: 69"),
+        ({"acknowledgement_class": "data"}, "acknowledgements have the class of data: they wait in its queues, and "
+         "pauses stop them; ports that carry both: 69"),
+        ({"priorities": [{"priority": 3}]}, ""),
+    ],
+)  # fmt: skip
+def test_a_run_names_the_class_of_acknowledgements(queues: dict[str, Any], note: str) -> None:
+    """A list of priorities says it itself."""
+    notes = run("permutation", engine={"queues": queues, "time_limit": "1 us"}).run["notes"]
+    assert notes[1:] == ([note] if note else [])
+
+
+def test_a_run_whose_acknowledgements_meet_no_data_names_no_class() -> None:
+    """In an incast each direction of a link has data or acknowledgements."""
+    notes = run("incast", engine={"time_limit": "1 us"}).run.get("notes", [])
+    assert not [text for text in notes if text.startswith("acknowledgements have")]
