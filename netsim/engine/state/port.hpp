@@ -39,9 +39,9 @@ struct alignas(64) Port {
     std::uint32_t head[NUM_CLASSES] = {NONE, NONE};
     std::uint32_t tail[NUM_CLASSES] = {NONE, NONE};
     std::uint32_t tx_packets[NUM_CLASSES] = {0, 0};  // by the class of their type
-    std::int32_t queued_bytes = 0;     // of class DATA
-    std::int32_t max_queue_bytes = 0;  // of class DATA
-    std::int32_t ingress_bytes = 0;    // of class DATA, in the node behind the wire
+    std::int32_t queued_bytes = 0;                   // of class DATA
+    std::int32_t max_queue_bytes = 0;                // of class DATA
+    std::int32_t ingress_bytes = 0;                  // of class DATA, in the node behind the wire
     std::int32_t ingress_threshold_bytes;
     std::uint32_t delay_ps;
     std::uint16_t ps_per_byte;  // 0: not a whole number, see PortStats::rate_bps
