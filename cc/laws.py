@@ -7,7 +7,7 @@ scenario file, so that a scenario from elsewhere stays data.
 from pathlib import Path
 from types import ModuleType
 
-from fabrictune.cc import barre, dcqcn, dcqcn_firmware, dctcp, hpcc, hybrid, none, swift, timely
+from fabrictune.cc import barre, dcqcn, dcqcn_firmware, dctcp, hpcc, hybrid, none, nscc, swift, timely
 from fabrictune.cc.law_rules import require_law
 from fabrictune.foundation.errors import LawError, Mistake, UntrustedCodeError, require_one_of
 
@@ -19,6 +19,7 @@ LAWS: dict[str, ModuleType] = {
     "dctcp": dctcp,
     "hpcc": hpcc,
     "hybrid": hybrid,
+    "nscc": nscc,
     "swift": swift,
     "timely": timely,
 }

@@ -42,6 +42,7 @@ SUBJECTS = {
         "laws.hpcc_figure_11",
         "laws.hybrid",
         "laws.swift",
+        "laws.nscc",
         "laws.timely",
     ),
     "rdma_bench": ("timers",),

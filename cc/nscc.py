@@ -1,0 +1,304 @@
+"""NSCC, the window of Ultra Ethernet: marks say that a queue grows, delay says how far it has grown.
+
+A mark leads and a delay lags, since a switch marks by the queue that a packet leaves behind. The two make four cases:
+
+- no mark, delay below the target: grow in proportion to what is left of the target, or fast where there is no delay
+- no mark, delay above it: the queue has gone; grow by the same for every flow, which makes them fair
+- a mark, delay below it: the queue begins; wait, for another path may be free
+- a mark, delay above it: shrink by the mean delay's excess over the target, at most once a round trip
+
+Growth is gathered, and added for every eight packets or round trip. Where packets are trimmed or the delay is several
+targets, and a round trip has brought less than an eighth of the largest window, quick adapt sets the window to what
+arrived, and marks of packets that were in flight then count for nothing.
+
+Source: Ultra Ethernet Specification 1.0, section 3.6.13: 3.6.13.3 for the parameters, 3.6.13.5 and 3.6.13.6 for the
+rules. Two things it leaves open are as the consortium's public htsim model has them: a delay counts as none up to 1 us
+(`clear_delay_ps`), and the mean delay moves by 1/80 an acknowledgement, an unmarked delay above the target counting as
+a quarter of a round trip (`delay_gain`).
+The window counts payload, where the specification counts headers, too. What is in flight is counted by sendings,
+acknowledgements and losses; a gap counts as one packet. Left out: the receiver's penalty (3.6.13.2); Probe CP; times in
+steps of 128 ns.
+"""
+
+from typing import Any
+
+from fabrictune.cc.interface import Parameter, Status
+
+PS_PER_SECOND = 1e12
+REFERENCE_RTT_PS = 12_000_000  # of the network for which the increases are given: 100 Gb/s, 12 us
+REFERENCE_BDP_BYTES = 150_000.0
+
+PARAMETERS = (
+    Parameter(
+        name="network_rtt_ps",
+        default=0,
+        low=0,
+        high=10**12,
+        meaning="config_base_rtt: unloaded round trip of the network's longest path; 0 takes each flow's own",
+        dtype="i8",
+    ),
+    Parameter(
+        name="target_fraction",
+        default=1.0,
+        low=0.01,
+        high=100.0,
+        meaning="target_qdelay in that round trip: 1 where switches drop, 0.75 where they trim",
+    ),
+    Parameter(
+        name="max_window_fraction",
+        default=1.5,
+        low=0.1,
+        high=1000.0,
+        meaning="MaxWnd in bandwidth-delay products; a flow starts with it",
+    ),
+    Parameter(
+        name="proportional_increase_packets",
+        default=4.0,
+        low=0.0,
+        high=1e4,
+        meaning="alpha: what a round trip without a mark and without delay adds at the reference network",
+    ),
+    Parameter(
+        name="fair_increase_packets",
+        default=5.0,
+        low=0.0,
+        high=1e4,
+        meaning="fi: what a round trip without a mark and with delay adds at the reference network",
+    ),
+    Parameter(
+        name="steady_increase_packets",
+        default=0.15,
+        low=0.0,
+        high=1e3,
+        meaning="eta: what every round trip adds at the reference network",
+    ),
+    Parameter(
+        name="fast_increase_fraction",
+        default=0.25,
+        low=0.0,
+        high=1e3,
+        meaning="fi_scale: what a byte acknowledged adds once a window had no delay, at the reference network",
+    ),
+    Parameter(
+        name="clear_delay_ps",
+        default=1_000_000,
+        low=0,
+        high=10**12,
+        meaning="delay below which there is none",
+        dtype="i8",
+    ),
+    Parameter(
+        name="decrease_factor",
+        default=0.8,
+        low=0.0,
+        high=1.0,
+        meaning="gamma: how much of the mean delay's excess over the target, as a share of it, a cut takes",
+    ),
+    Parameter(
+        name="min_kept_fraction",
+        default=0.5,
+        low=0.01,
+        high=1.0,
+        meaning="max_md_jump: what every cut leaves",
+    ),
+    Parameter(
+        name="quick_adapt_fraction",
+        default=0.125,
+        low=0.0,
+        high=1.0,
+        meaning="2^-qa_gate: share of the largest window below which a round trip's arrivals let quick adapt run",
+    ),
+    Parameter(
+        name="quick_adapt_delay_factor",
+        default=4.0,
+        low=0.0,
+        high=1e6,
+        meaning="qa_threshold in targets: delay above which quick adapt runs without a trimmed packet",
+    ),
+    Parameter(
+        name="adjust_packets",
+        default=8.0,
+        low=0.0,
+        high=1e6,
+        meaning="adjust_bytes_threshold: arrivals after which gathered growth is added before the round trip ends",
+    ),
+    Parameter(
+        name="delay_gain",
+        default=0.0125,
+        low=1e-6,
+        high=1.0,
+        meaning="weight of the newest delay in the mean",
+    ),
+)
+
+STATE = (
+    ("target_ps", "f8"),  # target_qdelay
+    ("scaling", "f8"),  # scaling_a: bandwidth-delay product over the reference network's
+    ("max_cwnd_bytes", "f8"),
+    ("in_flight_bytes", "f8"),
+    ("arrived_bytes", "f8"),  # achieved_bytes: since quick adapt was last looked at
+    ("unadjusted_bytes", "f8"),  # received_bytes: since growth was last added
+    ("growth_bytes2", "f8"),  # inc_bytes: gathered growth times the window
+    ("clear_bytes", "f8"),  # fi_count: arrived without delay and mark
+    ("ignored_bytes", "f8"),
+    ("bytes_to_ignore", "f8"),
+    ("mean_delay_ps", "f8"),
+    ("round_trip_ps", "i8"),  # config_base_rtt
+    ("least_rtt_ps", "i8"),  # base_rtt
+    ("adapt_ps", "i8"),  # qa_endtime: when quick adapt is looked at again; 0 before the first time
+    ("last_adjust_ps", "i8"),
+    ("last_decrease_ps", "i8"),
+    ("has_trim", "i8"),  # trigger_qa
+    ("is_fast", "i8"),  # increase_mode
+)
+
+
+def on_start(params: Any, flow: Any, now_ps: int) -> int:
+    """Start with the largest window."""
+    flow.round_trip_ps = params.network_rtt_ps if params.network_rtt_ps > 0 else flow.base_rtt_ps
+    flow.least_rtt_ps = flow.round_trip_ps
+    flow.target_ps = params.target_fraction * flow.round_trip_ps
+    flow.scaling = flow.line_rate_bps * flow.round_trip_ps / (8 * PS_PER_SECOND) / REFERENCE_BDP_BYTES
+    flow.last_adjust_ps = now_ps
+    flow.last_decrease_ps = now_ps
+    flow.rate_bps = flow.line_rate_bps
+    _bound_window(params, flow)
+    flow.cwnd_bytes = flow.max_cwnd_bytes
+    return Status.OK
+
+
+def on_send(params: Any, flow: Any, now_ps: int, sent_bytes: int) -> int:
+    """Count what is in flight (NSCC.OnSend)."""
+    flow.in_flight_bytes = min(flow.in_flight_bytes + sent_bytes, flow.max_cwnd_bytes)
+    return Status.OK
+
+
+def on_ack(
+    params: Any,
+    flow: Any,
+    now_ps: int,
+    acked_bytes: int,
+    rtt_ps: int,
+    endpoint_delay_ps: int,
+    num_hops: int,
+    is_ecn_marked: int,
+    telemetry: Any,
+) -> int:
+    """Take one of the four cases, unless quick adapt runs (NSCC.OnACK)."""
+    flow.in_flight_bytes = max(flow.in_flight_bytes - acked_bytes, 0.0)
+    flow.ignored_bytes += acked_bytes
+    flow.unadjusted_bytes += acked_bytes
+    flow.arrived_bytes += acked_bytes
+    _note_round_trip(params, flow, rtt_ps - endpoint_delay_ps)
+    delay_ps = rtt_ps - endpoint_delay_ps - flow.least_rtt_ps
+    _note_delay(params, flow, delay_ps, is_ecn_marked)
+    if _quick_adapt(params, flow, now_ps, is_ecn_marked, delay_ps) == 1:
+        return Status.OK
+    if is_ecn_marked == 0 and delay_ps >= flow.target_ps:
+        flow.growth_bytes2 += params.fair_increase_packets * flow.mtu_bytes * flow.scaling * acked_bytes
+    elif is_ecn_marked == 0:
+        _increase_in_proportion(params, flow, acked_bytes, delay_ps)
+    elif delay_ps >= flow.target_ps:
+        _decrease(params, flow, now_ps)
+    is_late = now_ps - flow.last_adjust_ps >= flow.round_trip_ps
+    if is_late or flow.unadjusted_bytes > params.adjust_packets * flow.mtu_bytes:
+        _add_growth(params, flow, now_ps, is_late)
+    return Status.OK
+
+
+def on_nack(params: Any, flow: Any, now_ps: int) -> int:
+    """Take a packet for lost (NSCC.OnInferredLoss)."""
+    _lose(flow, flow.mtu_bytes)
+    return Status.OK
+
+
+def on_timeout(params: Any, flow: Any, now_ps: int) -> int:
+    """Take all that is in flight for lost."""
+    _lose(flow, flow.in_flight_bytes)
+    return Status.OK
+
+
+def _lose(flow: Any, lost_bytes: float) -> None:
+    flow.cwnd_bytes = max(flow.cwnd_bytes - lost_bytes, float(flow.mtu_bytes))
+    flow.ignored_bytes += lost_bytes
+    flow.in_flight_bytes = max(flow.in_flight_bytes - lost_bytes, 0.0)
+
+
+def _note_round_trip(params: Any, flow: Any, rtt_ps: int) -> None:
+    """Take a shorter round trip for the unloaded one (update_base_rtt)."""
+    if rtt_ps < flow.least_rtt_ps:
+        flow.least_rtt_ps = rtt_ps
+        _bound_window(params, flow)
+
+
+def _bound_window(params: Any, flow: Any) -> None:
+    most_bytes = params.max_window_fraction * flow.line_rate_bps * flow.least_rtt_ps / (8 * PS_PER_SECOND)
+    flow.max_cwnd_bytes = max(most_bytes, float(flow.mtu_bytes))
+
+
+def _note_delay(params: Any, flow: Any, delay_ps: float, is_ecn_marked: int) -> None:
+    """Move the mean delay (update_delay): an unmarked packet's queue is gone, and its delay counts little."""
+    seen_ps = float(delay_ps)
+    if is_ecn_marked == 0 and delay_ps > flow.target_ps:
+        seen_ps = 0.25 * flow.least_rtt_ps
+    flow.mean_delay_ps += params.delay_gain * (seen_ps - flow.mean_delay_ps)
+
+
+def _quick_adapt(params: Any, flow: Any, now_ps: int, is_ecn_marked: int, delay_ps: float) -> int:
+    """Set the window to what arrived where far too little did; return 1 if so, or while marks count for nothing."""
+    is_done = 0
+    if is_ecn_marked == 1 and flow.ignored_bytes < flow.bytes_to_ignore:
+        is_done = 1
+    elif now_ps >= flow.adapt_ps:
+        is_bad = flow.has_trim == 1 or delay_ps > params.quick_adapt_delay_factor * flow.target_ps
+        if flow.adapt_ps > 0 and is_bad and flow.arrived_bytes < params.quick_adapt_fraction * flow.max_cwnd_bytes:
+            flow.cwnd_bytes = max(flow.arrived_bytes, float(flow.mtu_bytes))
+            flow.bytes_to_ignore = flow.in_flight_bytes
+            flow.ignored_bytes = 0.0
+            flow.has_trim = 0
+            is_done = 1
+        flow.arrived_bytes = 0.0
+        flow.adapt_ps = now_ps + flow.least_rtt_ps + int(flow.target_ps)
+    if is_done == 1:
+        flow.growth_bytes2 = 0.0
+        flow.unadjusted_bytes = 0.0
+    return is_done
+
+
+def _increase_in_proportion(params: Any, flow: Any, acked_bytes: int, delay_ps: float) -> None:
+    """Grow by what is left of the target (proportional_increase), or fast after a window without delay."""
+    if delay_ps < params.clear_delay_ps:
+        flow.clear_bytes += acked_bytes
+        if flow.clear_bytes > flow.cwnd_bytes or flow.is_fast == 1:
+            grown_bytes = flow.cwnd_bytes + acked_bytes * params.fast_increase_fraction * flow.scaling
+            flow.cwnd_bytes = min(grown_bytes, flow.max_cwnd_bytes)
+            flow.is_fast = 1
+            return
+    else:
+        flow.clear_bytes = 0.0
+    flow.is_fast = 0
+    step_bytes = params.proportional_increase_packets * flow.mtu_bytes * flow.scaling
+    left = (flow.target_ps - delay_ps) / REFERENCE_RTT_PS  # scaling_b / target_qdelay is one over the reference's
+    flow.growth_bytes2 += step_bytes * left * acked_bytes
+
+
+def _decrease(params: Any, flow: Any, now_ps: int) -> None:
+    """Cut by the mean delay's excess (multiplicative_decrease)."""
+    flow.is_fast = 0
+    flow.clear_bytes = 0.0
+    if flow.mean_delay_ps > flow.target_ps and now_ps - flow.last_decrease_ps > flow.least_rtt_ps:
+        excess = (flow.mean_delay_ps - flow.target_ps) / flow.mean_delay_ps
+        kept = max(1 - params.decrease_factor * excess, params.min_kept_fraction)
+        flow.cwnd_bytes = max(flow.cwnd_bytes * kept, float(flow.mtu_bytes))
+        flow.last_decrease_ps = now_ps
+
+
+def _add_growth(params: Any, flow: Any, now_ps: int, is_late: bool) -> None:
+    """Add gathered growth (fulfill_adjustment)."""
+    grown_bytes = flow.cwnd_bytes + flow.growth_bytes2 / flow.cwnd_bytes
+    if is_late:
+        flow.last_adjust_ps = now_ps
+        grown_bytes += params.steady_increase_packets * flow.mtu_bytes * flow.scaling
+    flow.cwnd_bytes = min(grown_bytes, flow.max_cwnd_bytes)
+    flow.growth_bytes2 = 0.0
+    flow.unadjusted_bytes = 0.0
