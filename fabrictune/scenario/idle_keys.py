@@ -37,6 +37,10 @@ def _compares_queues(choice: PathChoiceConfig) -> bool:
     return choice.mode == "adaptive" or (choice.mode == "flowlet" and choice.flowlet_port == "least-queue")
 
 
+def _drops_early(config: PacketConfig) -> bool:
+    return any((rule.ecn or config.ecn).not_capable == "drop" for rule in config.queues.priorities)
+
+
 NEEDS: Mapping[type, Sequence[Need]] = {
     Scenario: (
         Need(fields=("convergence_delay_ns",), what="`faults`", is_met=lambda scenario: bool(scenario.faults)),
@@ -48,7 +52,9 @@ NEEDS: Mapping[type, Sequence[Need]] = {
     ),
     EcnConfig: (
         Need(
-            fields=("kmin_bytes", "kmax_bytes", "pmax_fraction"), what="`enabled: true`", is_met=lambda ecn: ecn.enabled
+            fields=("kmin_bytes", "kmax_bytes", "pmax_fraction", "not_capable"),
+            what="`enabled: true`",
+            is_met=lambda ecn: ecn.enabled,
         ),
     ),
     PfcConfig: (
@@ -104,6 +110,7 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             what="ports with buffers of their own, which `buffer.size` replaces",
             is_met=lambda config: config.buffer.size_bytes is None,
         ),
+        Need(fields=("nic.ecn_capable",), what="a priority with `ecn.not_capable: drop`", is_met=_drops_early),
     ),
     ProbeConfig: (
         Need(

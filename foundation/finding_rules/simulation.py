@@ -43,7 +43,8 @@ DROPPED_PACKETS = Rule(
     id="netsim.dropped-packets",
     severity=Severity.WARNING,
     title="Packet loss",
-    meaning="Switches dropped packets for lack of buffer; losses by faults are counted with the faults.",
+    meaning="Switches dropped packets for lack of buffer, or by WRED (`ecn.not_capable: drop`); losses by faults are "
+    "counted with the faults.",
     impact="RoCE recovers slowly from losses: go-back-N sends everything again after each.",
     evidence="Tables `ports` and `drops` of the simulated run.",
     next_step="check buffer, headroom and xoff of the ingress ports",

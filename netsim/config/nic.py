@@ -5,6 +5,7 @@ receivers so slow that they pause their switch.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, MAX_RATE_BPS, require, setting
 
@@ -27,6 +28,9 @@ class NicConfig:
     )
     endpoint_delay_ns: int = setting(0, "time a host takes to answer a packet it was handed")
     endpoint_jitter_ns: int = setting(0, "up to so much more, anew for each packet")
+    ecn_capable: Literal["data", "acknowledgements", "all"] = setting(
+        "data", "packets that are sent ECN-capable: data, acknowledgements as well, or all with notifications"
+    )
 
     def __post_init__(self) -> None:
         is_right = 1 <= (self.drain_rate_bps or 1) <= MAX_RATE_BPS

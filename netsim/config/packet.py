@@ -70,6 +70,7 @@ class PacketConfig:
             "buffer.size": self.buffer.size_bytes,
             "pfc.quanta": self.pfc.quanta,
             "pfc.watchdog": self.pfc.watchdog,
+            "ecn.not_capable": None if self.ecn.not_capable == "queue" else self.ecn.not_capable,
         }
         for name, value in needing.items():
             is_right = value is None or bool(self.queues.priorities)

@@ -1,6 +1,7 @@
 """Configuration of switches: ECN marking, PFC and its watchdog.
 
-Source: IEEE 802.1Qbb; HPCC (SIGCOMM'19) public simulator for the marking curve at 100 Gb/s.
+Source: IEEE 802.1Qbb; RFC 3168, section 5; SONiC's WRED_PROFILE and QUEUE tables; HPCC (SIGCOMM'19) public simulator
+for the marking curve at 100 Gb/s.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +14,19 @@ MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 
 @dataclass(frozen=True, kw_only=True)
 class EcnConfig:
-    """RED marking of data on the queue a packet finds: none up to kmin, rising to pmax at kmax, all beyond."""
+    """RED on the queue a packet finds: none is marked up to kmin, a share rising to pmax at kmax, all beyond.
+
+    What is not ECN-capable (`nic.ecn_capable`) cannot be marked: it is queued, or dropped where it would be marked, as
+    by SONiC's WRED profiles. These are bound to queues: each of `queues.priorities` may have its own.
+    """
 
     enabled: bool = setting(True, "whether switches mark")
     kmin_bytes: int = setting(400_000, "queue above which packets may be marked")
     kmax_bytes: int = setting(1_600_000, "queue from which every packet is marked")
     pmax_fraction: float = setting(0.2, "share marked just below kmax")
+    not_capable: Literal["queue", "drop"] = setting(
+        "queue", "packets that are not ECN-capable where others are marked: queue or drop them"
+    )
 
     def __post_init__(self) -> None:
         is_right = 0 <= self.kmin_bytes < self.kmax_bytes <= MAX_QUEUE_BYTES

@@ -34,6 +34,7 @@ class Engine final : public Simulation {
     bool admit(std::uint32_t packet);
     bool admit_above_threshold(std::uint32_t ingress, std::int32_t level);
     void grow_queue(std::uint32_t port, Port& out, std::int32_t bytes);
+    bool is_to_be_marked(PortStats& stats, std::int32_t queued_bytes, const MarkingCurve& curve);
     bool mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);
     void transmit(std::uint32_t port, Port& out, std::uint32_t packet);
     void leave_buffer(std::uint32_t ingress, std::int32_t bytes);
@@ -68,6 +69,9 @@ class Engine final : public Simulation {
     bool is_open(const OutputQueue& output) const;
     bool is_sendable(const OutputQueue& output) const;
     bool has_sendable_priority(std::uint32_t port) const;
+    bool is_ecn_capable(PacketType type) const;
+    bool is_dropped_early(std::uint32_t port, const Packet& packet, const PriorityRule& rule,
+                          std::int32_t queued_bytes);
     void enqueue_by_priority(std::uint32_t port, std::uint32_t packet);
     bool admit_by_priority(std::uint32_t port, std::uint32_t priority, const Packet& packet);
     bool admit_lossless(std::uint32_t ingress, std::uint32_t priority, BufferPool& pool, std::int32_t bytes);

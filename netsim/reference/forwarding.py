@@ -56,10 +56,14 @@ class Forwarding:
         if port.health.is_down:
             port.lose("link_down")
             return
+        queue = port.queues[packet.priority]
+        if packet.ingress is not None and self._is_dropped_early(port, queue, packet):
+            queue.counts["dropped_packets"] += 1
+            packet.ingress.drop()
+            return
         if packet.ingress is not None and not self.buffers.admit(packet, port):
             packet.ingress.drop()
             return
-        queue = port.queues[packet.priority]
         if packet.kind == "data":
             self._mark(port, queue, packet)
         if queue.is_open and not port.has_wake and port.busy_until_ps <= self.run.now_ps:
@@ -70,18 +74,20 @@ class Forwarding:
         if queue.is_open:
             self._wake_when_free(port)
 
+    def _is_dropped_early(self, port: Port, queue: OutputQueue, packet: Packet) -> bool:
+        """Return whether a switch drops a packet that it would mark and that is not ECN-capable."""
+        settings = self.run.settings
+        is_capable = packet.kind == "data" or settings.acknowledgements_are_ecn_capable
+        if packet.kind == "cnp":
+            is_capable = settings.cnps_are_ecn_capable
+        return queue.drops_early and not is_capable and _is_to_be_marked(port, queue)
+
     def _mark(self, port: Port, queue: OutputQueue, packet: Packet) -> None:
         """Perhaps mark a packet by the length of the queue that it finds."""
-        least, most, max_fraction = queue.marking
-        if queue.queued_bytes <= least:
-            return
-        if queue.queued_bytes < most:
-            probability_scaled = max_fraction * float(queue.queued_bytes - least)
-            if port.random.next_fraction() * float(most - least) >= probability_scaled:
-                return
-        packet.is_marked = True
-        port.counts["ecn_marked_packets"] += 1
-        queue.counts["ecn_marked_packets"] += 1
+        if _is_to_be_marked(port, queue):
+            packet.is_marked = True
+            port.counts["ecn_marked_packets"] += 1
+            queue.counts["ecn_marked_packets"] += 1
 
     def transmit(self, port: Port, packet: Packet) -> None:
         """Begin to send a packet; it arrives, whole, when the last bit has crossed the wire."""
@@ -168,3 +174,11 @@ class Forwarding:
                 port.lose("link_down")
         if port.is_host:
             self.kick(port)
+
+
+def _is_to_be_marked(port: Port, queue: OutputQueue) -> bool:
+    """Draw whether RED picks a packet that finds the queue as long as it is."""
+    least, most, max_fraction = queue.marking
+    if queue.queued_bytes <= least or queue.queued_bytes >= most:
+        return queue.queued_bytes > least
+    return port.random.next_fraction() * float(most - least) < max_fraction * float(queue.queued_bytes - least)

@@ -87,9 +87,12 @@ class PauseTimer:
 class OutputQueue:
     """One priority's queue at a port, and what a watchdog knows of it."""
 
-    def __init__(self, weight: int, marking: tuple[int, int, float], *, is_counted: bool = True) -> None:
+    def __init__(
+        self, weight: int, marking: tuple[int, int, float], *, drops_early: bool = False, is_counted: bool = True
+    ) -> None:
         self.weight = weight  # 0: strict
         self.marking = marking
+        self.drops_early = drops_early  # what would be marked and is not ECN-capable
         self.is_counted = is_counted  # whether its bytes are part of the port's queue
         self.packets: deque[Packet] = deque()
         self.ring: deque[Callable[[], None]] = deque()  # Sender.take_turn of the queue pairs that wait
@@ -220,9 +223,9 @@ def serialization_ps(num_bytes: int, rate_bps: int) -> int:
 def _queues(run: RunState) -> list[OutputQueue]:
     if not run.has_priorities:
         return [OutputQueue(0, run.settings.marking), OutputQueue(0, run.settings.marking, is_counted=False)]
-    names = ("priority_ecn_min", "priority_ecn_max", "priority_ecn_max_fraction")
-    curves = zip(*(run.columns[name] for name in names), strict=True)
-    return [OutputQueue(weight, curve) for weight, curve in zip(run.columns["priority_weight"], curves, strict=True)]
+    names = ("weight", "ecn_min", "ecn_max", "ecn_max_fraction", "ecn_drops")
+    rules = zip(*(run.columns[f"priority_{name}"] for name in names), strict=True)
+    return [OutputQueue(weight, tuple(curve), drops_early=bool(drops)) for weight, *curve, drops in rules]
 
 
 def _power(base: float, exponent: int) -> float:

@@ -289,7 +289,9 @@ def with_priorities(
     pairs, traffic = one_message_each(nic_Q, np.where(nic_Q == 0, 1, 0), _one_of(dice, 3_000, 20_000))
     pairs = replace(pairs, priority_Q=dice.choice(numbers, num_pairs))
     network = build_network(network.fabric, pairs, HashSpec())
-    return network, traffic, replace(config, queues=queues, pfc=pfc, buffer=buffer)
+    ecn = replace(config.ecn, not_capable=_one_of(dice, "queue", "drop"))
+    nic = replace(config.nic, ecn_capable=_one_of(dice, "data", "data", "acknowledgements", "all"))
+    return network, traffic, replace(config, queues=queues, pfc=pfc, buffer=buffer, ecn=ecn, nic=nic)
 
 
 def _random_priority(number: int, dice: np.random.Generator) -> PriorityConfig:
@@ -299,7 +301,7 @@ def _random_priority(number: int, dice: np.random.Generator) -> PriorityConfig:
         lossless=_one_of(dice, True, True, True, False),
         alpha=_one_of(dice, 0.125, 1.0, 8.0),
         reserve_bytes=_one_of(dice, 0, 700),
-        ecn=_one_of(dice, None, EcnConfig(kmin_bytes=500, kmax_bytes=1_500, pmax_fraction=0.8)),
+        ecn=_one_of(dice, None, EcnConfig(kmin_bytes=500, kmax_bytes=1_500, pmax_fraction=0.8, not_capable="drop")),
     )
 
 

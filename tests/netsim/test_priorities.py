@@ -185,6 +185,41 @@ def test_an_acknowledgement_waits_for_the_data_that_it_finds(acknowledgement_cla
     assert record.tables["transfers"]["acknowledged_ps"][0] == frames * FRAME_PS + 2 * CABLE_PS + ACK_PS
 
 
+@pytest.mark.parametrize(
+    ("not_capable", "capable", "dropped"),
+    [("queue", "data", 0), ("drop", "data", 1), ("drop", "acknowledgements", 0), ("drop", "all", 0)],
+)
+def test_wred_drops_what_it_would_mark_and_cannot(not_capable: Any, capable: Any, dropped: int) -> None:
+    """The acknowledgement of one frame finds two waiting, kmax or more: data would be marked; it is lost, or passes."""
+    ecn = EcnConfig(kmin_bytes=1_000, kmax_bytes=2_000, not_capable=not_capable)
+    rule = PriorityConfig(priority=LOW, lossless=True, ecn=ecn)
+    config = configured(rule, nic=NicConfig(ecn_capable=capable))
+    rows = [{"bytes": 1_000}, {"bytes": 3_000, "qp": 1}, {"bytes": 3_000, "qp": 2}]
+    record = simulate([(0, 1), (2, 0), (3, 0)], [LOW] * 3, rows, config)
+    assert queue(record, "dropped_packets", LOW).sum() == dropped
+    assert record.tables["transfers"]["packets_retransmitted"].tolist() == [dropped, 0, 0]
+    assert queue(record, "ecn_marked_packets", LOW).sum() > 0
+
+
+def test_each_priority_is_marked_by_its_own_profile() -> None:
+    """Of two priorities with equal queues only the one with a profile is marked: SONiC binds profiles to queues."""
+    config = configured(
+        PriorityConfig(priority=LOW, weight=1, ecn=EcnConfig(kmin_bytes=1_000, kmax_bytes=2_000)),
+        PriorityConfig(priority=HIGH, weight=1, ecn=EcnConfig(enabled=False)),
+    )
+    rows = [{"bytes": 20_000, "qp": qp} for qp in range(4)]
+    record = simulate([(0, 4), (1, 4), (2, 4), (3, 4)], [LOW, LOW, HIGH, HIGH], rows, config)
+    assert queue(record, "ecn_marked_packets", LOW).sum() > 10
+    assert queue(record, "ecn_marked_packets", HIGH).sum() == 0
+    assert queue(record, "max_queue_bytes", HIGH).max() >= 2_000
+
+
+def test_drops_of_wred_need_a_list_of_priorities() -> None:
+    """The plain port's acknowledgements meet no queue that marks."""
+    with pytest.raises(InputError, match=r"ecn.not_capable: no list of priorities"):
+        replace(BARE, ecn=EcnConfig(not_capable="drop"))
+
+
 @pytest.mark.parametrize("action", ["drop", "forward"])
 def test_a_watchdog_ends_a_deadlock(action: Any) -> None:
     """The ring that stops for ever goes on after the detection time; both engines agree on every queue."""

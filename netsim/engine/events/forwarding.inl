@@ -125,14 +125,19 @@ bool Engine<is_full>::admit_above_threshold(std::uint32_t ingress, std::int32_t 
     return true;
 }
 
-// Perhaps mark a packet that finds so many bytes, more than the least, in its queue; returns whether it was marked.
+// Draw for a packet that finds so many bytes, more than the least, in its queue.
+template <bool is_full>
+inline bool Engine<is_full>::is_to_be_marked(PortStats& stats, std::int32_t queued_bytes, const MarkingCurve& curve) {
+    if (queued_bytes >= curve.max_bytes) return true;
+    const auto above = static_cast<double>(queued_bytes - curve.min_bytes);
+    const auto span = static_cast<double>(curve.max_bytes - curve.min_bytes);
+    return stats.random.next_fraction() * span < curve.max_fraction * above;
+}
+
+// Perhaps mark a packet; returns whether it was marked.
 template <bool is_full>
 bool Engine<is_full>::mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve) {
-    if (queued_bytes < curve.max_bytes) {
-        const auto above = static_cast<double>(queued_bytes - curve.min_bytes);
-        const auto span = static_cast<double>(curve.max_bytes - curve.min_bytes);
-        if (stats.random.next_fraction() * span >= curve.max_fraction * above) return false;
-    }
+    if (!is_to_be_marked(stats, queued_bytes, curve)) return false;
     packet.is_marked = true;
     stats.marked_packets++;
     return true;

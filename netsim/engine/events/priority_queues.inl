@@ -5,7 +5,8 @@
 // turn comes. Lossless priorities are counted by the port they came through, lossy ones by the queue they wait in.
 // Source: IEEE 802.1Q; Shreedhar, Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995, with a
 // balance that may be overdrawn by one packet, since a NIC does not know the next one's size.
-// Left out: RED that drops what cannot be marked; thresholds that are looked at when others leave the buffer.
+// RED drops what it would mark and cannot, where a priority says so; only switches have it, not NICs.
+// Left out: thresholds that are looked at when others leave the buffer; marks on answers, which no sender reads.
 
 #include "../engine.hpp"
 
@@ -41,10 +42,27 @@ bool Engine<is_full>::has_sendable_priority(std::uint32_t port) const {
 }
 
 template <bool is_full>
+bool Engine<is_full>::is_ecn_capable(PacketType type) const {
+    if (type == PacketType::Data) return true;
+    return type == PacketType::Cnp ? settings.cnps_are_ecn_capable : settings.acknowledgements_are_ecn_capable;
+}
+
+template <bool is_full>
+bool Engine<is_full>::is_dropped_early(std::uint32_t port, const Packet& packet, const PriorityRule& rule,
+                                       std::int32_t queued_bytes) {
+    if (!rule.drops_early || packet.ingress_port == NONE || is_ecn_capable(packet.type)) return false;
+    return queued_bytes > rule.marking.min_bytes && is_to_be_marked(port_stats[port], queued_bytes, rule.marking);
+}
+
+template <bool is_full>
 void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t packet_id) {
     Packet& packet = packets[packet_id];
     const std::uint32_t priority = priority_of(packet);
     OutputQueue& output = priorities.output(port, priority);
+    if (is_dropped_early(port, packet, priorities.rules[priority], output.queued_bytes)) {
+        output.dropped_packets++;
+        return drop(packet.ingress_port, packet_id);
+    }
     if (packet.ingress_port != NONE && !admit_by_priority(port, priority, packet)) {
         return drop(packet.ingress_port, packet_id);
     }

@@ -45,6 +45,7 @@ ARRAY(double, priority_alpha);                 // C
 ARRAY(std::int64_t, priority_ecn_min);         // C: bytes
 ARRAY(std::int64_t, priority_ecn_max);         // C: bytes
 ARRAY(double, priority_ecn_max_fraction);      // C
+ARRAY(std::int64_t, priority_ecn_drops);       // C: whether it drops what would be marked and is not ECN-capable
 ARRAY(std::int64_t, priority_output_reserve);  // C: bytes of each queue, if lossy
 ARRAY(std::int64_t, priority_input_reserve);   // P x C: bytes behind the port, if lossless
 ARRAY(std::int64_t, priority_input_headroom);  // P x C

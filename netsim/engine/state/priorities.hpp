@@ -18,6 +18,7 @@ namespace netsim {
 struct PriorityRule {
     std::int32_t weight;
     bool is_lossless;
+    bool drops_early;  // what would be marked and is not ECN-capable
     double alpha;
     MarkingCurve marking;
 };
@@ -85,6 +86,7 @@ inline Priorities::Priorities(const Inputs& given)
         rules.push_back({
             .weight = static_cast<std::int32_t>(given.priority_weight[priority]),
             .is_lossless = given.priority_is_lossless[priority] != 0,
+            .drops_early = given.priority_ecn_drops[priority] != 0,
             .alpha = given.priority_alpha[priority],
             .marking = {given.priority_ecn_min[priority], given.priority_ecn_max[priority],
                         given.priority_ecn_max_fraction[priority]},

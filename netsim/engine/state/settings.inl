@@ -37,7 +37,9 @@ SETTING(bool, force_full);  // run in the full engine even where the lean one wo
 SETTING(std::int32_t, full_frame_bytes);
 SETTING(std::uint32_t, acknowledgement_priority);  // NONE: that of their queue pair
 SETTING(std::uint32_t, cnp_priority);              // the same
-SETTING(std::int64_t, pause_quanta);               // 0: a pause lasts until it is ended
+SETTING(bool, acknowledgements_are_ecn_capable);
+SETTING(bool, cnps_are_ecn_capable);
+SETTING(std::int64_t, pause_quanta);  // 0: a pause lasts until it is ended
 SETTING(bool, is_pause_refreshed);
 SETTING(Picoseconds, pause_patience_ps);   // longer than any pause and its way
 SETTING(Picoseconds, watchdog_detect_ps);  // NEVER: there is none

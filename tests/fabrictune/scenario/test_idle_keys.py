@@ -34,6 +34,8 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
         ("kmin", "10 KB"), ("kmax", "2 MB"), ("pmax", 0.5))),
     *((f"engine.pfc.{key}", value, {"engine.pfc.enabled": False}, {}) for key, value in (
         ("xoff", "20 KB"), ("xon", "10 KB"), ("headroom", "200 KB"), ("response", "1 us"))),
+    ("engine.ecn.not_capable", "drop", {**PRIORITIES, "engine.ecn.enabled": False}, PRIORITIES),
+    ("engine.nic.ecn_capable", "all", {}, {**PRIORITIES, "engine.ecn.not_capable": "drop"}),
     ("engine.pfc.quanta", 100, {**PRIORITIES, "engine.pfc.enabled": False}, PRIORITIES),
     ("engine.pfc.watchdog", {"detect": "1 ms"}, {**PRIORITIES, "engine.pfc.enabled": False}, PRIORITIES),
     ("engine.pfc.refresh", False, {}, {**PRIORITIES, "engine.pfc.quanta": 100}),
