@@ -14,6 +14,7 @@ from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.foundation.documents import Key
 from fabrictune.foundation.settings.binding import Chosen, settings_of
 from fabrictune.foundation.settings.quantities import key_of
+from fabrictune.netsim.config.adaptive_routing import ArsConfig
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
@@ -69,13 +70,36 @@ NEEDS: Mapping[type, Sequence[Need]] = {
         Need(fields=("spray",), what="`mode: spray`", is_met=lambda choice: choice.mode == "spray"),
         Need(fields=("gap_ns", "flowlet_port"), what="`mode: flowlet`", is_met=lambda choice: choice.mode == "flowlet"),
         Need(
-            fields=("ties", "queue_step_bytes", "queue_levels"),
+            fields=("queue_step_bytes", "queue_levels"),
             what="`mode: adaptive`, or `flowlet_port: least-queue`",
             is_met=_compares_queues,
         ),
+        Need(
+            fields=("ties",),
+            what="`mode: adaptive` or `ars`, or `flowlet_port: least-queue`",
+            is_met=lambda choice: choice.mode == "ars" or _compares_queues(choice),
+        ),
+        Need(fields=("ars",), what="`mode: ars`", is_met=lambda choice: choice.mode == "ars"),
         Need(fields=("weights",), what="`mode: weighted`", is_met=lambda choice: choice.mode == "weighted"),
         Need(
             fields=("acknowledgements",), what="another `mode` than hash", is_met=lambda choice: choice.mode != "hash"
+        ),
+    ),
+    ArsConfig: (
+        Need(
+            fields=("flowlet_idle_time_ns", "max_flows"),
+            what="`assign_mode: per_flowlet_quality`",
+            is_met=lambda ars: ars.assign_mode == "per_flowlet_quality",
+        ),
+        Need(
+            fields=("past_load_min_fraction", "past_load_max_fraction"),
+            what="`past_load_weight`",
+            is_met=lambda ars: ars.past_load_weight > 0,
+        ),
+        Need(
+            fields=("future_load_min_bytes", "future_load_max_bytes"),
+            what="`future_load_weight`",
+            is_met=lambda ars: ars.future_load_weight > 0,
         ),
     ),
     NicConfig: (

@@ -6,6 +6,7 @@ switch, as packets come:
 - `spray`: every packet anew, at random or in turn.
 - `flowlet`: as the packet before it, unless the queue pair was silent at this switch for the gap or longer.
 - `adaptive`: every packet to the shortest data queue; queues may be compared in coarse steps, as switches do.
+- `ars`: the port of the best quality by averaged loads, for each flowlet or packet, as SONiC's ARS.
 - `weighted`: once for each queue pair and switch, by chances in proportion to weights; an ideal hash.
 
 All but `hash` and `weighted` reorder packets.
@@ -14,26 +15,28 @@ Source: Vanini et al., "Let It Flow: Resilient Asymmetric Load Balancing with Fl
 500 us, random port); Alizadeh et al., "CONGA", SIGCOMM 2014; Zhou et al., "WCMP", EuroSys 2014.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from fabrictune.netsim.config.adaptive_routing import ArsConfig
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
 
 MAX_QUEUE_LEVELS = 2**30
-REORDERING_MODES = ("spray", "flowlet", "adaptive")
+REORDERING_MODES = ("spray", "flowlet", "adaptive", "ars")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathChoiceConfig:
     """Choice of switches among equal-cost ports; the port through which a host sends stays that of the hash path."""
 
-    mode: Literal["hash", "spray", "flowlet", "adaptive", "weighted"] = setting(
-        "hash", "hash, spray, flowlet, adaptive or weighted"
+    mode: Literal["hash", "spray", "flowlet", "adaptive", "ars", "weighted"] = setting(
+        "hash", "hash, spray, flowlet, adaptive, ars or weighted"
     )
+    ars: ArsConfig = field(default=ArsConfig(), metadata={"help": "ars: loads, bands and flowlets"})
     spray: Literal["random", "round-robin"] = setting("random", "spray: the order of ports")
     gap_ns: int = setting(500_000, "flowlet: silence after which a queue pair may change its port")
     flowlet_port: Literal["random", "least-queue"] = setting("random", "flowlet: which port a new one takes")
-    ties: Literal["random", "first"] = setting("random", "least queue: which of equally short queues")
+    ties: Literal["random", "first"] = setting("random", "least queue, ars: which of equally good ports")
     queue_step_bytes: int = setting(1, "least queue: queues within one step of this count as equally short")
     queue_levels: int | None = setting(
         None, "least queue: number of steps that are distinguished, longer queues counting as the last; by default all"

@@ -33,6 +33,7 @@ class Engine final : public Simulation {
     void enqueue(std::uint32_t port, std::uint32_t packet);
     bool admit(std::uint32_t packet);
     bool admit_above_threshold(std::uint32_t ingress, std::int32_t level);
+    void sample_load(const Port& out);
     void grow_queue(std::uint32_t port, Port& out, std::int32_t bytes);
     bool is_to_be_marked(PortStats& stats, std::int32_t queued_bytes, const MarkingCurve& curve);
     bool mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);

@@ -21,6 +21,8 @@ from fabrictune.netsim.engine_inputs.limits import PATH_END
 from fabrictune.topology.network import NO_PORT, Network, RoutingEpoch
 from fabrictune.topology.next_hops import next_hops
 
+WHOLE_LOAD = 2**16  # a port that sends at its rate
+
 PathTables = dict[str, NDArray[np.uint32]]
 
 NAMES = (
@@ -42,10 +44,23 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
         "flowlet": config.flowlet_port,
         "adaptive": "least-queue",
         "weighted": "weighted",
+        "ars": "quality",
     }
+    ars, is_ars = config.ars, config.mode == "ars"
+    gap_ns = {"flowlet": config.gap_ns, "ars": ars.flowlet_idle_time_ns}.get(config.mode, 0)
+    is_per_packet = is_ars and ars.assign_mode == "per_packet"
     return {
-        "path_rule": ("hash", "random", "round-robin", "least-queue", "weighted").index(rules[config.mode]),
-        "flowlet_gap_ps": config.gap_ns * PS_PER_NS if config.mode == "flowlet" else 0,
+        "path_rule": ("hash", "random", "round-robin", "least-queue", "weighted", "quality").index(rules[config.mode]),
+        "flowlet_gap_ps": 0 if is_per_packet else gap_ns * PS_PER_NS,
+        "max_flows": ars.max_flows if is_ars else 0,
+        "load_sampling_ps": ars.sampling_interval_ns * PS_PER_NS,
+        "load_exponent": ars.load_exponent,
+        "load_falls_at_once": ars.load_current,
+        "load_bands": ars.quantization_bands,
+        "past_load": (round(ars.past_load_min_fraction * WHOLE_LOAD), round(ars.past_load_max_fraction * WHOLE_LOAD)),
+        "past_load_weight": ars.past_load_weight,
+        "future_load": (ars.future_load_min_bytes, ars.future_load_max_bytes),
+        "future_load_weight": ars.future_load_weight,
         "queue_step_bytes": config.queue_step_bytes,
         "queue_levels": config.queue_levels or MAX_QUEUE_LEVELS,
         "is_tie_random": config.ties == "random",

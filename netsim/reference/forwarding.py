@@ -92,6 +92,7 @@ class Forwarding:
     def transmit(self, port: Port, packet: Packet) -> None:
         """Begin to send a packet; it arrives, whole, when the last bit has crossed the wire."""
         queue = port.queues[packet.priority]
+        port.sample_load()
         port.last_transmission_ps = self.run.now_ps
         port.busy_until_ps = self.run.now_ps + serialization_ps(packet.wire_bytes, port.rate_bps)
         arrives_ps = port.busy_until_ps + port.delay_ps

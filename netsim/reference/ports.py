@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.engine_inputs.limits import NO_PRIORITY
-from fabrictune.netsim.reference.run import RandomStream, RunState
+from fabrictune.netsim.reference.port_loads import LoadMeter
+from fabrictune.netsim.reference.run import QUALITY, RandomStream, RunState
 
 PORT_COLUMNS = (
     "tx_bytes",
@@ -163,13 +164,20 @@ class Port:
         self.queues = _queues(run)
         self.turn = 0  # the queue whose turn it is, of those with weights
         self.queued_bytes = 0
+        self.load = LoadMeter(run, self.rate_bps) if run.settings.path_rule == QUALITY else None
         self.counts = dict.fromkeys(PORT_COLUMNS, 0)
         self.pause = PauseTimer(self.counts)  # paused where any of its queues is
         if not run.has_priorities:
             self.queues[DATA].pause = self.pause
 
+    def sample_load(self) -> None:
+        """Close the intervals of the load that have ended, before the queue or the count of bytes changes."""
+        if self.load is not None:
+            self.load.settle(self.run.now_ps, self.counts["tx_bytes"], self.queued_bytes)
+
     def append(self, packet: Packet) -> None:
         """Put a packet at the end of its queue."""
+        self.sample_load()
         queue = self.queues[packet.priority]
         queue.packets.append(packet)
         if queue.is_counted:
@@ -179,6 +187,7 @@ class Port:
 
     def pop(self, queue: OutputQueue) -> Packet:
         """Take the first packet out of a queue."""
+        self.sample_load()
         packet = queue.packets.popleft()
         if queue.is_counted:
             queue.queued_bytes -= packet.wire_bytes

@@ -7,9 +7,17 @@ Source: netsim/config/path_choice.py has the papers.
 
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
 from fabrictune.netsim.reference.ports import Packet, Port
-from fabrictune.netsim.reference.run import ClockEvent, EventKind, RandomStream, RunState
-
-HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, _WEIGHTED = range(5)
+from fabrictune.netsim.reference.run import (
+    HASH,
+    LEAST_QUEUE,
+    QUALITY,
+    RANDOM,
+    ROUND_ROBIN,
+    ClockEvent,
+    EventKind,
+    RandomStream,
+    RunState,
+)
 
 
 class Router:
@@ -22,7 +30,7 @@ class Router:
         self.path_set = self.next_epoch = 0
         self.streams: dict[int, RandomStream] = {}  # by the port through which packets arrive
         self.turns: dict[int, int] = {}  # by set of next hops
-        self.flowlets: dict[tuple[int, int], tuple[int, int, int]] = {}  # by flow and switch: last packet, port, set
+        self.flowlets: dict[tuple[int, int], tuple[int, int, int]] = {}  # last packet, port, set
         self.num_switches = 1 + max((switch for switch in self._switch_behind if switch != PATH_END), default=-1)
         self._schedule_epoch()
 
@@ -88,12 +96,20 @@ class Router:
 
     def _choose_for_flowlet(self, arrived: Port, flow: int, switch: int, hops: int) -> int:
         """Choose a port for the first packet of a flowlet; the others follow it."""
-        now_ps = self.run.now_ps
-        last_ps, port, last_hops = self.flowlets.get((flow, switch), (None, 0, 0))
+        now_ps, entry = self.run.now_ps, self._entry(flow, switch, hops)
+        last_ps, port, last_hops = self.flowlets.get(entry, (None, 0, 0))
         if last_ps is None or now_ps - last_ps >= self.run.settings.flowlet_gap_ps or last_hops != hops:
             port = self._choose(arrived, flow, switch, hops)
-        self.flowlets[flow, switch] = (now_ps, port, hops)
+        self.flowlets[entry] = (now_ps, port, hops)
         return port
+
+    def _entry(self, flow: int, switch: int, hops: int) -> tuple[int, int]:
+        """Return the place of a flow's flowlet: its own at the switch, or one of those of the set, by a hash."""
+        settings = self.run.settings
+        if settings.max_flows == 0:
+            return flow, switch
+        stream = RandomStream(settings.path_choice_key, flow * self.num_switches + switch)
+        return hops, stream.next_below(settings.max_flows)
 
     def _choose(self, arrived: Port, flow: int, switch: int, hops: int) -> int:
         columns, key, rule = self.run.columns, self.run.settings.path_choice_key, self.run.settings.path_rule
@@ -106,16 +122,26 @@ class Router:
             self.turns[hops] = turn + 1
             return candidates[turn % len(candidates)]
         if rule == LEAST_QUEUE:
-            return self._least_queue(candidates, stream)
+            return self._least([self._queue_level(port) for port in candidates], candidates, stream)
+        if rule == QUALITY:
+            return self._least([self._quality(port) for port in candidates], candidates, stream)
         weights = columns["next_hop_weight"][self._choices(hops)]
         drawn = RandomStream(key, flow * self.num_switches + switch).next_below(sum(weights))
         return [port for port, weight in zip(candidates, weights, strict=True) for _ in range(weight)][drawn]
 
-    def _least_queue(self, candidates: list[int], stream: RandomStream) -> int:
+    def _queue_level(self, port: int) -> int:
         settings = self.run.settings
-        last_level = settings.queue_levels - 1
-        levels = [min(self.ports[port].queued_bytes // settings.queue_step_bytes, last_level) for port in candidates]
-        least = [port for port, level in zip(candidates, levels, strict=True) if level == min(levels)]
-        if len(least) == 1 or not settings.is_tie_random:
+        return int(min(self.ports[port].queued_bytes // settings.queue_step_bytes, settings.queue_levels - 1))
+
+    def _quality(self, port: int) -> int:
+        meter = self.ports[port].load
+        assert meter is not None, "every port has one under this rule"
+        self.ports[port].sample_load()
+        return meter.quality
+
+    def _least(self, ranks: list[int], candidates: list[int], stream: RandomStream) -> int:
+        """Return the port of the lowest rank; among equals the first, or any with equal chances."""
+        least = [port for port, rank in zip(candidates, ranks, strict=True) if rank == min(ranks)]
+        if len(least) == 1 or not self.run.settings.is_tie_random:
             return least[0]
         return least[stream.next_below(len(least))]

@@ -11,6 +11,7 @@ from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.laws import load_law
 from fabrictune.foundation.rocev2 import WIRE_OVERHEAD_BYTES
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
+from fabrictune.netsim.config.adaptive_routing import ArsConfig
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
 from fabrictune.netsim.config.nic import NicConfig
@@ -247,7 +248,7 @@ def _without_contradiction(faults: list[Fault]) -> list[Fault]:
 def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:
     """Return fixed paths in half of the cases, and any way to choose in the others."""
     return PathChoiceConfig(
-        mode=dice.choice(["hash"] * 4 + ["spray", "flowlet", "adaptive", "weighted"]),
+        mode=dice.choice(["hash"] * 4 + ["spray", "flowlet", "adaptive", "weighted", "ars"]),
         spray=dice.choice(["random", "round-robin"]),
         gap_ns=int(dice.choice([1, 200, 2_000])),
         flowlet_port=dice.choice(["random", "least-queue"]),
@@ -256,6 +257,25 @@ def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:
         queue_levels=int(dice.choice([2, 8])),
         weights=dice.choice(["rate", "links"]),
         acknowledgements=dice.choice(["hash", "same"]),
+        ars=random_ars(dice),
+    )
+
+
+def random_ars(dice: np.random.Generator) -> ArsConfig:
+    """Return adaptive routing whose samples, bands and flowlets are short enough to matter in a small run."""
+    return ArsConfig(
+        assign_mode=dice.choice(["per_flowlet_quality", "per_packet"]),
+        flowlet_idle_time_ns=int(dice.choice([1, 200, 2_000])),
+        max_flows=int(dice.choice([1, 3, 512])),
+        sampling_interval_ns=int(dice.choice([1, 100, 1_000])),
+        past_load_weight=int(dice.choice([0, 1, 16])),
+        past_load_max_fraction=float(dice.choice([0.4, 1.0])),
+        future_load_weight=int(dice.choice([1, 16])),
+        future_load_min_bytes=int(dice.choice([0, 1_000])),
+        future_load_max_bytes=int(dice.choice([3_000, 10_000])),
+        load_exponent=int(dice.choice([0, 2, 8])),
+        load_current=bool(dice.integers(2)),
+        quantization_bands=int(dice.choice([2, 8])),
     )
 
 

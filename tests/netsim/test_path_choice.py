@@ -1,8 +1,11 @@
 """Path choice on two ToRs joined by four aggregation switches, where every port's share can be counted."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +13,15 @@ import pytest
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim.config.adaptive_routing import ArsConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
+from fabrictune.netsim.engine_inputs.path_choice import path_choice_settings
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.reference.engine import ReferenceEngine
+from fabrictune.netsim.reference.port_loads import LoadMeter
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from fabrictune.topology.fabric import Fabric
@@ -150,6 +156,108 @@ def test_queues_within_a_step_are_equally_short(simulate: Simulate) -> None:
     config = choosing(mode="adaptive", ties="first", queue_step_bytes=1_000_000)
     record = simulate(pairs, rows, config, fabric=two_tors())
     assert uplink_packets(record).tolist() == [400, 0, 0, 0]
+
+
+ALTERNATING = ArsConfig(
+    assign_mode="per_packet",
+    sampling_interval_ns=800,
+    future_load_weight=0,
+    past_load_max_fraction=0.5,
+    load_exponent=0,
+    quantization_bands=2,
+)
+
+
+def test_ars_leaves_the_port_that_has_sent_in_the_last_interval(simulate: Simulate) -> None:
+    """Ten frames of 80 ns are an interval: the port that had them is in the worse of two bands, and rests for the next.
+
+    So a flow of 100 frames alternates between the first two ports.
+    """
+    record = simulate([(0, 4)], [{"bytes": 100_000}], choosing(mode="ars", ties="first", ars=ALTERNATING),
+                      fabric=two_tors())  # fmt: skip
+    assert uplink_packets(record).tolist() == [50, 50, 0, 0]
+
+
+def test_ars_knows_no_load_before_the_first_sample(simulate: Simulate) -> None:
+    """An interval longer than the run: every port is as good as the first."""
+    ars = replace(ALTERNATING, sampling_interval_ns=10**6)
+    record = simulate([(0, 4)], [{"bytes": 100_000}], choosing(mode="ars", ties="first", ars=ars), fabric=two_tors())
+    assert uplink_packets(record).tolist() == [100, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("max_flows", "packets"), [(512, [100, 20, 0, 0]), (1, [120, 0, 0, 0])])
+def test_flows_that_share_an_entry_of_ars_share_its_port(
+    simulate: Simulate, max_flows: int, packets: list[int]
+) -> None:
+    """The second flow finds the first port loaded and takes another, unless both are one macro flow, never idle."""
+    ars = replace(ALTERNATING, assign_mode="per_flowlet_quality", flowlet_idle_time_ns=1_000, max_flows=max_flows)
+    rows = [{"bytes": 100_000}, {"bytes": 20_000, "qp": 1, "start_ps": 4_000_000}]
+    record = simulate([(0, 4), (1, 5)], rows, choosing(mode="ars", ties="first", ars=ars), fabric=two_tors())
+    assert uplink_packets(record).tolist() == packets
+
+
+def test_ars_waits_for_the_idle_time_of_a_flowlet(simulate: Simulate) -> None:
+    """A flow of line rate is never idle, so its port stays the one that it took first, however loaded."""
+    ars = replace(ALTERNATING, assign_mode="per_flowlet_quality", flowlet_idle_time_ns=81)
+    record = simulate([(0, 4)], [{"bytes": 100_000}], choosing(mode="ars", ties="first", ars=ars), fabric=two_tors())
+    assert uplink_packets(record).tolist() == [100, 0, 0, 0]
+
+
+def meter(**settings: object) -> LoadMeter:
+    """Return the loads of a port of 100 Gb/s beside one of 400 Gb/s, sampled every microsecond."""
+    values = path_choice_settings(PathChoiceConfig(mode="ars", ars=ArsConfig(**settings)), seed=0)  # type: ignore[arg-type]
+    run = SimpleNamespace(settings=SimpleNamespace(**values), columns={"port_rate_bps": [10**11, 4 * 10**11]})
+    return LoadMeter(run, 10**11)  # type: ignore[arg-type]
+
+
+def test_an_average_moves_by_a_quarter_towards_its_sample() -> None:
+    """The queue counts four times, as that of a port of a quarter of the fastest rate; 12,500 B an interval are all."""
+    load = meter(sampling_interval_ns=1_000)
+    averages = []
+    for now_us in (1, 2, 3):
+        load.settle(now_us * 1_000_000, 12_500 * now_us, 1_000)
+        averages.append((load.past_scaled >> 8, load.future_scaled >> 8))
+    assert averages == [(16384, 1000), (28672, 1750), (37888, 2312)]
+    load.settle(3_999_999, 10**6, 10**6)
+    assert (load.past_scaled >> 8, load.future_scaled >> 8) == averages[-1], "the interval has not ended"
+
+
+def test_a_load_that_falls_at_once_forgets() -> None:
+    """Otherwise a quarter of the rate remains after five intervals of silence: 0.75**5 is 0.237."""
+    for falls, expected in ((False, 15552), (True, 0)):
+        load = meter(sampling_interval_ns=1_000, load_current=falls, load_exponent=0)
+        load.settle(1_000_000, 12_500, 0)
+        load.settings.load_exponent = 2
+        load.settle(6_000_000, 12_500, 0)
+        assert load.past_scaled >> 8 == expected
+
+
+def test_a_long_silence_is_as_many_short_ones() -> None:
+    """A meter that is not asked for long stands where one does that is asked at every instant."""
+    late, early = meter(sampling_interval_ns=1_000), meter(sampling_interval_ns=1_000)
+    for load in (late, early):
+        load.settle(1_000_000, 12_500, 70_000)
+    for now_ns in range(1_000, 300_500, 100):
+        early.settle(now_ns * 1_000, 12_500, 70_000)
+    late.settle(300_400_000, 12_500, 70_000)
+    assert vars(late) | {"settings": None} == vars(early) | {"settings": None}
+    assert late.quality == 3, "bands 0 and 7"
+
+
+@pytest.mark.parametrize(
+    ("settings", "found"),
+    [
+        ({"past_load_weight": 0, "future_load_weight": 0}, "past_load_weight: 0, as future_load_weight"),
+        ({"past_load_min_fraction": 1.0}, "path_choice.ars.past_load_max: 1.0"),
+        ({"future_load_max_bytes": 2**31}, "path_choice.ars.future_load_max: 2147483648"),
+        ({"max_flows": 0}, "path_choice.ars.max_flows: 0"),
+        ({"quantization_bands": 1}, "path_choice.ars.quantization_bands: 1"),
+    ],
+)  # fmt: skip
+def test_settings_of_ars_out_of_range_are_refused(settings: dict[str, Any], found: str) -> None:
+    """By the names that a scenario has for them."""
+    with pytest.raises(InputError, match=re.escape(found)):
+        ArsConfig(**settings)
 
 
 def test_a_weighted_choice_is_made_once_for_a_flow(simulate: Simulate) -> None:

@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace netsim {
 namespace {
 
-// A setting: a number, an enumerator by its number, or a curve by its three numbers.
+// A setting: a number, an enumerator by its number, or a curve or a range by its numbers.
 template <typename T>
 bool from_python(nb::handle source, T& value) {
     if constexpr (std::is_enum_v<T>) {
@@ -31,6 +31,13 @@ bool from_python(nb::handle source, MarkingCurve& curve) {
     std::tuple<std::int64_t, std::int64_t, double> numbers;
     if (!nb::try_cast(source, numbers)) return false;
     curve = std::make_from_tuple<MarkingCurve>(numbers);
+    return true;
+}
+
+bool from_python(nb::handle source, LoadRange& range) {
+    std::tuple<std::int64_t, std::int64_t> numbers;
+    if (!nb::try_cast(source, numbers)) return false;
+    range = std::make_from_tuple<LoadRange>(numbers);
     return true;
 }
 

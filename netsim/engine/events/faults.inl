@@ -61,6 +61,7 @@ template <bool is_full>
 void Engine<is_full>::clear(std::uint32_t port) {
     Port& out = ports[port];
     if (!faults.health[port].is_down) return;
+    sample_load(out);
     for (const TrafficClass cls : {CONTROL, DATA}) {
         while (out.head[cls] != NONE) {
             const std::uint32_t packet = out.head[cls];

@@ -94,9 +94,19 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if (!out.has_wake && may_send) wake_when_free(port, out);
 }
 
+// Before a port's queue or its count of bytes changes.
+template <bool is_full>
+inline void Engine<is_full>::sample_load(const Port& out) {
+    if constexpr (is_full) {
+        if (!path_chooser.loads.are_sampled()) return;
+        path_chooser.loads.settle(static_cast<std::uint32_t>(&out - ports.data()), out, now_ps);
+    }
+}
+
 // Queues are counted in 32 bits, which keeps a port in one cache line; a port beyond them ends the run.
 template <bool is_full>
 inline void Engine<is_full>::grow_queue(std::uint32_t port, Port& out, std::int32_t bytes) {
+    sample_load(out);
     if (__builtin_add_overflow(out.queued_bytes, bytes, &out.queued_bytes)) [[unlikely]]
         throw std::overflow_error(std::to_string(port));
 }
@@ -148,6 +158,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     Packet& packet = packets[packet_id];
     const std::int32_t bytes = packet.wire_bytes;
     const TrafficClass cls = class_of(packet.type);
+    sample_load(out);
     out.busy_until_ps = now_ps + (out.ps_per_byte ? Picoseconds{bytes} * out.ps_per_byte
                                                   : serialization_ps(bytes, port_stats[port].rate_bps));
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
@@ -236,6 +247,7 @@ inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
     }
     const std::uint32_t packet = out.head[cls];
     if (packet != NONE) {
+        sample_load(out);
         out.head[cls] = packets[packet].next;
         if (cls == DATA) out.queued_bytes -= packets[packet].wire_bytes;
         if (out.head[cls] != NONE) __builtin_prefetch(&packets[out.head[cls]]);

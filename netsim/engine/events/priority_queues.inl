@@ -190,6 +190,7 @@ void Engine<is_full>::serve_by_priority(std::uint32_t port, Port& out) {
 template <bool is_full>
 std::uint32_t Engine<is_full>::take_first(Port& out, OutputQueue& output) {
     const std::uint32_t packet = output.head;
+    sample_load(out);
     output.head = packets[packet].next;
     output.queued_bytes -= packets[packet].wire_bytes;
     out.queued_bytes -= packets[packet].wire_bytes;

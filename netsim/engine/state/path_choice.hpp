@@ -7,7 +7,7 @@
 // a weighted choice is a function of flow and switch alone.
 //
 // Source: netsim/config/path_choice.py has the papers.
-// Left out: what a port's queue is elsewhere than at this switch (CONGA's feedback); estimates of its rate.
+// Left out: what a port's queue is elsewhere than at this switch (CONGA's feedback).
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "inputs.hpp"
 #include "packet.hpp"
 #include "port.hpp"
+#include "port_loads.hpp"
 #include "random.hpp"
 
 namespace netsim {
@@ -38,11 +39,15 @@ class PathChooser {
     // From now on choose among the next hops of this set of paths.
     void begin_set(std::size_t number) { first_row_ = number * num_flows_; }
 
+    PortLoads loads;
+
   private:
     std::uint32_t exit_from(std::uint32_t switch_number, std::size_t row) const;
-    std::uint32_t choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit, const std::vector<Port>& ports);
-    std::uint32_t least_queue(std::span<const std::uint32_t> choices, RandomStream& random,
-                              const std::vector<Port>& ports) const;
+    std::uint64_t entry_of(std::uint32_t set, std::uint64_t visit) const;
+    std::uint32_t choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit, Picoseconds now_ps,
+                         const std::vector<Port>& ports);
+    template <class Rank>
+    std::uint32_t least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank) const;
     std::uint32_t by_weight(std::uint32_t set, std::uint64_t visit) const;
 
     std::span<const std::uint32_t> ports_of(std::uint32_t set) const {
@@ -53,7 +58,7 @@ class PathChooser {
     bool control_has_choice_, is_tie_random_;
     Picoseconds flowlet_gap_ps_;
     std::int32_t queue_step_bytes_, last_level_;
-    std::uint64_t key_;
+    std::uint64_t key_, max_flows_;
     std::size_t num_flows_, first_row_ = 0;
     std::uint32_t num_switches_ = 0;
     std::vector<std::uint32_t> switch_behind_, peer_, row_, exit_, set_, offset_, port_, weight_;
@@ -63,13 +68,15 @@ class PathChooser {
 };
 
 inline PathChooser::PathChooser(const Inputs& inputs)
-    : rule_(inputs.settings.path_rule),
+    : loads(inputs),
+      rule_(inputs.settings.path_rule),
       control_has_choice_(inputs.settings.control_has_choice),
       is_tie_random_(inputs.settings.is_tie_random),
       flowlet_gap_ps_(inputs.settings.flowlet_gap_ps),
       queue_step_bytes_(inputs.settings.queue_step_bytes),
       last_level_(inputs.settings.queue_levels - 1),
       key_(inputs.settings.path_choice_key),
+      max_flows_(inputs.settings.max_flows),
       num_flows_(inputs.num_flows()),
       switch_behind_(inputs.next_hop_switch.begin(), inputs.next_hop_switch.end()),
       row_(inputs.next_hop_row.begin(), inputs.next_hop_row.end()),
@@ -98,10 +105,10 @@ inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet&
     if (num_choices == 0) return exit_from(switch_number, first_row_ + flow);
     if (num_choices == 1) return port_[offset_[set]];
     const std::uint64_t visit = std::uint64_t{flow} * num_switches_ + switch_number;
-    if (flowlet_gap_ps_ == 0) return choose(set, arrived, visit, ports);
-    Flowlet& flowlet = flowlets_.find(visit, now_ps, flowlet_gap_ps_);
+    if (flowlet_gap_ps_ == 0) return choose(set, arrived, visit, now_ps, ports);
+    Flowlet& flowlet = flowlets_.find(entry_of(set, visit), now_ps, flowlet_gap_ps_);
     const bool is_over = flowlet.last_ps <= now_ps - flowlet_gap_ps_ || flowlet.set != set;
-    if (is_over) flowlet.port = choose(set, arrived, visit, ports);
+    if (is_over) flowlet.port = choose(set, arrived, visit, now_ps, ports);
     flowlet.set = set;
     flowlet.last_ps = now_ps;
     return flowlet.port;
@@ -116,8 +123,13 @@ inline std::uint32_t PathChooser::exit_from(std::uint32_t switch_number, std::si
     return NO_ROUTE;
 }
 
+// The place of a flow among those that a set of ports keeps apart, by an ideal hash, or of its own.
+inline std::uint64_t PathChooser::entry_of(std::uint32_t set, std::uint64_t visit) const {
+    return max_flows_ == 0 ? visit : set * max_flows_ + RandomStream(key_, visit).next_below(max_flows_);
+}
+
 inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit,
-                                         const std::vector<Port>& ports) {
+                                         Picoseconds now_ps, const std::vector<Port>& ports) {
     const std::span<const std::uint32_t> choices = ports_of(set);
     switch (rule_) {
         case PathRule::Hash:
@@ -127,26 +139,28 @@ inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrive
         case PathRule::RoundRobin:
             return choices[next_turn_[set]++ % choices.size()];
         case PathRule::LeastQueue:
-            return least_queue(choices, random_[arrived], ports);
+            return least(choices, random_[arrived], [&](std::uint32_t port) {
+                return std::min(ports[port].queued_bytes / queue_step_bytes_, last_level_);
+            });
+        case PathRule::Quality:
+            for (const std::uint32_t port : choices) loads.settle(port, ports[port], now_ps);
+            return least(choices, random_[arrived], [&](std::uint32_t port) { return loads.quality(port); });
         case PathRule::Weighted:
             return by_weight(set, visit);
     }
     return NONE;
 }
 
-// The shortest data queue, in steps; among equals the first, or any with equal chances.
-inline std::uint32_t PathChooser::least_queue(std::span<const std::uint32_t> choices, RandomStream& random,
-                                              const std::vector<Port>& ports) const {
-    const auto level = [&](std::uint32_t port) {
-        return std::min(ports[port].queued_bytes / queue_step_bytes_, last_level_);
-    };
-    std::int32_t least = last_level_;
-    for (const std::uint32_t port : choices) least = std::min(least, level(port));
-    const auto is_least = [&](std::uint32_t port) { return level(port) == least; };
-    const auto num_least = static_cast<std::uint64_t>(std::ranges::count_if(choices, is_least));
-    std::uint64_t turn = num_least > 1 && is_tie_random_ ? random.next_below(num_least) : 0;
+// The port of the lowest rank; among equals the first, or any with equal chances.
+template <class Rank>
+std::uint32_t PathChooser::least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank) const {
+    auto lowest = rank(choices[0]);
+    for (const std::uint32_t port : choices) lowest = std::min(lowest, rank(port));
+    const auto is_lowest = [&](std::uint32_t port) { return rank(port) == lowest; };
+    const auto num_lowest = static_cast<std::uint64_t>(std::ranges::count_if(choices, is_lowest));
+    std::uint64_t turn = num_lowest > 1 && is_tie_random_ ? random.next_below(num_lowest) : 0;
     for (const std::uint32_t port : choices) {
-        if (is_least(port) && turn-- == 0) return port;
+        if (is_lowest(port) && turn-- == 0) return port;
     }
     return NONE;
 }

@@ -8,7 +8,7 @@
 
 namespace netsim {
 
-enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted };  // see path_choice.hpp
+enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted, Quality };  // see path_choice.hpp
 
 enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see events/capture.inl
 
@@ -16,6 +16,11 @@ enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see even
 struct MarkingCurve {
     std::int64_t min_bytes = 0, max_bytes = 0;
     double max_fraction = 0;
+};
+
+// Loads up to `min` are in the first band, those from `max` on in the last.
+struct LoadRange {
+    std::int64_t min = 0, max = 1;
 };
 
 struct Settings {

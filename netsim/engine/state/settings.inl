@@ -54,3 +54,14 @@ SETTING(std::int32_t, queue_levels);
 SETTING(bool, is_tie_random);
 SETTING(bool, control_has_choice);
 SETTING(std::uint64_t, path_choice_key);
+SETTING(std::uint64_t, max_flows);  // entries that a set of ports has for flowlets; 0: one for each flow
+
+// Only for the rule Quality; see port_loads.hpp.
+SETTING(Picoseconds, load_sampling_ps);
+SETTING(std::int64_t, load_exponent);
+SETTING(bool, load_falls_at_once);
+SETTING(std::int64_t, load_bands);
+SETTING(LoadRange, past_load);  // in parts of 2**16 of what a port sends at its rate
+SETTING(std::int64_t, past_load_weight);
+SETTING(LoadRange, future_load);  // bytes of the queue of one of the fastest ports
+SETTING(std::int64_t, future_load_weight);

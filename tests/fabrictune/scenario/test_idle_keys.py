@@ -25,6 +25,7 @@ law: dcqcn
 JOB = {"workload": "all_reduce", "layout": {"dp": 4}, "message": "64 KB"}
 NEIGHBOURS = {"workload": "neighbours", "layout": {"dp": 4}, "message": "64 KB"}
 PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
+ARS = {"engine.path_choice.mode": "ars"}
 SHARED = {**PRIORITIES, "engine.buffer.size": "4 MB"}
 # key, a value that is not its default, what switches it off, what switches it on
 KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
@@ -47,6 +48,13 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     ("engine.path_choice.queue_step", "1 KB", {"engine.path_choice.mode": "flowlet"},
      {"engine.path_choice.mode": "flowlet", "engine.path_choice.flowlet_port": "least-queue"}),
     ("engine.path_choice.queue_levels", 4, {}, {"engine.path_choice.mode": "adaptive"}),
+    ("engine.path_choice.ars", {"max_flows": 8}, {}, {"engine.path_choice.mode": "ars"}),
+    *((f"engine.path_choice.ars.{key}", value, {**ARS, "engine.path_choice.ars.assign_mode": "per_packet"}, ARS)
+      for key, value in (("flowlet_idle_time", "1 us"), ("max_flows", 8))),
+    *((f"engine.path_choice.ars.past_load_{key}", value, {**ARS, "engine.path_choice.ars.past_load_weight": 0}, ARS)
+      for key, value in (("min", "10 %"), ("max", "90 %"))),
+    *((f"engine.path_choice.ars.future_load_{key}", value, {**ARS, "engine.path_choice.ars.future_load_weight": 0}, ARS)
+      for key, value in (("min", "10 KB"), ("max", "90 KB"))),
     ("engine.path_choice.weights", "links", {}, {"engine.path_choice.mode": "weighted"}),
     ("engine.path_choice.acknowledgements", "same", {}, {"engine.path_choice.mode": "spray"}),
     ("engine.nic.receive_buffer", "2 MB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
