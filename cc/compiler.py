@@ -16,7 +16,7 @@ from fabrictune.cc.code_cache import keep_code, kept_code
 from fabrictune.cc.fingerprint import fingerprint
 from fabrictune.cc.flow_state import flow_dtype, law_name, params_record
 from fabrictune.cc.interface import CompiledLaw
-from fabrictune.cc.law_rules import reads_telemetry, require_law
+from fabrictune.cc.law_rules import reads_marks, reads_telemetry, require_law
 from fabrictune.cc.linker import link
 
 
@@ -37,6 +37,7 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         params=params,
         flow_dtype=flow,
         uses_telemetry=reads_telemetry(module),
+        reads_marks=reads_marks(module),
         keep_alive=linked.owner,
         places=checked.places,
     )

@@ -138,6 +138,7 @@ class CompiledLaw:
     params: np.ndarray  # one record, the law's parameters as set
     flow_dtype: np.dtype[np.void]
     uses_telemetry: bool
+    reads_marks: bool  # whether it matters to the law if a packet was marked
     keep_alive: Any  # what the pointers point into
     places: tuple[Place, ...] = ()  # of each check, by its number
 

@@ -46,6 +46,19 @@ def reads_telemetry(module: ModuleType) -> bool:
     return bool(getattr(module, "USES_TELEMETRY", False))
 
 
+def reads_marks(module: ModuleType) -> bool:
+    """Return whether it matters to the law if a packet was marked: it has on_cnp, or its on_ack names is_ecn_marked."""
+    defined = handlers(module)
+    if "on_cnp" in defined:
+        return True
+    if "on_ack" not in defined:
+        return False
+    code = defined["on_ack"].__code__
+    if list(code.co_varnames[: code.co_argcount]) != handler_arguments("on_ack"):
+        return True  # what it wraps may look
+    return any(instruction.argval == "is_ecn_marked" for instruction in dis.get_instructions(code))
+
+
 def handler_arguments(event: str) -> list[str]:
     """Return the argument names an event's handler takes."""
     return ["params", "flow", *(argument.name for argument in EVENTS[event])]

@@ -94,7 +94,12 @@ def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulatio
     """Return the compiled engine at time 0; `law` must outlive it."""
     return _engine.Simulation(
         settings=inputs.settings,
-        law=_engine.Law(handlers=law.handler_address, params=law.params.ctypes.data, uses_telemetry=law.uses_telemetry),
+        law=_engine.Law(
+            handlers=law.handler_address,
+            params=law.params.ctypes.data,
+            uses_telemetry=law.uses_telemetry,
+            reads_marks=law.reads_marks,
+        ),
         arrays={**inputs.arrays, "flow": inputs["flow"].view("u1")},
     )
 

@@ -6,6 +6,7 @@ Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fabrictune.foundation.retransmission import TimerModel
 from fabrictune.foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
@@ -18,6 +19,9 @@ from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
 TELEMETRY_BYTES = 42  # 2 B, and 8 B for each of up to five hops: HPCC (SIGCOMM 2019), section 4.1
+
+
+Skip = Literal["exact", "off"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,8 @@ class PacketConfig:
     nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of a GPU's NVLink, each way")
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
+
+    skip: Skip = setting("off", "whether what repeats is taken at once, `exact`, with the same results; or not, `off`")
 
     def __post_init__(self) -> None:
         require(self.mtu_bytes >= 1, "mtu", f"{self.mtu_bytes} B", "1 B or more")

@@ -18,6 +18,14 @@
 #include "events/selective_repeat.inl"
 #include "events/senders.inl"
 #include "events/transfers.inl"
+#if NETSIM_SKIPS
+#include "skip/components.inl"
+#include "skip/law_calls.inl"
+#include "skip/log.inl"
+#include "skip/search.inl"
+#include "skip/sleep.inl"
+#include "skip/state_walk.inl"
+#endif
 
 namespace netsim {
 
@@ -33,8 +41,12 @@ Outcome Engine<is_full>::advance(std::uint64_t num_events) {
             prefetch_open_slot();
         }
         const std::uint64_t key = queue.take();
+        const Picoseconds before_ps = now_ps;
         now_ps = queue.time_of(key);
         prefetch_next_port();
+        if constexpr (SKIPS) {
+            if (!is_awake(key, before_ps)) continue;
+        }
         handle(key);
         if (packets.num_live() == 0) [[unlikely]]
             end_if_nothing_is_left();
@@ -113,17 +125,27 @@ void Engine<is_full>::on_clock(ClockEvent event, std::uint32_t about) {
     on_probe();
 }
 
-std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
-    const Settings& settings = inputs.settings;
-    bool is_full = settings.force_full || inputs.law.uses_telemetry || inputs.has_slow_host();
-    is_full |= settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
-    is_full |= !inputs.captured_flow.empty() || settings.acknowledgements_are_data;
-    is_full |= settings.path_rule != PathRule::Hash;
-    is_full |= !inputs.reorder_window.empty() || settings.num_receives > 0;
-    is_full |= inputs.has_priorities();
-    is_full |= inputs.can_go_wrong();
-    for (const double fraction : inputs.loss_fraction) is_full |= fraction > 0;
-    if (is_full) return std::make_unique<Engine<true>>(inputs);
+template <bool is_full>
+Engine<is_full>::Engine(const Inputs& inputs) : Simulation(inputs) {
+    if constexpr (SKIPS) {
+        skip.component_of_pair.assign(senders.size(), NONE);
+        skip.place_of_pair.resize(senders.size());
+        skip.component_of_port.assign(ports.size(), NONE);
+        skip.wires.resize(ports.size());
+        skip.pause_frames.resize(ports.size());
+        update_attention();
+    }
+}
+
+template <bool is_full>
+void Engine<is_full>::settle() {
+    if constexpr (SKIPS) rouse_all();
+}
+
+std::unique_ptr<Simulation> NETSIM_BUILD::make_engine(const Inputs& inputs, [[maybe_unused]] bool is_full) {
+    if constexpr (!SKIPS) {
+        if (is_full) return std::make_unique<Engine<true>>(inputs);
+    }
     return std::make_unique<Engine<false>>(inputs);
 }
 

@@ -4,17 +4,31 @@
 // a file, in the order in which they are declared here. The files of events/ are parts of engine.cpp, which alone
 // includes them. The engine is a template so that what is rarely wanted (losses, telemetry, priorities, endpoint delay)
 // costs nothing where it is not.
+//
+// It is compiled twice: without and with exact skip (engine_skipping.cpp), whose hooks in events/ stand behind
+// `if constexpr (SKIPS)`. A run without it runs what was compiled without it.
 #pragma once
 
+#include "skip/component.hpp"
+#include "skip/visitors.hpp"
 #include "state/simulation.hpp"
 
+#ifndef NETSIM_BUILD
+#define NETSIM_BUILD plain
+#define NETSIM_SKIPS false
+#endif
+
 namespace netsim {
+inline namespace NETSIM_BUILD {
+
+inline constexpr bool SKIPS = NETSIM_SKIPS;
 
 template <bool is_full>
 class Engine final : public Simulation {
   public:
-    explicit Engine(const Inputs& inputs) : Simulation(inputs) {}
+    explicit Engine(const Inputs& inputs);
     Outcome advance(std::uint64_t num_events) override;
+    void settle() override;
 
   private:
     void handle(std::uint64_t key);
@@ -203,6 +217,96 @@ class Engine final : public Simulation {
     void append_to_queue_pair(std::uint32_t row);
     void complete(std::uint32_t row);
     void finish(std::uint32_t row);
+
+    // skip/components.inl
+    template <typename Visit>
+    void for_each_port_of(std::uint32_t qp, Visit visit) const;
+    void join_component(std::uint32_t qp);
+    void merge_into_one(std::uint32_t qp);
+    std::uint32_t make_component();
+    void free_component(std::uint32_t index);
+    void add_to_component(std::uint32_t index, std::uint32_t qp);
+    void leave_component(std::uint32_t qp, bool is_last);
+    void rebuild_component(std::uint32_t index);
+
+    // skip/state_walk.inl
+    static constexpr std::int64_t END_OF_LIST = -1;
+    template <typename Visitor>
+    bool walk(Visitor& visitor, Component& component, bool is_whole);
+    template <typename Visitor>
+    bool walk_sender(Visitor& visitor, std::uint32_t qp);
+    template <typename Visitor>
+    bool walk_receiver(Visitor& visitor, std::uint32_t qp);
+    template <typename Visitor>
+    bool walk_port(Visitor& visitor, std::uint32_t port);
+    template <typename Visitor>
+    bool walk_wire(Visitor& visitor, std::uint32_t port);
+    template <typename Visitor>
+    bool walk_packet(Visitor& visitor, std::uint32_t packet);
+
+    // skip/search.inl
+    bool can_spend(std::size_t num_values) const;
+    void look_at_components();
+    void start_search(Component& component, std::uint32_t index);
+    void schedule_look(Component& component, std::uint32_t index);
+    void stop_search(Component& component);
+    void set_watched(Component& component, bool is_watched);
+    void update_attention();
+    bool choose_reference(Component& component);
+    void rest(Component& component);
+    void note_send(std::uint32_t qp, Sender& sender, std::uint32_t payload_bytes);
+    void on_beat(Component& component, std::uint32_t index, Picoseconds instant_ps);
+    void search_anew(Component& component);
+    bool compare(Component& component, std::uint32_t index, Picoseconds instant_ps);
+    void watch_wires(Component& component);
+    void drop_arrived(Component& component, Picoseconds instant_ps);
+    void keep_senders(Component& component, Picoseconds instant_ps);
+    void keep_whole(Component& component, Picoseconds instant_ps);
+    void keep(Component& component, Picoseconds instant_ps);
+
+    // skip/log.inl
+    void start_log(Component& component);
+    void end_log(Component& component);
+    std::uint32_t component_of(EventIdentity identity) const;
+    void log_event(EventIdentity identity);
+    void log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes = 0, Picoseconds rtt_ps = 0,
+                  std::int32_t num_hops = 0, bool is_marked = false);
+    void log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const;
+    void log_draw(std::uint32_t port, std::int32_t queued_bytes);
+    void disturb(std::uint32_t qp);
+    void note_notification(LawEvent event, std::uint32_t qp);
+    void note_carrier(std::uint32_t port, std::uint32_t carrier);
+
+    // skip/law_calls.inl
+    void save_records(Component& component);
+    void restore_records(const Component& component);
+    std::int64_t repeat_calls(const Component& component, std::int64_t num_periods);
+    std::string key_of_calls(const Component& component, std::size_t place, const std::vector<LawCall>& calls) const;
+    std::int64_t repeat_calls_of(const Component& component, std::size_t place, const std::vector<LawCall>& calls,
+                                 std::int64_t num_periods);
+    std::int64_t repeat_call(const LawCall& call, Picoseconds time_ps);
+    void repeat_draws(const Component& component, std::int64_t num_periods);
+
+    // skip/sleep.inl
+    bool is_awake(std::uint64_t key, Picoseconds before_ps);
+    bool park(EventIdentity identity);
+    void on_resume(std::uint32_t index, Picoseconds before_ps);
+    std::int64_t num_repeats(const Component& component, Picoseconds instant_ps, Picoseconds event_ps) const;
+    Picoseconds next_probe_ps(Picoseconds instant_ps) const;
+    Picoseconds last_pending_ps(const Component& component) const;
+    void sleep(Component& component, std::uint32_t index, Picoseconds instant_ps, Picoseconds event_ps);
+    void rouse(std::uint32_t index);
+    void rouse_before(std::uint32_t index, EventIdentity identity);
+    void wake_up(Component& component, std::uint32_t index, std::int64_t num_periods);
+    void move(Component& component, std::int64_t num_periods);
+    void catch_up();
+    void rouse_all();
+
+    mutable Skipper skip;
 };
+
+std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);
+
+}  // namespace NETSIM_BUILD
 
 }  // namespace netsim

@@ -42,6 +42,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
+        "skips_repeats": config.skip == "exact",
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),
         **priority_settings(config),

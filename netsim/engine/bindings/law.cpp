@@ -14,7 +14,8 @@ using namespace nb::literals;
 namespace netsim {
 namespace {
 
-Law make_law(const std::map<std::string, std::uintptr_t>& handlers, std::uintptr_t params, bool uses_telemetry) {
+Law make_law(const std::map<std::string, std::uintptr_t>& handlers, std::uintptr_t params, bool uses_telemetry,
+             bool reads_marks) {
     const auto address = [&](const char* event) {
         const auto found = handlers.find(event);
         return found == handlers.end() ? std::uintptr_t{0} : found->second;
@@ -29,6 +30,7 @@ Law make_law(const std::map<std::string, std::uintptr_t>& handlers, std::uintptr
     law.on_send = reinterpret_cast<Law::OnSend>(address("on_send"));
     law.params = reinterpret_cast<void*>(params);
     law.uses_telemetry = uses_telemetry;
+    law.reads_marks = reads_marks;
     return law;
 }
 
@@ -75,8 +77,9 @@ void bind_law(nb::module_& module) {
         .def(
             "__init__",
             [](Law* law, const std::map<std::string, std::uintptr_t>& handlers, std::uintptr_t params,
-               bool uses_telemetry) { new (law) Law(make_law(handlers, params, uses_telemetry)); },
-            nb::kw_only(), "handlers"_a, "params"_a, "uses_telemetry"_a);
+               bool uses_telemetry,
+               bool reads_marks) { new (law) Law(make_law(handlers, params, uses_telemetry, reads_marks)); },
+            nb::kw_only(), "handlers"_a, "params"_a, "uses_telemetry"_a, "reads_marks"_a);
 }
 
 }  // namespace netsim

@@ -3,7 +3,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include "../state/simulation.hpp"
 #include "columns.hpp"
@@ -52,8 +54,10 @@ NB_MODULE(_engine, module) {
         .def_ro("acknowledged_bytes", &Simulation::acknowledged_bytes)
         .def_ro("num_captured", &Simulation::num_captured)
         .def_ro("has_all_samples", &Simulation::has_all_samples)
-        .def_prop_ro("num_events",
-                     [](const Simulation& simulation) { return simulation.queue.num_events() - simulation.num_probes; })
+        .def("settle", &Simulation::settle)
+        .def_prop_ro("num_events", &Simulation::num_events)
+        .def_ro("num_skipped_events", &Simulation::num_skipped_events)
+        .def_ro("not_skipped", &Simulation::not_skipped)
         .def_prop_ro("peak_packets", [](const Simulation& simulation) { return simulation.packets.peak_live(); })
         .def("packet_counts", &packet_counts)
         .def("transfer_columns", &transfer_columns)

@@ -68,6 +68,10 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if constexpr (is_full) {
         if (faults.are_possible() && !has_way(port, packet_id)) return;
     }
+    if constexpr (SKIPS) {
+        if (ports[port].is_asleep) [[unlikely]]
+            rouse(skip.component_of_port[port]);
+    }
     if (has_priorities()) return enqueue_by_priority(port, packet_id);
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
@@ -75,6 +79,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if (cls == DATA) {
         if (!admit(packet_id)) return;
         if (packet.type == PacketType::Data && out.queued_bytes > settings.marking.min_bytes) {
+            if constexpr (SKIPS) log_draw(port, out.queued_bytes);
             mark(port_stats[port], packet, out.queued_bytes, settings.marking);
         }
     }
@@ -179,6 +184,9 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     if constexpr (is_full) {
         if (faults.are_possible()) faults.note_departure(packet_id, port);
     }
+    if constexpr (SKIPS) {
+        if (out.is_watched) skip.wires[port].add(now_ps, arrives_ps, packet_id);
+    }
     queue.push(arrives_ps, identify(EventKind::Arrival, port, packet_id));
 }
 
@@ -196,17 +204,20 @@ template <bool is_full>
 void Engine<is_full>::send_pause_frame(std::uint32_t port) {
     PortStats& stats = port_stats[port];
     Port& carrier = ports[stats.peer];
+    if constexpr (SKIPS) note_carrier(port, stats.peer);
     carrier.busy_until_ps = std::max(now_ps, carrier.busy_until_ps) +
                             serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
     ports[port].pauses_sender = !ports[port].pauses_sender;
     stats.pause_frames++;
-    queue.push(carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps,
-               identify(EventKind::PauseFrame, port, stats.pause_frames % MAX_PACKETS));
+    const Picoseconds effective_ps = carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps;
+    if constexpr (SKIPS) skip.pause_frames[port].push_back(effective_ps);
+    queue.push(effective_ps, identify(EventKind::PauseFrame, port, stats.pause_frames % MAX_PACKETS));
 }
 
 template <bool is_full>
 void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     PortStats& stats = port_stats[port];
+    if constexpr (SKIPS) skip.pause_frames[port].pop_front();
     ports[port].is_paused = is_pause;
     if (is_pause) {
         stats.num_pauses++;

@@ -31,6 +31,7 @@ inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t
 
 template <bool is_full>
 inline void Engine<is_full>::notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp) {
+    if constexpr (SKIPS) note_notification(event, qp);
     if (handler) obey(event, qp, handler(law.params, &flow(qp), now_ps));
 }
 
@@ -53,6 +54,7 @@ void Engine<is_full>::on_timer(std::uint32_t qp) {
     Sender& sender = senders[qp];
     if (sender.timer_event_ps != now_ps) return;  // overtaken by an earlier one
     sender.timer_event_ps = NEVER;
+    if constexpr (SKIPS) disturb(qp);
     if (settings.cnp_delay_ps > 0) call_due_notifications(qp);
     if (sender.num_unacknowledged == 0 || sender.state == SenderState::Failed) return;
     if (law.on_timer) {

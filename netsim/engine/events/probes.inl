@@ -10,8 +10,8 @@ namespace netsim {
 template <bool is_full>
 void Engine<is_full>::on_probe() {
     num_probes++;
-    if (queue.size() == 0) {
-        now_ps = queue.previous_ps();
+    if (queue.size() == skip.num_void_resumes) {
+        now_ps = SKIPS ? skip.previous_ps : queue.previous_ps();
         outcome = Outcome::Stalled;
         return;
     }

@@ -39,6 +39,10 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
                 num_hops = trails.num_hops(packet_id);
             }
         }
+        if constexpr (SKIPS) {
+            const auto acked_bytes = static_cast<std::int64_t>(acknowledged_bytes - before_bytes);
+            if (sender.is_logged) log_call(ON_ACK, qp, acked_bytes, sender.rtt_ps, num_hops, packet.is_marked);
+        }
         obey(ON_ACK, qp,
              law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),
                         sender.rtt_ps, endpoint_ps, num_hops, packet.is_marked, telemetry));
@@ -82,6 +86,7 @@ inline std::int64_t Engine<is_full>::advance_oldest(Sender& sender, std::uint32_
         sender.num_unacknowledged--;
         num_unfinished--;
         num_open--;
+        if constexpr (SKIPS) leave_component(transfer.queue_pair, sender.oldest_sequence == sender.end_sequence);
         if (transfer.next == NONE) break;
         sender.oldest = transfer.next;
         sender.oldest_end = transfers[transfer.next].end_sequence;
@@ -110,6 +115,7 @@ inline void Engine<is_full>::restart_timeout(std::uint32_t qp, Sender& sender) {
 // Go back to the oldest packet not yet acknowledged.
 template <bool is_full>
 void Engine<is_full>::rewind(Sender& sender) {
+    sender.has_rewound = true;
     sender.next_sequence = sender.oldest_sequence;
     sender.in_flight_bytes = 0;
     enter_transfer(sender, transfer_of_sequence(sender, sender.next_sequence));

@@ -17,7 +17,12 @@ inline std::uint32_t Engine<is_full>::next_payload_bytes(const Sender& sender) c
 template <bool is_full>
 inline bool Engine<is_full>::is_window_open(std::uint32_t qp, const Sender& sender) const {
     if (sender.next_sequence == sender.oldest_sequence) return true;
-    return static_cast<double>(sender.in_flight_bytes + next_payload_bytes(sender)) <= flow(qp).cwnd_bytes;
+    const auto wanted_bytes = static_cast<double>(sender.in_flight_bytes + next_payload_bytes(sender));
+    const bool is_open = wanted_bytes <= flow(qp).cwnd_bytes;
+    if constexpr (SKIPS) {
+        if (sender.is_logged) log_window(qp, wanted_bytes, is_open);
+    }
+    return is_open;
 }
 
 template <bool is_full>
@@ -33,6 +38,9 @@ inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sen
     Picoseconds gap_ps = sender.gap_ps;
     const double cwnd_bytes = flow(qp).cwnd_bytes;
     const auto mtu_bytes = static_cast<double>(settings.mtu_bytes);
+    if constexpr (SKIPS) {
+        if (sender.is_logged) log_window(qp, mtu_bytes, true);
+    }
     if (cwnd_bytes < mtu_bytes) [[unlikely]] {
         const double round_trips = mtu_bytes / cwnd_bytes;
         const double wait_ps = std::min(std::ceil(static_cast<double>(sender.rtt_ps) * round_trips), MAX_GAP_PS);
@@ -61,6 +69,9 @@ inline void Engine<is_full>::resume(std::uint32_t qp) {
 template <bool is_full>
 inline void Engine<is_full>::schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
     if (sender.pace_event_ps <= time_ps) return;  // the earlier event will look again
+    if constexpr (SKIPS) {
+        if (sender.pace_event_ps != NEVER) disturb(qp);
+    }
     sender.pace_event_ps = time_ps;
     queue.push(time_ps, identify(EventKind::Pace, qp));
 }
@@ -171,6 +182,7 @@ inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& o
 template <bool is_full>
 inline void Engine<is_full>::finish_sending(std::uint32_t qp, Sender& sender, const Port& out,
                                             std::uint32_t payload_bytes) {
+    if constexpr (SKIPS) note_send(qp, sender, payload_bytes);
     if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), now_ps, payload_bytes));
     if (!may_send(qp, sender)) return;
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);

@@ -38,6 +38,7 @@ void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
     Sender& sender = senders[transfer.queue_pair];
     Receiver& receiver = receivers[transfer.queue_pair];
     if (sender.state == SenderState::Failed) return;
+    if constexpr (SKIPS) join_component(transfer.queue_pair);
     const auto mtu_bytes = static_cast<std::int64_t>(settings.mtu_bytes);
     const std::int64_t num_packets = std::max<std::int64_t>(1, (transfer.bytes + mtu_bytes - 1) / mtu_bytes);
     transfer.last_payload_bytes = static_cast<std::uint32_t>(transfer.bytes - (num_packets - 1) * mtu_bytes);

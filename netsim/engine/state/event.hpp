@@ -23,7 +23,7 @@ enum class EventKind : std::uint32_t {
 };
 
 // Three bits of kind are full, and stay so: a kind of its own is for what happens with every packet or pause.
-enum ClockEvent : std::uint32_t { TIME_LIMIT, FAULT, REROUTE, DRAIN, PROBE };
+enum ClockEvent : std::uint32_t { TIME_LIMIT, FAULT, REROUTE, DRAIN, PROBE, RESUME };
 
 inline constexpr int OFFSET_BITS = 12, ID_BITS = 24, PAYLOAD_BITS = 25;
 inline constexpr std::uint32_t MAX_IDS = 1u << ID_BITS;
@@ -40,6 +40,9 @@ constexpr EventIdentity identify_transfer(std::uint64_t row, bool is_end) {
     return static_cast<std::uint64_t>(EventKind::Transfer) << (ID_BITS + PAYLOAD_BITS) | row << 1 | is_end;
 }
 
+constexpr EventIdentity identity_of(std::uint64_t key) {
+    return key & ((1ull << (64 - OFFSET_BITS)) - 1);
+}
 constexpr EventKind kind_of(std::uint64_t key) {
     return static_cast<EventKind>(key >> (ID_BITS + PAYLOAD_BITS) & 7);
 }

@@ -61,6 +61,16 @@ class EventQueue {
     // When the event happened that was taken before the last one.
     Picoseconds previous_ps() const { return next_ > 1 ? time_of(open_[next_ - 2]) : last_of_closed_slot_ps_; }
 
+    // From here on what is pushed for before an instant and identity is handed out by `take_caught`, in order.
+    void begin_catching_up(Picoseconds time_ps, EventIdentity identity) { catch_up_to_ = {time_ps, identity}; }
+    void end_catching_up() { catch_up_to_ = {-1, 0}; }
+    bool take_caught(FarEvents::Event& event) {
+        if (caught_.is_empty()) return false;
+        event = caught_.first();
+        caught_.pop();
+        return true;
+    }
+
     const std::uint64_t* open_begin() const { return open_.data(); }
     const std::uint64_t* open_end() const { return open_.data() + num_open_; }
     std::uint64_t num_events() const { return num_events_ - (num_open_ - next_); }  // taken so far
@@ -97,11 +107,15 @@ class EventQueue {
     Picoseconds last_of_closed_slot_ps_ = 0;
     std::size_t num_near_ = 0;
     FarEvents far_;
+    FarEvents caught_;
+    FarEvents::Event catch_up_to_{-1, 0};
     std::uint64_t num_events_ = 0, num_slots_opened_ = 0;
     std::uint64_t events_at_adaptation_ = 0, slots_at_adaptation_ = 0;
 };
 
 inline void EventQueue::push_into_open_slot(Picoseconds time_ps, EventIdentity identity) {
+    if (FarEvents::Event{time_ps, identity} < catch_up_to_) [[unlikely]]
+        return caught_.push({time_ps, identity});
     const std::uint64_t key = static_cast<std::uint64_t>(time_ps - base_ps_) << (64 - OFFSET_BITS) | identity;
     if (num_open_ + 2 * NETWORK_WIDTH >= open_.size()) open_.resize(2 * open_.size());
     std::uint32_t place = num_open_++;

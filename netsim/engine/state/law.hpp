@@ -116,6 +116,7 @@ struct Law {
     OnSend on_send = nullptr;
     void* params = nullptr;
     bool uses_telemetry = false;
+    bool reads_marks = true;  // has on_cnp, or an on_ack that looks at is_ecn_marked
 };
 
 // Thrown when a handler misbehaves; ends the run.

@@ -49,6 +49,8 @@ struct alignas(64) Port {
     bool is_paused : 1 = false;
     bool pauses_sender : 1 = false;  // the node behind the wire has asked this port to pause
     bool is_host : 1;                // data come from the host's queue pairs
+    bool is_asleep : 1 = false;      // as its component, see skip/
+    bool is_watched : 1 = false;     // what leaves is noted, see skip/
 };
 static_assert(sizeof(Port) == 64);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "endpoint.hpp"
@@ -70,6 +71,14 @@ class Simulation {
     // Handle about `num_events` events. Throws LawFault.
     virtual Outcome advance(std::uint64_t num_events) = 0;
 
+    // Bring what is being skipped up to now, so that results can be read before the end.
+    virtual void settle() = 0;
+
+    // Events handled, and those skipped; probes are no part of a run.
+    std::uint64_t num_events() const {
+        return queue.num_events() + static_cast<std::uint64_t>(num_unqueued_events) + num_skipped_events - num_probes;
+    }
+
     // Time a port has been paused so far, the present pause included.
     Picoseconds paused_ps(std::uint32_t port) const {
         return port_stats[port].paused_ps + (ports[port].is_paused ? now_ps - port_stats[port].paused_since_ps : 0);
@@ -113,6 +122,9 @@ class Simulation {
     std::vector<PortSample> port_samples;
     std::vector<FlowSample> flow_samples;
     std::uint64_t num_probes = 0;
+    std::vector<std::string> not_skipped;  // what the run has that exact skip does not know
+    std::uint64_t num_skipped_events = 0;
+    std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
     std::vector<bool> captured_flows;  // by queue pair; empty if nothing is captured
     std::vector<CapturedPacket> captured;
     std::uint64_t num_captured = 0;  // with those that found no room

@@ -1,0 +1,4 @@
+// The engine once more, with exact skip.
+#define NETSIM_BUILD skipping
+#define NETSIM_SKIPS true
+#include "engine.cpp"

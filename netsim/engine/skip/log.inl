@@ -1,0 +1,112 @@
+// The log of a period: events, calls of laws, comparisons with windows, draws.
+
+#include <algorithm>
+
+#include "../engine.hpp"
+
+namespace netsim {
+
+template <bool is_full>
+void Engine<is_full>::start_log(Component& component) {
+    component.num_events = component.num_data = component.num_control = 0;
+    component.calls.clear();
+    component.draws.clear();
+    component.windows.assign(component.queue_pairs.size(), {});
+    for (std::size_t place = 0; place < component.queue_pairs.size(); place++) {
+        senders[component.queue_pairs[place]].is_logged = true;
+        skip.place_of_pair[component.queue_pairs[place]] = static_cast<std::uint32_t>(place);
+    }
+    skip.num_logging++;
+    update_attention();
+}
+
+// Wires stay watched, since what is on them is part of the state.
+template <bool is_full>
+void Engine<is_full>::end_log(Component& component) {
+    component.stage = SearchStage::Watching;
+    for (const std::uint32_t qp : component.queue_pairs) senders[qp].is_logged = false;
+    skip.num_logging--;
+    skip.num_spent += 2 * component.num_events;
+}
+
+template <bool is_full>
+inline std::uint32_t Engine<is_full>::component_of(EventIdentity identity) const {
+    const EventKind kind = kind_of(identity);
+    if (kind <= EventKind::Wake) return skip.component_of_port[id_of(identity)];
+    return kind == EventKind::Pace ? skip.component_of_pair[id_of(identity)] : NONE;
+}
+
+// Count an event of a component that is logged; a Pace event that was overtaken is no part of its period.
+template <bool is_full>
+void Engine<is_full>::log_event(EventIdentity identity) {
+    const std::uint32_t index = component_of(identity);
+    if (index == NONE || skip.components[index].stage != SearchStage::Whole) return;
+    Component& component = skip.components[index];
+    const EventKind kind = kind_of(identity);
+    if (kind == EventKind::Pace && senders[id_of(identity)].pace_event_ps != now_ps) return;
+    component.num_events++;
+    if (kind != EventKind::Arrival) return;
+    const Packet& packet = packets[payload_of(identity)];
+    if (path[packet.path_position + 1] != NONE) return;
+    (packet.type == PacketType::Data ? component.num_data : component.num_control)++;
+}
+
+template <bool is_full>
+void Engine<is_full>::log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes, Picoseconds rtt_ps,
+                               std::int32_t num_hops, bool is_marked) {
+    static constexpr std::size_t MOST_CALLS = 1 << 20;
+    Component& component = skip.components[skip.component_of_pair[qp]];
+    if (component.calls.size() == MOST_CALLS) {
+        component.is_disturbed = true;
+        return;
+    }
+    component.calls.push_back({event, qp, now_ps - component.state_ps, bytes, rtt_ps, num_hops, is_marked});
+}
+
+template <bool is_full>
+void Engine<is_full>::log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const {
+    Component& component = skip.components[skip.component_of_pair[qp]];
+    WindowUse& use = component.windows[skip.place_of_pair[qp]];
+    if (is_open) {
+        use.most_let = std::max(use.most_let, wanted_bytes);
+    } else {
+        use.least_held = std::min(use.least_held, wanted_bytes);
+    }
+}
+
+template <bool is_full>
+void Engine<is_full>::log_draw(std::uint32_t port, std::int32_t queued_bytes) {
+    const std::uint32_t index = skip.component_of_port[port];
+    if (index == NONE || law.reads_marks || skip.components[index].stage != SearchStage::Whole) return;
+    skip.components[index].draws.push_back({port, queued_bytes});
+}
+
+// What has just happened to a queue pair must not be repeated.
+template <bool is_full>
+void Engine<is_full>::disturb(std::uint32_t qp) {
+    if (skip.component_of_pair[qp] != NONE) skip.components[skip.component_of_pair[qp]].is_disturbed = true;
+}
+
+// The law is told something other than what a packet's sending or acknowledgement tells it.
+template <bool is_full>
+void Engine<is_full>::note_notification(LawEvent event, std::uint32_t qp) {
+    if (event != ON_CNP) return disturb(qp);
+    if (senders[qp].is_logged && law.on_cnp) log_call(ON_CNP, qp);
+}
+
+// A port will be told to pause or to resume by a frame that its peer carries.
+template <bool is_full>
+void Engine<is_full>::note_carrier(std::uint32_t port, std::uint32_t carrier) {
+    const std::uint32_t index = skip.component_of_port[port], other = skip.component_of_port[carrier];
+    if (other != NONE && other != index) {
+        rouse(other);
+        skip.components[other].is_disturbed = true;
+    }
+    if (index == NONE || (other == index && !ports[carrier].has_wake)) return;
+    Component& component = skip.components[index];
+    component.is_disturbed = true;
+    component.unsettled_until_ps = std::max(now_ps, ports[carrier].busy_until_ps) +
+                                   serialization_ps(settings.pause_frame_bytes, port_stats[carrier].rate_bps);
+}
+
+}  // namespace netsim
