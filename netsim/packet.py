@@ -29,6 +29,7 @@ from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.results import tables
+from fabrictune.netsim.skip import describe_skip
 from fabrictune.netsim.work import warn_of_long_run
 from fabrictune.topology.network import Network
 
@@ -123,6 +124,7 @@ def _advance(
                 share = simulation.acknowledged_bytes / total_bytes if total_bytes else 1.0
                 progress(share, f"{format_duration(simulation.now_ps)} simulated")
     except KeyboardInterrupt:
+        simulation.settle()
         return "interrupted"
     except _engine.LawFaultError as fault:
         raise _law_error(law, *fault.args) from None
@@ -192,6 +194,7 @@ def _describe(
         is_partial=outcome != "finished",
         end_ps=simulation.now_ps,
         events=simulation.num_events,
+        skip=describe_skip(config, simulation),
         packets=simulation.packet_counts(),
         samples_are_complete=simulation.has_all_samples,
         law={

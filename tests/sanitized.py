@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NUM_SCENARIOS = 300
+NUM_SKIPPING = 60
 CASES = ("incast-8", "incast-15", "equal-flows", "permutation-16", "pfc", "conserved", "go-back-n", "failure", "spray")
 NUM_SHARINGS = 100
 
@@ -42,6 +43,7 @@ def digest(tables: Mapping[str, Mapping[str, NDArray[Any]]]) -> str:
 def lines() -> Iterator[str]:
     """Yield the results."""
     yield from _scenarios()
+    yield from _skipping_runs()
     yield from _cases()
     yield from _sharings()
 
@@ -68,6 +70,16 @@ def _scenarios() -> Iterator[str]:
             "captured": simulation.capture_columns(),
         }
         yield f"scenario {seed} {outcome} {simulation.now_ps} {digest(tables)}"
+
+
+def _skipping_runs() -> Iterator[str]:
+    from tests.skip.runs import LAWS, finished, random_run, results
+
+    for seed in range(NUM_SKIPPING):
+        run = random_run(seed)
+        simulation = finished(run.inputs(), LAWS[run.law], skips=True, events_per_slice=10**8 if seed % 2 else 5_000)
+        text = "".join(f"{name} {value!r}" for name, value in results(simulation).items())
+        yield f"skipping {seed} {simulation.num_skipped_events} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _cases() -> Iterator[str]:

@@ -21,9 +21,6 @@ MAX_FRAME_BYTES = 2**16 - 1
 TELEMETRY_BYTES = 42  # 2 B, and 8 B for each of up to five hops: HPCC (SIGCOMM 2019), section 4.1
 
 
-Skip = Literal["exact", "off"]
-
-
 @dataclass(frozen=True, kw_only=True)
 class PacketConfig:
     """All settings of a packet-level run besides network, traffic and law."""
@@ -51,7 +48,9 @@ class PacketConfig:
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
 
-    skip: Skip = setting("off", "whether what repeats is taken at once, `exact`, with the same results; or not, `off`")
+    skip: Literal["exact", "off"] = setting(
+        "off", "exact: take what repeats at once, with the same results; off: take every event"
+    )
 
     def __post_init__(self) -> None:
         require(self.mtu_bytes >= 1, "mtu", f"{self.mtu_bytes} B", "1 B or more")

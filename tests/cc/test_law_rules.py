@@ -2,6 +2,8 @@
 
 import pytest
 
+from fabrictune.cc.law_rules import reads_marks
+from fabrictune.cc.laws import LAWS
 from fabrictune.foundation.errors import LawError
 
 START = "def on_start(params, flow, now_ps): return Status.OK\n"
@@ -110,3 +112,29 @@ def test_all_mistakes_of_a_law_are_told_at_once(write_law):
     assert "no function on_start" in message
     assert "on_ack: arguments ()" in message
     assert "STATE: []" in message
+
+
+@pytest.mark.parametrize(
+    ("body", "reads"),
+    [
+        ("", False),
+        ("    return Status.OK", False),
+        ("    if is_ecn_marked:\n        flow.rate_bps = 1e9\n    return Status.OK", True),
+        (
+            "    flow.rate_bps = 1e9 + marks(is_ecn_marked)\n    return Status.OK\n\ndef marks(n):\n    return n",
+            True,
+        ),
+    ],
+)
+def test_reading_marks_follows_from_the_handler(write_law, body: str, reads: bool) -> None:
+    """A law need not say it, and cannot say it wrongly; one that hears of notifications reads marks."""
+    start = "def on_start(params, flow, now_ps):\n    return Status.OK\n"
+    arguments = "params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry"
+    ack = f"def on_ack({arguments}):\n{body}\n" if body else ""
+    assert reads_marks(write_law(start + ack)) == reads
+    assert reads_marks(write_law(start + ack + "def on_cnp(params, flow, now_ps):\n    return Status.OK\n"))
+
+
+def test_bundled_laws_that_ignore_marks() -> None:
+    """Their draws may be repeated while what they do is skipped."""
+    assert {name for name, law in LAWS.items() if not reads_marks(law)} == {"none", "swift", "timely", "hpcc"}

@@ -1,34 +1,79 @@
-"""`python -m tests.skip`: random runs with and without exact skip, and every result that differs."""
+"""`python -m tests.skip`: runs with and without exact skip, and every result that differs.
+
+Random runs; with `--scenarios` all bundled scenarios, with `--cases` all conformance cases of the packet engine.
+"""
 
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
-from tests.skip.runs import LAWS, compare, random_run
+from fabrictune.conformance.suite import collect_cases
+from fabrictune.scenario.compilation import compile_scenario
+from fabrictune.scenario.files import load_scenario
+from fabrictune.studies.simulation import run_engine
+from tests.skip.runs import LAWS, Comparison, compare, every_run_compared, random_run
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+
+
+def random_runs(first_seed: int, num_runs: int) -> Iterator[tuple[str, Comparison]]:
+    """Yield each run's name, and what skip changed in it."""
+    for seed in range(first_seed, first_seed + num_runs):
+        run = random_run(seed)
+        yield f"seed {seed}, {run.law}", compare(run.inputs(), LAWS[run.law])
+
+
+def bundled_scenarios() -> Iterator[tuple[str, Comparison]]:
+    """Yield the same for every scenario."""
+    for path in sorted(SCENARIOS.glob("*.yaml")):
+        with every_run_compared() as made:
+            run_engine(compile_scenario(load_scenario(path), trust_code=True))
+        for got in made:
+            yield path.stem, got
+
+
+def conformance_cases() -> Iterator[tuple[str, Comparison]]:
+    """Yield the same for every run of a case."""
+    for case in collect_cases(["netsim."]):
+        with every_run_compared() as made:
+            case.run()
+        for got in made:
+            yield case.name, got
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the first run")
+    parser.add_argument("--scenarios", action="store_true")
+    parser.add_argument("--cases", action="store_true")
     options = parser.parse_args()
+    if options.scenarios:
+        return report(bundled_scenarios(), 1)
+    if options.cases:
+        return report(conformance_cases(), 20)
+    return report(random_runs(options.seed, options.runs), 20)
+
+
+def report(runs: Iterator[tuple[str, Comparison]], runs_per_line: int) -> int:
+    """Print what differs, and how far the runs are; return 1 if anything does."""
     started, num_events, num_skipped, num_repeating, num_different = time.monotonic(), 0, 0, 0, 0
-    for number, seed in enumerate(range(options.seed, options.seed + options.runs), 1):
-        run = random_run(seed)
-        got = compare(run.inputs(), LAWS[run.law])
+    number = 0
+    for number, (name, got) in enumerate(runs, 1):
         num_events += got.num_events
         num_skipped += got.num_skipped
         num_repeating += got.num_skipped > 0
         if got.differences:
             num_different += 1
-            print(f"seed {seed}, {run.law}: different: {', '.join(got.differences)}")
-        if number % 20 == 0 or number == options.runs:
-            share = num_skipped / max(num_events, 1)
-            print(
-                f"{number} runs in {time.monotonic() - started:.0f} s: {num_repeating} skipped something, "
-                f"{share:.1%} of {num_events:,} events; {num_different} different",
-                flush=True,
-            )
+            print(f"{name}: different: {', '.join(got.differences)}")
+        if number % runs_per_line == 0:
+            print(f"{number} runs, the last {name}, {got.num_skipped / max(got.num_events, 1):.1%} skipped", flush=True)
+    print(
+        f"{number} runs in {time.monotonic() - started:.0f} s: {num_repeating} skipped something, "
+        f"{num_skipped / max(num_events, 1):.1%} of {num_events:,} events; {num_different} different"
+    )
     return 1 if num_different else 0
 
 

@@ -1,5 +1,7 @@
 """Random runs that repeat, wholly or in part, and all that a run leaves."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +11,7 @@ from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.laws import load_law
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
-from fabrictune.netsim import _engine
+from fabrictune.netsim import _engine, packet
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
@@ -94,7 +96,9 @@ Workload = tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[n
 def _ring(num_nics: int, dice: np.random.Generator) -> Workload:
     """Return a ring in steps, each pair's next chunk after the chunk that its source receives; perhaps one intruder."""
     num_steps = int(dice.integers(2, 6))
-    nics = dice.permutation(num_nics)[: int(dice.integers(3, num_nics + 1))] if dice.integers(2) else np.arange(num_nics)
+    nics = (
+        dice.permutation(num_nics)[: int(dice.integers(3, num_nics + 1))] if dice.integers(2) else np.arange(num_nics)
+    )
     size = len(nics)
     source_Q, destination_Q = nics, np.roll(nics, -1)
     chunk_bytes = int(dice.integers(40, 1_500)) * MTU_BYTES + int(dice.integers(0, MTU_BYTES) * dice.integers(2))
@@ -190,6 +194,23 @@ def compare(inputs: EngineInputs, law: CompiledLaw, *, events_per_slice: int = 1
     )
 
 
+@contextmanager
+def every_run_compared() -> Iterator[list[Comparison]]:
+    """Compare every run that the packet engine is asked for; yields the comparisons so far."""
+    made: list[Comparison] = []
+    original = packet.make_simulation
+
+    def compared(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:
+        made.append(compare(inputs, law))
+        return original(inputs, law)
+
+    packet.make_simulation = compared
+    try:
+        yield made
+    finally:
+        packet.make_simulation = original
+
+
 def finished(inputs: EngineInputs, law: CompiledLaw, *, skips: bool, events_per_slice: int) -> _engine.Simulation:
     """Return the engine after the run, which may be settled between any two slices."""
     simulation = make_simulation(replace(inputs, settings={**inputs.settings, "skips_repeats": skips}), law)
@@ -219,5 +240,7 @@ def results(simulation: _engine.Simulation) -> dict[str, Any]:
         "acknowledged bytes": simulation.acknowledged_bytes,
         "laws": simulation.flow_records(),
         "samples are complete": simulation.has_all_samples,
-        **{f"{table}.{name}": column.tobytes() for table, columns in tables.items() for name, column in columns.items()},
+        **{
+            f"{table}.{name}": column.tobytes() for table, columns in tables.items() for name, column in columns.items()
+        },
     }

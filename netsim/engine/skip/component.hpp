@@ -48,7 +48,7 @@ enum class SearchStage : std::uint8_t {
 
 struct Component {
     std::vector<std::uint32_t> queue_pairs, ports;
-    std::uint32_t num_at_rest = 0;  // queue pairs of it, about
+    std::uint32_t num_at_rest = 0;   // queue pairs of it, about
     std::uint32_t reference = NONE;  // queue pair whose sends are the beats
     bool is_beating = false;         // the reference has sent
     bool is_loose = false;           // it is to be rebuilt
@@ -65,10 +65,10 @@ struct Component {
     // The kept state.
     Picoseconds state_ps = 0;
     std::vector<std::int64_t> values;
-    std::vector<std::uint32_t> next_sequences;  // by queue pair
-    std::vector<WindowUse> windows;             // by queue pair, since
-    std::vector<LawCall> calls;                 // since
-    std::vector<Draw> draws;                    // since
+    std::vector<std::uint32_t> next_sequences;                    // by queue pair
+    std::vector<WindowUse> windows;                               // by queue pair, since
+    std::vector<LawCall> calls;                                   // since
+    std::vector<Draw> draws;                                      // since
     std::uint64_t num_events = 0, num_data = 0, num_control = 0;  // since: handled, delivered, delivered
 
     // The sleep.
@@ -116,18 +116,18 @@ struct Skipper {
     std::vector<Component> components;
     std::vector<std::uint32_t> free_components;
     std::vector<std::uint32_t> component_of_pair, component_of_port;  // NONE: nothing to send, nothing that sends
-    std::vector<std::uint32_t> place_of_pair;  // in its component, while that is logged or asleep
-    std::vector<Wire> wires;                                          // by port
-    std::vector<std::deque<Picoseconds>> pause_frames;                // by port: when those on their way take effect
-    std::vector<std::uint32_t> beating, loose;                        // components to look at
-    Picoseconds look_ps = NEVER;  // the instant after which to look at them
+    std::vector<std::uint32_t> place_of_pair;           // in its component, while that is logged or asleep
+    std::vector<Wire> wires;                            // by port
+    std::vector<std::deque<Picoseconds>> pause_frames;  // by port: when those on their way take effect
+    std::vector<std::uint32_t> beating, loose;          // components to look at
+    Picoseconds look_ps = NEVER;                        // the instant after which to look at them
     bool is_catching_up = false;
 
     // Events are looked at one by one while anything is asleep, logged, or about to be waked for nothing.
     bool is_attentive = false;
     std::uint32_t num_asleep = 0, num_logging = 0, num_void_resumes = 0, num_resumes = 0;
-    EventIdentity current = 0;     // the event being handled
-    Picoseconds previous_ps = 0;   // when the one before was
+    EventIdentity current = 0;    // the event being handled
+    Picoseconds previous_ps = 0;  // when the one before was
 
     std::uint64_t num_spent = 0;  // on the search, in values visited
 };

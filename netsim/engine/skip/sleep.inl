@@ -1,8 +1,8 @@
 // Sleep: a component whose state has come again is left alone for as many periods as it will repeat, then moved.
 //
-// Its events are put aside when their time comes. The one that wakes it finds them all there, moves them with the state,
-// and hands them out again. Something from outside wakes it early: then it is moved by the whole periods that are over,
-// and takes the events before that instant in their order, which nothing else can have felt.
+// Its events are put aside when their time comes. The one that wakes it finds them all there, moves them with the
+// state, and hands them out again. Something from outside wakes it early: then it is moved by the whole periods that
+// are over, and takes the events before that instant in their order, which nothing else can have felt.
 
 #include <algorithm>
 
@@ -102,7 +102,9 @@ void Engine<is_full>::sleep(Component& component, std::uint32_t index, Picosecon
     component.period_ps = instant_ps - component.state_ps;
     component.slept_ps = instant_ps;
     component.horizon_ps = last_pending_ps(component);
-    const auto is_long = [&](std::int64_t num) { return instant_ps + num * component.period_ps > component.horizon_ps; };
+    const auto is_long = [&](std::int64_t num) {
+        return instant_ps + num * component.period_ps > component.horizon_ps;
+    };
     std::int64_t num = num_repeats(component, instant_ps, event_ps);
     if (!is_long(num)) return rest(component);
     save_records(component);

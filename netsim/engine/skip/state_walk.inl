@@ -1,8 +1,8 @@
 // The walk over a component's state: what decides its future, and what it counts.
 //
-// Senders and receivers come first: they are cheap, and mostly tell that nothing has come again. What is pending follows
-// from what is visited: arrivals from the wires, wakes from the ports, paces from the senders. Laws' records are not
-// part of it, see law_calls.inl; nor are largest queues, which a repeat cannot change.
+// Senders and receivers come first: they are cheap, and mostly tell that nothing has come again. What is pending
+// follows from what is visited: arrivals from the wires, wakes from the ports, paces from the senders. Laws' records
+// are not part of it, see law_calls.inl; nor are largest queues, which a repeat cannot change.
 
 #include <bit>
 

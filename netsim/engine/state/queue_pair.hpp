@@ -27,9 +27,9 @@ struct alignas(64) Sender {
     std::uint16_t last_payload_bytes = 0;              // of the transfer being sent
     std::uint16_t last_wire_bytes = 0;                 // of the packet last sent
     SenderState state = SenderState::Waiting;
-    bool has_rewound : 1 = false;  // ever
-    bool is_logged : 1 = false;    // see skip/log.inl
-    std::uint16_t sends_to_beat = 0;  // see skip/search.inl; 0: its sends are none
+    bool has_rewound : 1 = false;      // ever
+    bool is_logged : 1 = false;        // see skip/log.inl
+    std::uint16_t sends_to_beat = 0;   // see skip/search.inl; 0: its sends are none
     std::int64_t in_flight_bytes = 0;  // payload between oldest_sequence and next_sequence
     Picoseconds last_send_ps = LONG_AGO;
     Picoseconds gap_ps = 0;  // least time from the last packet to the next, at `rate_bps`

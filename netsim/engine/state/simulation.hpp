@@ -125,7 +125,7 @@ class Simulation {
     std::vector<std::string> not_skipped;  // what the run has that exact skip does not know
     std::uint64_t num_skipped_events = 0;
     std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
-    std::vector<bool> captured_flows;  // by queue pair; empty if nothing is captured
+    std::vector<bool> captured_flows;      // by queue pair; empty if nothing is captured
     std::vector<CapturedPacket> captured;
     std::uint64_t num_captured = 0;  // with those that found no room
     bool has_all_samples = true;

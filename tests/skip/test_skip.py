@@ -1,0 +1,89 @@
+"""Exact skip leaves the bytes that a run without it leaves."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from fabrictune.conformance.suite import collect_cases
+from fabrictune.foundation.cases import Case
+from fabrictune.netsim.packet import run as run_packets
+from fabrictune.netsim.skip import skip_lines
+from fabrictune.scenario.compilation import compile_scenario
+from fabrictune.scenario.files import load_scenario
+from fabrictune.studies.simulation import run_engine
+from tests.netsim import scenarios
+from tests.skip.runs import LAWS, compare, every_run_compared, random_run
+
+RUNS_PER_TEST = 10
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+LIGHT_SCENARIOS = ("incast", "slow-receiver", "link-flap", "shared-buffer")
+LIGHT_CASES = ("incast-8", "permutation-16", "pfc", "go-back-n")
+CASES = [case for case in collect_cases(["netsim."]) if any(part in case.name for part in LIGHT_CASES)]
+
+
+@pytest.mark.parametrize("first_seed", range(0, 60, RUNS_PER_TEST))
+def test_skip_changes_nothing(first_seed: int) -> None:
+    """Every column, the laws' records and the number of events are the same, in runs of which much is skipped."""
+    num_skipped = num_events = 0
+    for seed in range(first_seed, first_seed + RUNS_PER_TEST):
+        run = random_run(seed)
+        got = compare(run.inputs(), LAWS[run.law])
+        assert not got.differences, f"seed {seed}"
+        num_skipped += got.num_skipped
+        num_events += got.num_events
+    assert num_skipped > num_events / 4
+
+
+def test_a_run_may_be_settled_at_any_event() -> None:
+    """What sleeps is brought up to date in the middle of its repeats, as at Ctrl-C, and goes on as before."""
+    num_skipped = 0
+    for seed in range(200, 230):
+        run = random_run(seed)
+        got = compare(run.inputs(), LAWS[run.law], events_per_slice=3_000)
+        assert not got.differences, f"seed {seed}"
+        num_skipped += got.num_skipped
+    assert num_skipped > 0
+
+
+def test_random_runs_of_all_features_are_the_same() -> None:
+    """Faults, priorities, selective repeat and the rest, and short runs that have none of them."""
+    for seed in range(60):
+        scenario = scenarios.random_scenario(seed)
+        got = compare(scenarios.inputs_of(scenario), scenarios.COMPILED[scenario.law])
+        assert not got.differences, f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", LIGHT_SCENARIOS)
+def test_bundled_scenarios_are_the_same(name: str) -> None:
+    """With their own laws, probes and faults; `python -m tests.skip --scenarios` takes all of them."""
+    compiled = compile_scenario(load_scenario(SCENARIOS / f"{name}.yaml"), trust_code=True)
+    with every_run_compared() as made:
+        run_engine(compiled)
+    assert [got.differences for got in made] == [()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_conformance_cases_are_the_same(case: Case) -> None:
+    """Whatever a case simulates; `python -m tests.skip --cases` takes all of them."""
+    with every_run_compared() as made:
+        case.run()
+    assert not [got.differences for got in made if got.differences]
+
+
+@pytest.mark.parametrize(
+    ("law", "mode", "text"),
+    [
+        ("none", "exact", "skipped "),
+        ("hpcc", "exact", "skipped 0 %: runs with telemetry are not skipped"),
+        ("none", "off", ""),
+    ],
+)
+def test_the_record_says_what_was_skipped(law: str, mode: Literal["exact", "off"], text: str) -> None:
+    """Or why nothing was."""
+    run = random_run(0)
+    config = replace(run.config, skip=mode, time_limit_ns=None)
+    head = run_packets(run.network, run.traffic, scenarios.COMPILED[law], config).run
+    assert "".join(skip_lines(head)).startswith(text)
+    assert (head["skip"]["events"] > 0) == (head["skip"]["share"] > 0) == (law == "none" and mode == "exact")
