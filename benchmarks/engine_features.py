@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.packet_engine import CASES, CONFIG, LAW_SETTINGS, SEED, pinned_case, run_to_the_end
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.laws import load_law
+from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
@@ -25,6 +26,9 @@ FEATURES: dict[str, PacketConfig] = {
     "selective-repeat": replace(CONFIG, transport=PATIENT),
     "spraying": replace(CONFIG, transport=PATIENT, path_choice=PathChoiceConfig(mode="spray")),
     "adaptive": replace(CONFIG, transport=PATIENT, path_choice=PathChoiceConfig(mode="adaptive")),
+    "ars": replace(CONFIG, transport=PATIENT, path_choice=PathChoiceConfig(mode="ars")),
+    "host-links": replace(CONFIG, host=HostConfig(pcie_generation=5)),
+    "acknowledgements-with-data": replace(CONFIG, queues=QueuesConfig(acknowledgement_class="data")),
     "lossless-priority": replace(CONFIG, queues=QueuesConfig(priorities=(PriorityConfig(priority=3, lossless=True),))),
 }
 LAWS: dict[str, dict[str, float]] = {"none": {}, "dcqcn": LAW_SETTINGS}

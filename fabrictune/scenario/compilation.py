@@ -10,7 +10,7 @@ from typing import Any
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.scenario.composition import Composed, compose, compose_law
-from fabrictune.scenario.engine_notes import traffic_class_notes
+from fabrictune.scenario.engine_notes import host_link_notes, traffic_class_notes
 from fabrictune.scenario.engines import engine_config, engine_of, without_ignored
 from fabrictune.scenario.fault_epochs import follow_faults, place_faults
 from fabrictune.scenario.laws import tuning_notes
@@ -32,7 +32,12 @@ class CompiledScenario(Composed):
         fabric = self.network.fabric
         rates_bps = fabric.port_rate_bps_P[fabric.port_nic_P != NO_NIC]
         tuned = tuning_notes(self.scenario.law, float(rates_bps.min())) if self.law and len(rates_bps) else ()
-        return (*super().notes, *tuned, *traffic_class_notes(self.config, self.network))
+        return (
+            *super().notes,
+            *tuned,
+            *traffic_class_notes(self.config, self.network),
+            *host_link_notes(self.config, fabric),
+        )
 
 
 def compile_scenario(scenario: Scenario, *, trust_code: bool = False) -> CompiledScenario:

@@ -4,10 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.units import format_rate
 from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.engine_inputs.host_links import host_links
+from fabrictune.topology.fabric import NO_NIC, Fabric
 from fabrictune.topology.network import NO_PORT, Network
 
 ACKNOWLEDGEMENTS = "acknowledgements have"  # how a note of their traffic class begins
+PCIE = "PCIe carries"
 
 
 def traffic_class_notes(config: Any, network: Network) -> tuple[str, ...]:
@@ -27,3 +31,21 @@ def traffic_class_notes(config: Any, network: Network) -> tuple[str, ...]:
         "data": "the class of data: they wait in its queues, and pauses stop them",
     }[config.queues.acknowledgement_class]
     return (f"{ACKNOWLEDGEMENTS} {effect}; ports that carry both: {num_shared}",)
+
+
+def host_link_notes(config: Any, fabric: Fabric) -> tuple[str, ...]:
+    """Return where PCIe carries less than the NICs that share a link of it send."""
+    if not isinstance(config, PacketConfig) or config.host.pcie_generation is None:
+        return ()
+    links = host_links(fabric, config.host)
+    link_P2 = links["host_link"].reshape(-1, 2).astype(np.int64)
+    is_host_P = fabric.port_nic_P != NO_NIC
+    rate_P = fabric.port_rate_bps_P[is_host_P]
+    demand_L = np.bincount(link_P2[is_host_P, 1], weights=rate_P)  # of shared links; those of NICs have no more
+    most_bps, least_bps = int(demand_L.max()), int(links["host_link_write_rate"].min())
+    if most_bps <= least_bps:
+        return ()
+    return (
+        f"{PCIE} {format_rate(least_bps)} of payload a link into memory, and NICs with {format_rate(most_bps)} "
+        f"share one: hosts are slower than their links (engine.host)",
+    )

@@ -15,7 +15,7 @@ from fabrictune.foundation.documents import Key
 from fabrictune.foundation.settings.binding import Chosen, settings_of
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.netsim.config.adaptive_routing import ArsConfig
-from fabrictune.netsim.config.nic import NicConfig
+from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.probes import ProbeConfig
@@ -102,12 +102,14 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda ars: ars.future_load_weight > 0,
         ),
     ),
-    NicConfig: (
+    HostConfig: (
         Need(
-            fields=("receive_buffer_bytes", "xoff_bytes"),
-            what="`drain_rate`",
-            is_met=lambda nic: nic.drain_rate_bps is not None,
+            fields=("pcie_lanes", "max_payload_bytes", "memory", "nics_per_gpu", "nics_per_switch"),
+            what="`pcie_generation`",
+            is_met=lambda host: host.pcie_generation is not None,
         ),
+        Need(fields=("nics_per_gpu",), what="`memory: gpu`", is_met=lambda host: host.memory == "gpu"),
+        Need(fields=("nics_per_switch",), what="`memory: cpu`", is_met=lambda host: host.memory == "cpu"),
     ),
     RnrConfig: (
         Need(
@@ -133,6 +135,11 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             fields=("pfc.xoff_bytes", "pfc.xon_bytes", "pfc.buffer_bytes"),
             what="ports with buffers of their own, which `buffer.size` replaces",
             is_met=lambda config: config.buffer.size_bytes is None,
+        ),
+        Need(
+            fields=("nic.receive_buffer_bytes", "nic.xoff_bytes"),
+            what="`nic.drain_rate` or `host.pcie_generation`",
+            is_met=lambda config: config.nic.drain_rate_bps is not None or config.host.pcie_generation is not None,
         ),
         Need(fields=("nic.ecn_capable",), what="a priority with `ecn.not_capable: drop`", is_met=_drops_early),
     ),

@@ -10,6 +10,7 @@ from typing import Literal
 
 from fabrictune.foundation.retransmission import TimerModel
 from fabrictune.foundation.rocev2 import ACK_FRAME_BYTES, PREAMBLE_AND_GAP_BYTES, WIRE_OVERHEAD_BYTES
+from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.queues import BufferConfig, QueuesConfig
@@ -44,6 +45,7 @@ class PacketConfig:
     transport: TransportConfig = field(default=TransportConfig(), metadata={"help": "timeouts and retries"})
     cnp: CnpConfig = field(default=CnpConfig(), metadata={"help": "congestion notifications"})
     nic: NicConfig = field(default=NicConfig(), metadata={"help": "how hosts take and answer what they receive"})
+    host: HostConfig = field(default=HostConfig(), metadata={"help": "PCIe between NICs and memory"})
     nvlink_rate_bps: int = setting(3_600_000_000_000, "rate of a GPU's NVLink, each way")
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")

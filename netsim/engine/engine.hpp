@@ -164,6 +164,7 @@ class Engine final : public Simulation {
     void answer_selectively(std::uint32_t packet);
 
     // events/nic.inl
+    std::int64_t payload_bytes_of(const Packet& packet) const;
     bool takes_time() const { return is_full && !round_trips.empty(); }
     void receive_slowly(std::uint32_t packet);
     void hand_on_later(std::uint32_t port, std::uint32_t packet);

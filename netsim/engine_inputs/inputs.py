@@ -18,6 +18,7 @@ from fabrictune.netsim.engine_inputs.capture import capture_settings, captured_f
 from fabrictune.netsim.engine_inputs.epochs import with_epochs
 from fabrictune.netsim.engine_inputs.faults import fault_arrays
 from fabrictune.netsim.engine_inputs.flows import make_flow_records
+from fabrictune.netsim.engine_inputs.host_links import host_links
 from fabrictune.netsim.engine_inputs.path_choice import path_choice
 from fabrictune.netsim.engine_inputs.paths import checked_paths
 from fabrictune.netsim.engine_inputs.ports import port_arrays
@@ -72,6 +73,7 @@ def make_engine_inputs(
         },
         arrays={
             **ports,
+            **host_links(fabric, config.host),
             "path": path,
             **path_choice(network, config.path_choice),
             **epochs,

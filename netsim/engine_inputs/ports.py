@@ -56,14 +56,19 @@ def _check_ports(fabric: Fabric) -> None:
 
 
 def _drain_rates_bps(fabric: Fabric, config: PacketConfig) -> IntArray:
-    """Return how fast the host behind each port takes what comes through it, 0 for at once."""
+    """Return how fast the host behind each port takes what comes through it, 0 for at once; PCIe is a limit as well."""
     host_P = fabric.port_node_P[fabric.port_peer_P]
     is_slow_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
     if config.nic.slow_hosts:
         is_slow_P &= np.isin(
             host_P, [find_node(fabric, name, where="nic.slow_hosts") for name in config.nic.slow_hosts]
         )
-    return np.where(is_slow_P, config.nic.drain_rate_bps or 0, 0)
+    rate_P = np.where(is_slow_P, config.nic.drain_rate_bps or 0, 0)
+    if config.host.pcie_generation is None:
+        return rate_P
+    limit_bps = config.host.write_rate_bps
+    is_before_nic_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
+    return np.where(is_before_nic_P, np.where(rate_P > 0, np.minimum(rate_P, limit_bps), limit_bps), 0)
 
 
 def _thresholds(fabric: Fabric, config: PacketConfig, *, is_before_nic_P: BoolArray) -> dict[str, IntArray]:

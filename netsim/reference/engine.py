@@ -41,7 +41,7 @@ class ReferenceEngine:
         self.routes = Router(run, self.ports)
         self.forwarding = Forwarding(run, self.ports, buffers, self.routes)
         self.faults = Faults(run, self.forwarding)
-        self.nic_buffers = [NicBuffer(run, buffers, port) for port in self.ports]
+        self.nic_buffers = [NicBuffer(run, buffers, port, self.forwarding.host_links) for port in self.ports]
         self.transfers = Transfers(run)
         self._make_queue_pairs(inputs, law, law_settings)
         if run.settings.time_limit_ps != NEVER:

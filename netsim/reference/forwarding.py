@@ -13,6 +13,7 @@ from typing import Any
 from fabrictune.cc.interface import MAX_TELEMETRY_HOPS
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE
 from fabrictune.netsim.reference.buffers import PortBuffers
+from fabrictune.netsim.reference.host_links import HostLinks
 from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.routes import Router
@@ -26,6 +27,7 @@ class Forwarding:
         self, run: RunState, ports: list[Port], buffers: PortBuffers | PriorityBuffers, routes: Router
     ) -> None:
         self.run, self.ports, self.buffers, self.routes = run, ports, buffers, routes
+        self.host_links = HostLinks(run)
 
     def on_arrival(self, port: Port, packet: Packet) -> bool:
         """Move a packet on from the end of a port's wire; return whether it has reached its host."""
@@ -95,6 +97,8 @@ class Forwarding:
         port.sample_load()
         port.last_transmission_ps = self.run.now_ps
         port.busy_until_ps = self.run.now_ps + serialization_ps(packet.wire_bytes, port.rate_bps)
+        if packet.kind == "data" and packet.ingress is None:
+            port.busy_until_ps = max(port.busy_until_ps, self.host_links.read(port, packet))
         arrives_ps = port.busy_until_ps + port.delay_ps
         for counts in (port.counts, queue.counts):
             counts["tx_bytes"] += packet.wire_bytes

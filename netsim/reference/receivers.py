@@ -12,6 +12,7 @@ from collections import deque
 
 from fabrictune.netsim.reference.buffers import PortBuffers
 from fabrictune.netsim.reference.forwarding import Forwarding
+from fabrictune.netsim.reference.host_links import HostLinks
 from fabrictune.netsim.reference.ports import Packet, Port, priority_of, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.run import ClockEvent, EventKind, RandomStream, RunState
@@ -21,8 +22,10 @@ from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer, Tran
 class NicBuffer:
     """Packets that came through a port and wait for their host to take them."""
 
-    def __init__(self, run: RunState, buffers: PortBuffers | PriorityBuffers, port: Port) -> None:
-        self.run, self.buffers, self.port = run, buffers, port
+    def __init__(
+        self, run: RunState, buffers: PortBuffers | PriorityBuffers, port: Port, host_links: HostLinks
+    ) -> None:
+        self.run, self.buffers, self.port, self.host_links = run, buffers, port, host_links
         self.drain_rate_bps: int = run.columns["drain_rate"][port.number]  # 0: at once
         self.packets: deque[Packet] = deque()
 
@@ -44,7 +47,9 @@ class NicBuffer:
         return packet
 
     def _schedule_drain(self) -> None:
-        done_ps = self.run.now_ps + serialization_ps(self.packets[0].wire_bytes, self.drain_rate_bps)
+        packet = self.packets[0]
+        done_ps = self.run.now_ps + serialization_ps(packet.wire_bytes, self.drain_rate_bps)
+        done_ps = max(done_ps, self.host_links.write(self.port.peer, packet))
         self.run.schedule(done_ps, EventKind.CLOCK, ClockEvent.DRAIN, self.port.number)
 
 

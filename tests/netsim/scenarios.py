@@ -14,6 +14,7 @@ from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficT
 from fabrictune.netsim.config.adaptive_routing import ArsConfig
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.faults import BitErrors, Fault, Flap, LinkDown, SlowPort, SwitchDown
+from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
@@ -174,7 +175,19 @@ def random_config(seed: int, dice: np.random.Generator) -> PacketConfig:
         time_limit_ns=int(dice.choice([20_000, 10**8])),
         path_choice=random_path_choice(np.random.default_rng([seed, 1])),
         nic=random_nic(np.random.default_rng([seed, 3])),
+        host=random_host(np.random.default_rng([seed, 7])),
         queues=QueuesConfig(acknowledgement_class=np.random.default_rng([seed, 6]).choice(["control", "data"])),
+    )
+
+
+def random_host(dice: np.random.Generator) -> HostConfig:
+    """Return PCIe that limits nothing in three quarters of the cases, else one slower or faster than the NICs."""
+    return HostConfig(
+        pcie_generation=dice.choice(np.array([None] * 9 + [3, 4, 5], object)),
+        pcie_lanes=int(dice.choice([4, 8, 16])),
+        memory=dice.choice(["gpu", "cpu"]),
+        nics_per_gpu=int(dice.choice([1, 2])),
+        nics_per_switch=int(dice.choice([1, 4])),
     )
 
 

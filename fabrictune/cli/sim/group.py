@@ -43,7 +43,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
       fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
     """
     from fabrictune.netsim.skip import skip_lines
-    from fabrictune.scenario.engine_notes import ACKNOWLEDGEMENTS
+    from fabrictune.scenario.engine_notes import ACKNOWLEDGEMENTS, PCIE
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.run_summary import summarize
     from fabrictune.studies.simulation import simulate
@@ -64,7 +64,9 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     if not quiet:
         _print(checked.headline, summary)
         print_lines(skip_lines(record.run))
-        print_lines(f"note: {note}" for note in notes_of(record) if note.startswith((f"law {law}: ", ACKNOWLEDGEMENTS)))
+        print_lines(
+            f"note: {note}" for note in notes_of(record) if note.startswith((f"law {law}: ", ACKNOWLEDGEMENTS, PCIE))
+        )
     print_findings(record)
     if capture := record.run.get("capture"):
         print_lines([f"capture: {directory / capture['file']}, {capture['packets']} packets"])

@@ -166,6 +166,12 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     sample_load(out);
     out.busy_until_ps = now_ps + (out.ps_per_byte ? Picoseconds{bytes} * out.ps_per_byte
                                                   : serialization_ps(bytes, port_stats[port].rate_bps));
+    if constexpr (is_full) {
+        const bool is_from_memory = packet.type == PacketType::Data && packet.ingress_port == NONE;
+        if (host_links.exist() && is_from_memory) {
+            out.busy_until_ps = std::max(out.busy_until_ps, host_links.read(port, payload_bytes_of(packet), now_ps));
+        }
+    }
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
     out.tx_packets[own_class_of(packet.type)]++;
     const Picoseconds arrives_ps = out.busy_until_ps + out.delay_ps;

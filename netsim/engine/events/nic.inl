@@ -12,6 +12,12 @@
 
 namespace netsim {
 
+// What of a data packet crosses PCIe.
+template <bool is_full>
+std::int64_t Engine<is_full>::payload_bytes_of(const Packet& packet) const {
+    return std::max<std::int64_t>(0, packet.wire_bytes - settings.wire_overhead_bytes);
+}
+
 template <bool is_full>
 void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
     note_of(packet_id).since_ps = now_ps;
@@ -31,7 +37,11 @@ void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
 
 template <bool is_full>
 void Engine<is_full>::hand_on_later(std::uint32_t port, std::uint32_t packet_id) {
-    const Picoseconds done_ps = now_ps + serialization_ps(packets[packet_id].wire_bytes, nics[port].drain_rate_bps);
+    const Packet& packet = packets[packet_id];
+    Picoseconds done_ps = now_ps + serialization_ps(packet.wire_bytes, nics[port].drain_rate_bps);
+    if (host_links.exist()) {
+        done_ps = std::max(done_ps, host_links.write(port_stats[port].peer, payload_bytes_of(packet), now_ps));
+    }
     queue.push(done_ps, identify(EventKind::Clock, DRAIN, port));
 }
 

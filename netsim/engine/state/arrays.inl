@@ -13,7 +13,13 @@ ARRAY(std::int64_t, ingress_limit);   // P
 ARRAY(std::int64_t, pause_response);  // P: picoseconds
 ARRAY(std::int64_t, drain_rate);      // P: bps at which a host takes what its NIC received; 0: at once
 ARRAY(double, loss_fraction);         // P
-ARRAY(std::uint32_t, path);           // Q x 2 x H, each path ended by NONE; then those of later epochs
+
+// Host links: L of PCIe, each of some ports of one host. Empty where they limit nothing.
+ARRAY(std::uint32_t, host_link);            // P x 2: what a port's data cross; NONE on switches
+ARRAY(std::int64_t, host_link_read_rate);   // L: bps of payload from memory to NICs
+ARRAY(std::int64_t, host_link_write_rate);  // L: and back
+
+ARRAY(std::uint32_t, path);  // Q x 2 x H, each path ended by NONE; then those of later epochs
 
 // Next hops, of E sets of paths, the first set's before the second's: F = 2 Q flows (a queue pair's data, then its
 // acknowledgements), A attachments, S switches, K sets of ports, X ports of all these. Empty where paths are fixed.

@@ -15,6 +15,7 @@ Simulation::Simulation(const Inputs& inputs)
       path(inputs.path.begin(), inputs.path.end()),
       epochs(inputs),
       faults(inputs),
+      host_links(inputs),
       path_chooser(inputs),
       priorities(inputs),
       flow_stride((settings.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),

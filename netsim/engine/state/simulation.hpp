@@ -10,6 +10,7 @@
 #include "endpoint.hpp"
 #include "event_queue.hpp"
 #include "faults.hpp"
+#include "host_links.hpp"
 #include "inputs.hpp"
 #include "packet.hpp"
 #include "path_choice.hpp"
@@ -112,6 +113,7 @@ class Simulation {
     std::vector<std::uint32_t> path;
     Epochs epochs;
     Faults faults;
+    HostLinks host_links;
     PathChooser path_chooser;
     Priorities priorities;
     std::vector<CacheLine> flows;   // the law's records

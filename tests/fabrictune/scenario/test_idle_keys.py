@@ -25,6 +25,7 @@ law: dcqcn
 JOB = {"workload": "all_reduce", "layout": {"dp": 4}, "message": "64 KB"}
 NEIGHBOURS = {"workload": "neighbours", "layout": {"dp": 4}, "message": "64 KB"}
 PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
+PCIE = {"engine.host.pcie_generation": 4}
 ARS = {"engine.path_choice.mode": "ars"}
 SHARED = {**PRIORITIES, "engine.buffer.size": "4 MB"}
 # key, a value that is not its default, what switches it off, what switches it on
@@ -57,6 +58,10 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
       for key, value in (("min", "10 KB"), ("max", "90 KB"))),
     ("engine.path_choice.weights", "links", {}, {"engine.path_choice.mode": "weighted"}),
     ("engine.path_choice.acknowledgements", "same", {}, {"engine.path_choice.mode": "spray"}),
+    *((f"engine.host.{key}", value, {}, PCIE) for key, value in (
+        ("pcie_lanes", 8), ("max_payload", "512 B"), ("memory", "cpu"), ("nics_per_gpu", 2))),
+    ("engine.host.nics_per_switch", 2, PCIE, {**PCIE, "engine.host.memory": "cpu"}),
+    ("engine.host.nics_per_gpu", 2, {**PCIE, "engine.host.memory": "cpu"}, PCIE),
     ("engine.nic.receive_buffer", "2 MB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
     ("engine.nic.xoff", "20 KB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
     ("engine.transport.rnr.replenish", "1 us", {}, {"engine.transport.rnr.receives": 4}),

@@ -98,6 +98,20 @@ def test_a_run_names_the_class_of_acknowledgements(queues: dict[str, Any], note:
     assert notes[1:] == ([note] if note else [])
 
 
+def test_a_run_whose_pcie_is_slower_than_its_nics_says_so() -> None:
+    """NICs of 400 Gb/s: eight lanes of PCIe 3 carry a seventh of that into memory, PCIe 5 more than all of it."""
+    hosts = {3: {"pcie_generation": 3, "pcie_lanes": 8}, 5: {"pcie_generation": 5}}
+    notes = {
+        generation: run("incast", engine={"host": host, "time_limit": "1 us"}).run.get("notes", [])
+        for generation, host in hosts.items()
+    }
+    assert notes[3][-1] == (
+        "PCIe carries 57.61 Gbps of payload a link into memory, and NICs with 400 Gbps share one: hosts are slower "
+        "than their links (engine.host)"
+    )
+    assert not [note for note in notes[5] if note.startswith("PCIe")]
+
+
 def test_a_run_whose_acknowledgements_meet_no_data_names_no_class() -> None:
     """In an incast each direction of a link has data or acknowledgements."""
     notes = run("incast", engine={"time_limit": "1 us"}).run.get("notes", [])
