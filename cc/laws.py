@@ -65,7 +65,8 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(MAX_LAW_BYTES + 1)
         if len(content) > MAX_LAW_BYTES:
-            raise LawError(Mistake(where=str(path), found="too large for a law", allowed=f"{MAX_LAW_BYTES} bytes"))
+            found, next_step = "too large for a law", "keep in the file what the law needs"
+            raise LawError(Mistake(where=str(path), found=found, allowed=f"{MAX_LAW_BYTES} bytes", next_step=next_step))
         return content.decode("utf-8-sig")
     except OSError as error:
         raise LawError(Mistake(where=str(path), found=f"cannot be read ({error.strerror})")) from None

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.foreign_files import read_foreign
+from fabrictune.foundation.foreign_files import SPLIT, read_foreign
 
 MAX_BYTES = 16 * 2**20
 MAX_DEPTH = 64
@@ -108,7 +108,9 @@ def load_json_sequence(path: Path, *, max_bytes: int = MAX_BYTES) -> Iterator[Do
         line += text.count("\n", end, start)
         num_documents += 1
         if num_documents > MAX_NODES:
-            _refuse(f"{path}:{line}", "more JSON texts than can be used", allowed=f"{MAX_NODES} in a file")
+            _refuse(
+                f"{path}:{line}", "more JSON texts than can be used", allowed=f"{MAX_NODES} in a file", next_step=SPLIT
+            )
         with _bad_json_refused(path):
             tree, end = _JSON.raw_decode(text, start)
             refuse_half_characters(text[start:end], tree)
@@ -203,7 +205,8 @@ class _YamlComposer:
     def _add(self, value: Any, mark: Mark, line: int, *, is_new: bool) -> None:
         self.num_nodes += 1 if is_new else mark.num_nodes
         if self.num_nodes > MAX_NODES:
-            self._refuse(line, "more values than can be used, counting what aliases unfold to", f"{MAX_NODES} values")
+            found = "more values than can be used, counting what aliases unfold to"
+            self._refuse(line, found, f"{MAX_NODES} values", next_step=SPLIT)
         if not self.open:
             self.root = (value, mark)
         elif problem := self.open[-1].add(value, mark, line):
@@ -213,8 +216,8 @@ class _YamlComposer:
         if event.tag not in (None, "!", "tag:yaml.org,2002:str"):
             self._refuse(line, f"the tag {event.tag!r}", "values without tags")
 
-    def _refuse(self, line: int, found: str, allowed: str) -> NoReturn:
-        _refuse(f"{self.path}:{line}", found, allowed=allowed)
+    def _refuse(self, line: int, found: str, allowed: str, *, next_step: str = "") -> NoReturn:
+        _refuse(f"{self.path}:{line}", found, allowed=allowed, next_step=next_step)
 
 
 class _Collection:

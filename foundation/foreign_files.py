@@ -21,6 +21,7 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake
 
 MAX_RATIO = 200  # bytes of text a byte of a packed file
 MIN_TEXT_BYTES = 2**20  # that any packed file may hold, whatever its size
+SPLIT = "leave out what is not needed, or split it"  # what to do about a file that is too large
 MAX_SHOWN = 200  # characters of a foreign value that a message repeats
 _GZIP = b"\x1f\x8b"
 _PIECE_BYTES = 512  # of a packed head; text before a damaged piece is kept
@@ -47,7 +48,7 @@ def open_foreign(path: Path, *, max_bytes: int, error: type[FabrictuneError] = I
     with file:
         num_bytes = os.fstat(file.fileno()).st_size
         if num_bytes > max_bytes:
-            _refuse(error, path, f"a file of {num_bytes} bytes", allowed=f"at most {max_bytes} bytes")
+            _refuse(error, path, f"a file of {num_bytes} bytes", allowed=f"at most {max_bytes} bytes", next_step=SPLIT)
         yield file
 
 
@@ -59,7 +60,7 @@ def read_foreign(path: Path, *, max_bytes: int, error: type[FabrictuneError] = I
         except OSError as reason:
             _refuse(error, path, f"not readable ({reason.strerror})")
     if len(data) > max_bytes:  # it has grown since it was opened, or its system gives no size (/proc)
-        _refuse(error, path, f"more than {max_bytes} bytes", allowed=f"at most {max_bytes} bytes")
+        _refuse(error, path, f"more than {max_bytes} bytes", allowed=f"at most {max_bytes} bytes", next_step=SPLIT)
     return data
 
 

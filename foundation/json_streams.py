@@ -20,7 +20,7 @@ import ijson
 
 from fabrictune.foundation.documents import MAX_DEPTH, MAX_NODES
 from fabrictune.foundation.errors import FabrictuneError, Mistake
-from fabrictune.foundation.foreign_files import UNPACKING_ERRORS, Readable
+from fabrictune.foundation.foreign_files import SPLIT, UNPACKING_ERRORS, Readable
 
 MAX_NUMBER_DIGITS = 256
 MAX_VALUE_BYTES = 16 * 2**20  # of text, for one value
@@ -81,7 +81,7 @@ def _build(kind: str, events: Iterator[tuple[str, Any]], text: "_BoundedText") -
             depth -= 1
         num_nodes += 1
         if num_nodes > MAX_NODES:
-            text.refuse("one value of more parts than can be used", f"{MAX_NODES:,} parts")
+            text.refuse("one value of more parts than can be used", f"{MAX_NODES:,} parts", next_step=SPLIT)
         builder.event(kind, value)
     return builder.value
 
@@ -102,7 +102,7 @@ class _BoundedText:
         self._tail = digits[-MAX_NUMBER_DIGITS:]
         self._num_bytes += len(data)
         if self._num_bytes - self._value_start > MAX_VALUE_BYTES + CHUNK_BYTES:
-            self.refuse(f"one value of more than {MAX_VALUE_BYTES} B of text", f"{MAX_VALUE_BYTES} B")
+            self.refuse(f"one value of more than {MAX_VALUE_BYTES} B of text", f"{MAX_VALUE_BYTES} B", next_step=SPLIT)
         return data
 
     def begin_value(self) -> None:
@@ -113,5 +113,6 @@ class _BoundedText:
         if depth > MAX_DEPTH:
             self.refuse("values nested too deeply", f"{MAX_DEPTH} levels")
 
-    def refuse(self, found: str, allowed: str) -> NoReturn:
-        raise self._error(Mistake(where=str(self._path), found=found, allowed=allowed)) from None
+    def refuse(self, found: str, allowed: str, *, next_step: str = "") -> NoReturn:
+        where = str(self._path)
+        raise self._error(Mistake(where=where, found=found, allowed=allowed, next_step=next_step)) from None

@@ -13,6 +13,7 @@ from ipaddress import AddressValueError, IPv4Address
 from pathlib import Path
 
 from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
+from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.verbs.ports import DevicePort
@@ -95,8 +96,8 @@ def run_perftest(spec: PerftestSpec, place: DevicePort) -> PerftestOutput:
             ran = _run([path, *as_json, *words], deadline - time.monotonic())
             output = (ran.stdout + ran.stderr).decode(errors="replace")
             if ran.returncode == 0:
-                text = file.read_text() if file.exists() else ""
-                return PerftestOutput(text=output[-MAX_OUTPUT_BYTES:], json=text[:MAX_OUTPUT_BYTES])
+                text = read_head(file, MAX_OUTPUT_BYTES).decode(errors="replace")
+                return PerftestOutput(text=output[-MAX_OUTPUT_BYTES:], json=text)
             if NO_SERVER not in output or time.monotonic() + RETRY_S > deadline:
                 found = f"ended with {ran.returncode}: {output.strip()[-_SHOWN_CHARACTERS:]}"
                 raise UnavailableError(Mistake(where=program, found=found))

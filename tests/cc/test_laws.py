@@ -98,7 +98,9 @@ def test_a_hundred_megabytes_are_not_read(tmp_path):
     path = tmp_path / "my_law.py"
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
-    assert refusal(path) == f"{path}: too large for a law\n  allowed: {MAX_LAW_BYTES} bytes"
+    assert refusal(path) == (
+        f"{path}: too large for a law\n  allowed: {MAX_LAW_BYTES} bytes\n  next: keep in the file what the law needs"
+    )
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):

@@ -210,7 +210,10 @@ def test_a_hundred_megabytes_are_refused_unread(name: str, tmp_path: Path) -> No
     os.truncate(path, 100 * 2**20)
     with pytest.raises(InputError) as raised:
         load_json(path) if name.endswith("json") else load_yaml(path)
-    assert str(raised.value) == f"{path}: a file of 104857600 bytes\n  allowed: at most {MAX_BYTES} bytes"
+    assert str(raised.value) == (
+        f"{path}: a file of 104857600 bytes\n  allowed: at most {MAX_BYTES} bytes\n"
+        "  next: leave out what is not needed, or split it"
+    )
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:

@@ -126,8 +126,9 @@ class _Subnet:
         for number, line in enumerate(read_text(path, max_bytes=MAX_FILE_BYTES).split("\n"), start=1):
             self._read_line(line.strip(), f"{path}:{number}")
             if len(self.nodes) + len(self.ports) > MAX_RECORDS:
-                found = "more nodes and ports than can be used"
-                raise FabricError(Mistake(where=f"{path}:{number}", found=found, allowed=f"{MAX_RECORDS} of both"))
+                found, next_step = "more nodes and ports than can be used", "give a part of the subnet"
+                allowed = f"{MAX_RECORDS} of both"
+                raise FabricError(Mistake(where=f"{path}:{number}", found=found, allowed=allowed, next_step=next_step))
         self.nodes |= {peer_id: peer for peer_id, peer in self.peers.items() if peer_id not in self.nodes}
         self._leave_out_aggregation_nodes()
         self._note_missing_records()
