@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from fabrictune.collectives.traces.builder import TraceRow, build_trace
+from fabrictune.collectives.traces.builder import Program, Request, TraceBuilder
 from fabrictune.collectives.traces.layer_forms import (
     CUSTOMIZED,
     FORMS,
@@ -98,10 +98,7 @@ def read_aicb(path: Path, *, num_ranks: int | None = None, group_size: int | Non
 
     `group_size` is the number of ranks next to one another in a group, for forms whose files do not say it.
     """
-    lines = read_text(path, max_bytes=MAX_BYTES).splitlines()
-    header = _header(path, lines)
-    groups = _groups(path, header, num_ranks, group_size)
-    layers = _layers(path, lines, header)
+    header, groups, layers = _read(path, num_ranks, group_size)
     order = _order(path, layers, header)
     per_rank = sum(layer.passes[place].operation is not None for layer, place in order)
     if not per_rank:
@@ -115,8 +112,17 @@ def read_aicb(path: Path, *, num_ranks: int | None = None, group_size: int | Non
                 next_step=f"take fewer ranks, a multiple of {groups.block}",
             )
         )
-    rows = (row for rank in range(groups.num_ranks) for row in _requests(order, groups, rank, rank * per_rank))
-    return build_trace(rows, tuple(_notes(path, header, order, groups.num_ranks)))
+    kinds = list(dict.fromkeys(work.group for work in _communicating(order)))
+    program, builder = Program(list(_requests(order, kinds))), TraceBuilder()
+    for rank in range(groups.num_ranks):
+        builder.run(program, rank, [groups.of(rank, kind) for kind in kinds])
+    return builder.finish(tuple(_notes(path, header, order, groups.num_ranks)))
+
+
+def _read(path: Path, num_ranks: int | None, group_size: int | None) -> tuple[_Header, RankGroups, list[_Layer]]:
+    lines = read_text(path, max_bytes=MAX_BYTES).splitlines()
+    header = _header(path, lines)
+    return header, _groups(path, header, num_ranks, group_size), _layers(path, lines, header)
 
 
 def _notes(path: Path, header: _Header, order: Sequence[tuple[_Layer, int]], num_ranks: int) -> Iterator[str]:
@@ -189,7 +195,8 @@ def _layers(path: Path, lines: Sequence[str], header: _Header) -> list[_Layer]:
     declared = lines[1].strip() if len(lines) > 1 else ""
     rows = [(number, line) for number, line in enumerate(lines[2:], 3) if line.strip()]
     if len(rows) > MAX_LAYERS:
-        raise TraceError(Mistake(where=str(path), found=f"{len(rows):,} layers", allowed=f"{MAX_LAYERS:,}"))
+        found, next_step = f"{len(rows):,} layers", "generate fewer steps"
+        raise TraceError(Mistake(where=str(path), found=found, allowed=f"{MAX_LAYERS:,}", next_step=next_step))
     if declared != str(len(rows)):
         found, next_step = (
             f"{declared!r} layers declared",
@@ -262,28 +269,29 @@ def _order(path: Path, layers: Sequence[_Layer], header: _Header) -> list[tuple[
     return order
 
 
-def _requests(order: Sequence[tuple[_Layer, int]], groups: RankGroups, rank: int, first_row: int) -> Iterator[TraceRow]:
-    """Yield a rank's requests; those of weight gradients go on while the rest does, if anything follows."""
-    waits: tuple[int, ...] = ()
-    worked_ps, row = 0, first_row
+def _communicating(order: Sequence[tuple[_Layer, int]]) -> Iterator[_Pass]:
+    return (work for layer, place in order if (work := layer.passes[place]).operation is not None)
+
+
+def _requests(order: Sequence[tuple[_Layer, int]], kinds: Sequence[str]) -> Iterator[Request]:
+    """Yield each rank's requests; those of weight gradients go on while the rest does, if anything follows."""
+    wait, worked_ps, row = UNKNOWN, 0, 0
     is_step = any(place != WEIGHT_GRADIENT for _, place in order)
     for layer, place in order:
         work = layer.passes[place]
         worked_ps += work.compute_ps
         if work.operation is None:
             continue
-        group = groups.of(rank, work.group)
-        yield TraceRow(
-            rank=rank,
+        yield Request(
             operation=work.operation,
-            group=group,
+            kind=kinds.index(work.group),
             num_bytes=work.num_bytes,
-            peer=group[0] if work.operation == Operation.BROADCAST else UNKNOWN,
+            place=0 if work.operation == Operation.BROADCAST else UNKNOWN,
             compute_before_ps=worked_ps,
-            waits=waits,
+            wait=wait,
             axis=work.axis,
             tag=f"{layer.name}, {PASSES[place]}",
         )
         if place != WEIGHT_GRADIENT or not is_step:
-            worked_ps, waits = 0, (row,)
+            worked_ps, wait = 0, row
         row += 1

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fabrictune.collectives.traces.builder import TraceRow, build_trace
+from fabrictune.collectives.traces.builder import Program, Request, TraceBuilder
 from fabrictune.collectives.traces.rank_groups import RankGroups
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import Mistake, TraceError
@@ -98,7 +98,13 @@ def read_aicb_csv(path: Path, *, num_ranks: int | None = None) -> CommTrace:
         next_step = f"take fewer ranks, a multiple of {groups.block * groups.pp}"
         raise TraceError(Mistake(where=str(path), found=found, allowed=f"{MAX_REQUESTS:,}", next_step=next_step))
     notes = (f"{path}: computations without a time, taken as 0: {num_untimed}",) if num_untimed else ()
-    return build_trace(_requests(blocks, groups), notes)
+    builder = TraceBuilder()
+    for stage, block in enumerate(blocks):
+        kinds = list(dict.fromkeys(_kind(row) for row in block.rows if groups.has_stage(stage + row.stage_offset)))
+        program = Program(list(_requests(block.rows, stage, groups, kinds)))
+        for rank in range(stage * groups.stage_ranks, (stage + 1) * groups.stage_ranks):
+            builder.run(program, rank, [(rank,) if is_alone else groups.of(rank, kind) for kind, is_alone in kinds])
+    return builder.finish(notes)
 
 
 def _blocks(path: Path) -> tuple[list[_Block], int]:
@@ -236,35 +242,36 @@ def _check_sizes(blocks: Sequence[_Block], groups: RankGroups) -> None:
                 raise TraceError(Mistake(where=row.where, found=found, allowed=f"{size} of {groups.num_ranks} ranks"))
 
 
-def _requests(blocks: Sequence[_Block], groups: RankGroups) -> Iterator[TraceRow]:
-    """Yield the requests of all ranks, each waiting for the one before it."""
-    row_number = 0
-    for rank in range(groups.num_ranks):
-        stage = rank // groups.stage_ranks
-        waits: tuple[int, ...] = ()
-        worked_ps = 0
-        for row in blocks[stage].rows:
-            worked_ps += row.compute_ps
-            if not 0 <= stage + row.stage_offset < groups.pp:
-                continue
-            group = groups.of(rank, row.kind)
-            group = (rank,) if row.group_size == 1 else group
-            yield TraceRow(
-                rank=rank,
-                operation=row.operation,
-                group=group,
-                num_bytes=row.num_bytes,
-                peer=_peer(row, group, rank, groups),
-                compute_before_ps=worked_ps,
-                waits=waits,
-                axis=row.kind,
-                tag=row.tag,
-            )
-            waits, worked_ps = (row_number,), 0
-            row_number += 1
+def _kind(row: _Row) -> tuple[str, bool]:
+    """Return the kind of a row's group, and whether each rank is alone in it."""
+    return row.kind, row.group_size == 1
 
 
-def _peer(row: _Row, group: tuple[int, ...], rank: int, groups: RankGroups) -> int:
+def _requests(
+    rows: Sequence[_Row], stage: int, groups: RankGroups, kinds: Sequence[tuple[str, bool]]
+) -> Iterator[Request]:
+    """Yield the requests of each rank of a stage, each waiting for the one before it."""
+    wait, worked_ps, number = UNKNOWN, 0, 0
+    for row in rows:
+        worked_ps += row.compute_ps
+        if not groups.has_stage(stage + row.stage_offset):
+            continue
+        yield Request(
+            operation=row.operation,
+            kind=kinds.index(_kind(row)),
+            num_bytes=row.num_bytes,
+            place=_peer_place(row, stage),
+            compute_before_ps=worked_ps,
+            wait=wait,
+            axis=row.kind,
+            tag=row.tag,
+        )
+        wait, worked_ps = number, 0
+        number += 1
+
+
+def _peer_place(row: _Row, stage: int) -> int:
+    """Return the peer's place in the group, which is by stage for a send or receive."""
     if row.stage_offset:
-        return rank + row.stage_offset * groups.stage_ranks
-    return group[0] if row.operation == Operation.BROADCAST else UNKNOWN
+        return stage + row.stage_offset
+    return 0 if row.operation == Operation.BROADCAST else UNKNOWN

@@ -32,6 +32,37 @@ class TraceRow:
     complete_ps: int = UNKNOWN
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A request of each of many ranks, every rank in its own group."""
+
+    operation: Operation
+    kind: int  # which of a rank's groups
+    num_bytes: int
+    place: int = UNKNOWN  # of the peer in the group
+    compute_before_ps: int = 0
+    wait: int = UNKNOWN  # row of the same rank
+    axis: str = ""
+    tag: str = ""
+
+
+class Program:
+    """Requests that many ranks make, as columns: they are read once, whatever the number of ranks."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.operation_N = np.array([int(request.operation) for request in requests], np.int64)
+        self.kind_N = np.array([request.kind for request in requests], np.int64)
+        self.bytes_N = np.array([request.num_bytes for request in requests], np.int64)
+        self.place_N = np.array([request.place for request in requests], np.int64)
+        self.compute_before_ps_N = np.array([request.compute_before_ps for request in requests], np.int64)
+        self.wait_N = np.array([request.wait for request in requests], np.int64)
+        self.axes = [request.axis for request in requests]
+        self.tags = [request.tag for request in requests]
+
+    def __len__(self) -> int:
+        return len(self.axes)
+
+
 def build_trace(requests: Iterable[TraceRow], notes: Sequence[str] = ()) -> CommTrace:
     """Return the trace of requests, by rank and then as given; groups are numbered as they first come.
 
@@ -61,6 +92,11 @@ class TraceBuilder:
     def __len__(self) -> int:
         return len(self._axes)
 
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The groups so far, by number."""
+        return tuple(self._number_of)
+
     def add(self, row: TraceRow) -> None:
         """Add a row."""
         values = (
@@ -79,6 +115,31 @@ class TraceBuilder:
         self._tags.append(row.tag)
         self._wait.extend(row.waits)
         self._offset.append(len(self._wait))
+
+    def run(self, program: Program, rank: int, groups: Sequence[tuple[int, ...]]) -> None:
+        """Add a rank's requests; `groups` are its own by kind, in the order in which the requests first name them."""
+        peer_N = np.full(len(program), UNKNOWN, np.int64)
+        for kind in np.unique(program.kind_N[program.place_N != UNKNOWN]).tolist():
+            is_one_N = (program.kind_N == kind) & (program.place_N != UNKNOWN)
+            peer_N[is_one_N] = np.array(groups[kind], np.int64)[program.place_N[is_one_N]]
+        unknown_N = np.full(len(program), UNKNOWN, np.int64)
+        columns = {
+            "rank": np.full(len(program), rank, np.int64),
+            "operation": program.operation_N,
+            "group": np.array([self._group_number(group) for group in groups], np.int64)[program.kind_N],
+            "peer": peer_N,
+            "bytes": program.bytes_N,
+            "compute_before_ps": program.compute_before_ps_N,
+            "issue_ps": unknown_N,
+            "complete_ps": unknown_N,
+        }
+        first, num_waits, has_wait_N = len(self), len(self._wait), program.wait_N != UNKNOWN
+        for name, column in columns.items():
+            self._numbers[name].frombytes(column.tobytes())
+        self._axes += program.axes
+        self._tags += program.tags
+        self._wait.frombytes((program.wait_N[has_wait_N] + first).tobytes())
+        self._offset.frombytes((num_waits + np.cumsum(has_wait_N, dtype=np.int64)).tobytes())
 
     def repeat(self, num_rows: int, ranks: Sequence[int]) -> None:
         """Add the last `num_rows` rows once more for each of `ranks`; their waits are for one another."""
@@ -105,7 +166,7 @@ class TraceBuilder:
             dependencies = _reordered(dependencies, order_N)
             axes, tags = (tuple(texts[row] for row in order_N.tolist()) for texts in (axes, tags))
         return CommTrace(
-            groups=tuple(self._number_of),
+            groups=self.groups,
             **{f"{name}_N": column for name, column in numbers.items()},
             step_N=np.zeros(len(self), np.int64),
             axis_N=axes,

@@ -18,7 +18,7 @@ does not have (reduce, gather, scatter).
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -27,7 +27,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from fabrictune.collectives.traces.builder import TraceRow, build_trace
+from fabrictune.collectives.traces.builder import TraceBuilder, TraceRow
 from fabrictune.collectives.traces.chakra_schema import CollectiveType, GlobalMetadata, Node, NodeType
 from fabrictune.foundation.documents import load_json
 from fabrictune.foundation.errors import Mistake, RecordError, TraceError
@@ -40,7 +40,7 @@ SCHEMA = "1.0.2-chakra.0.0.4"
 GROUPS_FILE = "comm_group.json"
 MAX_FILE_BYTES = 2**30
 MAX_GROUPS_BYTES = 2**26
-MAX_NODES = 5_000_000
+MAX_NODES = 500_000  # of a rank
 MAX_LISTED = 8  # ranks or groups that a note names
 _RANK = re.compile(r"\.(\d{1,7})\.et$")
 _OPERATIONS = {
@@ -54,19 +54,22 @@ _OPERATIONS = {
 }
 _TYPES = {operation: kind for kind, operation in reversed(_OPERATIONS.items())}
 _EXACT = "compute_ps"
+_NO_CALLERS = frozenset[int]()
 _OF_PROFILE = frozenset(("rf_id", "op_schema"))  # what PyTorch's observer knows of a host operation
 _WITHOUT_PEER = "MLCommons' converter leaves out the peers of messages: read the PyTorch profile itself, which has them"
 
 
-@dataclass(frozen=True, kw_only=True)
+_Asked = tuple[Operation, tuple[int, ...], int, int, str]  # operation, group, bytes, peer, name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Step:
     """A node as far as it matters: what it asks for, or how long it works."""
 
-    place: str
     waits: tuple[int, ...]  # ids
-    callers: frozenset[int]  # those that are control dependencies alone
-    duration_ps: int
-    request: TraceRow | None  # without its waits; None for work
+    callers: frozenset[int] = frozenset()  # those that are control dependencies alone
+    duration_ps: int = 0
+    request: _Asked | None = None  # None for work
     is_on_host: bool = False  # the call of a collective, whose kernel has a node of its own
     is_of_profile: bool = False
 
@@ -83,19 +86,20 @@ def read_chakra(paths: Sequence[Path]) -> CommTrace:
         raise TraceError(Mistake(where=str(paths[0].parent), found="two files of one rank", allowed="NAME.RANK.et"))
     everyone = tuple(sorted(files))
     groups = _Groups(everyone, _read_groups(paths[0].parent / GROUPS_FILE))
-    requests: list[TraceRow] = []
+    builder = TraceBuilder()
     num_on_host = num_callers = 0
     for rank in everyone:
         steps = _read_steps(files[rank], rank, groups)
         num_on_host += sum(step.is_on_host for step in steps.values())
         num_callers += _leave_out_callers(steps)
-        requests += _in_order(steps, first_row=len(requests))
+        for row in _in_order(steps, files[rank], rank, first_row=len(builder)):
+            builder.add(row)
     notes = {
         "nodes of collectives on the host, taken as work": num_on_host,
         "control dependencies, which are the callers of a profile, left out": num_callers,
     }
     counted = [f"{text}: {count}" for text, count in notes.items() if count]
-    return build_trace(requests, [*counted, *groups.notes(requests)])
+    return builder.finish([*counted, *groups.notes(builder.groups)])
 
 
 class _Groups:
@@ -113,9 +117,8 @@ class _Groups:
         self._of_all[name] += 1
         return self.ranks
 
-    def notes(self, requests: Sequence[TraceRow]) -> Iterator[str]:
-        """Yield what was taken for granted of groups, and which ranks have no file."""
-        groups = {id(request.group): request.group for request in requests}.values()
+    def notes(self, groups: Iterable[tuple[int, ...]]) -> Iterator[str]:
+        """Yield what was taken for granted of the groups that were asked, and which ranks have no file."""
         below = range(max(self.ranks)) if self._of_all else ()
         without_file = sorted({*below, *chain(*groups, *self._of_name.values())}.difference(self.ranks))
         if without_file:
@@ -230,8 +233,10 @@ def _read_steps(path: Path, rank: int, groups: _Groups) -> dict[int, _Step]:
             raise TraceError(Mistake(where=f"{path}, byte {at}", found="not a node of a Chakra trace")) from None
         where = f"{path}, node {node.id}"
         if node.id in steps or len(steps) == MAX_NODES:
-            found = "a node of the same id before" if node.id in steps else f"more than {MAX_NODES} nodes"
-            raise TraceError(Mistake(where=where, found=found))
+            is_twice = node.id in steps
+            found = "a node of the same id before" if is_twice else f"more than {MAX_NODES:,} nodes"
+            next_step = "" if is_twice else "record fewer steps, or give the PyTorch profile"
+            raise TraceError(Mistake(where=where, found=found, next_step=next_step))
         steps[node.id] = _step(node, where, rank, groups)
     return steps
 
@@ -250,8 +255,12 @@ def _step(node: Any, where: str, rank: int, groups: _Groups) -> _Step:
     attributes = {
         attribute.name: getattr(attribute, kind) for attribute in node.attr if (kind := attribute.WhichOneof("value"))
     }
-    waits = tuple(dict.fromkeys([*node.data_deps, *node.ctrl_deps]))
-    callers = frozenset(node.ctrl_deps).difference(node.data_deps)
+    waits, callers = tuple(node.data_deps), _NO_CALLERS
+    if node.ctrl_deps:
+        waits = *waits, *node.ctrl_deps
+        callers = frozenset(node.ctrl_deps).difference(node.data_deps)
+    if len(waits) > 1:
+        waits = tuple(dict.fromkeys(waits))
     request, duration_ps = None, 0
     is_on_host = (
         node.type == NodeType.COLLECTIVE and "comm_type" not in attributes and attributes.get("is_cpu_op") is True
@@ -259,21 +268,14 @@ def _step(node: Any, where: str, rank: int, groups: _Groups) -> _Step:
     if node.type in (NodeType.SEND, NodeType.RECEIVE):
         is_send = node.type == NodeType.SEND
         peer = _number(attributes, "comm_dst" if is_send else "comm_src", where)
-        request = TraceRow(
-            rank=rank,
-            operation=Operation.SEND if is_send else Operation.RECEIVE,
-            group=tuple(sorted({*groups.ranks, rank, peer})),
-            num_bytes=_number(attributes, "comm_size", where),
-            peer=peer,
-            tag=node.name,
-        )
+        group, num_bytes = tuple(sorted({*groups.ranks, rank, peer})), _number(attributes, "comm_size", where)
+        request = Operation.SEND if is_send else Operation.RECEIVE, group, num_bytes, peer, node.name
     elif node.type == NodeType.COLLECTIVE and not is_on_host:
         request = _collective(attributes, where, rank, groups, node.name)
     else:
         exact = attributes.get(_EXACT)
         duration_ps = exact if isinstance(exact, int) and exact >= 0 else node.duration_micros * PS_PER_US
     return _Step(
-        place=where,
         waits=waits,
         callers=callers,
         duration_ps=duration_ps,
@@ -289,7 +291,7 @@ def _collective(
     rank: int,
     groups: _Groups,
     name: str,
-) -> TraceRow:
+) -> _Asked:
     kind = _number(attributes, "comm_type", where)
     operation = _OPERATIONS.get(kind)  # type: ignore[call-overload]
     if operation is None:
@@ -298,14 +300,9 @@ def _collective(
     group = groups.of(str(attributes.get("pg_name", "")))
     if rank not in group:
         raise TraceError(Mistake(where=where, found=f"group {attributes['pg_name']!r}, which rank {rank} is not in"))
-    return TraceRow(
-        rank=rank,
-        operation=operation,
-        group=group,
-        num_bytes=0 if operation == Operation.BARRIER else _number(attributes, "comm_size", where),
-        peer=int(attributes.get("root", group[0])) if operation == Operation.BROADCAST else UNKNOWN,
-        tag=name,
-    )
+    num_bytes = 0 if operation == Operation.BARRIER else _number(attributes, "comm_size", where)
+    peer = int(attributes.get("root", group[0])) if operation == Operation.BROADCAST else UNKNOWN
+    return operation, group, num_bytes, peer, name
 
 
 def _number(attributes: Mapping[str, Any], name: str, where: str) -> int:
@@ -318,33 +315,44 @@ def _number(attributes: Mapping[str, Any], name: str, where: str) -> int:
     return value
 
 
-def _in_order(steps: Mapping[int, _Step], *, first_row: int) -> list[TraceRow]:
-    """Return a rank's requests so that each comes after what it waits for, ties by id."""
-    requests: list[TraceRow] = []
-    rows: dict[int, int] = {}
-    # What has been communicated before a node ends, and the longest work since.
-    before: dict[int, tuple[frozenset[int], int]] = {}
-    for number in _sorted_by_dependency(steps):
+def _in_order(steps: Mapping[int, _Step], path: Path, rank: int, *, first_row: int) -> Iterator[TraceRow]:
+    """Yield a rank's requests so that each comes after what it waits for, ties by id."""
+    row = first_row
+    # The requests before a node's end, in order, and the longest work since.
+    before: dict[int, tuple[tuple[int, ...], int]] = {}
+    for number in _sorted_by_dependency(steps, path):
         step = steps[number]
-        waits = frozenset().union(*(before[node_id][0] for node_id in step.waits))
-        worked_ps = max((before[node_id][1] for node_id in step.waits), default=0)
+        waits, worked_ps = before[step.waits[0]] if step.waits else ((), 0)
+        if len(step.waits) > 1:
+            waits = tuple(sorted({one for node_id in step.waits for one in before[node_id][0]}))
+            worked_ps = max(before[node_id][1] for node_id in step.waits)
         if step.request is None:
             before[number] = waits, worked_ps + step.duration_ps
             continue
-        rows[number] = first_row + len(requests)
-        requests.append(replace(step.request, compute_before_ps=worked_ps, waits=tuple(sorted(waits))))
-        before[number] = frozenset([rows[number]]), 0
-    return requests
+        operation, group, num_bytes, peer, tag = step.request
+        yield TraceRow(
+            rank=rank,
+            operation=operation,
+            group=group,
+            num_bytes=num_bytes,
+            peer=peer,
+            tag=tag,
+            compute_before_ps=worked_ps,
+            waits=waits,
+        )
+        before[number] = (row,), 0
+        row += 1
 
 
-def _sorted_by_dependency(steps: Mapping[int, _Step]) -> list[int]:
+def _sorted_by_dependency(steps: Mapping[int, _Step], path: Path) -> list[int]:
     """Return ids so that each follows those it waits for; raises TraceError for one missing, and for a circle."""
     followers: dict[int, list[int]] = {}
     missing: dict[int, int] = {}
     for number, step in steps.items():
         for node_id in step.waits:
             if node_id not in steps:
-                raise TraceError(Mistake(where=step.place, found=f"a wait for node {node_id}, which there is not"))
+                found = f"a wait for node {node_id}, which there is not"
+                raise TraceError(Mistake(where=f"{path}, node {number}", found=found))
             followers.setdefault(node_id, []).append(number)
         missing[number] = len(step.waits)
     ready = sorted((number for number, count in missing.items() if not count), reverse=True)
@@ -360,7 +368,8 @@ def _sorted_by_dependency(steps: Mapping[int, _Step]) -> list[int]:
         ready += sorted(freed, reverse=True)
     if len(order) < len(steps):
         first = next(number for number, count in missing.items() if count)
-        raise TraceError(Mistake(where=steps[first].place, found="a node that waits for itself, through others"))
+        found = "a node that waits for itself, through others"
+        raise TraceError(Mistake(where=f"{path}, node {first}", found=found))
     return order
 
 

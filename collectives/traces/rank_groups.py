@@ -26,6 +26,10 @@ class RankGroups:
             self._known[key] = tuple(ranks)
         return self._known[key]
 
+    def has_stage(self, stage: int) -> bool:
+        """Return whether the pipeline has such a stage."""
+        return 0 <= stage < self.pp
+
     def _range(self, rank: int, kind: str) -> range:
         stage, place = divmod(rank, self.stage_ranks)
         if kind == "all":

@@ -239,7 +239,7 @@ def test_a_file_that_is_cut_off_says_so(tmp_path: Path) -> None:
 def test_more_layers_than_can_be_used_are_refused(tmp_path: Path) -> None:
     """50 MB of the shortest layers would be a million, and 1.3 GiB in memory."""
     path = save(tmp_path, "DATA", "200001", ["l -1 1 NONE 0 1 NONE 0 1 NONE 0 1"] * 200_001)
-    with pytest.raises(TraceError, match=r"200,001 layers\n  allowed: 200,000"):
+    with pytest.raises(TraceError, match=r"200,001 layers\n  allowed: 200,000\n  next: generate fewer steps"):
         read_aicb(path, num_ranks=1)
 
 
