@@ -22,7 +22,7 @@ import numpy as np
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.rocev2 import UDP_PORT, source_port
-from fabrictune.foundation.tables import read_table, write_table
+from fabrictune.foundation.tables import arrow_texts, read_table, texts_of, write_table
 
 UNKNOWN = -1
 
@@ -102,6 +102,18 @@ class ObservedFlows:
         """Return the end that receives."""
         return self._endpoint("destination", flow)
 
+    def endpoints(self) -> tuple[tuple[Endpoint, ...], IntArray, IntArray]:
+        """Return the ends that differ, and for each flow the places of its source and destination among them."""
+        place_of: dict[tuple[int, str, str], int] = {}
+        places = []
+        for side in ("source", "destination"):
+            names = ("ipv4", "host", "device")
+            ipv4_F, host_F, device_F = (getattr(self, f"{side}_{name}_F") for name in names)
+            keys = zip(ipv4_F.tolist(), host_F, device_F, strict=True)
+            places.append(np.fromiter((place_of.setdefault(key, len(place_of)) for key in keys), np.int64, len(self)))
+        ends = tuple(Endpoint(ipv4=ipv4, host=host, device=device) for ipv4, host, device in place_of)
+        return ends, places[0], places[1]
+
     def label(self, flow: int) -> str:
         """Return the flow for people."""
         return f"{self.source(flow)} to {self.destination(flow)}"
@@ -119,7 +131,9 @@ class ObservedFlows:
         import pyarrow as pa
 
         columns = {
-            name.removesuffix("_F"): pa.array(getattr(self, name), pa.string() if is_text else pa.int64())
+            name.removesuffix("_F"): arrow_texts(getattr(self, name))
+            if is_text
+            else pa.array(getattr(self, name), pa.int64())
             for name, is_text in _columns().items()
         }
         write_table(path, columns, {"table": _TABLE, "notes": json.dumps(self.notes)})
@@ -241,7 +255,7 @@ def _read_column(table: Any, name: str, is_text: bool, path: Path) -> Any:
         found = f"no column {key!r} of {'text' if is_text else 'whole numbers'} without empty cells"
         raise TraceError(Mistake(where=str(path), found=found))
     column = table.column(key)
-    return tuple(column.to_pylist()) if is_text else column.to_numpy()
+    return tuple(texts_of(column)) if is_text else column.to_numpy()
 
 
 def _error(found: str, allowed: str = "") -> TraceError:

@@ -7,10 +7,13 @@ pyarrow is imported when a file is touched and not before, so that a command tha
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fabrictune.foundation.errors import FabrictuneError, Mistake
 from fabrictune.foundation.foreign_files import open_foreign, shown
@@ -20,6 +23,7 @@ MAX_ROWS = 200_000_000
 MAX_FILE_BYTES = 64 * 2**30
 MAX_RATIO = 20  # bytes in memory a byte of a file, beyond the first MIN_DECODED_BYTES
 MIN_DECODED_BYTES = 256 * 2**20  # that any file may hold, since constant columns take almost no place in it
+_TEXTS_A_CHUNK = 2**16
 _TOO_LARGE = f"a table of more than {MAX_RATIO} times its file's size in memory"
 _VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "BYTE_ARRAY": 4}  # by Parquet's physical type; 8 for others
 
@@ -61,6 +65,29 @@ def table_from_bytes(content: bytes) -> tuple[Any, Mapping[str, str]]:
     with pa.ipc.open_stream(content) as reader:
         table = reader.read_all()
     return table, _decoded(table.schema.metadata)
+
+
+def arrow_texts(texts: Sequence[str]) -> Any:
+    """Return texts as a `pyarrow.ChunkedArray`: a long array would be copied, and held twice, as it grows."""
+    import pyarrow as pa
+
+    parts = [texts[first : first + _TEXTS_A_CHUNK] for first in range(0, len(texts), _TEXTS_A_CHUNK)]
+    return pa.chunked_array([pa.array(part, pa.string()) for part in parts], pa.string())
+
+
+def columns_of(table: Any) -> dict[str, Any]:
+    """Return the columns of a `pyarrow.Table` by name: taken out one by one, each frees its memory."""
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def texts_of(column: Any) -> NDArray[np.object_]:
+    """Return the texts of an Arrow column, in each chunk one object for equal ones; None for an empty cell."""
+    parts = [np.zeros(0, np.object_)]
+    for chunk in getattr(column, "chunks", [column]):
+        encoded = chunk.dictionary_encode()
+        texts = np.array([*encoded.dictionary.to_pylist(), None], np.object_)
+        parts.append(texts[encoded.indices.fill_null(len(texts) - 1).to_numpy()])
+    return np.concatenate(parts)
 
 
 def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
@@ -145,7 +172,10 @@ def _refuse(error: type[FabrictuneError], path: Path, found: str) -> NoReturn:
 def _arrow_table(columns: Mapping[str, Any], metadata: Mapping[str, str] | None) -> Any:
     import pyarrow as pa
 
-    table = pa.table({name: pa.array(column) for name, column in columns.items()})
+    arrays = {
+        name: column if isinstance(column, pa.ChunkedArray) else pa.array(column) for name, column in columns.items()
+    }
+    table = pa.table(arrays)
     return table.replace_schema_metadata(metadata)
 
 

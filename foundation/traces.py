@@ -20,7 +20,16 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
-from fabrictune.foundation.tables import read_metadata, read_table, table_from_bytes, table_to_bytes, write_table
+from fabrictune.foundation.tables import (
+    arrow_texts,
+    columns_of,
+    read_metadata,
+    read_table,
+    table_from_bytes,
+    table_to_bytes,
+    texts_of,
+    write_table,
+)
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1
@@ -129,7 +138,7 @@ class CommTrace:
         """Return the trace that `to_bytes` wrote; raises TraceError."""
         where = "communication trace of another process"
         table, metadata = table_from_bytes(content)
-        return cls(groups=_groups(metadata, where), **_columns(cls, table, metadata, "CommTrace", where))
+        return cls(groups=_groups(metadata, where), **_columns(cls, columns_of(table), metadata, "CommTrace", where))
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -309,15 +318,16 @@ def _arrow_columns(table: Any) -> dict[str, Any]:
 
     columns: dict[str, Any] = {}
     for name, is_text in _row_columns(table).items():
-        columns[name.removesuffix("_N")] = pa.array(getattr(table, name), pa.string() if is_text else pa.int64())
+        values = getattr(table, name)
+        columns[name.removesuffix("_N")] = arrow_texts(values) if is_text else pa.array(values, pa.int64())
     dependencies: Dependencies = table.dependencies
     columns["dependencies"] = pa.LargeListArray.from_arrays(dependencies.offset_N1, dependencies.row_D)
     return columns
 
 
-def _read(columns_of: Any, path: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, str]]:
-    table, metadata = read_table(path, error=TraceError), read_metadata(path, error=TraceError)
-    return _columns(columns_of, table, metadata, kind, str(path)), metadata
+def _read(trace: Any, path: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, str]]:
+    arrays, metadata = columns_of(read_table(path, error=TraceError)), read_metadata(path, error=TraceError)
+    return _columns(trace, arrays, metadata, kind, str(path)), metadata
 
 
 def _noted(notes: Sequence[str]) -> dict[str, str]:
@@ -339,27 +349,29 @@ def _groups(metadata: Mapping[str, str], where: str) -> tuple[tuple[int, ...], .
         raise TraceError(Mistake(where=where, found="no list of groups in the file's metadata")) from error
 
 
-def _columns(columns_of: Any, table: Any, metadata: Mapping[str, str], kind: str, where: str) -> dict[str, Any]:
-    """Return the fields of a trace from an Arrow table of its kind; raises TraceError."""
+def _columns(trace: Any, arrays: dict[str, Any], metadata: Mapping[str, str], kind: str, where: str) -> dict[str, Any]:
+    """Return the fields of a trace, taken out of the Arrow columns of a table of its kind; raises TraceError."""
     written = metadata.get(KIND)
     _check(written == kind, where, f"a {written or 'foreign table'}, where a {kind} is needed")
     columns: dict[str, Any] = {}
-    for name, is_text in _row_columns(columns_of).items():
-        column = _read_column(table, name.removesuffix("_N"), "text" if is_text else "whole numbers", where)
-        columns[name] = tuple(column.to_pylist()) if is_text else np.asarray(column, dtype=np.int64)
-    lists = _read_column(table, "dependencies", "lists of rows", where)
+    for name, is_text in _row_columns(trace).items():
+        column = _read_column(arrays, name.removesuffix("_N"), "text" if is_text else "whole numbers", where)
+        columns[name] = tuple(texts_of(column)) if is_text else np.asarray(column, dtype=np.int64)
+    lists = _read_column(arrays, "dependencies", "lists of rows", where)
     columns["dependencies"] = Dependencies(
         offset_N1=np.asarray(lists.offsets, dtype=np.int64), row_D=np.asarray(lists.values, dtype=np.int64)
     )
     return columns
 
 
-def _read_column(table: Any, name: str, holds: Literal["text", "whole numbers", "lists of rows"], where: str) -> Any:
+def _read_column(
+    arrays: dict[str, Any], name: str, holds: Literal["text", "whole numbers", "lists of rows"], where: str
+) -> Any:
     import pyarrow as pa
 
     arrow_type = {"text": pa.string(), "whole numbers": pa.int64(), "lists of rows": pa.large_list(pa.int64())}[holds]
-    _check(name in table.column_names, where, f"no column {name!r}")
-    column = table.column(name).combine_chunks()
+    _check(name in arrays, where, f"no column {name!r}")
+    column = arrays.pop(name).combine_chunks()
     _check(column.type == arrow_type, where, f"column {name!r} holds {column.type}, not {holds}")
     values = column.values if holds == "lists of rows" else column
     _check(column.null_count == 0 and values.null_count == 0, where, f"column {name!r} has empty cells")

@@ -91,24 +91,17 @@ def locate(flows: ObservedFlows, fabric: Fabric, spec: ObservedSpec) -> tuple[In
     directory = _Directory(fabric, spec)
     if directory.mistakes:
         raise InputError(*directory.mistakes)
-    nic_of: dict[Endpoint, int] = {}
-    mistakes: list[Mistake] = []
-    columns = []
-    for end_of in (flows.source, flows.destination):
-        ends = [end_of(flow) for flow in range(len(flows))]
-        for flow, end in enumerate(ends):
-            if end not in nic_of:
-                nic_of[end] = directory.nic(end)
-                if nic_of[end] == NO_NIC:
-                    mistakes.append(directory.mistake(end, flows.origin_F[flow]))
-        columns.append(np.array([nic_of[end] for end in ends], np.int64))
-    if mistakes:
-        rest = len(mistakes) - MAX_MISTAKES
-        more = (
-            [Mistake(where="endpoints", found=f"{rest} more ends that are no NICs of the fabric")] if rest > 0 else []
-        )
-        raise InputError(*mistakes[:MAX_MISTAKES], *more)
-    return columns[0], columns[1]
+    ends, source_F, destination_F = flows.endpoints()
+    nic_E = np.array([directory.nic(end) for end in ends], np.int64)
+    unknown = np.nonzero(nic_E == NO_NIC)[0].tolist()
+    if unknown:
+        _, first_E = np.unique(np.concatenate([source_F, destination_F]), return_index=True)
+        origins = [flows.origin_F[first_E[end] % len(flows)] for end in unknown[:MAX_MISTAKES]]
+        mistakes = [directory.mistake(ends[end], origin) for end, origin in zip(unknown, origins, strict=False)]
+        rest = len(unknown) - len(mistakes)
+        found = f"{rest} more ends that are no NICs of the fabric"
+        raise InputError(*mistakes, *([Mistake(where="endpoints", found=found)] if rest else []))
+    return nic_E[source_F], nic_E[destination_F]
 
 
 class _Directory:
@@ -198,7 +191,7 @@ def _queue_pairs(
 
 def _unused(flows: ObservedFlows, spec: ObservedSpec) -> Iterator[str]:
     """Yield a note of the `endpoints`, and one of the `devices`, that no observed end has."""
-    ends = {end_of(flow) for end_of in (flows.source, flows.destination) for flow in range(len(flows))}
+    ends, _, _ = flows.endpoints()
     seen = {"endpoints": {name for end in ends for name in _names(end)}, "devices": {end.device for end in ends}}
     given = {
         "endpoints": [endpoint.observed for endpoint in spec.endpoints],
