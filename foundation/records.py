@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import Columns as Columns
 from fabrictune.foundation.checks import Check, CheckReport
@@ -39,7 +40,7 @@ from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, HEAD
 from fabrictune.foundation.record_folders import MAX_JSON_BYTES as MAX_JSON_BYTES
 from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
 from fabrictune.foundation.run_tables.catalog import TABLES, check_tables
-from fabrictune.foundation.tables import read_table, write_arrow_table
+from fabrictune.foundation.tables import read_table, texts_of, write_arrow_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +98,13 @@ class RunRecord:
 
         A column `x` of ports or NICs is followed by `x_label`; flags are truth values, codes are names.
         """
-        require_one_of(name, list(self.tables), where=f"record of {self.kind!r}", what="table", error=RecordError)
+        where = f"record of {self.kind!r}"
+        require_one_of(name, list(self.tables), where=where, what="table", error=RecordError)
+        parts = [part for part in dict.fromkeys((name, "fabric")) if part in self.tables]  # a label is the fabric's
+        foreign = [found for part in parts for found in TABLES[part].foreign(self.tables[part])]
+        if foreign:
+            next_step = "read it with the version that wrote it, which run.json names"
+            raise RecordError(*(Mistake(where=where, found=found, next_step=next_step) for found in foreign))
         return to_labelled_arrow(TABLES[name], self.tables[name], self.tables.get("fabric"))
 
     def frame(self, name: str) -> "pd.DataFrame":
@@ -207,10 +214,15 @@ def _read_checks(directory: Path, head: Mapping[str, Any]) -> tuple[Check, ...] 
 
 def _read_columns(path: Path) -> Columns:
     table = read_table(path, error=RecordError)
-    return {
-        name: np.asarray(table.column(name).combine_chunks().to_numpy(zero_copy_only=False))
-        for name in table.column_names
-    }
+    return {name: _values(table.column(name)) for name in table.column_names}
+
+
+def _values(column: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type):
+        return texts_of(column)
+    return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False))
 
 
 def _read_findings(directory: Path) -> Iterator[Finding]:

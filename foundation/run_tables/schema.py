@@ -67,6 +67,10 @@ class TableSchema:
         for name in self.required:
             if name not in columns:
                 yield f"{self.name}.{name} is missing"
+        yield from self.foreign(columns)
+
+    def foreign(self, columns: Mapping[str, Any]) -> Iterable[str]:
+        """Yield which columns the schema does not have, or has with another type."""
         for name, values in columns.items():
             column, array = self.column(name), np.asarray(values)
             if column is None:

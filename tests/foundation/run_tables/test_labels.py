@@ -80,3 +80,15 @@ def test_a_table_that_is_not_there_is_a_mistake_with_the_nearest_name() -> None:
     assert str(caught.value) == (
         "record of 'sim run': unknown table 'drop'\n  did you mean 'drops'?\n  allowed: fabric, drops"
     )
+
+
+def test_a_table_of_another_version_is_named() -> None:
+    """A column that this version does not have, or has with another type, ends in no assertion."""
+    transfers = {"qp": np.array([0]), "hue": np.array([7]), "bytes": np.array(["many"])}
+    with pytest.raises(RecordError) as caught:
+        record(transfers=transfers).table("transfers")
+    next_step = "\n  next: read it with the version that wrote it, which run.json names"
+    assert str(caught.value) == (
+        f"record of 'sim run': transfers.hue is not in the schema{next_step}\n"
+        f"record of 'sim run': transfers.bytes holds <U4, not int64{next_step}"
+    )
