@@ -24,6 +24,7 @@ from fabrictune.collectives.nccl.tests_output import TestOutput
 from fabrictune.collectives.nccl.tests_text import read_test_text
 from fabrictune.foundation.checks import CheckReport, join_reports, run_check, skip_check
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.finding_rules.catalog import find_rule
 from fabrictune.foundation.finding_rules.collectives import (
     AVERAGE_CONTRADICTION,
     BANDWIDTH_CONTRADICTION,
@@ -90,7 +91,7 @@ def read_measurements(path: Path, hints: ImportHints | None = None) -> Measureme
             rows=rows,
             source=record.kind,
             num_hosts=_hosts_of(record),
-            notes=tuple(map(str, record.run.get("notes", ()))),
+            notes=(*map(str, record.run.get("notes", ())), *_unknown_rules(record)),
             report=_report_of(record),
         )
     runs, is_json = _read_runs(path)
@@ -139,10 +140,20 @@ def _hosts_of(record: RunRecord) -> int:
 
 
 def _report_of(record: RunRecord) -> CheckReport:
-    """Return the checks that an import made, of a record that is one."""
+    """Return the checks that an import made, of a record that is one, as far as their rules are known here."""
     if record.kind != "coll import":
         return CheckReport()
-    return CheckReport(checks=record.checks or (), findings=record.findings)
+    return CheckReport(
+        checks=tuple(check for check in record.checks or () if find_rule(check.rule)),
+        findings=tuple(finding for finding in record.findings if find_rule(finding.id)),
+    )
+
+
+def _unknown_rules(record: RunRecord) -> Iterator[str]:
+    """Yield a note of the checks and findings of an import that `_report_of` leaves out."""
+    ids = (*(check.rule for check in record.checks or ()), *(finding.id for finding in record.findings))
+    if record.kind == "coll import" and (unknown := [one for one in ids if find_rule(one) is None]):
+        yield f"checks and findings of rules that this version does not have, left out: {len(unknown)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,6 +78,17 @@ def test_what_a_file_says_against_itself_is_in_its_record_and_in_what_is_read_of
     assert (again.report, again.notes) == (imported.report, imported.notes)
 
 
+def test_rules_of_another_version_are_counted(tmp_path: Path) -> None:
+    """What a rule means that this version does not have cannot be said; that it was there can."""
+    directory = read_measurements(written(tmp_path, *HEAD, ROW)).record(started=0.0).write(tmp_path / "record")
+    head = directory / "run.json"
+    head.write_text(head.read_text().replace("coll.bandwidth-contradiction", "coll.bandwidth-average"))
+    again = read_measurements(directory)
+    assert "checks and findings of rules that this version does not have, left out: 1" in again.notes
+    assert len(again.report.checks) == 2
+    again.record(started=0.0).write(tmp_path / "again")
+
+
 def test_ranks_that_are_given_are_checked_against_the_columns(tmp_path: Path) -> None:
     """1.5 is the ratio of 4 ranks; 8 would print 1.75."""
     imported = read_measurements(written(tmp_path, *HEAD, ROW), ImportHints(name="all_reduce", num_ranks=8))
