@@ -20,7 +20,7 @@ from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, Spread, T
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.units import NS_PER_US
 
-MAX_ROWS = 1_000_000
+MAX_ROWS = 100_000  # of all runs; a run has tens, and one of every size some thousands
 MAX_RANKS = 1_000_000
 MAX_MISSING = 1000  # ranks that the list lacks, counted up to here
 TIMING_WORDS, SPREAD_WORDS = 4, 4
@@ -58,7 +58,13 @@ def read_test_text(paths: Sequence[Path]) -> tuple[TestOutput, ...]:
                 runs.append(_Run())
             num_rows += runs[-1].take(text, line.where)
             if num_rows > MAX_ROWS:
-                raise InputError(Mistake(where=line.where, found=f"more than {MAX_ROWS:,} rows"))
+                raise InputError(
+                    Mistake(
+                        where=line.where,
+                        found=f"more than {MAX_ROWS:,} rows",
+                        next_step="import the runs of the file one by one",
+                    )
+                )
     if not num_rows:
         found, allowed = "no row of nccl-tests", "size, count, type, ..., time, algbw, busbw, #wrong"
         raise InputError(Mistake(where=", ".join(str(path) for path in paths), found=found, allowed=allowed))
