@@ -7,11 +7,13 @@ Source: ip-netns(8), ip-link(8), ss(8); a bridge without spanning tree forwards 
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
@@ -26,6 +28,7 @@ WITHOUT_RIGHTS = (
     "them (docker run --privileged)"
 )
 WITHOUT_KERNEL = "use a kernel with namespaces, veth and bridge"
+_NAME = re.compile(r"flap(\d+)-(?:switch|host\d)")  # with the number of its process
 _ADDRESSES = ("192.0.2.1", "192.0.2.2")  # for documentation, RFC 5737
 _MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 
@@ -85,7 +88,7 @@ class FlappingNetwork:
 
     def remove(self) -> None:
         """Delete what is there of it, and with it everything inside."""
-        there = {line.split()[0] for line in _run(["ip", "netns", "list"]).splitlines() if line}
+        there = _namespaces()
         for namespace in (self.switch, *(host.namespace for host in self.hosts)):
             if namespace in there:
                 _run(["ip", "netns", "del", namespace])
@@ -93,17 +96,33 @@ class FlappingNetwork:
 
 @contextmanager
 def flapping_network() -> Iterator[FlappingNetwork]:
-    """Give the network, and take it down whatever happens; raises UnavailableError where none can be made."""
+    """Give the network, and take it down whatever happens; raises UnavailableError where none can be made.
+
+    Networks of processes that were killed are taken down first.
+    """
     if shutil.which("ip") is None:
         _refuse("iproute2 is not installed", "apt install iproute2")
     if os.geteuid() != 0:
         _refuse("network namespaces need root", "run it with sudo, on a machine that may")
     network = FlappingNetwork(f"flap{os.getpid()}")
+    _remove_abandoned()
     try:
         network.build()
         yield network
     finally:
         network.remove()
+
+
+def _namespaces() -> set[str]:
+    return {line.split()[0] for line in _run(["ip", "netns", "list"]).splitlines() if line}
+
+
+def _remove_abandoned() -> None:
+    """Delete the namespaces of networks whose process is gone and that no other is in."""
+    for namespace in _namespaces():
+        match = _NAME.fullmatch(namespace)
+        if match and not Path("/proc", match[1]).exists() and not _run(["ip", "netns", "pids", namespace]).strip():
+            _run(["ip", "netns", "del", namespace])
 
 
 def _batch(namespace: str, lines: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.kills.commands import WRITINGS
+from tests.kills.commands import UNTRIED, WRITINGS
 from tests.kills.driver import kill_often
 from tests.kills.inputs import make_inputs
 
@@ -21,8 +21,13 @@ def main() -> int:
     (top / "inputs").mkdir()
     inputs = make_inputs(top / "inputs")
     num_faults = 0
+    for name, reason in UNTRIED.items():
+        print(f"{name}: not tried: {reason}")
     for number, writing in enumerate(WRITINGS):
         if options.only and writing.name not in options.only:
+            continue
+        if lack := writing.needs():
+            print(f"{writing.name}: not tried: {lack}")
             continue
         place = top / str(number)
         place.mkdir()

@@ -1,6 +1,9 @@
 """The commands that write, each in two variants, so that a mixture of two results is seen."""
 
-from collections.abc import Callable, Sequence
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,22 +21,56 @@ class Writing:
     out: str = "result"  # a file where it has an ending
     starts_processes: bool = False  # of its own, such as ranks or a store: run as a program, not as a copy of this one
     is_sweep: bool = False  # an interrupted one stays, to be resumed
+    inside: Sequence[str] = ()  # what starts the program in a place of its own
+    last: str = ""  # of a folder of several results, the one that is written last
+    needs: Callable[[], str] = lambda: ""  # what this machine lacks for it, or ""
+    leaves: Callable[[], Sequence[str]] = tuple  # what it could leave outside its folders
 
     def arguments(self, inputs: Inputs, variant: int, out: Path) -> list[str]:
         """Return the command line."""
         return [*self.name.split(), *self.words(inputs, variant), "--out", str(out)]
 
 
+def _lacks_network() -> str:
+    return "" if os.geteuid() == 0 and shutil.which("ip") else "network namespaces need root and iproute2"
+
+
+def _namespaces() -> list[str]:
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return [f"namespace {line.split()[0]}" for line in listed.splitlines() if line.startswith("flap")]
+
+
+ALONE = (  # a network of its own, in which no target answers
+    *("unshare", "--net", "sh", "-c"),
+    "ip link add end0 type veth peer name end1 && ip address add 10.0.3.1/24 dev end0 && "
+    'ip link set end0 up && exec "$@"',
+    "sh",
+)
+PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
+UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
+    "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
+    "rdma bw": "needs RDMA devices, or a virtual machine that boots for minutes",
+    "rdma lat": "needs RDMA devices, or a virtual machine that boots for minutes",
+    "rdma matrix": "needs RDMA devices on several hosts",
+}
 WRITINGS = (
     Writing(name="topo build", words=lambda _, v: ["fat_tree", f"radix={(4, 6)[v]}"], out="fabric.json"),
     Writing(name="topo import", words=lambda i, v: [str(i.cablings[v])], out="fabric.json"),
     Writing(name="topo export", words=lambda i, v: [str(i.cablings[v])], out="fabric.graphml"),
+    Writing(
+        name="topo probe",
+        words=lambda _, v: ["--target", f"10.0.3.{2 + v}", *PROBES, "--fail-on", "never"],
+        starts_processes=True,
+        inside=ALONE,
+        needs=_lacks_network,
+    ),
     Writing(name="ecmp analyze", words=lambda i, v: [str(i.jobs[v])]),
     Writing(name="ecmp whatif", words=lambda i, v: [str(i.jobs[v]), "--seeds", "3"]),
     Writing(name="ecmp factorial", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
     Writing(name="ecmp plan", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
     Writing(name="sim run", words=lambda i, v: [str(i.jobs[v])]),
-    Writing(name="sim sweep", words=lambda i, _: [str(i.sweep)], is_sweep=True),
+    Writing(name="sim sweep", words=lambda i, _: [str(i.sweep)], is_sweep=True, last="result"),
+    Writing(name="demo", words=lambda *_: ["--quiet"], last="contiguous"),
     Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
     Writing(name="trace export", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"]),
     Writing(name="coll import", words=lambda i, v: [str(i.measurements[v])]),
@@ -46,6 +83,19 @@ WRITINGS = (
         name="train run",
         words=lambda _, v: ["tiny", "--set", "num_steps=1", "--set", f"seed={v}"],
         starts_processes=True,
+    ),
+    Writing(
+        name="train ablate",
+        words=lambda _, v: ["tiny", "--rounds", "1", "--steps", "1", "--set", f"seed={v}"],
+        starts_processes=True,
+    ),
+    Writing(name="validate local", words=lambda _, v: ["--steps", f"{1 + v}"], starts_processes=True),
+    Writing(
+        name="rdma flap-job",
+        words=lambda _, v: ["--flap", f"{(100, 200)[v]} ms"],
+        starts_processes=True,
+        needs=_lacks_network,
+        leaves=_namespaces,
     ),
     Writing(
         name="coll bench",

@@ -86,7 +86,7 @@ class Place:
         self.writing, self.inputs = writing, inputs
         self.folder, self.temporary, self.console = top / "here", top / "tmp", top / "console"
         self.out = self.folder / writing.out
-        self.result = self.out / "result" if writing.is_sweep else self.out
+        self.result = self.out / writing.last
         self.duration_s = 0.0
         self.exit_code = 0
         for name, content in FOREIGN.items():
@@ -133,7 +133,7 @@ class Place:
         if self.writing.starts_processes:
             with self.console.open("wb") as console:
                 return subprocess.Popen(
-                    [sys.executable, "-P", "-m", "fabrictune", *words],
+                    [*self.writing.inside, sys.executable, "-P", "-m", "fabrictune", *words],
                     env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=console,
@@ -199,8 +199,8 @@ class Place:
             path = self.folder / name
             if not path.exists() or path.read_bytes() != content:
                 found.append(f"{name} of another is touched")
-        if self.writing.is_sweep:
-            found += self.broken_points()
+        if self.writing.last:
+            found += self.broken_records()
         if "Traceback" in (console := self.console.read_text(errors="replace")):
             found.append(f"a traceback: {console.strip().splitlines()[-1]}")
         return found + [f"process {number} lives on" for number in self.survivors()]
@@ -210,15 +210,16 @@ class Place:
         known = {self.writing.out, *(name.split("/")[0] for name in FOREIGN)}
         beside = [path for path in self.folder.iterdir() if path.name not in known]
         inside = list(self.out.rglob(".*")) if self.out.is_dir() else []
-        found = [*beside, *inside, *self.temporary.iterdir()]
-        return [f"{path.relative_to(self.folder.parent)} is left" for path in found]
+        places = [str(path.relative_to(self.folder.parent)) for path in (*beside, *inside, *self.temporary.iterdir())]
+        return [f"{place} is left" for place in (*places, *self.writing.leaves())]
 
-    def broken_points(self) -> list[str]:
-        """Return the runs of a sweep that are not whole."""
+    def broken_records(self) -> list[str]:
+        """Return the records of a folder of several that are not whole."""
         found = []
-        for head in (self.out / "points").glob("[!.]*"):
+        for record in (*self.out.glob("[!.]*/"), *self.out.glob("points/[!.]*/")):
             try:
-                RunRecord.read(head)
+                if record.name != "points":
+                    RunRecord.read(record)
             except RecordError as error:
                 found.append(str(error))
         return found

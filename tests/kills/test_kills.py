@@ -1,10 +1,13 @@
 """A few kills of the quick commands; `make kills` has two hundred of each."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.kills.commands import WRITINGS, Writing
+from fabrictune.cli.main import fabrictune
+from tests.kills.commands import UNTRIED, WRITINGS, Writing
 from tests.kills.driver import kill_often
 from tests.kills.inputs import Inputs, make_inputs
 
@@ -24,3 +27,25 @@ def test_a_killed_command_leaves_the_earlier_result_or_the_new_one(
     tally = kill_often(writing, inputs, tmp_path, kills=2, seed=0)
     assert tally.faults == []
     assert tally.kills + tally.too_late >= 2
+
+
+def commands(
+    group: click.Group, context: click.Context, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, context, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+def test_every_command_that_writes_is_killed_or_has_a_reason() -> None:
+    """A command that writes has the option --out."""
+    writes = {
+        name
+        for name, command in commands(fabrictune, click.Context(fabrictune))
+        if any("--out" in option.opts for option in command.params)
+    }
+    assert writes == {writing.name for writing in WRITINGS} | UNTRIED.keys()

@@ -44,6 +44,21 @@ def test_a_job_goes_on_with_tcps_next_retransmission(tmp_path: Path, capsys: Cap
     assert not namespaces()
 
 
+def test_a_network_of_a_killed_process_is_removed() -> None:
+    """No process has number 4,194,305, one more than Linux gives; one that lives keeps its network."""
+    require_namespaces()
+    killed, living = "flap4194305-host0", f"flap{os.getppid()}-host0"
+    for name in (killed, living):
+        subprocess.run(["ip", "netns", "add", name], check=True)
+    try:
+        with flapping_network():
+            listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+        assert killed not in listed
+        assert living in listed
+    finally:
+        subprocess.run(["ip", "netns", "del", living], check=True)
+
+
 def test_a_rank_that_fails_is_told_with_its_last_words() -> None:
     """A port beyond 65,535, which torch refuses."""
     require_namespaces()
