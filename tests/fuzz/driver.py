@@ -38,6 +38,13 @@ class Tally:
     slowest_s: float = 0.0
     peak_bytes: int = 0
 
+    def add(self, other: "Tally") -> None:
+        """Count what came of more inputs."""
+        self.endings += other.endings
+        self.faults += other.faults
+        self.slowest_s = max(self.slowest_s, other.slowest_s)
+        self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
+
 
 def try_door(door: Door, folder: Path, *, inputs: range, seed: int) -> Tally:
     """Try damaged inputs, each numbered, in an empty folder."""

@@ -8,7 +8,7 @@ from fabrictune.cli.main import run
 from tests.kills.inputs import Inputs, make_inputs
 
 NIC = "clamp_tgt_rate:1\nrpg_time_reset:300\nrpg_ai_rate:5\nrpg_min_dec_fac:50\nmin_time_between_cnps:4\n"
-RULES = "rules:\n  topo.unequal-speed: {severity: info}\n  ecmp.link-overloaded: {severity: warning}\n"
+RULES = "rules:\n  fabric.unequal-rate: {severity: info}\n  ecmp.link-overloaded: {severity: warning}\n"
 
 
 @dataclass(frozen=True, kw_only=True)
