@@ -1,0 +1,202 @@
+"""The commands that read, each with a large file of one format."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from fabrictune.cli.main import run
+from tests.big_files import binaries, texts
+from tests.kills.inputs import Inputs
+
+FILE, OUT = "FILE", "OUT"  # stand for the large file, and for where a result goes
+Write = Callable[[Path, int], None]  # a file of so many rows
+FABRIC = "fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 1, tiers: 2}"
+OBSERVED = f"name: observed\n{FABRIC}\ntraffic: {{workload: observed, files: [FILEMORE}}\n"
+REPLAY = f"name: replay\n{FABRIC}\ntraffic: {{workload: comm_trace, file: FILE, layout: {{tp: 2, dp: 2}}}}\n"
+ANALYZE, MEASURED = ("ecmp", "analyze", FILE, "--out", OUT), ("coll", "import", FILE, "--out", OUT)
+PROBE = ("topo", "probe", "--target", "10.0.3.1", "--rate", "100", "--dry-run", "--names", FILE)
+SHOW, IMPORT = ("topo", "show", FILE), ("trace", "import", FILE, "--ranks", "4", "--out", f"{OUT}.parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A command, and how the file that it reads is written."""
+
+    name: str
+    file: str  # its name
+    write: Write
+    words: Sequence[str]
+    scenario: str = ""  # written beside the file, and given in its place
+    measured: str = ""  # the file in a folder that is large
+    environment: str = ""  # the variable that names the file
+
+
+def _text(make: Callable[[int], str]) -> Write:
+    def write(path: Path, count: int) -> None:
+        path.write_text(make(count))
+
+    return write
+
+
+def _bytes(make: Callable[[int], bytes]) -> Write:
+    def write(path: Path, count: int) -> None:
+        path.write_bytes(make(count))
+
+    return write
+
+
+def _listings(path: Path, count: int) -> None:
+    """Write a host's queue pairs, and beside it those of another, of which one is the other end of the first."""
+    path.write_text(texts.listing(range(count), 1))
+    path.with_name("host1.json").write_text(texts.listing(range(1, 2), -1))
+
+
+TOPOLOGIES: dict[str, Callable[[int], str]] = {
+    "big.cabling.csv": texts.cabling_csv,
+    "big.clab.yml": texts.containerlab,
+    "big.fabric.json": texts.fabric_json,
+    "big.graphml": texts.graphml,
+    "big.hpcc.txt": texts.hpcc,
+    "big.topo": texts.htsim,
+    "big.ibnetdiscover": texts.ibnetdiscover,
+    "big.infragraph.yaml": texts.infragraph,
+    "big.lldp.json": texts.lldp_json,
+    "big.lldp.txt": texts.lldp_text,
+    "big.lldp.output": texts.lldp_capture,
+    "big.minigraph.xml": texts.minigraph,
+    "big.config_db.json": texts.sonic,
+}
+
+OBSERVATIONS: dict[str, tuple[Write, str]] = {  # and how the scenario goes on behind the file
+    "big.pcap": (_bytes(binaries.pcap), "]"),
+    "big.pcapng": (_bytes(binaries.pcapng), "]"),
+    "big.flows.parquet": (binaries.flows, "]"),
+    "big.nccl.log": (_text(texts.nccl_log), "]"),
+    "big.graph.xml": (_text(texts.nccl_graph), "], hosts: [host0, host1]"),
+    "host0.json": (_listings, ", host1.json]"),
+}
+
+
+def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
+    """Return all readings; `fabric` is a small fabric's file."""
+    validate = ("topo", "validate", str(fabric))
+    return [
+        *(Reading(name=file[4:], file=file, write=_text(make), words=SHOW) for file, make in TOPOLOGIES.items()),
+        Reading(name="hosts of probes", file="hosts", write=_text(texts.hosts), words=PROBE),
+        Reading(name="AICB text", file="big.txt", write=_text(texts.aicb), words=IMPORT),
+        Reading(name="AICB table", file="big.csv", write=_text(texts.aicb_csv), words=IMPORT),
+        Reading(name="Chakra", file="big.0.et", write=_bytes(binaries.chakra), words=IMPORT),
+        Reading(name="profile", file="big.json", write=_text(texts.profile), words=IMPORT),
+        Reading(name="packed profile", file="big.json.gz", write=_bytes(binaries.packed_profile), words=IMPORT),
+        Reading(name="own trace", file="big.parquet", write=binaries.trace, words=("trace", "show", FILE)),
+        Reading(name="replay", file="big.parquet", write=binaries.trace, words=ANALYZE, scenario=REPLAY),
+        Reading(name="nccl-tests text", file="big.log", write=_text(texts.nccl_tests_text), words=MEASURED),
+        Reading(name="nccl-tests JSON", file="big.json", write=_text(texts.nccl_tests_json), words=MEASURED),
+        Reading(
+            name="NCCL log", file="big.log", write=_text(texts.nccl_log), words=("rdma", "timers", "explain", FILE)
+        ),
+        *(
+            Reading(
+                name=f"observed {file.removeprefix('big.')}",
+                file=file,
+                write=write,
+                words=ANALYZE,
+                scenario=OBSERVED.replace("MORE", more),
+            )
+            for file, (write, more) in OBSERVATIONS.items()
+        ),
+        Reading(name="scenario", file="big.yaml", write=_text(texts.scenario), words=("scenario", "check", FILE)),
+        Reading(
+            name="sweep",
+            file="big.yaml",
+            write=_text(partial(texts.sweep, original=inputs.sweep)),
+            words=("sim", "sweep", FILE, "--out", OUT),
+        ),
+        Reading(name="recipe", file="big.yaml", write=_text(texts.recipe), words=("train", "plan", FILE, "--out", OUT)),
+        Reading(
+            name="site rules",
+            file="rules.yaml",
+            write=_text(texts.rules),
+            words=validate,
+            environment="FABRICTUNE_RULES",
+        ),
+        Reading(
+            name="NIC parameters", file="nic.txt", write=_text(texts.nic_parameters), words=("law", "import", FILE)
+        ),
+        Reading(
+            name="timer profile",
+            file="nic.yaml",
+            write=_text(texts.timer_profile),
+            words=("rdma", "timers", "predict", "--profile", FILE),
+        ),
+        Reading(
+            name="law",
+            file="law.py",
+            write=_text(texts.law),
+            words=("sim", "run", FILE, "--trust-code", "--out", OUT),
+            scenario=f"name: law\n{FABRIC}\ntraffic: {{workload: permutation, message: 1 KB}}\nlaw: FILE\n",
+        ),
+        Reading(
+            name="token",
+            file="token",
+            write=_text(lambda count: "a" * count),
+            words=("rdma", "bw", "--sender", "127.0.0.1:9", "--receiver", "127.0.0.1:9", "--token-file", FILE),
+        ),
+        *_of_records(inputs),
+    ]
+
+
+def _of_records(inputs: Inputs) -> list[Reading]:
+    template = _sampled_record(inputs)
+    page, tables = (
+        ("report", "build", FILE, "--out", f"{OUT}.html"),
+        ("transfers", "samples", "flow_samples"),
+    )
+    return [
+        *(
+            Reading(
+                name=f"record, {table}",
+                file="record",
+                write=partial(_with_table, template=template, table=table),
+                words=page,
+                measured=f"{table}.parquet",
+            )
+            for table in tables
+        ),
+        Reading(
+            name="record, findings",
+            file="record",
+            write=partial(_with_findings, template=template),
+            words=page,
+            measured="findings.jsonl",
+        ),
+        Reading(
+            name="record, head",
+            file="record",
+            write=partial(_with_head, template=template),
+            words=page,
+            measured="run.json",
+        ),
+    ]
+
+
+def _sampled_record(inputs: Inputs) -> Path:
+    """Return a record of the first job with samples of queues and flows, made beside it."""
+    job, record = inputs.jobs[0], inputs.jobs[0].with_name("sampled")
+    job = job.with_name("sampled.yaml")
+    job.write_text(inputs.jobs[0].read_text() + "probe: {interval: 1 us, all_flows: true}\n")
+    assert run(["sim", "run", str(job), "--out", str(record), "--quiet"]) == 0
+    return record
+
+
+def _with_table(path: Path, count: int, *, template: Path, table: str) -> None:
+    binaries.record_with_table(path, template, table, count)
+
+
+def _with_findings(path: Path, count: int, *, template: Path) -> None:
+    binaries.record_with_findings(path, template, count)
+
+
+def _with_head(path: Path, count: int, *, template: Path) -> None:
+    binaries.record_with_head(path, template, count)

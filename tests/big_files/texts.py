@@ -1,0 +1,272 @@
+"""Text files of any length in the formats that are read, each a function of its number of rows."""
+
+import json
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+CABLE = "node{0},server,mlx5_{1},leaf{2},leaf,Ethernet{3},400G\n"
+
+
+def remarks(count: int) -> str:
+    """Lines of remarks, as YAML, Python and parameter files have them."""
+    return _rows(count, lambda number: f"# remark {number}\n")
+
+
+def _rows(count: int, row: Callable[[int], str], joint: str = "") -> str:
+    return joint.join(row(number) for number in range(count))
+
+
+def cabling_csv(count: int) -> str:
+    head = "Side A Device,Side A Role,Side A Name,Side B Device,Side B Role,Side B Name,Speed\n"
+    return head + _rows(count, lambda n: CABLE.format(n // 8, n % 8, n // 64, n % 64))
+
+
+def containerlab(count: int) -> str:
+    nodes = _rows(count, lambda n: f"    node{n}: {{kind: linux}}\n")
+    links = _rows(count, lambda n: f'    - endpoints: ["node{n}:eth1", "leaf1:e1-{n}"]\n')
+    return f"name: big\ntopology:\n  nodes:\n    leaf1: {{kind: nokia_srlinux}}\n{nodes}  links:\n{links}"
+
+
+def fabric_json(count: int) -> str:
+    """A switch for every 64 hosts, each with one port."""
+    num_leaves = -(-count // 64)
+    hosts, ports = range(count), range(2 * count)
+    columns = {
+        "nodes": {
+            "name": [*(f"host{n}" for n in hosts), *(f"leaf{n}" for n in range(num_leaves))],
+            "kind": [0] * count + [1] * num_leaves,
+            "tier": [0] * count + [1] * num_leaves,
+            "group": [-1] * (count + num_leaves),
+        },
+        "ports": {
+            "name": ["nic0" if port % 2 == 0 else f"down{port // 2 % 64}" for port in ports],
+            "node": [port // 2 if port % 2 == 0 else count + port // 128 for port in ports],
+            "peer": [port ^ 1 for port in ports],
+            "rate_bps": [400_000_000_000] * (2 * count),
+            "delay_ps": [50_000] * (2 * count),
+            "nic": [port // 2 if port % 2 == 0 else -1 for port in ports],
+        },
+        "nics": {"host": list(hosts), "rail": [-1] * count, "ipv4": [(10 << 24) + n + 1 for n in hosts]},
+    }
+    return json.dumps({"format": "fabrictune fabric 1", "name": "big", **columns}, separators=(",", ":"))
+
+
+def graphml(count: int) -> str:
+    keys = '<key id="k" for="node" attr.name="kind" attr.type="string"/>'
+    leaf = '<node id="leaf"><data key="k">switch</data></node>\n'
+    nodes = _rows(count, lambda n: f'<node id="host{n}"><data key="k">host</data></node>\n')
+    links = _rows(count, lambda n: f'<edge source="host{n}" target="leaf"/>\n')
+    graph = f'<graph edgedefault="undirected">\n{leaf}{nodes}{links}</graph>'
+    return f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{keys}{graph}</graphml>\n'
+
+
+def hpcc(count: int) -> str:
+    links = _rows(count, lambda n: f"{n} {count} 100Gbps 0.001ms 0\n")
+    return f"{count + 1} 1 {count}\n{count}\n{links}"
+
+
+def htsim(count: int) -> str:
+    head = "Nodes 8\nTiers 2\nPodsize 8\n\nTier 0\nDownlink_speed_Gbps 200\nRadix_Down 4\nRadix_Up 4\n"
+    tail = "Downlink_Latency_ns 500\n\nTier 1\nDownlink_speed_Gbps 200\nRadix_Down 4\nBundle 2\n"
+    return f"{head}{remarks(count)}{tail}Downlink_Latency_ns 1000\n"
+
+
+def ibnetdiscover(count: int) -> str:
+    def switch(n: int) -> str:
+        name = f"S-{n + 2**40:016x}"
+        head = f'switchguid=0x{n:x}({n:x})\nSwitch\t64 "{name}"\t\t# "leaf{n}" enhanced port 0 lid {n + 1} lmc 0\n'
+        rows = (
+            f'[{p}]\t"H-{32 * n + p:016x}"[1]({p}) \t\t# "node{32 * n + p} mlx5_0" lid 1 4xNDR\n' for p in range(32)
+        )
+        return f"{head}{''.join(rows)}\n"
+
+    return _rows(count, switch)
+
+
+def infragraph(count: int) -> str:
+    device = "components: [{{name: port, count: {0}, choice: port}}]"
+    ends = 'ep1: {{instance: "host[{0}]", component: port}}, ep2: {{instance: leaf, component: "port[{0}]"}}'
+    edges = _rows(count, lambda n: f"  - {{{ends.format(n)}, scheme: one2one, link: access}}\n")
+    return (
+        f"name: big\ndevices:\n  - {{name: server, {device.format(1)}}}\n  - {{name: switch, {device.format(count)}}}\n"
+        "links:\n  - name: access\n    physical:\n"
+        "      bandwidth: {choice: gigabits_per_second, gigabits_per_second: 200}\n"
+        f"instances:\n  - {{name: host, device: server, count: {count}}}\n"
+        f"  - {{name: leaf, device: switch, count: 1}}\nedges:\n{edges}"
+    )
+
+
+def _neighbour(n: int) -> tuple[str, object]:
+    chassis = {f"node{n}": {"id": {"type": "mac", "value": f"02:00:{n >> 24 & 255:02x}:{n >> 16 & 255:02x}:00:01"}}}
+    port = {"id": {"type": "ifname", "value": "eth0"}}
+    return f"Ethernet{n}", {"via": "LLDP", "chassis": chassis, "port": port}
+
+
+def lldp_json(count: int) -> str:
+    return json.dumps({"lldp": {"interface": [dict([_neighbour(n)]) for n in range(count)]}})
+
+
+def lldp_text(count: int) -> str:
+    row = "Interface:    {0}, via: LLDP\n  Chassis:\n    SysName:      {1}\n  Port:\n    PortID:       ifname eth0\n"
+    line = "-" * 79 + "\n"
+    return f"{line}LLDP neighbors:\n{line}" + _rows(count, lambda n: row.format(f"Ethernet{n}", f"node{n}") + line)
+
+
+def lldp_capture(count: int) -> str:
+    def record(n: int) -> str:
+        table = {"lldp": {"interface": [dict([_neighbour(32 * n + port)]) for port in range(32)]}}
+        return json.dumps([{"cmd": "lldpctl -f json", "hostname": f"leaf{n}", "data": json.dumps(table)}]) + "\n"
+
+    return _rows(count, record)
+
+
+def minigraph(count: int) -> str:
+    link = (
+        "<DeviceLinkBase><ElementType>DeviceInterfaceLink</ElementType><Bandwidth>400000</Bandwidth>"
+        "<StartDevice>leaf1</StartDevice><StartPort>Ethernet{0}</StartPort>"
+        "<EndDevice>node{0}</EndDevice><EndPort>eth0</EndPort></DeviceLinkBase>\n"
+    )
+    links = _rows(count, lambda n: link.format(n))
+    return (
+        '<DeviceMiniGraph xmlns:i="http://www.w3.org/2001/XMLSchema-instance" '
+        f'xmlns="Microsoft.Search.Autopilot.Evolution"><PngDec><DeviceInterfaceLinks>\n{links}</DeviceInterfaceLinks>'
+        "</PngDec><Hostname>leaf1</Hostname></DeviceMiniGraph>\n"
+    )
+
+
+def sonic(count: int) -> str:
+    tables = {
+        "DEVICE_METADATA": {"localhost": {"hostname": "tor1", "type": "ToRRouter"}},
+        "PORT": {f"Ethernet{n}": {"speed": "400000", "admin_status": "up"} for n in range(count)},
+        "DEVICE_NEIGHBOR": {f"Ethernet{n}": {"name": f"Server{n}", "port": "eth0"} for n in range(count)},
+        "CABLE_LENGTH": {"AZURE": {f"Ethernet{n}": "3m" for n in range(count)}},
+    }
+    return json.dumps(tables)
+
+
+def aicb(count: int) -> str:
+    head = "HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 2 ep: 1 pp: 1 vpp: 1 ga: 1 all_gpus: 4"
+    row = "attention_column_{0:0200}\t-1\t1000\tALLGATHER\t8192\t1000\tREDUCESCATTER\t4096\t1000\tNONE\t0\t100\n"
+    return f"{head}\n{count}\n" + _rows(count, lambda n: row.format(n))
+
+
+def aicb_csv(count: int) -> str:
+    head = "comm_type,comm_group,comm_group_size,msg_size,stage,dst,src,additional,_elapsed_time\n"
+    row = "CommType.all_reduce,CommGroup.tp_group,2,{0},forward.MegatronAttention,,,,None\n"
+    return f"[rank0 ~ rank3]\n{head}" + _rows(count, lambda n: row.format(4096 + n))
+
+
+def profile(count: int) -> str:
+    """What PyTorch writes for one rank: of ten events one is a collective's kernel."""
+    metadata = {
+        "Collective name": "allreduce",
+        "In msg nelems": 1024,
+        "Out msg nelems": 1024,
+        "Group size": 2,
+        "dtype": "Float",
+        "Process Group Name": "0",
+        "Process Group Ranks": "[0, 1]",
+    }
+
+    def event(n: int) -> str:
+        common = {"ph": "X", "pid": 0, "tid": 7, "ts": 1000.5 + 10 * n, "dur": 5.25}
+        if n % 10:
+            return json.dumps({**common, "cat": "cpu_op", "name": "aten::mul", "args": {"External id": n}})
+        return json.dumps({**common, "cat": "kernel", "name": "ncclDevKernel_AllReduce", "args": metadata})
+
+    head = '{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": ['
+    return f"{head}\n{_rows(count, event, ',' + chr(10))}]}}\n"
+
+
+def nccl_tests_text(count: int) -> str:
+    head = (
+        "# nccl-tests version 2.13.6\n# Collective test starting: all_reduce_perf\n"
+        "# nThread 1 nGpus 1 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 1 iters: 20 validation: 1\n"
+        "# Using devices\n#  Rank  0 Group  0 Pid   100 on      node0 device  0 [0x07] NVIDIA H100\n"
+        "#  Rank  1 Group  0 Pid   101 on      node1 device  0 [0x07] NVIDIA H100\n"
+        f"#       size         count      type   redop    root{2 * '     time   algbw   busbw #wrong'}\n"
+        f"#        (B)    (elements)                          {2 * '     (us)  (GB/s)  (GB/s)       '}\n"
+    )
+    row = "{0:12}{1:14}     float     sum      -1  100.0  10.49   10.49      0  100.0  10.49   10.49      0\n"
+    return head + _rows(count, lambda n: row.format(1048576, 262144))
+
+
+def nccl_tests_json(count: int) -> str:
+    timing = {"time": 100.0, "alg_bw": 10.49, "bus_bw": 10.49, "nwrong": 0}
+    row = {"size": 1048576, "count": 262144, "type": "float", "redop": "sum", "root": -1}
+    devices = [{"hostname": f"node{n}", "rank": n} for n in range(2)]
+    tree = {
+        "args": ["all_reduce_perf"],
+        "config": {"nthreads": 1, "ngpus": 1, "devices": devices},
+        "results": [{**row, "out_of_place": timing, "in_place": timing}] * count,
+    }
+    return json.dumps(tree)
+
+
+def nccl_log(count: int) -> str:
+    """Four hosts of one rank each, whose channels are set up again and again."""
+
+    def says(rank: int, message: str) -> str:
+        return f"host{rank}:574629:574651 [0] NCCL INFO {message}\n"
+
+    def channel(n: int) -> str:
+        rank, other = n % 4, (n + 1) % 4
+        return says(rank, f"Channel {n // 4 % 64:02}/0 : {rank}[0] -> {other}[0] [send] via NET/IB/0/GDRDMA")
+
+    device, about = (
+        "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+        "nranks 4 cudaDev 0 nvmlDev 0 busId 80",
+    )
+    ranks = (f"comm 0x43dc rank {rank} {about} commId 0x1f - Init START" for rank in range(4))
+    head = "".join(says(rank, device) + says(rank, starts) for rank, starts in enumerate(ranks))
+    return says(0, "NCCL version 2.26.2+cuda12.4") + head + _rows(count, channel)
+
+
+def nccl_graph(count: int) -> str:
+    channel = '<channel><net dev="0"/><gpu dev="0"/><gpu dev="1"/><net dev="1"/></channel>\n'
+    attributes = f'pattern="4" crossnic="0" nchannels="{count}" speedintra="12" speedinter="12"'
+    return f'<graphs version="1">\n<graph id="0" {attributes}>\n{channel * count}</graph></graphs>\n'
+
+
+def listing(numbers: range, other: int) -> str:
+    """Queue pairs, each connected to the number that is `other` more."""
+    row = {"ifname": "mlx5_0", "port": 1, "type": "RC", "state": "RTS", "pid": 1, "comm": "python"}
+    return json.dumps([{**row, "lqpn": n % 2**24, "rqpn": (n + other) % 2**24} for n in numbers])
+
+
+def hosts(count: int) -> str:
+    return _rows(count, lambda n: f"10.{n >> 16 & 255}.{n >> 8 & 255}.{n & 255} spine{n // 64}:down{n % 64}\n")
+
+
+def scenario(count: int) -> str:
+    fabric = "{builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}"
+    traffic = "{workload: permutation, message: 1 KB}"
+    return f"{remarks(count)}name: big\nfabric: {fabric}\ntraffic: {traffic}\n"
+
+
+def sweep(count: int, original: Path) -> str:
+    """The sweep of a file, and remarks."""
+    scenario = f"scenario: {original.parent}/"
+    return remarks(count) + original.read_text().replace("scenario: ", scenario)
+
+
+def rules(count: int) -> str:
+    return f"{remarks(count)}rules:\n  fabric.unequal-rate: {{severity: info}}\n"
+
+
+def nic_parameters(count: int) -> str:
+    return f"{remarks(count)}rpg_time_reset:300\nrpg_ai_rate:5\n"
+
+
+def recipe(count: int) -> str:
+    return f"{remarks(count)}{(resources.files('fabrictune.trainer_probe') / 'recipes' / 'tiny.yaml').read_text()}"
+
+
+def timer_profile(count: int) -> str:
+    timers = "timers: {floor_exponent: 16}\n"
+    return f"{remarks(count)}name: big\nsource: a test\nconfidence: documented\n{timers}"
+
+
+def law(count: int) -> str:
+    return f"{remarks(count)}{(resources.files('fabrictune.cc') / 'none.py').read_text()}"
