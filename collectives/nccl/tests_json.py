@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fabrictune.collectives.nccl.redaction import redact
-from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, Spread, TestOutput, TestRow, Timing
+from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, MAX_ROWS, Spread, TestOutput, TestRow, Timing
 from fabrictune.foundation.documents import Document, Key, load_json
 from fabrictune.foundation.errors import InputError, Mistake, quote
 from fabrictune.foundation.units import NS_PER_US
@@ -30,6 +30,9 @@ def read_test_json(path: Path) -> TestOutput:
         raise InputError(
             Mistake(where=str(path), found="no list `results`", allowed="the file of nccl-tests' option -J")
         )
+    if len(tree["results"]) > MAX_ROWS:
+        found, next_step = f"{len(tree['results']):,} rows", "give fewer runs in a file"
+        raise InputError(Mistake(where=str(path), found=found, allowed=f"{MAX_ROWS:,}", next_step=next_step))
     config = reader.mapping(tree.get("config", {}), "config")
     devices = reader.sequence(config.get("devices", []), "config", "devices")
     hosts = [str(reader.mapping(one, "config", "devices", row).get("hostname", "")) for row, one in enumerate(devices)]

@@ -6,6 +6,7 @@ Source: nccl-tests, src/common.cu, src/util.cu and doc/PERFORMANCE.md (algbw, bu
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+MAX_ROWS = 100_000  # of a file; a run has tens, and one of every size some thousands
 BPS_PER_GB_PER_S = 8e9
 
 

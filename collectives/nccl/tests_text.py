@@ -16,11 +16,10 @@ from itertools import islice
 from pathlib import Path
 
 from fabrictune.collectives.nccl.log_lines import NO_HOST, read_log_lines
-from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, Spread, TestOutput, TestRow, Timing
+from fabrictune.collectives.nccl.tests_output import BPS_PER_GB_PER_S, MAX_ROWS, Spread, TestOutput, TestRow, Timing
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.units import NS_PER_US
 
-MAX_ROWS = 100_000  # of all runs; a run has tens, and one of every size some thousands
 MAX_RANKS = 1_000_000
 MAX_MISSING = 1000  # ranks that the list lacks, counted up to here
 TIMING_WORDS, SPREAD_WORDS = 4, 4
