@@ -77,7 +77,8 @@ def _node(number: int) -> Any:
 
 
 def packed_profile(count: int) -> bytes:
-    return gzip.compress(profile(count).encode(), compresslevel=1)
+    """Return a profile in gzip's form, not made smaller: text of many times the file would be another size."""
+    return gzip.compress(profile(count).encode(), compresslevel=0)
 
 
 def flows(path: Path, count: int) -> None:
