@@ -94,11 +94,21 @@ inline void Engine<is_full>::prefetch_open_slot() {
 
 template <bool is_full>
 inline void Engine<is_full>::prefetch_next_port() {
-    __builtin_prefetch(ports.data() + id_of(queue.peek()), 1);
+    const std::uint32_t id = id_of(queue.peek());
+    prefetch(ports.data(), id);
     const std::uint32_t packet = payload_of(queue.peek());
     if (packet >= packets.size()) return;
     const std::uint32_t port = path[packets[packet].path_position + 1];
-    __builtin_prefetch(ports.data() + port, 1);
+    prefetch(ports.data(), port);
+    if (has_priorities()) prefetch_queues(id, port, packets[packet]);
+}
+
+// An arrival goes from the input queue behind its port to an output queue; a wake takes from one to the wire.
+template <bool is_full>
+inline void Engine<is_full>::prefetch_queues(std::uint32_t id, std::uint32_t next_port, const Packet& packet) {
+    const bool is_arrival = kind_of(queue.peek()) == EventKind::Arrival;
+    priorities.prefetch(is_arrival ? next_port : id, packet.priority);
+    priorities.prefetch_input(is_arrival ? id : packet.ingress_port, packet.priority);
 }
 
 // With no packet left, only a transfer still to come or a sender waiting for its pace can move the run on.

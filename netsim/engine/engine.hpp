@@ -35,6 +35,7 @@ class Engine final : public Simulation {
     // Inlined by order: g++ 12 drops calls of a function that only prefetches, as having no effect.
     [[gnu::always_inline]] void prefetch_open_slot();
     [[gnu::always_inline]] void prefetch_next_port();
+    [[gnu::always_inline]] void prefetch_queues(std::uint32_t id, std::uint32_t next_port, const Packet& packet);
     void end_if_nothing_is_left();
     void on_clock(ClockEvent event, std::uint32_t about);
 
@@ -80,10 +81,7 @@ class Engine final : public Simulation {
 
     // events/priority_queues.inl
     bool has_priorities() const { return is_full && priorities.size() > 0; }
-    std::uint32_t priority_of(const Packet& packet) const;
-    bool is_open(const OutputQueue& output) const;
-    bool is_sendable(const OutputQueue& output) const;
-    bool has_sendable_priority(std::uint32_t port) const;
+    std::uint8_t priority_of(std::uint32_t qp, PacketType type) const;
     bool is_ecn_capable(PacketType type) const;
     bool is_dropped_early(std::uint32_t port, const Packet& packet, const PriorityRule& rule,
                           std::int32_t queued_bytes);
@@ -95,11 +93,12 @@ class Engine final : public Simulation {
     void leave_by_priority(std::uint32_t port, const Packet& packet);
     void leave_shared_buffer(std::uint32_t ingress, std::uint32_t port, std::uint32_t priority, std::int32_t bytes);
     void serve_by_priority(std::uint32_t port, Port& out);
-    std::uint32_t take_first(Port& out, OutputQueue& output);
+    std::uint32_t take_first(std::uint32_t port, std::uint32_t priority);
     std::uint32_t take_out(std::uint32_t port, std::uint32_t priority);
     void clear_priorities(std::uint32_t port);
     std::uint32_t next_priority(std::uint32_t port);
-    bool is_in_turn(OutputQueue& output) const;
+    std::uint32_t first_waiting(std::uint32_t port) const;
+    bool is_in_turn(std::uint32_t port, std::uint32_t priority);
 
     // events/priority_pauses.inl
     enum class PauseEvent : std::uint32_t { End, Begin, Expire, Refresh, Watch };  // in this order at one instant

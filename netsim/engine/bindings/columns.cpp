@@ -82,32 +82,28 @@ Columns port_columns(const Simulation& simulation) {
 Columns queue_columns(const Simulation& simulation) {
     const auto& outputs = simulation.priorities.outputs;
     const auto& inputs = simulation.priorities.inputs;
+    const auto& stats = simulation.priorities.stats;
     const std::uint32_t num_priorities = simulation.priorities.size();
-    const auto index_of = [&](const OutputQueue& output) {
-        return static_cast<std::uint32_t>(&output - outputs.data());
-    };
-    const auto storms = [&](const OutputQueue& output) {
-        const auto& watchdogs = simulation.priorities.watchdogs;
-        return watchdogs.empty() ? 0 : watchdogs[index_of(output)].num_storms;
-    };
-    const auto paused_ps = [&](const OutputQueue& output) {
-        return output.paused_ps + (output.is_paused ? simulation.now_ps - output.paused_since_ps : 0);
+    const auto& watchdogs = simulation.priorities.watchdogs;
+    const auto storms = [&](std::size_t queue) { return watchdogs.empty() ? 0 : watchdogs[queue].num_storms; };
+    const auto paused_ps = [&](std::size_t queue) {
+        const Picoseconds present_ps = simulation.now_ps - stats[queue].paused_since_ps;
+        return stats[queue].paused_ps + (outputs[queue].is_paused ? present_ps : 0);
     };
     return {
-        {"port", column(outputs, [&](const OutputQueue& output) { return index_of(output) / num_priorities; })},
-        {"priority", column(outputs, [&](const OutputQueue& output) { return index_of(output) % num_priorities; })},
+        {"port", numbered_column(outputs.size(), [&](std::size_t queue) { return queue / num_priorities; })},
+        {"priority", numbered_column(outputs.size(), [&](std::size_t queue) { return queue % num_priorities; })},
         {"tx_bytes", column(outputs, [](const OutputQueue& output) { return output.tx_bytes; })},
         {"tx_packets", column(outputs, [](const OutputQueue& output) { return output.tx_packets; })},
-        {"ecn_marked_packets", column(outputs, [](const OutputQueue& output) { return output.marked_packets; })},
-        {"dropped_packets", column(outputs, [](const OutputQueue& output) { return output.dropped_packets; })},
+        {"ecn_marked_packets", column(stats, [](const QueueStats& queue) { return queue.marked_packets; })},
+        {"dropped_packets", column(stats, [](const QueueStats& queue) { return queue.dropped_packets; })},
         {"max_queue_bytes", column(outputs, [](const OutputQueue& output) { return output.max_queue_bytes; })},
-        {"pauses", column(outputs, [](const OutputQueue& output) { return output.num_pauses; })},
-        {"paused_ps", column(outputs, paused_ps)},
-        {"pause_frames_sent", column(outputs, [](const OutputQueue& output) { return output.pause_frames_sent; })},
-        {"pause_frames_received",
-         column(outputs, [](const OutputQueue& output) { return output.pause_frames_received; })},
-        {"pause_storms", column(outputs, storms)},
-        {"input_dropped_packets", column(inputs, [](const InputQueue& input) { return input.dropped_packets; })},
+        {"pauses", column(stats, [](const QueueStats& queue) { return queue.num_pauses; })},
+        {"paused_ps", numbered_column(outputs.size(), paused_ps)},
+        {"pause_frames_sent", column(stats, [](const QueueStats& queue) { return queue.pause_frames_sent; })},
+        {"pause_frames_received", column(stats, [](const QueueStats& queue) { return queue.pause_frames_received; })},
+        {"pause_storms", numbered_column(outputs.size(), storms)},
+        {"input_dropped_packets", column(stats, [](const QueueStats& queue) { return queue.input_dropped_packets; })},
         {"max_headroom_bytes", column(inputs, [](const InputQueue& input) { return input.max_headroom_bytes; })},
     };
 }

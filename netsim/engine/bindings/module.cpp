@@ -36,7 +36,7 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_PORT_SAMPLE") = sizeof(PortSample);
     module.attr("BYTES_PER_FLOW_SAMPLE") = sizeof(FlowSample);
     module.attr("BYTES_PER_CAPTURED_PACKET") = sizeof(CapturedPacket);
-    module.attr("BYTES_PER_PRIORITY") = sizeof(OutputQueue) + sizeof(InputQueue);
+    module.attr("BYTES_PER_PRIORITY") = sizeof(OutputQueue) + sizeof(InputQueue) + sizeof(QueueStats);
     module.attr("BYTES_PER_WATCHDOG") = sizeof(Watchdog);
     module.attr("BYTES_PER_TELEMETRY") = Trails::BYTES_PER_PACKET;
     bind_law(module);

@@ -143,6 +143,7 @@ void Engine<is_full>::leave_ring(std::uint32_t qp, Sender& sender) {
     for (std::uint32_t other = ring.head; other != qp; other = senders[other].ring_next) before = other;
     (before == NONE ? ring.head : senders[before].ring_next) = sender.ring_next;
     if (ring.tail == qp) ring.tail = before;
+    if (has_priorities()) priorities.note_waiting(sender.port, priorities.queue_pair[qp]);
     sender.state = SenderState::Waiting;
 }
 

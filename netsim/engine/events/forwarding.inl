@@ -25,7 +25,7 @@ template <bool is_full>
 inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if constexpr (is_full) {
         if (faults.are_possible() && is_lost_on_the_way(port, packet)) return;
-        if (is_lost(port_stats[port])) return drop(port, packet);
+        if (has_losses && is_lost(port_stats[port])) return drop(port, packet);
     }
     const std::uint32_t out = next_port(port, packets[packet]);
     if constexpr (is_full) {
@@ -242,7 +242,7 @@ void Engine<is_full>::append_telemetry(std::uint32_t port, const Port& out, std:
         trails.begin(packet_id);
     }
     const std::int32_t queued_bytes =
-        has_priorities() ? priorities.output(port, priority_of(packet)).queued_bytes : out.queued_bytes;
+        has_priorities() ? priorities.output(port, packet.priority).queued_bytes : out.queued_bytes;
     trails.append(packet_id, {now_ps, static_cast<std::int64_t>(out.tx_bytes), queued_bytes,
                               static_cast<double>(port_stats[port].rate_bps)});
 }
@@ -277,7 +277,7 @@ inline void Engine<is_full>::serve(std::uint32_t port, Port& out) {
 
 template <bool is_full>
 inline bool Engine<is_full>::has_sendable(std::uint32_t port, const Port& out) const {
-    if (has_priorities()) return has_sendable_priority(port);
+    if (has_priorities()) return priorities.ports[port].sendable();
     if (out.head[CONTROL] != NONE) return true;
     if (out.is_paused) return false;
     return out.head[DATA] != NONE || (out.is_host && port_stats[port].ring.head != NONE);
@@ -286,7 +286,8 @@ inline bool Engine<is_full>::has_sendable(std::uint32_t port, const Port& out) c
 template <bool is_full>
 inline void Engine<is_full>::wake_when_free(std::uint32_t port, Port& out) {
     out.has_wake = true;
-    const std::uint32_t first = out.head[out.head[CONTROL] == NONE ? DATA : CONTROL];
+    const std::uint32_t first =
+        has_priorities() ? first_waiting(port) : out.head[out.head[CONTROL] == NONE ? DATA : CONTROL];
     queue.push(out.busy_until_ps, identify(EventKind::Wake, port, first == NONE ? 0 : first));
 }
 

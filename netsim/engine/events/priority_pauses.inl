@@ -35,18 +35,18 @@ template <bool is_full>
 void Engine<is_full>::on_pause_event(std::uint32_t port, std::uint32_t payload) {
     const auto event = static_cast<PauseEvent>(payload >> 3 & 7);
     const std::uint32_t priority = payload & 7;
-    OutputQueue& output = priorities.output(port, priority);
+    QueueStats& own = priorities.queue_stats(port, priority);
     if (event != PauseEvent::Watch) priorities.num_pause_events--;
     if (payload >> 6 != pause_generation(port) && event != PauseEvent::Watch) return;
     switch (event) {
         case PauseEvent::End:
-            output.pause_frames_received++;
+            own.pause_frames_received++;
             return end_pause(port, priority);
         case PauseEvent::Begin:
-            output.pause_frames_received++;
+            own.pause_frames_received++;
             return begin_pause(port, priority);
         case PauseEvent::Expire:
-            if (output.pause_ends_ps == now_ps) end_pause(port, priority);
+            if (own.pause_ends_ps == now_ps) end_pause(port, priority);
             return;
         case PauseEvent::Refresh:
             return refresh_pause(port, priority);
@@ -61,23 +61,23 @@ template <bool is_full>
 void Engine<is_full>::send_priority_pause(std::uint32_t port, std::uint32_t priority, bool is_pause) {
     const PortStats& stats = port_stats[port];
     Port& carrier = ports[stats.peer];
-    InputQueue& input = priorities.input(port, priority);
+    QueueStats& own = priorities.queue_stats(port, priority);
     carrier.busy_until_ps = std::max(now_ps, carrier.busy_until_ps) +
                             serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
-    priorities.output(stats.peer, priority).pause_frames_sent++;
+    priorities.queue_stats(stats.peer, priority).pause_frames_sent++;
     schedule_pause_event(carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps, port,
                          is_pause ? PauseEvent::Begin : PauseEvent::End, priority);
-    input.pauses_sender = is_pause;
-    input.refresh_ps = NEVER;
+    priorities.input(port, priority).pauses_sender = is_pause;
+    own.refresh_ps = NEVER;
     if (!is_pause || settings.pause_quanta == 0 || !settings.is_pause_refreshed) return;
-    input.refresh_ps = now_ps + pause_length_ps(port) / 2;
-    schedule_pause_event(input.refresh_ps, port, PauseEvent::Refresh, priority);
+    own.refresh_ps = now_ps + pause_length_ps(port) / 2;
+    schedule_pause_event(own.refresh_ps, port, PauseEvent::Refresh, priority);
 }
 
 // Pauses that only renew one another go on for ever; when they are all that is left, nothing more can happen.
 template <bool is_full>
 void Engine<is_full>::refresh_pause(std::uint32_t port, std::uint32_t priority) {
-    if (priorities.input(port, priority).refresh_ps != now_ps) return;
+    if (priorities.queue_stats(port, priority).refresh_ps != now_ps) return;
     const bool has_probe = settings.probe_interval_ps != NEVER && has_all_samples;
     const bool has_limit = settings.time_limit_ps != NEVER;
     const bool is_alone = queue.size() == priorities.num_pause_events + has_probe + has_limit;
@@ -91,15 +91,17 @@ void Engine<is_full>::refresh_pause(std::uint32_t port, std::uint32_t priority) 
 template <bool is_full>
 void Engine<is_full>::begin_pause(std::uint32_t port, std::uint32_t priority) {
     OutputQueue& output = priorities.output(port, priority);
+    QueueStats& own = priorities.queue_stats(port, priority);
     if (settings.pause_quanta > 0) {
-        output.pause_ends_ps = now_ps + pause_length_ps(port);
-        schedule_pause_event(output.pause_ends_ps, port, PauseEvent::Expire, priority);
+        own.pause_ends_ps = now_ps + pause_length_ps(port);
+        schedule_pause_event(own.pause_ends_ps, port, PauseEvent::Expire, priority);
     }
     if (!priorities.watchdogs.empty()) priorities.watchdog(port, priority).last_pause_ps = now_ps;
     if (output.is_paused) return;
     output.is_paused = true;
-    output.paused_since_ps = now_ps;
-    output.num_pauses++;
+    priorities.note_pause(port, priority);
+    own.paused_since_ps = now_ps;
+    own.num_pauses++;
     if (!ports[port].is_paused) {
         ports[port].is_paused = true;
         port_stats[port].paused_since_ps = now_ps;
@@ -111,10 +113,12 @@ void Engine<is_full>::begin_pause(std::uint32_t port, std::uint32_t priority) {
 template <bool is_full>
 void Engine<is_full>::end_pause(std::uint32_t port, std::uint32_t priority) {
     OutputQueue& output = priorities.output(port, priority);
+    QueueStats& own = priorities.queue_stats(port, priority);
     if (!output.is_paused) return;
     output.is_paused = false;
-    output.pause_ends_ps = NEVER;
-    output.paused_ps += now_ps - output.paused_since_ps;
+    priorities.note_pause(port, priority);
+    own.pause_ends_ps = NEVER;
+    own.paused_ps += now_ps - own.paused_since_ps;
     if (!output.is_storm && !priorities.watchdogs.empty()) priorities.watchdog(port, priority).look_ps = NEVER;
     bool is_any_paused = false;
     for (std::uint32_t other = 0; other < priorities.size(); other++) {
@@ -146,17 +150,19 @@ void Engine<is_full>::look_at_storm(std::uint32_t port, std::uint32_t priority) 
     watchdog.look_ps = NEVER;
     if (output.is_storm && over_ps <= now_ps) {
         output.is_storm = false;
+        priorities.note_pause(port, priority);
         return watch(port, priority);
     }
     watchdog.look_ps = output.is_storm ? over_ps : now_ps + settings.watchdog_restore_ps;
     schedule_pause_event(watchdog.look_ps, port, PauseEvent::Watch, priority);
     if (output.is_storm) return;
     output.is_storm = true;
+    priorities.note_pause(port, priority);
     watchdog.num_storms++;
     if (settings.watchdog_drops) {
         while (output.head != NONE) {
             const std::uint32_t packet = take_out(port, priority);
-            output.dropped_packets++;
+            priorities.queue_stats(port, priority).dropped_packets++;
             drop(packets[packet].ingress_port, packet);
         }
     } else {
@@ -169,11 +175,12 @@ template <bool is_full>
 void Engine<is_full>::forget_priority_pauses(std::uint32_t port) {
     for (std::uint32_t priority = 0; priority < priorities.size(); priority++) {
         OutputQueue& output = priorities.output(port, priority);
-        if (output.is_paused) output.paused_ps += now_ps - output.paused_since_ps;
+        QueueStats& own = priorities.queue_stats(port, priority);
+        if (output.is_paused) own.paused_ps += now_ps - own.paused_since_ps;
         output.is_paused = false;
-        output.pause_ends_ps = NEVER;
+        priorities.note_pause(port, priority);
+        own.pause_ends_ps = own.refresh_ps = NEVER;
         priorities.input(port, priority).pauses_sender = false;
-        priorities.input(port, priority).refresh_ps = NEVER;
         if (!output.is_storm && !priorities.watchdogs.empty()) priorities.watchdog(port, priority).look_ps = NEVER;
     }
 }

@@ -8,37 +8,22 @@
 // RED drops what it would mark and cannot, where a priority says so; only switches have it, not NICs.
 // Left out: thresholds that are looked at when others leave the buffer; marks on answers, which no sender reads.
 
+#include <bit>
+
 #include "../engine.hpp"
 
 namespace netsim {
 
 template <bool is_full>
-std::uint32_t Engine<is_full>::priority_of(const Packet& packet) const {
+inline std::uint8_t Engine<is_full>::priority_of(std::uint32_t qp, PacketType type) const {
+    if (!has_priorities()) return 0;
     std::uint32_t own = NONE;
-    if (packet.type == PacketType::Cnp) {
+    if (type == PacketType::Cnp) {
         own = settings.cnp_priority;
-    } else if (packet.type != PacketType::Data) {
+    } else if (type != PacketType::Data) {
         own = settings.acknowledgement_priority;
     }
-    return own == NONE ? priorities.queue_pair[packet.queue_pair] : own;
-}
-
-template <bool is_full>
-bool Engine<is_full>::is_open(const OutputQueue& output) const {
-    return !output.is_paused || (output.is_storm && !settings.watchdog_drops);
-}
-
-template <bool is_full>
-bool Engine<is_full>::is_sendable(const OutputQueue& output) const {
-    return (output.head != NONE || output.ring.head != NONE) && is_open(output);
-}
-
-template <bool is_full>
-bool Engine<is_full>::has_sendable_priority(std::uint32_t port) const {
-    for (std::uint32_t priority = 0; priority < priorities.size(); priority++) {
-        if (is_sendable(priorities.output(port, priority))) return true;
-    }
-    return false;
+    return static_cast<std::uint8_t>(own == NONE ? priorities.queue_pair[qp] : own);
 }
 
 template <bool is_full>
@@ -57,10 +42,10 @@ bool Engine<is_full>::is_dropped_early(std::uint32_t port, const Packet& packet,
 template <bool is_full>
 void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t packet_id) {
     Packet& packet = packets[packet_id];
-    const std::uint32_t priority = priority_of(packet);
+    const std::uint32_t priority = packet.priority;
     OutputQueue& output = priorities.output(port, priority);
     if (is_dropped_early(port, packet, priorities.rules[priority], output.queued_bytes)) {
-        output.dropped_packets++;
+        priorities.queue_stats(port, priority).dropped_packets++;
         return drop(packet.ingress_port, packet_id);
     }
     if (packet.ingress_port != NONE && !admit_by_priority(port, priority, packet)) {
@@ -68,19 +53,22 @@ void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t pack
     }
     const MarkingCurve& marking = priorities.rules[priority].marking;
     if (packet.type == PacketType::Data && output.queued_bytes > marking.min_bytes) {
-        output.marked_packets += mark(port_stats[port], packet, output.queued_bytes, marking);
+        const bool is_marked = mark(port_stats[port], packet, output.queued_bytes, marking);
+        priorities.queue_stats(port, priority).marked_packets += is_marked;
     }
     Port& out = ports[port];
-    if (!out.has_wake && out.busy_until_ps <= now_ps && is_open(output)) return transmit(port, out, packet_id);
+    const bool is_open = priorities.ports[port].is_open(priority);
+    if (!out.has_wake && out.busy_until_ps <= now_ps && is_open) return transmit(port, out, packet_id);
     packet.next = NONE;
     (output.head == NONE ? output.head : packets[output.tail].next) = packet_id;
     output.tail = packet_id;
+    priorities.note_waiting(port, priority);
     grow_queue(port, out, packet.wire_bytes);
     output.queued_bytes += packet.wire_bytes;
     output.max_queue_bytes = std::max(output.max_queue_bytes, output.queued_bytes);
     out.max_queue_bytes = std::max(out.max_queue_bytes, out.queued_bytes);
     watch(port, priority);
-    if (!out.has_wake && is_open(output)) wake_when_free(port, out);
+    if (!out.has_wake && is_open) wake_when_free(port, out);
 }
 
 // Take a packet into the buffer of the node that it is to leave through `port`; false if there is no room.
@@ -92,7 +80,7 @@ bool Engine<is_full>::admit_by_priority(std::uint32_t port, std::uint32_t priori
     const bool is_dropping = output.is_storm && settings.watchdog_drops;
     if (rule.is_lossless && !is_dropping) return admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes);
     if (!is_dropping && pool.take(output.share, rule.alpha, packet.wire_bytes)) return true;
-    output.dropped_packets++;
+    priorities.queue_stats(port, priority).dropped_packets++;
     return false;
 }
 
@@ -112,7 +100,7 @@ bool Engine<is_full>::admit_lossless(std::uint32_t ingress, std::uint32_t priori
         input.headroom_bytes += above;
         input.max_headroom_bytes = std::max(input.max_headroom_bytes, input.headroom_bytes);
     } else {
-        input.dropped_packets++;
+        priorities.queue_stats(ingress, priority).input_dropped_packets++;
     }
     const bool is_full_up = above > 0 || pool.room(input.share, alpha) < settings.full_frame_bytes;
     if (is_full_up && !input.pauses_sender) send_priority_pause(ingress, priority, true);
@@ -123,27 +111,29 @@ bool Engine<is_full>::admit_lossless(std::uint32_t ingress, std::uint32_t priori
 template <bool is_full>
 bool Engine<is_full>::admit_to_nic(std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
-    const std::uint32_t priority = priority_of(packet);
+    const std::uint32_t priority = packet.priority;
     InputQueue& input = priorities.input(packet.ingress_port, priority);
     BufferPool& pool = priorities.pool(port_stats[packet.ingress_port].peer);
     const bool is_lossless = priorities.rules[priority].is_lossless;
     const bool is_admitted = is_lossless ? admit_lossless(packet.ingress_port, priority, pool, packet.wire_bytes)
                                          : pool.take(input.share, 0, packet.wire_bytes);
-    if (!is_admitted && !is_lossless) input.dropped_packets++;
+    if (!is_admitted && !is_lossless) {
+        priorities.queue_stats(packet.ingress_port, priority).input_dropped_packets++;
+    }
     if (!is_admitted) drop(packet.ingress_port, packet_id);
     return is_admitted;
 }
 
 template <bool is_full>
 void Engine<is_full>::leave_nic(std::uint32_t port, const Packet& packet) {
-    const std::uint32_t priority = priority_of(packet), peer = port_stats[port].peer;
+    const std::uint32_t priority = packet.priority, peer = port_stats[port].peer;
     if (priorities.rules[priority].is_lossless) return leave_shared_buffer(port, peer, priority, packet.wire_bytes);
     priorities.pool(peer).change(priorities.input(port, priority).share, -std::int32_t{packet.wire_bytes});
 }
 
 template <bool is_full>
 void Engine<is_full>::leave_by_priority(std::uint32_t port, const Packet& packet) {
-    const std::uint32_t priority = priority_of(packet);
+    const std::uint32_t priority = packet.priority;
     OutputQueue& output = priorities.output(port, priority);
     output.tx_bytes += packet.wire_bytes;
     output.tx_packets++;
@@ -177,30 +167,35 @@ void Engine<is_full>::serve_by_priority(std::uint32_t port, Port& out) {
         OutputQueue& output = priorities.output(port, priority);
         if (output.head == NONE) {
             send_from_ring(output.ring, out);  // if none of its queue pairs may send, the ring is empty now
+            priorities.note_waiting(port, priority);
         } else {
-            transmit(port, out, take_first(out, output));
+            const std::uint32_t packet = take_first(port, priority);
+            if (output.head != NONE) packets.prefetch(output.head);
+            transmit(port, out, packet);
         }
         if (priorities.rules[priority].weight > 0) {
             output.balance_bytes -= static_cast<std::int32_t>(out.tx_bytes - tx_bytes);
         }
     }
-    if (has_sendable_priority(port)) wake_when_free(port, out);
+    if (priorities.ports[port].sendable()) wake_when_free(port, out);
 }
 
 template <bool is_full>
-std::uint32_t Engine<is_full>::take_first(Port& out, OutputQueue& output) {
+std::uint32_t Engine<is_full>::take_first(std::uint32_t port, std::uint32_t priority) {
+    OutputQueue& output = priorities.output(port, priority);
     const std::uint32_t packet = output.head;
     sample_load(out);
     output.head = packets[packet].next;
     output.queued_bytes -= packets[packet].wire_bytes;
-    out.queued_bytes -= packets[packet].wire_bytes;
+    ports[port].queued_bytes -= packets[packet].wire_bytes;
+    priorities.note_waiting(port, priority);
     return packet;
 }
 
 // Take the first packet of a queue out of the node's buffer as well, to lose it.
 template <bool is_full>
 std::uint32_t Engine<is_full>::take_out(std::uint32_t port, std::uint32_t priority) {
-    const std::uint32_t packet_id = take_first(ports[port], priorities.output(port, priority));
+    const std::uint32_t packet_id = take_first(port, priority);
     const Packet& packet = packets[packet_id];
     if (packet.ingress_port != NONE) leave_shared_buffer(packet.ingress_port, port, priority, packet.wire_bytes);
     return packet_id;
@@ -217,26 +212,32 @@ void Engine<is_full>::clear_priorities(std::uint32_t port) {
 // The priority to be served; NONE if none may send.
 template <bool is_full>
 std::uint32_t Engine<is_full>::next_priority(std::uint32_t port) {
-    bool has_weighted = false;
-    for (std::uint32_t priority = priorities.size(); priority-- > 0;) {
-        if (!is_sendable(priorities.output(port, priority))) continue;
-        if (priorities.rules[priority].weight == 0) return priority;
-        has_weighted = true;
+    PortPriorities& own = priorities.ports[port];
+    const std::uint32_t sendable = own.sendable();
+    if (sendable == 0) return NONE;
+    const std::uint32_t strict = sendable & priorities.strict;
+    if (strict) return static_cast<std::uint32_t>(std::bit_width(strict)) - 1;
+    while (!is_in_turn(port, own.turn)) {
+        own.turn = static_cast<std::uint8_t>((own.turn + 1u) % priorities.size());
+        if (!own.is_sendable(own.turn)) continue;
+        priorities.output(port, own.turn).balance_bytes +=
+            priorities.rules[own.turn].weight * settings.full_frame_bytes;
     }
-    if (!has_weighted) return NONE;
-    std::uint32_t& turn = priorities.turn[port];
-    while (!is_in_turn(priorities.output(port, turn))) {
-        turn = (turn + 1) % priorities.size();
-        OutputQueue& next = priorities.output(port, turn);
-        if (is_sendable(next)) next.balance_bytes += priorities.rules[turn].weight * settings.full_frame_bytes;
-    }
-    return turn;
+    return own.turn;
+}
+
+// The first packet of the highest priority that may send: most often what the port sends next.
+template <bool is_full>
+std::uint32_t Engine<is_full>::first_waiting(std::uint32_t port) const {
+    const std::uint32_t sendable = priorities.ports[port].sendable();
+    return sendable ? priorities.output(port, static_cast<std::uint32_t>(std::bit_width(sendable)) - 1).head : NONE;
 }
 
 // Whether a weighted priority may go on; one that has nothing to send keeps no balance for later.
 template <bool is_full>
-bool Engine<is_full>::is_in_turn(OutputQueue& output) const {
-    if (is_sendable(output)) return output.balance_bytes > 0;
+bool Engine<is_full>::is_in_turn(std::uint32_t port, std::uint32_t priority) {
+    OutputQueue& output = priorities.output(port, priority);
+    if (priorities.ports[port].is_sendable(priority)) return output.balance_bytes > 0;
     output.balance_bytes = std::min(output.balance_bytes, 0);
     return false;
 }

@@ -105,6 +105,7 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
     packet.ingress_port = NONE;
     packet.path_position = path_begin(packet.queue_pair, 1);
     packet.is_marked = false;
+    packet.priority = priority_of(packet.queue_pair, type);
     if (type == PacketType::Ack) {
         packet.is_marked = receiver.has_mark;
         receiver.has_mark = false;

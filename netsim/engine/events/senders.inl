@@ -97,6 +97,7 @@ inline void Engine<is_full>::join_ring(std::uint32_t qp, Sender& sender) {
     sender.ring_next = NONE;
     (ring.head == NONE ? ring.head : senders[ring.tail].ring_next) = qp;
     ring.tail = qp;
+    if (has_priorities()) priorities.note_waiting(sender.port, priorities.queue_pair[qp]);
 }
 
 // Send a packet of the first queue pair in the ring that still may; false if there is none.
@@ -161,6 +162,7 @@ inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& o
         static_cast<std::uint16_t>(std::max(payload_bytes + settings.wire_overhead_bytes, settings.ack_bytes));
     packet.type = PacketType::Data;
     packet.is_marked = false;
+    packet.priority = priority_of(qp, PacketType::Data);
     data_packets.sent++;
     sender.last_send_ps = now_ps;
     sender.in_flight_bytes += payload_bytes;

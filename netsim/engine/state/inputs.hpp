@@ -22,6 +22,9 @@ struct Inputs {
     std::size_t num_flows() const { return 2 * num_queue_pairs(); }  // a queue pair's data, then its acknowledgements
     bool has_priorities() const { return !priority_weight.empty(); }
     bool can_go_wrong() const { return !fault_time.empty() || !epoch_time.empty(); }
+    bool has_losses() const {
+        return std::ranges::any_of(loss_fraction, [](double fraction) { return fraction > 0; });
+    }
     bool has_slow_host() const {
         return std::ranges::any_of(drain_rate, [](std::int64_t rate_bps) { return rate_bps > 0; });
     }

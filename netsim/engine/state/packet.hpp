@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "event.hpp"
+#include "prefetch.hpp"
 
 namespace netsim {
 
@@ -25,7 +26,8 @@ struct alignas(32) Packet {
     std::uint32_t path_position;  // index into the table of paths
     std::uint16_t wire_bytes;
     PacketType type;
-    bool is_marked;  // congestion experienced
+    bool is_marked : 1;         // congestion experienced
+    std::uint8_t priority : 3;  // as priorities.hpp numbers them
 };
 static_assert(sizeof(Packet) == 32);
 
@@ -41,7 +43,7 @@ class PacketPool {
     std::size_t size() const { return packets_.size(); }
 
     // Bring a packet nearer; any number will do.
-    void prefetch(std::uint32_t packet) const { __builtin_prefetch(packets_.data() + packet, 1); }
+    void prefetch(std::uint32_t packet) const { netsim::prefetch(packets_.data(), packet); }
 
     // Invalidates references to packets.
     std::uint32_t allocate() {

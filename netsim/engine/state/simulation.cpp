@@ -9,6 +9,7 @@ namespace netsim {
 Simulation::Simulation(const Inputs& inputs)
     : settings(inputs.settings),
       law(inputs.law),
+      has_losses(inputs.has_losses()),
       retransmission_waits(inputs.retransmission_wait.begin(), inputs.retransmission_wait.end()),
       dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
       dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),

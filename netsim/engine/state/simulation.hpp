@@ -87,6 +87,7 @@ class Simulation {
 
     const Settings settings;
     const Law law;
+    const bool has_losses;  // on any wire, apart from faults
 
     Picoseconds now_ps = 0;
     Outcome outcome = Outcome::Running;
