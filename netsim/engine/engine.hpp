@@ -149,6 +149,7 @@ class Engine final : public Simulation {
     bool is_selective() const { return is_full && !selective_senders.empty(); }
     std::uint32_t payload_bytes_of(const Sender& sender, std::uint32_t sequence) const;
     bool may_send_selectively(std::uint32_t qp, const Sender& sender) const;
+    std::uint32_t first_lost(std::uint32_t qp, const Sender& sender) const;
     void note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence);
     void repeat_lost(std::uint32_t qp, Sender& sender, Port& out);
     void acknowledge_selectively(std::uint32_t qp, Sender& sender, const Packet& packet,
@@ -160,6 +161,7 @@ class Engine final : public Simulation {
     void give_up(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     void give_up_all(std::uint32_t qp, Sender& sender);
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
+    bool expect_next(Receiver& receiver);
     void answer_selectively(std::uint32_t packet);
 
     // events/nic.inl
@@ -184,7 +186,7 @@ class Engine final : public Simulation {
     void answer(std::uint32_t packet);
     void note_mark(std::uint32_t qp, Receiver& receiver);
     void deliver_transfer(Receiver& receiver);
-    AnswerNote& note_of(std::uint32_t packet);
+    void make_room_for_answers();
     void reply(std::uint32_t packet, PacketType type);
 
     // events/laws.inl

@@ -23,12 +23,13 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_PORT") = sizeof(Port) + sizeof(PortStats);
     module.attr("BYTES_PER_QUEUE_PAIR") = sizeof(Sender) + sizeof(Receiver);
     module.attr("BYTES_PER_SELECTIVE_PAIR") =
-        sizeof(SelectiveSender) + sizeof(SelectiveReceiver) + 3 * EMPTY_DEQUE_BYTES;
-    module.attr("BYTES_PER_TRACKED_PACKET") = sizeof(Transmission) + sizeof(AnswerNote) + 2;
+        sizeof(SelectiveSender) + sizeof(SelectiveReceiver) + RingBuffer<Transmission>::FIRST_BYTES;
+    module.attr("BYTES_PER_TRACKED_PACKET") = 3 * sizeof(Transmission) + sizeof(std::uint32_t);
     module.attr("BYTES_PER_ENDPOINT") = sizeof(Endpoint);
     module.attr("BYTES_PER_NIC_BUFFER") = sizeof(NicBuffer);
     module.attr("BYTES_PER_ROUND_TRIPS") = sizeof(RoundTrips);
-    module.attr("BYTES_PER_RECEIVE_QUEUE") = sizeof(ReceiveQueue) + sizeof(RefusedSender) + EMPTY_DEQUE_BYTES;
+    module.attr("BYTES_PER_RECEIVE_QUEUE") =
+        sizeof(ReceiveQueue) + sizeof(RefusedSender) + RingBuffer<Picoseconds>::FIRST_BYTES;
     module.attr("BYTES_PER_TRANSFER") = sizeof(Transfer);
     module.attr("BYTES_PER_RANDOM_STREAM") = sizeof(RandomStream);
     module.attr("BYTES_PER_PORT_HEALTH") = sizeof(PortHealth);

@@ -94,7 +94,7 @@ void Engine<is_full>::take_notification(std::uint32_t qp) {
 
 template <bool is_full>
 void Engine<is_full>::call_due_notifications(std::uint32_t qp) {
-    std::deque<Picoseconds>& pending = pending_notifications[qp];
+    RingBuffer<Picoseconds>& pending = pending_notifications[qp];
     while (!pending.empty() && pending.front() <= now_ps) {
         pending.pop_front();
         on_congestion_notification(qp);

@@ -20,7 +20,8 @@ std::int64_t Engine<is_full>::payload_bytes_of(const Packet& packet) const {
 
 template <bool is_full>
 void Engine<is_full>::receive_slowly(std::uint32_t packet_id) {
-    note_of(packet_id).since_ps = now_ps;
+    make_room_for_answers();
+    times_in_host_ps[packet_id] = now_ps;
     if (nics.empty() || nics[packets[packet_id].ingress_port].drain_rate_bps == 0) return see(packet_id);
     if (!(has_priorities() ? admit_to_nic(packet_id) : admit(packet_id))) return;
     const std::uint32_t port = packets[packet_id].ingress_port;
@@ -77,7 +78,7 @@ void Engine<is_full>::see(std::uint32_t packet_id) {
 
 template <bool is_full>
 Picoseconds Engine<is_full>::endpoint_delay_ps(std::uint32_t acknowledgement) const {
-    return takes_time() ? answer_notes[acknowledgement].since_ps : 0;
+    return takes_time() ? times_in_host_ps[acknowledgement] : 0;
 }
 
 template <bool is_full>

@@ -90,9 +90,9 @@ void Engine<is_full>::note_mark(std::uint32_t qp, Receiver& receiver) {
 }
 
 template <bool is_full>
-AnswerNote& Engine<is_full>::note_of(std::uint32_t packet_id) {
-    if (packet_id >= answer_notes.size()) answer_notes.resize(packets.size() * 2);
-    return answer_notes[packet_id];
+void Engine<is_full>::make_room_for_answers() {
+    if (is_selective() && packets.size() > expected_sequences.size()) expected_sequences.resize(2 * packets.size());
+    if (takes_time() && packets.size() > times_in_host_ps.size()) times_in_host_ps.resize(2 * packets.size());
 }
 
 // Send a packet back along its queue pair's path of acknowledgements.
@@ -112,9 +112,10 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
         receiver.num_unanswered = 0;
     }
     if constexpr (is_full) {
-        if (is_selective()) note_of(packet_id).expected_sequence = receiver.expected_sequence;
+        make_room_for_answers();
+        if (is_selective()) expected_sequences[packet_id] = receiver.expected_sequence;
         if (takes_time() && type == PacketType::Ack) {
-            note_of(packet_id).since_ps = now_ps - note_of(packet_id).since_ps;
+            times_in_host_ps[packet_id] = now_ps - times_in_host_ps[packet_id];
         }
     }
     control_packets.sent++;

@@ -26,7 +26,7 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if constexpr (is_full) {
         endpoint_ps = endpoint_delay_ps(packet_id);
         if (takes_time()) note_round_trip(sender.oldest, sender.rtt_ps, endpoint_ps);
-        if (is_selective()) acknowledge_selectively(qp, sender, packet, answer_notes[packet_id].expected_sequence);
+        if (is_selective()) acknowledge_selectively(qp, sender, packet, expected_sequences[packet_id]);
     }
     if (is_progress && !is_selective()) acknowledge(qp, sender, packet.sequence + 1);
     if (law.on_ack) {

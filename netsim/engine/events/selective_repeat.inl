@@ -16,6 +16,7 @@ namespace netsim {
 
 template <bool is_full>
 std::uint32_t Engine<is_full>::payload_bytes_of(const Sender& sender, std::uint32_t sequence) const {
+    if (sequence + 1 < sender.oldest_end) return static_cast<std::uint32_t>(settings.mtu_bytes);
     const Transfer& transfer = transfers[transfer_of_sequence(sender, sequence)];
     return sequence + 1 == transfer.end_sequence ? transfer.last_payload_bytes
                                                  : static_cast<std::uint32_t>(settings.mtu_bytes);
@@ -31,27 +32,28 @@ bool Engine<is_full>::may_send_selectively(std::uint32_t qp, const Sender& sende
     }
     if (is_idle(qp, sender)) return true;
     const std::uint32_t payload_bytes =
-        is_repetition ? payload_bytes_of(sender, *selective.lost.begin()) : next_payload_bytes(sender);
+        is_repetition ? payload_bytes_of(sender, first_lost(qp, sender)) : next_payload_bytes(sender);
     return static_cast<double>(sender.in_flight_bytes + payload_bytes) <= flow(qp).cwnd_bytes;
+}
+
+template <bool is_full>
+std::uint32_t Engine<is_full>::first_lost(std::uint32_t qp, const Sender& sender) const {
+    return selective_senders[qp].lost.first_from(sender.oldest_sequence);
 }
 
 template <bool is_full>
 void Engine<is_full>::note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) {
     SelectiveSender& selective = selective_senders[qp];
-    const std::uint32_t place = sequence - sender.oldest_sequence;
-    if (place == selective.fates.size()) {
-        selective.fates.push_back(PacketFate::Flying);
-    } else {
-        selective.fates[place] = PacketFate::Flying;
-        selective.lost.erase(sequence);
-    }
+    selective.at_rest.make_room(sender.oldest_sequence, sequence + 1);
+    selective.at_rest.erase(sequence);
+    if (!selective.lost.empty()) selective.lost.erase(sequence);
     selective.transmissions.push_back({sequence, now_ps});
     selective.num_flying++;
 }
 
 template <bool is_full>
 void Engine<is_full>::repeat_lost(std::uint32_t qp, Sender& sender, Port& out) {
-    const std::uint32_t sequence = *selective_senders[qp].lost.begin();
+    const std::uint32_t sequence = first_lost(qp, sender);
     const std::uint32_t row = transfer_of_sequence(sender, sequence);
     const std::uint32_t payload_bytes = payload_bytes_of(sender, sequence);
     transfers[row].num_retransmitted++;
@@ -79,9 +81,8 @@ bool Engine<is_full>::take_arrivals_below(std::uint32_t qp, Sender& sender, std:
     if (up_to_sequence <= sender.oldest_sequence) return false;
     for (std::uint32_t sequence = sender.oldest_sequence; sequence < up_to_sequence; sequence++) {
         take_arrival(qp, sender, sequence);
+        selective_senders[qp].at_rest.erase(sequence);
     }
-    std::deque<PacketFate>& fates = selective_senders[qp].fates;
-    fates.erase(fates.begin(), fates.begin() + static_cast<std::ptrdiff_t>(up_to_sequence - sender.oldest_sequence));
     advance_oldest(sender, up_to_sequence);
     return true;  // the oldest packet has never been acknowledged
 }
@@ -90,16 +91,16 @@ bool Engine<is_full>::take_arrivals_below(std::uint32_t qp, Sender& sender, std:
 template <bool is_full>
 bool Engine<is_full>::take_arrival(std::uint32_t qp, Sender& sender, std::uint32_t sequence) {
     SelectiveSender& selective = selective_senders[qp];
-    PacketFate& fate = selective.fates[sequence - sender.oldest_sequence];
-    if (fate == PacketFate::Arrived) return false;
+    const bool is_lost = !selective.lost.empty() && selective.lost.contains(sequence);
+    if (!is_lost && selective.at_rest.contains(sequence)) return false;
     const std::uint32_t payload_bytes = payload_bytes_of(sender, sequence);
-    if (fate == PacketFate::Flying) {
+    if (is_lost) {
+        selective.lost.erase(sequence);
+    } else {
         sender.in_flight_bytes -= payload_bytes;
         selective.num_flying--;
-    } else {
-        selective.lost.erase(sequence);
+        selective.at_rest.insert(sequence);
     }
-    fate = PacketFate::Arrived;
     acknowledged_bytes += payload_bytes;
     return true;
 }
@@ -108,7 +109,7 @@ bool Engine<is_full>::take_arrival(std::uint32_t qp, Sender& sender, std::uint32
 template <bool is_full>
 bool Engine<is_full>::detect_losses(std::uint32_t qp, Sender& sender) {
     SelectiveSender& selective = selective_senders[qp];
-    std::deque<Transmission>& transmissions = selective.transmissions;
+    RingBuffer<Transmission>& transmissions = selective.transmissions;
     selective.deadline_ps = NEVER;
     bool has_lost = false;
     for (; !transmissions.empty(); transmissions.pop_front()) {
@@ -129,14 +130,14 @@ bool Engine<is_full>::detect_losses(std::uint32_t qp, Sender& sender) {
 
 template <bool is_full>
 bool Engine<is_full>::is_flying(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) const {
-    if (sequence < sender.oldest_sequence) return false;
-    return selective_senders[qp].fates[sequence - sender.oldest_sequence] == PacketFate::Flying;
+    return sequence >= sender.oldest_sequence && !selective_senders[qp].at_rest.contains(sequence);
 }
 
 template <bool is_full>
 void Engine<is_full>::give_up(std::uint32_t qp, Sender& sender, std::uint32_t sequence) {
     SelectiveSender& selective = selective_senders[qp];
-    selective.fates[sequence - sender.oldest_sequence] = PacketFate::Lost;
+    selective.at_rest.insert(sequence);
+    selective.lost.make_room(sender.oldest_sequence, sequence + 1);
     selective.lost.insert(sequence);
     selective.num_flying--;
     sender.in_flight_bytes -= payload_bytes_of(sender, sequence);
@@ -144,10 +145,11 @@ void Engine<is_full>::give_up(std::uint32_t qp, Sender& sender, std::uint32_t se
 
 template <bool is_full>
 void Engine<is_full>::give_up_all(std::uint32_t qp, Sender& sender) {
-    for (const Transmission& transmission : selective_senders[qp].transmissions) {
-        if (is_flying(qp, sender, transmission.sequence)) give_up(qp, sender, transmission.sequence);
+    RingBuffer<Transmission>& transmissions = selective_senders[qp].transmissions;
+    for (; !transmissions.empty(); transmissions.pop_front()) {
+        const std::uint32_t sequence = transmissions.front().sequence;
+        if (is_flying(qp, sender, sequence)) give_up(qp, sender, sequence);
     }
-    selective_senders[qp].transmissions.clear();
 }
 
 // A packet whose reorder window may have passed.
@@ -158,24 +160,32 @@ void Engine<is_full>::on_reorder_deadline(std::uint32_t qp, Sender& sender) {
     }
 }
 
+// The packet expected has arrived; whether it ended a message.
+template <bool is_full>
+bool Engine<is_full>::expect_next(Receiver& receiver) {
+    if (++receiver.expected_sequence != receiver.message_end) return false;
+    deliver_transfer(receiver);
+    return true;
+}
+
 // At once, unless packets come in order.
 template <bool is_full>
 void Engine<is_full>::answer_selectively(std::uint32_t packet_id) {
     Packet& packet = packets[packet_id];
     Receiver& receiver = receivers[packet.queue_pair];
-    std::deque<bool>& has_arrived = selective_receivers[packet.queue_pair].has_arrived;
-    const bool is_orderly = packet.sequence == receiver.expected_sequence && has_arrived.empty();
-    if (packet.sequence >= receiver.expected_sequence) {
-        const std::uint32_t place = packet.sequence - receiver.expected_sequence;
-        if (place > 0) num_out_of_order++;
-        if (place >= has_arrived.size()) has_arrived.resize(place + 1);
-        has_arrived[place] = true;
-    }
+    SequenceSet& arrived = selective_receivers[packet.queue_pair].arrived;
+    const bool is_orderly = packet.sequence == receiver.expected_sequence && arrived.empty();
     bool is_message_end = false;
-    for (; !has_arrived.empty() && has_arrived.front(); has_arrived.pop_front()) {
-        if (++receiver.expected_sequence != receiver.message_end) continue;
-        deliver_transfer(receiver);
-        is_message_end = true;
+    if (packet.sequence == receiver.expected_sequence) {
+        is_message_end = expect_next(receiver);
+        while (!arrived.empty() && arrived.contains(receiver.expected_sequence)) {
+            arrived.erase(receiver.expected_sequence);
+            is_message_end |= expect_next(receiver);
+        }
+    } else if (packet.sequence > receiver.expected_sequence) {
+        num_out_of_order++;
+        arrived.make_room(receiver.expected_sequence, packet.sequence + 1);
+        arrived.insert(packet.sequence);
     }
     receiver.num_unanswered++;
     if (is_orderly && !is_message_end && receiver.num_unanswered < settings.ack_every_packets) {

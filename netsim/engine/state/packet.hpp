@@ -31,12 +31,6 @@ struct alignas(32) Packet {
 };
 static_assert(sizeof(Packet) == 32);
 
-// What a packet at its destination and the answer to it carry besides, where anything does.
-struct AnswerNote {
-    std::uint32_t expected_sequence;  // everything below has arrived
-    Picoseconds since_ps;             // of a data packet when it arrived, of its answer how long it was in the host
-};
-
 class PacketPool {
   public:
     Packet& operator[](std::uint32_t packet) { return packets_[packet]; }

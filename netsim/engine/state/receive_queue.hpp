@@ -7,9 +7,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 
 #include "clock.hpp"
+#include "ring_buffer.hpp"
 
 namespace netsim {
 
@@ -35,7 +35,7 @@ class ReceiveQueue {
     std::uint32_t num_posted_;  // from the message expected on
     Picoseconds replenish_ps_;
     Picoseconds busy_until_ps_ = 0;
-    std::deque<Picoseconds> replenished_ps_;
+    RingBuffer<Picoseconds> replenished_ps_;
 };
 
 // What a sender knows of its receiver's being not ready.

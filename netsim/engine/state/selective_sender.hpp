@@ -1,41 +1,36 @@
 // What a queue pair's sender knows of each packet under selective repeat.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <set>
-#include <vector>
 
 #include "clock.hpp"
+#include "ring_buffer.hpp"
+#include "sequence_set.hpp"
 
 namespace netsim {
-
-inline constexpr std::size_t EMPTY_DEQUE_BYTES = 512 + 64;  // a block and the map of blocks, as libstdc++ has them
-
-enum class PacketFate : std::uint8_t { Flying, Lost, Arrived };
 
 struct Transmission {
     std::uint32_t sequence;
     Picoseconds sent_ps;
 };
 
-// `fates` are of the packets from the sender's oldest on; a packet flies from its sending until it is acknowledged or
-// taken for lost, and has one entry among `transmissions` at least while it does.
-struct SelectiveSender {
-    std::deque<PacketFate> fates;
-    std::deque<Transmission> transmissions;  // in the order of sending; those at rest leave when they are first
-    std::set<std::uint32_t> lost;            // sequences to be sent again
+// A packet flies from its sending until it is acknowledged or taken for lost: then it is at rest. It has one entry
+// among `transmissions` at least while it flies. No set has what is below the sender's oldest packet.
+struct alignas(64) SelectiveSender {
     std::uint32_t num_flying = 0;
     Picoseconds reorder_window_ps = 0;
-    Picoseconds newest_sent_ps = -1;  // when the packet was sent that was sent last of all that have arrived
-    Picoseconds newest_rtt_ps = 0;    // and its round trip
-    Picoseconds deadline_ps = NEVER;  // when the first transmission will be taken for lost
+    Picoseconds newest_sent_ps = -1;         // when the packet was sent that was sent last of all that have arrived
+    Picoseconds newest_rtt_ps = 0;           // and its round trip
+    Picoseconds deadline_ps = NEVER;         // when the first transmission will be taken for lost
+    RingBuffer<Transmission> transmissions;  // in the order of sending; those at rest leave when they are first
+    SequenceSet at_rest;
+    SequenceSet lost;  // those at rest that are to be sent again
 };
+static_assert(sizeof(SelectiveSender) == 128);
 
-// Which packets a receiver has from the one it expects on: the first is always missing.
+// Which packets a receiver has beyond the one it expects.
 struct SelectiveReceiver {
-    std::deque<bool> has_arrived;
+    SequenceSet arrived;
 };
 
 }  // namespace netsim

@@ -58,7 +58,9 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     if (!nics.empty() || is_answer_late) round_trips.resize(inputs.transfer_bytes.size());
     if (settings.num_receives > 0) {
         refused_senders.resize(num_queue_pairs);
-        receive_queues.assign(num_queue_pairs, ReceiveQueue(settings.num_receives, settings.replenish_ps));
+        for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {
+            receive_queues.emplace_back(settings.num_receives, settings.replenish_ps);
+        }
     }
     selective_senders.resize(inputs.reorder_window.size());
     selective_receivers.resize(inputs.reorder_window.size());

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "priorities.hpp"
 #include "queue_pair.hpp"
 #include "receive_queue.hpp"
+#include "ring_buffer.hpp"
 #include "selective_sender.hpp"
 #include "transfer.hpp"
 
@@ -101,13 +101,14 @@ class Simulation {
     std::vector<SelectiveReceiver> selective_receivers;
     std::vector<ReceiveQueue> receive_queues;  // by queue pair, as the next; empty if receivers are always ready
     std::vector<RefusedSender> refused_senders;
-    std::vector<NicBuffer> nics;           // by port; empty if hosts take packets at once
-    std::vector<Endpoint> endpoints;       // by queue pair; empty if answers take no time
-    std::vector<RoundTrips> round_trips;   // by transfer; empty if packets are in no host for any time
-    std::vector<AnswerNote> answer_notes;  // by packet, where answers carry any
+    std::vector<NicBuffer> nics;                    // by port; empty if hosts take packets at once
+    std::vector<Endpoint> endpoints;                // by queue pair; empty if answers take no time
+    std::vector<RoundTrips> round_trips;            // by transfer; empty if packets are in no host for any time
+    std::vector<std::uint32_t> expected_sequences;  // by packet, as the next: what answers carry of the two, if at all
+    std::vector<Picoseconds> times_in_host_ps;
     std::vector<Transfer> transfers;
     std::vector<Picoseconds> retransmission_waits;               // by the number of timeouts since the last progress
-    std::vector<std::deque<Picoseconds>> pending_notifications;  // by queue pair; empty if they take no time
+    std::vector<RingBuffer<Picoseconds>> pending_notifications;  // by queue pair; empty if they take no time
     std::vector<std::uint32_t> dependent_offset, dependent_row;
     std::vector<std::uint32_t> nvlink_source, nvlink_destination;      // by transfer; empty if none takes NVLink
     std::vector<Picoseconds> nvlink_out_until_ps, nvlink_in_until_ps;  // by GPU: when its link is free

@@ -1,0 +1,72 @@
+// A set of sequence numbers that lie close together: bits in a ring of words.
+//
+// All members lie within as many numbers as there are bits, so that a number's bit is its remainder. 128 bits stand in
+// the object itself, more on the heap. The caller says how far members may lie apart before it adds one.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace netsim {
+
+class SequenceSet {
+  public:
+    bool empty() const { return size_ == 0; }
+    bool contains(std::uint32_t sequence) const { return word(sequence) >> (sequence % WORD_BITS) & 1; }
+
+    // Members lie from `first` on, and what is added until the next call before `end` as well.
+    void make_room(std::uint32_t first, std::uint32_t end) {
+        if (end - first > num_bits_) [[unlikely]]
+            grow(first, end);
+    }
+
+    void insert(std::uint32_t sequence) {
+        size_ += !contains(sequence);
+        word(sequence) |= bit(sequence);
+    }
+
+    void erase(std::uint32_t sequence) {
+        size_ -= contains(sequence);
+        word(sequence) &= ~bit(sequence);
+    }
+
+    // The first member from `first` on, where all are; there must be one.
+    std::uint32_t first_from(std::uint32_t first) const {
+        std::uint64_t bits = word(first) >> (first % WORD_BITS);
+        if (bits) return first + static_cast<std::uint32_t>(std::countr_zero(bits));
+        std::uint32_t sequence = first - first % WORD_BITS;
+        do sequence += WORD_BITS;
+        while (!word(sequence));
+        return sequence + static_cast<std::uint32_t>(std::countr_zero(word(sequence)));
+    }
+
+  private:
+    static constexpr std::uint32_t WORD_BITS = 64, OWN_WORDS = 2;
+
+    static std::uint64_t bit(std::uint32_t sequence) { return 1ull << (sequence % WORD_BITS); }
+
+    std::uint64_t& word(std::uint32_t sequence) {
+        const std::uint32_t place = (sequence & (num_bits_ - 1)) / WORD_BITS;
+        return num_bits_ == OWN_WORDS * WORD_BITS ? own_[place] : more_[place];
+    }
+    const std::uint64_t& word(std::uint32_t sequence) const { return const_cast<SequenceSet*>(this)->word(sequence); }
+
+    void grow(std::uint32_t first, std::uint32_t end) {
+        SequenceSet larger;
+        larger.num_bits_ = std::bit_ceil(end - first);
+        larger.more_ = std::make_unique<std::uint64_t[]>(larger.num_bits_ / WORD_BITS);
+        for (std::uint32_t place = 0; place < num_bits_; place++) {
+            if (contains(first + place)) larger.insert(first + place);
+        }
+        *this = std::move(larger);
+    }
+
+    std::uint64_t own_[OWN_WORDS] = {};
+    std::unique_ptr<std::uint64_t[]> more_;
+    std::uint32_t num_bits_ = OWN_WORDS * WORD_BITS;  // a power of 2
+    std::uint32_t size_ = 0;
+};
+
+}  // namespace netsim
