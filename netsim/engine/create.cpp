@@ -1,5 +1,4 @@
 // Which of the engines a run needs.
-#include <algorithm>
 #include <utility>
 
 #include "state/simulation.hpp"
@@ -18,7 +17,6 @@ namespace {
 // What of a run only the full engine has, in the words of the configuration.
 std::vector<std::string> features(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
-    const bool has_loss = std::ranges::any_of(inputs.loss_fraction, [](double fraction) { return fraction > 0; });
     const bool is_answer_late = settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
     const std::pair<bool, const char*> all[] = {
         {inputs.law.uses_telemetry, "telemetry"},
@@ -28,7 +26,7 @@ std::vector<std::string> features(const Inputs& inputs) {
         {inputs.has_slow_host() || is_answer_late, "hosts that take time"},
         {settings.path_rule != PathRule::Hash, "switches that choose paths"},
         {inputs.can_go_wrong(), "faults"},
-        {has_loss, "random loss"},
+        {inputs.has_losses(), "random loss"},
         {settings.acknowledgements_are_data, "acknowledgements in the class of data"},
         {!inputs.captured_flow.empty(), "captures"},
     };

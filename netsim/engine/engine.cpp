@@ -68,9 +68,7 @@ inline void Engine<is_full>::handle(std::uint64_t key) {
             return on_pace(id);
         case EventKind::PauseFrame:
             if (has_priorities()) return on_pause_event(id, payload_of(key));
-            if constexpr (is_full) {
-                if (faults.are_possible() && faults.is_void(id, payload_of(key))) return;
-            }
+            if (payload_of(key) >> 1 != pause_generation(id)) return;
             return obey_pause_frame(id, payload_of(key) % 2 == 1);
         case EventKind::Reply:
             return answer(payload_of(key));

@@ -53,7 +53,9 @@ class Engine final : public Simulation {
     bool is_to_be_marked(PortStats& stats, std::int32_t queued_bytes, const MarkingCurve& curve);
     bool mark(PortStats& stats, Packet& packet, std::int32_t queued_bytes, const MarkingCurve& curve);
     void transmit(std::uint32_t port, Port& out, std::uint32_t packet);
+    void count_transmission(std::uint32_t port, Port& out, TrafficClass cls);
     void leave_buffer(std::uint32_t ingress, std::int32_t bytes);
+    std::uint32_t pause_generation(std::uint32_t port) const;
     void send_pause_frame(std::uint32_t port);
     void obey_pause_frame(std::uint32_t port, bool is_pause);
     void append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet);
@@ -103,7 +105,6 @@ class Engine final : public Simulation {
     // events/priority_pauses.inl
     enum class PauseEvent : std::uint32_t { End, Begin, Expire, Refresh, Watch };  // in this order at one instant
     Picoseconds pause_length_ps(std::uint32_t port) const;
-    std::uint32_t pause_generation(std::uint32_t port) const;
     void schedule_pause_event(Picoseconds time_ps, std::uint32_t port, PauseEvent event, std::uint32_t priority);
     void on_pause_event(std::uint32_t port, std::uint32_t payload);
     void send_priority_pause(std::uint32_t port, std::uint32_t priority, bool is_pause);

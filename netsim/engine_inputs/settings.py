@@ -43,6 +43,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
         "skips_repeats": config.skip == "exact",
+        "first_packet_count": 0,
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),
         **priority_settings(config),

@@ -35,7 +35,7 @@ std::int64_t packets_sent(const Simulation& simulation, const Transfer& transfer
     if (transfer.start_ps == NOT_YET || transfer.medium != Medium::Fabric) return 0;
     const std::uint32_t highest = simulation.senders[transfer.queue_pair].highest_sequence;
     return std::int64_t{std::min(highest, transfer.end_sequence)} - transfer.first_sequence +
-           transfer.num_retransmitted;
+           static_cast<std::int64_t>(transfer.num_retransmitted);
 }
 
 }  // namespace
@@ -67,10 +67,13 @@ Columns port_columns(const Simulation& simulation) {
     const auto index_of = [&](const Port& port) { return static_cast<std::uint32_t>(&port - ports.data()); };
     return {
         {"tx_bytes", column(ports, [](const Port& port) { return port.tx_bytes; })},
-        {"tx_packets",
-         column(ports,
-                [](const Port& port) { return std::int64_t{port.tx_packets[DATA]} + port.tx_packets[CONTROL]; })},
-        {"data_packets", column(ports, [](const Port& port) { return port.tx_packets[DATA]; })},
+        {"tx_packets", numbered_column(ports.size(),
+                                       [&](std::size_t port) {
+                                           return simulation.tx_packets(port, DATA) +
+                                                  simulation.tx_packets(port, CONTROL);
+                                       })},
+        {"data_packets",
+         numbered_column(ports.size(), [&](std::size_t port) { return simulation.tx_packets(port, DATA); })},
         {"dropped_packets", column(port_stats, [](const PortStats& stats) { return stats.dropped_packets; })},
         {"ecn_marked_packets", column(port_stats, [](const PortStats& stats) { return stats.marked_packets; })},
         {"pauses", column(port_stats, [](const PortStats& stats) { return stats.num_pauses; })},

@@ -6,6 +6,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+#include <stdexcept>
+
 #include "../state/simulation.hpp"
 #include "columns.hpp"
 #include "inputs.hpp"
@@ -13,6 +16,57 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+
+namespace netsim {
+namespace {
+
+// While it advances, a simulation changes without the interpreter's lock.
+void require_rest(const Simulation& simulation) {
+    if (simulation.is_advancing)
+        throw std::runtime_error("the simulation is advancing in another thread; use it between two calls of advance");
+}
+
+class Advancing {
+  public:
+    explicit Advancing(Simulation& simulation) : simulation_(simulation) { simulation_.is_advancing = true; }
+    ~Advancing() { simulation_.is_advancing = false; }
+    Advancing(const Advancing&) = delete;
+    Advancing& operator=(const Advancing&) = delete;
+
+  private:
+    Simulation& simulation_;
+};
+
+Outcome advance(Simulation& simulation, std::uint64_t num_events) {
+    require_rest(simulation);
+    const Advancing advancing(simulation);
+    const nb::gil_scoped_release release;
+    return simulation.advance(num_events);
+}
+
+// A reader of a simulation at rest.
+template <typename Result, typename Owner>
+auto at_rest(Result (*read)(Owner&)) {
+    return [read](Owner& simulation) {
+        require_rest(simulation);
+        return read(simulation);
+    };
+}
+
+template <typename Member>
+auto at_rest(Member Simulation::* member) {
+    return [member](Simulation& simulation) {
+        require_rest(simulation);
+        return std::invoke(member, simulation);
+    };
+}
+
+std::uint32_t peak_packets(const Simulation& simulation) {
+    return simulation.packets.peak_live();
+}
+
+}  // namespace
+}  // namespace netsim
 
 NB_MODULE(_engine, module) {
     using namespace netsim;
@@ -49,29 +103,29 @@ NB_MODULE(_engine, module) {
         .value("TIME_LIMIT", Outcome::TimeLimit);
     nb::class_<Simulation>(module, "Simulation")
         .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a)
-        .def("advance", &Simulation::advance, "num_events"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def_ro("now_ps", &Simulation::now_ps)
-        .def_ro("acknowledged_bytes", &Simulation::acknowledged_bytes)
-        .def_ro("num_captured", &Simulation::num_captured)
-        .def_ro("has_all_samples", &Simulation::has_all_samples)
-        .def("settle", &Simulation::settle)
-        .def_prop_ro("num_events", &Simulation::num_events)
-        .def_ro("num_skipped_events", &Simulation::num_skipped_events)
-        .def_ro("not_skipped", &Simulation::not_skipped)
-        .def_prop_ro("peak_packets", [](const Simulation& simulation) { return simulation.packets.peak_live(); })
-        .def("packet_counts", &packet_counts)
-        .def("transfer_columns", &transfer_columns)
-        .def("port_columns", &port_columns)
-        .def("port_sample_columns", &port_sample_columns)
-        .def("flow_sample_columns", &flow_sample_columns)
-        .def("capture_columns", &capture_columns)
-        .def("message_columns", &message_columns)
-        .def("queue_columns", &queue_columns)
-        .def("waiting_columns", &waiting_columns)
-        .def("hold_columns", &hold_columns)
-        .def("input_columns", &input_columns)
-        .def("fault_drop_columns", &fault_drop_columns)
-        .def("milestone_columns", &milestone_columns)
-        .def("failure_columns", &failure_columns)
-        .def("flow_records", &flow_records);
+        .def("advance", &advance, "num_events"_a)
+        .def_prop_ro("now_ps", at_rest(&Simulation::now_ps))
+        .def_prop_ro("acknowledged_bytes", at_rest(&Simulation::acknowledged_bytes))
+        .def_prop_ro("num_captured", at_rest(&Simulation::num_captured))
+        .def_prop_ro("has_all_samples", at_rest(&Simulation::has_all_samples))
+        .def("settle", at_rest(&Simulation::settle))
+        .def_prop_ro("num_events", at_rest(&Simulation::num_events))
+        .def_prop_ro("num_skipped_events", at_rest(&Simulation::num_skipped_events))
+        .def_prop_ro("not_skipped", at_rest(&Simulation::not_skipped))
+        .def_prop_ro("peak_packets", at_rest(peak_packets))
+        .def("packet_counts", at_rest(packet_counts))
+        .def("transfer_columns", at_rest(transfer_columns))
+        .def("port_columns", at_rest(port_columns))
+        .def("port_sample_columns", at_rest(port_sample_columns))
+        .def("flow_sample_columns", at_rest(flow_sample_columns))
+        .def("capture_columns", at_rest(capture_columns))
+        .def("message_columns", at_rest(message_columns))
+        .def("queue_columns", at_rest(queue_columns))
+        .def("waiting_columns", at_rest(waiting_columns))
+        .def("hold_columns", at_rest(hold_columns))
+        .def("input_columns", at_rest(input_columns))
+        .def("fault_drop_columns", at_rest(fault_drop_columns))
+        .def("milestone_columns", at_rest(milestone_columns))
+        .def("failure_columns", at_rest(failure_columns))
+        .def("flow_records", at_rest(flow_records));
 }

@@ -50,9 +50,7 @@ void Engine<is_full>::forget_pauses(std::uint32_t port) {
     PortStats& stats = port_stats[port];
     if (ports[port].is_paused) stats.paused_ps += now_ps - stats.paused_since_ps;
     ports[port].is_paused = false;
-    if (ports[port].pauses_sender) stats.pause_frames++;  // the resume that will never be sent
     ports[port].pauses_sender = false;
-    faults.health[port].lost_pause_frames = stats.pause_frames;
     if (has_priorities()) forget_priority_pauses(port);
 }
 

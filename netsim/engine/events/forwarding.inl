@@ -173,7 +173,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         }
     }
     out.tx_bytes += static_cast<std::uint64_t>(bytes);
-    out.tx_packets[own_class_of(packet.type)]++;
+    count_transmission(port, out, own_class_of(packet.type));
     const Picoseconds arrives_ps = out.busy_until_ps + out.delay_ps;
     if (has_priorities()) {
         leave_by_priority(port, packet);
@@ -196,6 +196,13 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
     queue.push(arrives_ps, identify(EventKind::Arrival, port, packet_id));
 }
 
+// Counted in 32 bits, which keeps a port in one cache line; what goes beyond is carried.
+template <bool is_full>
+inline void Engine<is_full>::count_transmission(std::uint32_t port, Port& out, TrafficClass cls) {
+    if (++out.tx_packets[cls] == 0) [[unlikely]]
+        port_stats[port].tx_packet_carries[cls]++;
+}
+
 template <bool is_full>
 inline void Engine<is_full>::leave_buffer(std::uint32_t ingress_port, std::int32_t bytes) {
     Port& ingress = ports[ingress_port];
@@ -205,19 +212,26 @@ inline void Engine<is_full>::leave_buffer(std::uint32_t ingress_port, std::int32
     }
 }
 
-// Tell `port` to pause, or to resume if that was the last thing it was told.
+// How often the link has been down, as far as an event can say; what was on its way then is void.
+template <bool is_full>
+std::uint32_t Engine<is_full>::pause_generation(std::uint32_t port) const {
+    return faults.are_possible() ? faults.health[port].num_downs % (MAX_PACKETS >> 6) : 0;
+}
+
+// Tell `port` to pause, or to resume if that was the last thing it was told. Frames take time, so no two of them are
+// due at one instant.
 template <bool is_full>
 void Engine<is_full>::send_pause_frame(std::uint32_t port) {
-    PortStats& stats = port_stats[port];
+    const PortStats& stats = port_stats[port];
     Port& carrier = ports[stats.peer];
     if constexpr (SKIPS) note_carrier(port, stats.peer);
     carrier.busy_until_ps = std::max(now_ps, carrier.busy_until_ps) +
                             serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
     ports[port].pauses_sender = !ports[port].pauses_sender;
-    stats.pause_frames++;
     const Picoseconds effective_ps = carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps;
     if constexpr (SKIPS) skip.pause_frames[port].push_back(effective_ps);
-    queue.push(effective_ps, identify(EventKind::PauseFrame, port, stats.pause_frames % MAX_PACKETS));
+    queue.push(effective_ps,
+               identify(EventKind::PauseFrame, port, pause_generation(port) << 1 | ports[port].pauses_sender));
 }
 
 template <bool is_full>

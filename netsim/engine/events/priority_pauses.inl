@@ -17,12 +17,6 @@ Picoseconds Engine<is_full>::pause_length_ps(std::uint32_t port) const {
     return transfer_ps(settings.pause_quanta * QUANTUM_BYTES, port_stats[port].rate_bps);
 }
 
-// How often the link has been down, as far as an event can say; what was on its way then is void.
-template <bool is_full>
-std::uint32_t Engine<is_full>::pause_generation(std::uint32_t port) const {
-    return faults.are_possible() ? faults.health[port].num_downs % (MAX_PACKETS >> 6) : 0;
-}
-
 template <bool is_full>
 void Engine<is_full>::schedule_pause_event(Picoseconds time_ps, std::uint32_t port, PauseEvent event,
                                            std::uint32_t priority) {

@@ -184,7 +184,7 @@ template <bool is_full>
 std::uint32_t Engine<is_full>::take_first(std::uint32_t port, std::uint32_t priority) {
     OutputQueue& output = priorities.output(port, priority);
     const std::uint32_t packet = output.head;
-    sample_load(out);
+    sample_load(ports[port]);
     output.head = packets[packet].next;
     output.queued_bytes -= packets[packet].wire_bytes;
     ports[port].queued_bytes -= packets[packet].wire_bytes;

@@ -83,9 +83,12 @@ inline bool Engine<is_full>::walk_port(Visitor& visitor, std::uint32_t index) {
         if (!visitor.count(stats.marked_packets)) return false;
     }
     if (port.is_paused && !visitor.anchor(stats.paused_since_ps)) return false;
-    return visitor.count(stats.paused_ps) && visitor.count(stats.num_pauses) && visitor.count(stats.pause_frames) &&
-           visitor.count(port.tx_bytes) && visitor.count(port.tx_packets[CONTROL]) &&
-           visitor.count(port.tx_packets[DATA]);
+    for (const TrafficClass cls : {CONTROL, DATA}) {
+        std::uint64_t packets = tx_packets(index, cls);
+        if (!visitor.count(packets)) return false;
+        set_tx_packets(index, cls, packets);
+    }
+    return visitor.count(stats.paused_ps) && visitor.count(stats.num_pauses) && visitor.count(port.tx_bytes);
 }
 
 template <bool is_full>

@@ -12,8 +12,8 @@ namespace netsim {
 
 enum class EventKind : std::uint32_t {
     Arrival,     // a packet reaches the node behind a port; id: port, payload: packet
-    PauseFrame,  // a port is told to pause or resume; id: port, payload: how many such frames it was sent (odd: pause),
-                 // or a PauseEvent and the priority it is about
+    PauseFrame,  // a port is told to pause or resume; id: port, payload: which of the two, or a PauseEvent and the
+                 // priority it is about, and how often the link had been down
     Wake,        // a port's transmitter becomes free while something waits; id: port
     Reply,       // a host answers a packet after its endpoint delay; id: queue pair, payload: packet
     Pace,        // a queue pair's rate or window lets it send again; id: queue pair

@@ -20,12 +20,11 @@ enum DropCause : std::uint32_t { LINK_DOWN, NO_WAY, BIT_ERROR, NUM_CAUSES };
 
 struct PortHealth {
     bool is_down = false;
-    std::uint32_t num_downs = 0;          // so far; what was sent before the last one is lost
-    std::uint32_t lost_pause_frames = 0;  // of those sent to this port, all up to this one are void
+    std::uint32_t num_downs = 0;  // so far; what was sent before the last one is lost
     double loss_fraction = 0;
     double byte_arrives = 1;  // chance that a byte has no bit in error
     RandomStream random;
-    std::uint32_t dropped[NUM_CAUSES] = {};
+    std::uint64_t dropped[NUM_CAUSES] = {};
 };
 
 struct Change {
@@ -70,12 +69,6 @@ class Faults {
         PortHealth& own = health[port];
         if (own.loss_fraction > 0 && own.random.next_fraction() < own.loss_fraction) return true;
         return own.byte_arrives < 1 && own.random.next_fraction() >= power(own.byte_arrives, wire_bytes);
-    }
-
-    // Whether a pause frame, numbered as in EventKind::PauseFrame, was on a wire that went down.
-    bool is_void(std::uint32_t port, std::uint32_t frame) const {
-        return health[port].num_downs > 0 &&
-               (frame - health[port].lost_pause_frames - 1) % MAX_PACKETS >= MAX_PACKETS / 2;
     }
 
     std::vector<Change> changes;  // by time

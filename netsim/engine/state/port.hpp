@@ -29,7 +29,8 @@ struct Ring {
 
 struct alignas(64) Port {
     Port(const Inputs& inputs, std::size_t port)
-        : ingress_threshold_bytes(static_cast<std::int32_t>(inputs.pause_above[port])),
+        : tx_packets{inputs.settings.first_packet_count, inputs.settings.first_packet_count},
+          ingress_threshold_bytes(static_cast<std::int32_t>(inputs.pause_above[port])),
           delay_ps(static_cast<std::uint32_t>(inputs.port_delay_ps[port])),
           ps_per_byte(whole_ps_per_byte(inputs.port_rate_bps[port])),
           is_host(inputs.port_is_host[port] != 0) {}
@@ -38,10 +39,10 @@ struct alignas(64) Port {
     std::uint64_t tx_bytes = 0;
     std::uint32_t head[NUM_CLASSES] = {NONE, NONE};
     std::uint32_t tail[NUM_CLASSES] = {NONE, NONE};
-    std::uint32_t tx_packets[NUM_CLASSES] = {0, 0};  // by the class of their type
-    std::int32_t queued_bytes = 0;                   // of class DATA
-    std::int32_t max_queue_bytes = 0;                // of class DATA
-    std::int32_t ingress_bytes = 0;                  // of class DATA, in the node behind the wire
+    std::uint32_t tx_packets[NUM_CLASSES];  // by the class of their type; see PortStats::tx_packet_carries
+    std::int32_t queued_bytes = 0;          // of class DATA
+    std::int32_t max_queue_bytes = 0;       // of class DATA
+    std::int32_t ingress_bytes = 0;         // of class DATA, in the node behind the wire
     std::int32_t ingress_threshold_bytes;
     std::uint32_t delay_ps;
     std::uint16_t ps_per_byte;  // 0: not a whole number, see PortStats::rate_bps
@@ -72,10 +73,10 @@ struct alignas(64) PortStats {
     std::uint32_t peer;  // the same link's other direction
     std::int32_t resume_below_bytes;
     std::int32_t ingress_limit_bytes;
-    std::uint32_t pause_frames = 0;  // sent to this port; odd while the last one asks for a pause
-    std::uint32_t num_pauses = 0;
-    std::uint32_t marked_packets = 0;
-    std::uint32_t dropped_packets = 0;  // lost behind this port, on the wire or for want of buffer
+    std::uint32_t tx_packet_carries[NUM_CLASSES] = {0, 0};  // how often the counts of Port were full
+    std::uint64_t num_pauses = 0;
+    std::uint64_t marked_packets = 0;
+    std::uint64_t dropped_packets = 0;  // lost behind this port, on the wire or for want of buffer
     Ring ring;                          // hosts only
     Picoseconds pause_response_ps;
 };

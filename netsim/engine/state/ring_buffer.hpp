@@ -16,6 +16,7 @@ class RingBuffer {
     static constexpr std::size_t FIRST_BYTES = FIRST_CAPACITY * sizeof(T);
 
     bool empty() const { return size_ == 0; }
+    std::uint32_t size() const { return size_; }
     const T& front() const { return values_[head_]; }
 
     void push_back(const T& value) {

@@ -85,9 +85,23 @@ class Simulation {
         return port_stats[port].paused_ps + (ports[port].is_paused ? now_ps - port_stats[port].paused_since_ps : 0);
     }
 
+    // Packets of a class that a port has sent.
+    std::uint64_t tx_packets(std::size_t port, TrafficClass cls) const {
+        const std::uint64_t carried = std::uint64_t{port_stats[port].tx_packet_carries[cls]} << 32;
+        return carried + ports[port].tx_packets[cls] - settings.first_packet_count;
+    }
+
+    void set_tx_packets(std::size_t port, TrafficClass cls, std::uint64_t num_packets) {
+        num_packets += settings.first_packet_count;
+        ports[port].tx_packets[cls] = static_cast<std::uint32_t>(num_packets);
+        port_stats[port].tx_packet_carries[cls] = static_cast<std::uint32_t>(num_packets >> 32);
+    }
+
     const Settings settings;
     const Law law;
     const bool has_losses;  // on any wire, apart from faults
+
+    bool is_advancing = false;  // in some thread; only read and written under the interpreter's lock
 
     Picoseconds now_ps = 0;
     Outcome outcome = Outcome::Running;
