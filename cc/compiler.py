@@ -15,14 +15,16 @@ from fabrictune.cc.checked_law import CheckedLaw, checked_law
 from fabrictune.cc.code_cache import keep_code, kept_code
 from fabrictune.cc.fingerprint import fingerprint
 from fabrictune.cc.flow_state import flow_dtype, law_name, params_record
-from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.interface import CompiledLaw, Parameter
 from fabrictune.cc.law_rules import reads_marks, reads_telemetry, require_law
+from fabrictune.cc.link_rules import RED
 from fabrictune.cc.linker import link
 
 
 def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None) -> CompiledLaw:
     """Return the law ready for an engine, its parameters at their defaults but for `settings`.
 
+    Defaults are the papers' own numbers; `fit_law` gives those that follow the link.
     Raises LawError for a module that is no law, an unknown or impossible setting, and for Python that does not compile.
     """
     require_law(module)
@@ -40,12 +42,20 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         reads_marks=reads_marks(module),
         keep_alive=linked.owner,
         places=checked.places,
+        unset=_unset(module, settings),
+        marking=getattr(module, "MARKING", RED),
     )
 
 
 def with_settings(law: CompiledLaw, module: ModuleType, settings: Mapping[str, float] | None = None) -> CompiledLaw:
     """Return a law that was compiled from `module` with other settings, which needs no compiling; raises LawError."""
-    return replace(law, params=params_record(module, settings))
+    return replace(law, params=params_record(module, settings), unset=_unset(module, settings), derived={})
+
+
+def _unset(module: ModuleType, settings: Mapping[str, float] | None) -> tuple[Parameter, ...]:
+    """Return the parameters with a rule that are not set."""
+    given = settings or {}
+    return tuple(one for one in module.PARAMETERS if one.rule is not None and one.name not in given)
 
 
 def _object_file(law: CheckedLaw, params: np.dtype[np.void], flow: np.dtype[np.void]) -> bytes:

@@ -12,6 +12,9 @@ A receiver that paces CNPs faster than the paper's 50 us is heeded at the paper'
 Source: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3.1, equations 1 to 4;
 the window: Li et al., "HPCC", SIGCOMM 2019, section 5.1 (DCQCN+win). The paper names no hyper increase and no floor of
 the rate; those defaults are the values of its authors' and of later public simulators.
+The paper's links have 40 Gbps. Steps and byte counter follow the NICs' rate: with them the fluid model of "ECN or
+Delay" (CoNEXT 2016) is the same at every rate, in shares of it. It is as slow in time: R_AI is a thousandth of the rate
+every 55 us, so that a flow cut to nothing is back after some 50 ms.
 The form NIC firmware uses goes by the same name and is another controller, `cc/dcqcn_firmware.py`: its alpha counts
 slots of 1 us with and without CNPs, and halves in 0.14 ms where this one's takes 9.7 ms.
 """
@@ -20,10 +23,12 @@ from typing import Any
 
 from fabrictune.cc.arithmetic import integer_power
 from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
-from fabrictune.cc.tuning import TunedFor
+from fabrictune.cc.link_rules import of_rate
 
 RATE_TIMER = 0
 PS_PER_SECOND = 1e12
+
+_FLUID_MODEL = "Zhu et al., ECN or Delay, CoNEXT 2016, equations 2 to 4, which keep their form"
 
 PARAMETERS = (
     Parameter(
@@ -64,6 +69,7 @@ PARAMETERS = (
         high=10**12,
         meaning="B: payload between two increases by the byte counter; 0 for none, as in the public ns-3 models",
         dtype="i8",
+        rule=of_rate(10_000_000, 40e9, source=_FLUID_MODEL),
     ),
     Parameter(
         name="fast_recovery_stages",
@@ -79,6 +85,7 @@ PARAMETERS = (
         low=1e3,
         high=1e12,
         meaning="R_AI: step of the target rate once either counter has reached F",
+        rule=of_rate(40e6, 40e9, source=_FLUID_MODEL),
     ),
     Parameter(
         name="hyper_increase_bps",
@@ -86,6 +93,7 @@ PARAMETERS = (
         low=1e3,
         high=1e12,
         meaning="R_HAI: step of the target rate once both counters have passed F",
+        rule=of_rate(200e6, 40e9, source=_FLUID_MODEL),
     ),
     Parameter(
         name="min_rate_bps",
@@ -110,13 +118,6 @@ PARAMETERS = (
         meaning="1: keep at most one base round trip's worth of the current rate in flight",
         dtype="i8",
     ),
-)
-
-TUNED_FOR = TunedFor(
-    rate_bps=40e9,
-    steps=("additive_increase_bps", "hyper_increase_bps"),
-    source="the testbed of Zhu et al., SIGCOMM 2015, section 6",
-    instead="dcqcn_firmware, the form that NICs run",
 )
 
 STATE = (

@@ -14,8 +14,17 @@ through delayed acknowledgements, for here an acknowledgement says whether anyth
 from typing import Any
 
 from fabrictune.cc.interface import Parameter, Status
+from fabrictune.cc.link_rules import MarkingRule
 
 PS_PER_SECOND = 1e12
+
+MARKING = MarkingRule(
+    kmin_bytes=lambda link: max(link.bytes_in(link.base_rtt_ps) / 7, 30_000 * link.rate_bps / 10e9),
+    kmax_factor=1,
+    pmax_fraction=1.0,
+    text="a step at 30 KB for each 10 Gbps of the NICs, or rate times round trip / 7 where that is more",
+    source="Alizadeh et al., SIGCOMM 2010, equation 13, and Li et al., HPCC, SIGCOMM 2019, section 5.1",
+)
 
 PARAMETERS = (
     Parameter(

@@ -20,6 +20,7 @@ Left out: the identity of a path. A flow whose packets are sprayed compares port
 from typing import Any
 
 from fabrictune.cc.interface import MAX_TELEMETRY_HOPS, Parameter, Status
+from fabrictune.cc.link_rules import Rule, of_rate, whole_us_above_rtt
 
 PS_PER_SECOND = 1e12
 USES_TELEMETRY = True
@@ -46,6 +47,7 @@ PARAMETERS = (
         low=0.0,
         high=1e12,
         meaning="W_AI over the base round trip: what each flow adds, and with it fairness",
+        rule=of_rate(50e6, 100e9, source="Li et al., SIGCOMM 2019, section 3.3: W_AI = W_init (1 - eta) / N, N = 100"),
     ),
     Parameter(
         name="network_rtt_ps",
@@ -54,6 +56,11 @@ PARAMETERS = (
         high=10**12,
         meaning="T: base round trip of the network, or a flow's own where that is longer",
         dtype="i8",
+        rule=Rule(
+            value=whole_us_above_rtt,
+            text="the next whole us above the longest unloaded round trip of a flow",
+            source="Li et al., SIGCOMM 2019, section 5.1: 9 us for 8.5 us, 13 us for 12 us",
+        ),
     ),
     Parameter(name="min_rate_bps", default=100e6, low=1e3, high=1e12, meaning="no window is below this rate's"),
 )

@@ -22,6 +22,7 @@ A module that is a law defines:
   timer expired; in both cases the engine goes back by itself
 - `on_timer(params, flow, now_ps, timer)`: deadline_ps[timer] was reached; it reads NEVER until the law sets it again
 - `on_send(params, flow, now_ps, sent_bytes)`: a packet left with so much payload, first or repeated
+- `MARKING`: a `MarkingRule`, if switches are to mark for it otherwise than for DCQCN
 - `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE, the
   NIC's own port first); without it the engine collects none and passes an array it must not read.
 
@@ -37,12 +38,14 @@ Source: the events are those that DCQCN (SIGCOMM'15), TIMELY (SIGCOMM'15), HPCC 
 react to.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fabrictune.cc.link_rules import RED, MarkingRule, Rule
 from fabrictune.cc.places import Place
 
 NEVER = np.iinfo(np.int64).max  # a timer that is not set
@@ -126,6 +129,7 @@ class Parameter:
     high: float
     meaning: str
     dtype: str = "f8"  # "i8" for counts and durations
+    rule: Rule | None = None  # by which the default follows the link; `default` is then the paper's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +145,9 @@ class CompiledLaw:
     reads_marks: bool  # whether it matters to the law if a packet was marked
     keep_alive: Any  # what the pointers point into
     places: tuple[Place, ...] = ()  # of each check, by its number
+    unset: tuple[Parameter, ...] = ()  # those with a rule, of which only the default is known
+    derived: Mapping[str, str] = field(default_factory=dict)  # parameter -> the rule that gave its value, with source
+    marking: MarkingRule = RED  # how switches mark for it
 
     def failed_place(self, status: int) -> Place | None:
         """Return where a handler failed that returned this status; None where it did not, or at no known place."""

@@ -10,19 +10,28 @@ Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Contr
 algorithm 1, windows below a packet (section 3.4), target delay (3.5), end hosts and losses. The paper publishes a base
 target (25 us) and a smallest window (0.001 packets) and few other constants: the steps, the range of flow scaling and
 the threshold of resets are those of the public htsim model, whose authors call some of them a guess; the share of a
-hop, the host's target and weight, and the largest window are ours.
+hop, the host's target and weight, and the largest window are ours. The target is a time for every rate, and follows the
+path by its hops; the largest window is one that no target reaches.
 Left out: the classes of service and their targets; the end host's own pacing timer, for the engine paces a window below
 one packet; hops are links, one more than the switches that a TTL counts, which the base target absorbs.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from fabrictune.cc.interface import Parameter, Status
+from fabrictune.cc.link_rules import Link, Rule
 
 FABRIC = 0
 ENDPOINT = 1
 PS_PER_SECOND = 1e12
+
+
+def _packets_in_longest_target(link: Link, params: Mapping[str, float]) -> float:
+    path_ps = params["base_target_ps"] + link.num_hops * params["hop_scaling_ps"]
+    return link.bytes_in(path_ps + params["flow_scaling_range_ps"]) / link.mtu_bytes
+
 
 PARAMETERS = (
     Parameter(
@@ -112,6 +121,11 @@ PARAMETERS = (
         low=1.0,
         high=1e6,
         meaning="largest window; a flow alone at 400 Gbps and its target of 29 us holds 354 packets of 4 KiB",
+        rule=Rule(
+            value=_packets_in_longest_target,
+            text="what the NICs' rate carries in the longest target",
+            source="Kumar et al., SIGCOMM 2020, section 3.5, for the target",
+        ),
     ),
     Parameter(
         name="retransmit_reset_threshold",

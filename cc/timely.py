@@ -11,6 +11,8 @@ and a delay of T_low (1 + N delta / (beta C)).
 
 Source: Mittal et al., "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1;
 constants, analysis, patch: Zhu et al., "ECN or Delay: Lessons Learnt from Analysis of DCQCN and TIMELY", CoNEXT 2016.
+The paper's links have 10 Gbps. The step follows the NICs' rate; both delays and minRTT are times that the paper sets
+for a data centre, and the HPCC authors leave them as they are at 100 Gbps.
 Left out: a segment sent as one burst, for the engine paces packets; so a round trip is a packet's, without the time a
 segment takes at line rate, which TIMELY subtracts.
 """
@@ -18,7 +20,7 @@ segment takes at line rate, which TIMELY subtracts.
 from typing import Any
 
 from fabrictune.cc.interface import UNLIMITED_CWND_BYTES, Parameter, Status
-from fabrictune.cc.tuning import TunedFor
+from fabrictune.cc.link_rules import of_rate
 
 PARAMETERS = (
     Parameter(
@@ -73,7 +75,8 @@ PARAMETERS = (
         default=10e6,
         low=1e3,
         high=1e12,
-        meaning="delta: step of a rise; the paper's, for 10 Gbps",
+        meaning="delta: step of a rise",
+        rule=of_rate(10e6, 10e9, source="the public simulator of Li et al., HPCC, SIGCOMM 2019, for its comparison"),
     ),
     Parameter(
         name="decrease_factor",
@@ -113,10 +116,6 @@ PARAMETERS = (
         meaning="rate of a new flow, as a share of line rate; the paper's hosts divide it among their flows",
     ),
     Parameter(name="min_rate_bps", default=10e6, low=1e3, high=1e12, meaning="no cut goes below this rate"),
-)
-
-TUNED_FOR = TunedFor(
-    rate_bps=10e9, steps=("additive_increase_bps",), source="the testbed of Mittal et al., SIGCOMM 2015, section 6"
 )
 
 STATE = (

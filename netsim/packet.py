@@ -67,6 +67,7 @@ def run(
     run, LawError when the law misbehaves.
     """
     started = time.perf_counter()
+    config = config.with_marking()
     on_wire = config.with_telemetry() if law.uses_telemetry else config
     inputs = make_engine_inputs(
         network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals
@@ -201,6 +202,7 @@ def _describe(
             "name": law.name,
             "source": law.source,
             "parameters": {name: law.params[name].item() for name in law.params.dtype.names or ()},
+            "derived": dict(law.derived),
         },
         configuration=asdict(config),
     )

@@ -7,15 +7,19 @@ CompiledScenario, RunRecord, and a RunRecord with the broken expectations among 
 from dataclasses import dataclass
 from typing import Any
 
+from fabrictune.cc.fitting import fit_law, fitting_note
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.link_rules import RED
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.engine_inputs.link import fit_marking, link_of, marking_note
 from fabrictune.netsim.faults.timeline import FaultTimeline
 from fabrictune.scenario.composition import Composed, compose, compose_law
 from fabrictune.scenario.engine_notes import host_link_notes, traffic_class_notes
 from fabrictune.scenario.engines import engine_config, engine_of, without_ignored
 from fabrictune.scenario.fault_epochs import follow_faults, place_faults
-from fabrictune.scenario.laws import tuning_notes
+from fabrictune.scenario.places import placed
 from fabrictune.scenario.schema import Scenario
-from fabrictune.topology.fabric import NO_NIC
+from fabrictune.topology.network import Network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,18 +29,16 @@ class CompiledScenario(Composed):
     config: Any  # the engine's settings, with the adapter's timers
     law: CompiledLaw | None  # None for an engine that ignores laws, and where nothing is run
     faults: FaultTimeline
+    derived: tuple[str, ...] = ()  # settings that were left open, with the values and rules that filled them
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the scenario's parts note, a law whose defaults are for other links, and what queues assume."""
-        fabric = self.network.fabric
-        rates_bps = fabric.port_rate_bps_P[fabric.port_nic_P != NO_NIC]
-        tuned = tuning_notes(self.scenario.law, float(rates_bps.min())) if self.law and len(rates_bps) else ()
+        """What the scenario's parts note, what law and switches got from the link, and what queues assume."""
         return (
             *super().notes,
-            *tuned,
+            *self.derived,
             *traffic_class_notes(self.config, self.network),
-            *host_link_notes(self.config, fabric),
+            *host_link_notes(self.config, self.network.fabric),
         )
 
 
@@ -53,7 +55,7 @@ def assemble(composed: Composed, law: CompiledLaw | None) -> CompiledScenario:
     Without a law it can be checked, not run.
     """
     scenario = composed.scenario
-    config = engine_config(scenario)
+    law, config, derived = _fit(scenario, composed.network, law, engine_config(scenario))
     faults = place_faults(scenario, composed.network.fabric, config)
     return CompiledScenario(
         scenario=scenario,
@@ -63,4 +65,26 @@ def assemble(composed: Composed, law: CompiledLaw | None) -> CompiledScenario:
         config=config,
         law=law,
         faults=faults,
+        derived=derived,
     )
+
+
+def _fit(
+    scenario: Scenario, network: Network, law: CompiledLaw | None, config: Any
+) -> tuple[CompiledLaw | None, Any, tuple[str, ...]]:
+    """Return law and settings with what they leave open as it fits the link, and a note of each; raises InputError."""
+    if not isinstance(config, PacketConfig):
+        return law, config, ()
+    with placed(scenario, "engine", config):
+        link = link_of(network, config.with_telemetry() if law and law.uses_telemetry else config)
+        if link is None:
+            return law, config, ()
+        rule = law.marking if law else RED
+        fitted = fit_marking(config, rule, link)
+    if law is None:
+        return None, fitted, ()
+    law = fit_law(law, link)
+    reads_marks = "on_cnp" in law.handler_address or rule is not RED
+    marking = marking_note(config, fitted, rule, link) if reads_marks else ""
+    notes = (fitting_note(law), f"law {law.name}: {marking}" if marking else "")
+    return law, fitted, tuple(note for note in notes if note)

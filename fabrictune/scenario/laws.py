@@ -1,7 +1,10 @@
 """Choice of a law by a scenario: by name with the law's parameters as keys, or by a file of the user's.
 
-`law: dcqcn`, `law: ./my_law.py`, or a mapping with `name` or `file` and `parameters`. A law's `PARAMETERS` follow the
+`law: dcqcn`, `law: ./my_law.py`, or a mapping with `name` or `file`, and `parameters`. A law's `PARAMETERS` follow the
 same convention as specs: `additive_increase_bps` is the key `additive_increase: 40 Mbps`.
+
+A parameter with a rule has no default of its own here: what is not set follows the link (`fabrictune.cc.fitting`), or
+is the paper's own number under `defaults: paper`.
 """
 
 import dataclasses
@@ -9,18 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from fabrictune.cc.interface import CompiledLaw
+from fabrictune.cc.interface import CompiledLaw, Parameter
 from fabrictune.cc.laws import LAWS, is_path, load_law
-from fabrictune.cc.tuning import tuning_note
 from fabrictune.foundation.documents import Document
 from fabrictune.foundation.errors import InputError, Mistake, ScenarioError
 from fabrictune.foundation.settings.binding import Choice, Chosen, bind
 from fabrictune.foundation.settings.mistakes import to_mistakes
 from fabrictune.foundation.settings.quantities import format_setting, key_of, suffix_of
+
+Defaults = Literal["link", "paper"]
+DEFAULTS_HELP = "where a parameter with a rule is not set: `link`, what the rule gives; `paper`, the paper's own number"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,25 +34,25 @@ class LawFile:
 
     file: Path = field(metadata={"help": "Python file; runs only with --trust-code"})
     parameters: dict[str, Any] = field(default_factory=dict, metadata={"help": "the law's own parameters"})
+    defaults: Defaults = field(default="link", metadata={"help": DEFAULTS_HELP})
 
 
 def parameters_spec(module: ModuleType) -> type:
-    """Return a spec dataclass with one field for each parameter of a law, which checks its range."""
-    types = {"i8": int, "f8": float}
-    fields = [
-        (one.name, types[one.dtype], field(default=types[one.dtype](one.default), metadata={"help": one.meaning}))
-        for one in module.PARAMETERS
-    ]
+    """Return a spec dataclass with one field for each parameter of a law, which checks its range.
+
+    A parameter with a rule is None where it is not set.
+    """
+    fields = [_field_of(one) for one in module.PARAMETERS]
 
     def check_ranges(self: Any) -> None:
         mistakes = [
             Mistake(
                 where=one.name,
-                found=format_setting(one.name, getattr(self, one.name)),
+                found=format_setting(one.name, value),
                 allowed=f"{format_setting(one.name, one.low)} to {format_setting(one.name, one.high)} ({one.meaning})",
             )
             for one in module.PARAMETERS
-            if not one.low <= getattr(self, one.name) <= one.high
+            if (value := getattr(self, one.name)) is not None and not one.low <= value <= one.high
         ]
         if mistakes:
             raise InputError(*mistakes)
@@ -56,10 +61,25 @@ def parameters_spec(module: ModuleType) -> type:
     return dataclasses.make_dataclass(name, fields, namespace=namespace, frozen=True, kw_only=True)
 
 
+def _field_of(one: Parameter) -> tuple[str, Any, Any]:
+    kind: type = {"i8": int, "f8": float}[one.dtype]
+    if one.rule is None:
+        return one.name, kind, field(default=kind(one.default), metadata={"help": one.meaning})
+    return one.name, kind | None, field(default=None, metadata={"help": _meaning(one)})
+
+
+def _meaning(one: Parameter) -> str:
+    if one.rule is None:
+        return one.meaning
+    return f"{one.meaning}; by default {one.rule.text}; the paper's own: {format_setting(one.name, one.default)}"
+
+
 def settings_spec(module: ModuleType) -> type:
     """Return the spec of the mapping that chooses a law of the project."""
     parameters = parameters_spec(module)
-    fields = [("parameters", parameters, field(default_factory=parameters))]
+    fields: list[tuple[str, Any, Any]] = [("parameters", parameters, field(default_factory=parameters))]
+    if any(one.rule for one in module.PARAMETERS):
+        fields.append(("defaults", Defaults, field(default="link", metadata={"help": DEFAULTS_HELP})))
     return dataclasses.make_dataclass(f"{module.__name__} settings", fields, frozen=True, kw_only=True)
 
 
@@ -68,10 +88,10 @@ def describe_parameters(module: ModuleType) -> list[dict[str, str]]:
     return [
         {
             "key": key_of(one.name),
-            "default": format_setting(one.name, one.default),
+            "default": "by the link" if one.rule else format_setting(one.name, one.default),
             "low": format_setting(one.name, one.low),
             "high": format_setting(one.name, one.high),
-            "meaning": one.meaning,
+            "meaning": _meaning(one),
         }
         for one in module.PARAMETERS
     ]
@@ -96,9 +116,10 @@ def compile_chosen(law: Chosen, *, document: Document | None, trust_code: bool) 
 
 
 def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tuple[ModuleType, dict[str, float]]:
-    """Return the law's module and its parameters; raises LawError, UntrustedCodeError, ScenarioError."""
+    """Return the law's module and the parameters that are set; raises LawError, UntrustedCodeError, ScenarioError."""
     if not isinstance(law.spec, LawFile):
-        return LAWS[law.name], dataclasses.asdict(law.spec.parameters)
+        module = LAWS[law.name]
+        return module, _set(module, law.spec.parameters, getattr(law.spec, "defaults", "link"))
     file = law.spec.file
     module = load_law(str(file) if is_path(str(file)) else f"./{file}", trust_code=trust_code)
     try:
@@ -107,15 +128,14 @@ def resolve(law: Chosen, *, document: Document | None, trust_code: bool) -> tupl
         assert document, "parameters written in code are right"
         mistakes = to_mistakes(error, document, "law", "parameters")
         raise ScenarioError(*(_with_unit(mistake, law.spec.parameters) for mistake in mistakes)) from error
-    return module, dataclasses.asdict(parameters)
+    return module, _set(module, parameters, law.spec.defaults)
 
 
-def tuning_notes(law: Chosen, slowest_nic_bps: float) -> tuple[str, ...]:
-    """Return what a law of the project says of its defaults on NICs of this rate."""
-    if isinstance(law.spec, LawFile):
-        return ()
-    note = tuning_note(law.name, LAWS[law.name], dataclasses.asdict(law.spec.parameters), slowest_nic_bps)
-    return (note,) if note else ()
+def _set(module: ModuleType, parameters: Any, defaults: Defaults) -> dict[str, float]:
+    """Return the parameters but for those that are left to their rules."""
+    given = {name: value for name, value in dataclasses.asdict(parameters).items() if value is not None}
+    papers_own = {one.name: one.default for one in module.PARAMETERS} if defaults == "paper" else {}
+    return papers_own | given
 
 
 def _with_unit(mistake: Mistake, parameters: Mapping[str, Any]) -> Mistake:

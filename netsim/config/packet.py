@@ -5,6 +5,7 @@ Defaults are RoCEv2 over Ethernet with lossless data: 4,096 B of payload under 8
 Source: IEEE 802.3, InfiniBand 1.4 annex A17 (RoCEv2).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -91,6 +92,11 @@ class PacketConfig:
             ack_bytes=self.ack_bytes + self.telemetry_bytes,
             telemetry_bytes=0,
         )
+
+    def with_marking(self, fill: Callable[[EcnConfig], EcnConfig] = EcnConfig.filled) -> "PacketConfig":
+        """Return the configuration with all its marking filled, by default for 100 Gbps; raises InputError."""
+        entries = (replace(entry, ecn=entry.ecn and fill(entry.ecn)) for entry in self.queues.priorities)
+        return replace(self, ecn=fill(self.ecn), queues=replace(self.queues, priorities=tuple(entries)))
 
     def with_timers(self, timers: TimerModel) -> "PacketConfig":
         """Return the configuration with an adapter's retransmission timers; raises InputError."""

@@ -4,7 +4,7 @@ Source: IEEE 802.1Qbb; RFC 3168, section 5; SONiC's WRED_PROFILE and QUEUE table
 for the marking curve at 100 Gb/s.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, MAX_QUEUE_BYTES, require, setting
@@ -14,6 +14,7 @@ MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 
 @dataclass(frozen=True, kw_only=True)
 class EcnConfig:
+<<<<<<< HEAD
     """RED on the queue a packet finds: none is marked up to kmin, a share rising to pmax at kmax, all beyond.
 
     What is not ECN-capable (`nic.ecn_capable`) cannot be marked: it is queued, or dropped where it would be marked, as
@@ -27,12 +28,49 @@ class EcnConfig:
     not_capable: Literal["queue", "drop"] = setting(
         "queue", "packets that are not ECN-capable where others are marked: queue or drop them"
     )
+=======
+    """RED marking of data on the queue a packet finds: none up to kmin, rising to pmax at kmax, all beyond.
+
+    What is left open a scenario derives from its law and link (`engine_inputs.link`).
+    """
+
+    enabled: bool = setting(True, "whether switches mark")
+    kmin_bytes: int | None = setting(
+        None, "queue above which packets may be marked; by default the law's for the NICs' rate: 400 KB at 100 Gbps"
+    )
+    kmax_bytes: int | None = setting(
+        None, "queue from which every packet is marked; by default the law's for the NICs' rate: 1.6 MB at 100 Gbps"
+    )
+    pmax_fraction: float | None = setting(None, "share marked just below kmax; by default the law's: 0.2")
+>>>>>>> 1148a07 (Derive the defaults of laws and marking from the link)
 
     def __post_init__(self) -> None:
-        is_right = 0 <= self.kmin_bytes < self.kmax_bytes <= MAX_QUEUE_BYTES
-        allowed = f"above {self.kmin_bytes}, up to {MAX_QUEUE_BYTES} B"
-        require(is_right, "ecn.kmax", f"{self.kmax_bytes} B", allowed)
-        require(0 <= self.pmax_fraction <= 1, "ecn.pmax", f"{self.pmax_fraction}", "0 to 1")
+        kmin_bytes, kmax_bytes, pmax_fraction = self.kmin_bytes or 0, self.kmax_bytes, self.pmax_fraction
+        is_right = 0 <= kmin_bytes < MAX_QUEUE_BYTES
+        require(is_right, "ecn.kmin", f"{kmin_bytes} B", f"0 to {MAX_QUEUE_BYTES - 1} B")
+        is_right = kmax_bytes is None or kmin_bytes < kmax_bytes <= MAX_QUEUE_BYTES
+        require(is_right, "ecn.kmax", f"{kmax_bytes} B", f"above {kmin_bytes}, up to {MAX_QUEUE_BYTES} B")
+        require(0 <= (pmax_fraction or 0) <= 1, "ecn.pmax", f"{pmax_fraction}", "0 to 1")
+
+    @property
+    def curve(self) -> tuple[int, int, float]:
+        """kmin, kmax and pmax; what is open at its value for 100 Gbps."""
+        filled = self.filled()
+        assert filled.kmin_bytes is not None
+        assert filled.kmax_bytes is not None
+        assert filled.pmax_fraction is not None
+        return filled.kmin_bytes, filled.kmax_bytes, filled.pmax_fraction
+
+    def filled(
+        self, *, kmin_bytes: int = 400_000, kmax_bytes: int = 1_600_000, pmax_fraction: float = 0.2
+    ) -> "EcnConfig":
+        """Return the curve with these values where it has none; raises InputError where kmin is not below kmax."""
+        return replace(
+            self,
+            kmin_bytes=kmin_bytes if self.kmin_bytes is None else self.kmin_bytes,
+            kmax_bytes=kmax_bytes if self.kmax_bytes is None else self.kmax_bytes,
+            pmax_fraction=pmax_fraction if self.pmax_fraction is None else self.pmax_fraction,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

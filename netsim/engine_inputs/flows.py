@@ -14,20 +14,31 @@ def make_flow_records(
     fabric: Fabric, path_QDH: IntArray, law: CompiledLaw, config: PacketConfig, *, drain_rate_P: IntArray
 ) -> np.ndarray:
     """Return the law's records, the engine's header filled in."""
+    flow = np.zeros(len(path_QDH), law.flow_dtype)
+    flow["line_rate_bps"] = flow["rate_bps"] = line_rates_bps(fabric, path_QDH)
+    flow["cwnd_bytes"] = UNLIMITED_CWND_BYTES
+    flow["deadline_ps"] = NEVER
+    flow["base_rtt_ps"] = unloaded_round_trips_ps(fabric, path_QDH, config, drain_rate_P=drain_rate_P)
+    flow["mtu_bytes"] = config.mtu_bytes
+    flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
+    return flow
+
+
+def line_rates_bps(fabric: Fabric, path_QDH: IntArray) -> IntArray:
+    """Return the rate of each flow's NIC, shape (Q,)."""
+    return np.where(path_QDH[:, 0, 0] == NO_PORT, 1, fabric.port_rate_bps_P[path_QDH[:, 0, 0]])
+
+
+def unloaded_round_trips_ps(
+    fabric: Fabric, path_QDH: IntArray, config: PacketConfig, *, drain_rate_P: IntArray
+) -> IntArray:
+    """Return the round trip of a full packet and its acknowledgement on empty queues, shape (Q,)."""
     rate_QDH = np.where(path_QDH == NO_PORT, 1, fabric.port_rate_bps_P[path_QDH])
     delay_QDH = np.where(path_QDH == NO_PORT, 0, fabric.port_delay_ps_P[path_QDH])
     frame_bytes_D1 = np.array([[config.full_frame_bytes], [config.ack_bytes]])
     serialization_QDH = np.where(path_QDH == NO_PORT, 0, -(-frame_bytes_D1 * 8 * 10**12 // rate_QDH))
-    flow = np.zeros(len(path_QDH), law.flow_dtype)
-    flow["line_rate_bps"] = flow["rate_bps"] = rate_QDH[:, 0, 0]
-    flow["cwnd_bytes"] = UNLIMITED_CWND_BYTES
-    flow["deadline_ps"] = NEVER
-    flow["base_rtt_ps"] = (serialization_QDH + delay_QDH).sum(axis=(1, 2)) + _endpoint_ps_Q(
-        path_QDH[:, 0], config, drain_rate_P
-    )
-    flow["mtu_bytes"] = config.mtu_bytes
-    flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
-    return flow
+    round_trip_Q: IntArray = (serialization_QDH + delay_QDH).sum(axis=(1, 2))
+    return round_trip_Q + _endpoint_ps_Q(path_QDH[:, 0], config, drain_rate_P)
 
 
 def _endpoint_ps_Q(path_QH: IntArray, config: PacketConfig, drain_rate_P: IntArray) -> IntArray:

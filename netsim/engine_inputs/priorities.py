@@ -46,7 +46,8 @@ FRACTIONS = ("priority_alpha", "priority_ecn_max_fraction")
 
 def marking(ecn: EcnConfig) -> tuple[int, int, float]:
     """Return the queue from which packets may be marked, that from which all are, and the share just below it."""
-    return ecn.kmin_bytes if ecn.enabled else NO_MARK, ecn.kmax_bytes, ecn.pmax_fraction
+    kmin_bytes, kmax_bytes, pmax_fraction = ecn.curve
+    return kmin_bytes if ecn.enabled else NO_MARK, kmax_bytes, pmax_fraction
 
 
 def priority_settings(config: PacketConfig) -> dict[str, Any]:

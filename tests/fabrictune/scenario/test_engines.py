@@ -114,7 +114,7 @@ def test_the_packet_engine_is_the_one_without_a_name(line: str, mtu_bytes: int, 
         ("engine: pakcet\n", "4: engine.name: unknown name 'pakcet'\n  did you mean 'packet'?\n  allowed: packet"),
         ("engine: {mtuu: 1 KB}\n", "4: engine.mtuu: unknown key 'mtuu'\n  did you mean 'mtu'?"),
         (
-            "engine: {ecn: {kmin: 5 MB}}\n",
+            "engine: {ecn: {kmin: 5 MB, kmax: 1600000 B}}\n",
             "4: engine.ecn.kmax: 1600000 B\n  allowed: above 5000000, up to 1000000000000000 B",
         ),
     ],

@@ -39,10 +39,14 @@ def test_what_is_listed_as_required_is_missed(known: dict[str, type], section: s
 
 
 def test_a_key_says_what_it_takes_and_what_it_is_without() -> None:
-    """`ecn.kmin` is a size, 400 KB unless set."""
+    """`mtu` is a size, 4.096 KB unless set; what gives the default of `ecn.kmin` is in its meaning."""
     lines = {line.key: line for line in list_keys(SCENARIO, "engine")}
+    assert lines["mtu"] == KeyLine(key="mtu", takes="size", default="4.096 KB", meaning="payload of a full packet")
     assert lines["ecn.kmin"] == KeyLine(
-        key="ecn.kmin", takes="size", default="400 KB", meaning="queue above which packets may be marked"
+        key="ecn.kmin",
+        takes="size",
+        default="",
+        meaning="queue above which packets may be marked; by default the law's for the NICs' rate: 400 KB at 100 Gbps",
     )
 
 

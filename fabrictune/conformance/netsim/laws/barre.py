@@ -18,8 +18,11 @@ _PAPER = "Barre, USENIX ATC 2025"
 _RATE_BPS = 400 * GBPS
 _CABLE_MM = 200_000
 _RTT_PS = 4_200_000  # four cables of 1 us, two full frames and two acknowledgements
-_ECN = EcnConfig(kmin_bytes=100_000, kmax_bytes=3_200_000, pmax_fraction=0.2)
-_CONFIG = PacketConfig(ecn=_ECN, cnp=CnpConfig(interval_ns=1_000))
+_KMIN_BYTES, _KMAX_BYTES, _PMAX_FRACTION = 100_000, 3_200_000, 0.2
+_CONFIG = PacketConfig(
+    ecn=EcnConfig(kmin_bytes=_KMIN_BYTES, kmax_bytes=_KMAX_BYTES, pmax_fraction=_PMAX_FRACTION),
+    cnp=CnpConfig(interval_ns=1_000),
+)
 
 
 def cases() -> tuple[Case, ...]:
@@ -34,9 +37,9 @@ def _stable_queue(num_flows: int) -> Case:
             capacity_bps=_RATE_BPS,
             packet_bytes=FULL_FRAME_BYTES,
             rtt_ps=_RTT_PS,
-            kmin_bytes=_ECN.kmin_bytes,
-            kmax_bytes=_ECN.kmax_bytes,
-            pmax_fraction=_ECN.pmax_fraction,
+            kmin_bytes=_KMIN_BYTES,
+            kmax_bytes=_KMAX_BYTES,
+            pmax_fraction=_PMAX_FRACTION,
         )
     )
     assert queue_bytes is not None

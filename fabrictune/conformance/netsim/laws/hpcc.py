@@ -2,9 +2,11 @@
 
 from functools import cache
 
+from fabrictune.cc.link_rules import Link, whole_us_above_rtt
 from fabrictune.conformance.netsim.laws.long_flows import Settled, watch
 from fabrictune.conformance.netsim.one_switch import GBPS
 from fabrictune.foundation.cases import Case, around
+from fabrictune.foundation.units import PS_PER_US
 from fabrictune.netsim.config.packet import PacketConfig
 
 _PAPER = "Li et al., HPCC, SIGCOMM 2019"
@@ -16,7 +18,10 @@ _CABLE_MM = 200_000  # 1 us, as in the paper's fabric
 
 def cases() -> tuple[Case, ...]:
     """Return the cases."""
-    return tuple(case for num_flows in (2, 16) for case in (_load(num_flows), _queue(num_flows)))
+    return (
+        *(case for num_flows in (2, 16) for case in (_load(num_flows), _queue(num_flows))),
+        *(_utilization(cables_us) for cables_us in (1, 4, 16)),
+    )
 
 
 def _load(num_flows: int) -> Case:
@@ -40,6 +45,39 @@ def _queue(num_flows: int) -> Case:
         run=lambda: _settled(num_flows).mean_queue_bytes / _FRAME_BYTES,
         trust="B",
     )
+
+
+def _utilization(cables_us: int) -> Case:
+    """Two flows without stages, W_AI 50 Mb/s each: U = eta + 2 W_AI / (B T) for every T that fits the fabric."""
+    return Case(
+        name=f"netsim.hpcc-2-to-1.utilization.{cables_us}-us",
+        source=f"{_PAPER}, algorithm 1 at rest, U = eta + N W_AI / (B T), with T as the defaults derive it",
+        unit="of the link's rate",
+        run=lambda: _without_stages(cables_us) / _RATE_GBPS,
+        **around(0.951, 0.002),
+    )
+
+
+def _without_stages(cables_us: int) -> float:
+    """Return the goodput in Gb/s over cables that take so long both ways together."""
+    serialization_ps = 2 * (_FRAME_BYTES + _CONFIG.with_telemetry().ack_bytes) * 8000 // _RATE_GBPS
+    link = Link(
+        rate_bps=_RATE_GBPS * GBPS,
+        base_rtt_ps=cables_us * PS_PER_US + serialization_ps,
+        num_hops=2,
+        mtu_bytes=_CONFIG.mtu_bytes,
+        queue_limit_bytes=_CONFIG.pfc.buffer_bytes,
+    )
+    return watch(
+        "hpcc",
+        _CONFIG,
+        senders=2,
+        rate_bps=_RATE_GBPS * GBPS,
+        settle_us=1_000,
+        watch_us=500,
+        cable_mm=_CABLE_MM * cables_us // 4,
+        settings=(("max_stages", 0), ("network_rtt_ps", whole_us_above_rtt(link, {}))),
+    ).goodput_gbps
 
 
 @cache

@@ -13,6 +13,7 @@ from fabrictune.netsim.config.switch import EcnConfig
 _DESIGN = "docs/decisions/0032-hybrid-law.md (a design of our own; MegaScale publishes no equation)"
 _RATE_BPS = 400 * GBPS
 _MARKING, _SILENT = PacketConfig(), PacketConfig(ecn=EcnConfig(enabled=False))
+_KMIN_BYTES, _KMAX_BYTES, _ = _MARKING.ecn.curve
 _NO_TARGET = (("queue_target_ps", 10**9),)
 
 
@@ -25,9 +26,9 @@ def cases() -> tuple[Case, ...]:
             name="netsim.hybrid-ecn-alone.queue",
             source=f"{_DESIGN}: without a reachable target, marks hold the queue on their slope",
             unit="KB",
-            expected=_MARKING.ecn.kmin_bytes / 1e3,
-            low=_MARKING.ecn.kmin_bytes / 2e3,
-            high=_MARKING.ecn.kmax_bytes / 1e3,
+            expected=_KMIN_BYTES / 1e3,
+            low=_KMIN_BYTES / 2e3,
+            high=_KMAX_BYTES / 1e3,
             run=lambda: _settled(_MARKING, 16, _NO_TARGET).mean_queue_bytes / 1e3,
         ),
         Case(
