@@ -14,24 +14,11 @@ MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 
 @dataclass(frozen=True, kw_only=True)
 class EcnConfig:
-<<<<<<< HEAD
     """RED on the queue a packet finds: none is marked up to kmin, a share rising to pmax at kmax, all beyond.
 
+    What is left open a scenario derives from its law and link (`engine_inputs.link`).
     What is not ECN-capable (`nic.ecn_capable`) cannot be marked: it is queued, or dropped where it would be marked, as
     by SONiC's WRED profiles. These are bound to queues: each of `queues.priorities` may have its own.
-    """
-
-    enabled: bool = setting(True, "whether switches mark")
-    kmin_bytes: int = setting(400_000, "queue above which packets may be marked")
-    kmax_bytes: int = setting(1_600_000, "queue from which every packet is marked")
-    pmax_fraction: float = setting(0.2, "share marked just below kmax")
-    not_capable: Literal["queue", "drop"] = setting(
-        "queue", "packets that are not ECN-capable where others are marked: queue or drop them"
-    )
-=======
-    """RED marking of data on the queue a packet finds: none up to kmin, rising to pmax at kmax, all beyond.
-
-    What is left open a scenario derives from its law and link (`engine_inputs.link`).
     """
 
     enabled: bool = setting(True, "whether switches mark")
@@ -42,7 +29,9 @@ class EcnConfig:
         None, "queue from which every packet is marked; by default the law's for the NICs' rate: 1.6 MB at 100 Gbps"
     )
     pmax_fraction: float | None = setting(None, "share marked just below kmax; by default the law's: 0.2")
->>>>>>> 1148a07 (Derive the defaults of laws and marking from the link)
+    not_capable: Literal["queue", "drop"] = setting(
+        "queue", "packets that are not ECN-capable where others are marked: queue or drop them"
+    )
 
     def __post_init__(self) -> None:
         kmin_bytes, kmax_bytes, pmax_fraction = self.kmin_bytes or 0, self.kmax_bytes, self.pmax_fraction

@@ -45,8 +45,8 @@ def test_a_value_stays_in_its_parameter_s_range() -> None:
 def test_values_are_shown_with_rule_and_source() -> None:
     """Parameters with one rule share its sentence."""
     assert fitting_note(fitted(dcqcn)) == (
-        "law dcqcn: byte_counter 25 MB, additive_increase 100 Mbps, hyper_increase 500 Mbps: in proportion to the NICs' "
-        "rate from 40 Gbps (Zhu et al., ECN or Delay, CoNEXT 2016, equations 2 to 4, which keep their form)"
+        "law dcqcn: byte_counter 25 MB, additive_increase 100 Mbps, hyper_increase 500 Mbps: in proportion to the "
+        "NICs' rate from 40 Gbps (Zhu et al., ECN or Delay, CoNEXT 2016, equations 2 to 4, which keep their form)"
     )
     assert fitting_note(fitted(hpcc)) == (
         "law hpcc: additive_increase 50 Mbps: in proportion to the NICs' rate from 100 Gbps (Li et al., SIGCOMM 2019, "

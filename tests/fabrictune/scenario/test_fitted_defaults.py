@@ -71,7 +71,7 @@ def test_a_law_s_own_marking_is_used(tmp_path: Path) -> None:
     swift = compiled(tmp_path, "law: swift\n")
     assert swift.config.ecn.kmax_bytes == 4 * swift.config.ecn.kmin_bytes
     assert not any("engine.ecn" in note for note in swift.notes)
-    assert compiled(tmp_path, "law: none\n").notes == ()
+    assert compiled(tmp_path, "law: none\n").derived == ()
 
 
 def test_a_law_outside_the_project_may_have_rules(tmp_path: Path) -> None:

@@ -71,15 +71,19 @@ def test_a_run_without_bounds_says_that_nothing_bounds_it() -> None:
     assert set(results.values()) == {Result.PASSED}
 
 
-<<<<<<< HEAD
-def test_a_law_whose_steps_are_for_another_rate_is_noted() -> None:
-    """The permutation runs DCQCN's values of 40 Gbps at 100 Gbps; with steps of its own it has no note."""
-    note, of_queues = run("permutation").run["notes"]
-    assert note.startswith(
-        "law dcqcn: additive_increase 40 Mbps, hyper_increase 200 Mbps of its defaults are for links"
-    )
-    steps = {"additive_increase": "100 Mbps", "hyper_increase": "500 Mbps"}
-    assert run("permutation", law={"name": "dcqcn", "parameters": steps}).run["notes"] == [of_queues]
+def test_values_that_follow_the_link_are_notes_with_their_rule() -> None:
+    """DCQCN's steps and the switches' marking at 100 Gbps; what is set has none, nor the paper's own numbers."""
+    record = run("permutation", law="dcqcn").run
+    steps, marking, of_queues = record["notes"]
+    assert steps.startswith("law dcqcn: byte_counter 25 MB, additive_increase 100 Mbps, hyper_increase 500 Mbps: in ")
+    assert marking.startswith("law dcqcn: engine.ecn kmin 400 KB, kmax 1.6 MB, pmax 0.2: 100 KB and 400 KB for each 25")
+    assert record["law"]["parameters"]["hyper_increase_bps"] == 500e6
+    assert list(record["law"]["derived"]) == ["byte_counter_bytes", "additive_increase_bps", "hyper_increase_bps"]
+    assert record["configuration"]["ecn"]["kmin_bytes"] == 400_000
+    curve = {"kmin": "400 KB", "kmax": "1.6 MB", "pmax": 0.2}
+    fixed = run("permutation", law={"name": "dcqcn", "defaults": "paper"}, engine={"ecn": curve}).run
+    assert fixed["notes"] == [of_queues]
+    assert fixed["law"]["parameters"]["hyper_increase_bps"] == 200e6
 
 
 @pytest.mark.parametrize(
@@ -117,18 +121,3 @@ def test_a_run_whose_acknowledgements_meet_no_data_names_no_class() -> None:
     """In an incast each direction of a link has data or acknowledgements."""
     notes = run("incast", engine={"time_limit": "1 us"}).run.get("notes", [])
     assert not [text for text in notes if text.startswith("acknowledgements have")]
-=======
-def test_values_that_follow_the_link_are_notes_with_their_rule() -> None:
-    """DCQCN's steps and the switches' marking at 100 Gbps; what is set has none, nor the paper's own numbers."""
-    record = run("permutation", law="dcqcn").run
-    steps, marking = record["notes"]
-    assert steps.startswith("law dcqcn: byte_counter 25 MB, additive_increase 100 Mbps, hyper_increase 500 Mbps: in ")
-    assert marking.startswith("law dcqcn: engine.ecn kmin 400 KB, kmax 1.6 MB, pmax 0.2: 100 KB and 400 KB for each 25")
-    assert record["law"]["parameters"]["hyper_increase_bps"] == 500e6
-    assert list(record["law"]["derived"]) == ["byte_counter_bytes", "additive_increase_bps", "hyper_increase_bps"]
-    assert record["configuration"]["ecn"]["kmin_bytes"] == 400_000
-    curve = {"kmin": "400 KB", "kmax": "1.6 MB", "pmax": 0.2}
-    fixed = run("permutation", law={"name": "dcqcn", "defaults": "paper"}, engine={"ecn": curve}).run
-    assert "notes" not in fixed
-    assert fixed["law"]["parameters"]["hyper_increase_bps"] == 200e6
->>>>>>> 1148a07 (Derive the defaults of laws and marking from the link)
