@@ -3,6 +3,9 @@
 import time
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
+from fabrictune.foundation.arrays import BoolArray
 from fabrictune.foundation.checks import CheckReport, join_reports
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
 from fabrictune.foundation.progress import Progress
@@ -16,6 +19,8 @@ from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisi
 from fabrictune.topology.ecmp.polarization import check_polarization
 from fabrictune.topology.ecmp.seed_distribution import distribute_over_seeds
 from fabrictune.topology.files import fabric_table
+
+INCAST = "incast"  # the workload that declares many to one
 
 
 def analyze_scenario(
@@ -55,8 +60,19 @@ def check_collisions(composed: Composed, report: CollisionReport, rules: RuleSet
     return join_reports(
         check_polarization(fabric, composed.scenario.routing),
         report.check_links(fabric, queue_pairs, rules),
-        report.check_receivers(fabric, queue_pairs, rules),
+        report.check_receivers(fabric, queue_pairs, rules, is_declared_Q=is_of_declared_incast(composed)),
     )
+
+
+def is_of_declared_incast(composed: Composed) -> BoolArray:
+    """Return which queue pairs carry an incast of the scenario or of its mixture: many to one is then the question."""
+    traffic = composed.scenario.traffic
+    is_incast_Q = np.full(len(composed.network.queue_pairs), traffic.name == INCAST)
+    if composed.part_N is not None:
+        names = [part.name for part in traffic.spec.parts if part.traffic.name == INCAST]
+        on_fabric_N = composed.traffic.qp_N >= 0
+        is_incast_Q[composed.traffic.qp_N[on_fabric_N & np.isin(composed.part_N.astype(str), names)]] = True
+    return is_incast_Q
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from fabrictune.scenario.expectations import check_expectations
 from fabrictune.scenario.places import placed
 from fabrictune.scenario.provenance import describe_composed
 from fabrictune.scenario.schema import Scenario
-from fabrictune.studies.collisions import check_collisions
+from fabrictune.studies.collisions import check_collisions, is_of_declared_incast
 from fabrictune.topology.ecmp.collisions import CollisionReport, analyze_collisions
 from fabrictune.topology.ecmp.polarization import check_polarization
 
@@ -61,7 +61,9 @@ def check_simulated_collisions(
     if mode != PathChoiceConfig().mode:
         reason = f"path choice is {mode}, and the check follows the paths of the hash"
         skipped = join_reports(*(skip_check(rule.id, subject, reason) for rule in (POLARIZED_TIERS, LINK_OVERLOADED)))
-        return skipped + collisions.check_receivers(fabric, queue_pairs, rules)
+        return skipped + collisions.check_receivers(
+            fabric, queue_pairs, rules, is_declared_Q=is_of_declared_incast(compiled)
+        )
     return check_collisions(compiled, collisions, rules)
 
 

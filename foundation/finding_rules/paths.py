@@ -46,7 +46,7 @@ RECEIVER_OVERLOADED = Rule(
     evidence="Predicted: the paths of all queue pairs, each with its share of its NIC's rate; no packet is simulated.",
     next_step="reduce the number of concurrent senders to this NIC; path selection does not help",
     thresholds=_load_thresholds("receiving NIC's port"),
-    other_severities=((Severity.ERROR, "the load reaches `error_load`"),),
+    other_severities=((Severity.ERROR, "the load reaches `error_load` without the flows of a `workload: incast`"),),
 )
 POLARIZED_TIERS = Rule(
     id="ecmp.polarized-tiers",

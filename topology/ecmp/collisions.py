@@ -97,10 +97,24 @@ class CollisionReport:
         return self._check(judge, ~_is_to_nic(fabric), "switches")
 
     def check_receivers(
-        self, fabric: Fabric, queue_pairs: QueuePairs, rules: RuleSettings = CATALOG_SETTINGS
+        self,
+        fabric: Fabric,
+        queue_pairs: QueuePairs,
+        rules: RuleSettings = CATALOG_SETTINGS,
+        *,
+        is_declared_Q: BoolArray | None = None,
     ) -> CheckReport:
-        """Return the check of links to NICs, where no choice of path helps: findings as of other links."""
-        judge = _Judge(rule=RECEIVER_OVERLOADED, rules=rules, fabric=fabric, queue_pairs=queue_pairs)
+        """Return the check of links to NICs, where no choice of path helps: findings as of other links.
+
+        `is_declared_Q` are the queue pairs of an incast that somebody asked for: they alone make no error.
+        """
+        judge = _Judge(
+            rule=RECEIVER_OVERLOADED,
+            rules=rules,
+            fabric=fabric,
+            queue_pairs=queue_pairs,
+            declared_bps_Q=None if is_declared_Q is None else np.where(is_declared_Q, self.demand_bps_Q, 0.0),
+        )
         return self._check(judge, _is_to_nic(fabric), "NICs")
 
     def _check(self, judge: "_Judge", is_own_P: BoolArray, what: str) -> CheckReport:
@@ -139,6 +153,7 @@ class _Judge:
     rules: RuleSettings
     fabric: Fabric
     queue_pairs: QueuePairs
+    declared_bps_Q: FloatArray | None = None  # what queue pairs of a declared incast offer
 
     @property
     def load(self) -> float:
@@ -156,12 +171,16 @@ class _Judge:
         if len(rows) > MAX_SHOWN_FLOWS:
             shown.append(f"and {len(rows) - MAX_SHOWN_FLOWS:,} more queue pairs")
         of_rate = "" if self.load == 1 else f", {format_fraction(self.load)} of its rate"
-        is_error = demand_bps >= self.rules.threshold(self.rule, "error_load") * rate_bps
+        declared_bps_X = np.zeros(len(rows)) if self.declared_bps_Q is None else self.declared_bps_Q[rows]
+        num_declared = np.count_nonzero(declared_bps_X)
+        of_incast = f", {num_declared:,} of them of a declared incast" if num_declared else ""
+        other_bps = demand_bps - float(declared_bps_X.sum())
+        is_error = other_bps >= self.rules.threshold(self.rule, "error_load") * rate_bps
         return self.rule.finding(
             severity=Severity.ERROR if is_error else Severity.WARNING,
             entity=fabric.link_label(port),
             expected=f"at most {format_rate(self.load * rate_bps)}{of_rate}",
-            actual=f"{len(rows):,} flows offer {format_rate(demand_bps)}",
+            actual=f"{len(rows):,} flows offer {format_rate(demand_bps)}{of_incast}",
             confidence=Confidence.PREDICTED,
             evidence=tuple(shown),
         )

@@ -101,7 +101,7 @@ def test_a_job_is_planned_without_a_cluster() -> None:
 
 def test_a_sites_rules_judge_a_record(tmp_path: Path) -> None:
     """A file with severities and thresholds, which the record names."""
-    (tmp_path / "site.yaml").write_text("rules: {ecmp.receiver-overloaded: {error_load: 900 %}}")
-    record = ft.analyze(SCENARIOS / "incast.yaml", rules=tmp_path / "site.yaml")
-    assert [finding.severity for finding in record.findings] == [ft.Severity.WARNING]
-    assert record.run["rules"]["thresholds"] == {"ecmp.receiver-overloaded": {"error_load": "900 %"}}
+    (tmp_path / "site.yaml").write_text("rules: {ecmp.link-overloaded: {error_load: 300 %}}")
+    record = ft.analyze(SCENARIOS / "permutation.yaml", rules=tmp_path / "site.yaml")
+    assert {finding.severity for finding in record.findings} == {ft.Severity.WARNING}
+    assert record.run["rules"]["thresholds"] == {"ecmp.link-overloaded": {"error_load": "300 %"}}

@@ -11,6 +11,7 @@ from fabrictune.foundation.finding_rules.catalog import RULES
 from fabrictune.foundation.records import RunRecord, Severity
 
 INCAST = str(Path(__file__).parents[3] / "scenarios" / "incast.yaml")
+PERMUTATION = str(Path(__file__).parents[3] / "scenarios" / "permutation.yaml")
 ONE_SLOW = "a_device,a_port,a_role,b_device,b_port,b_role,rate\n" + "".join(
     f"h{host},nic0,host,t1,{host},leaf,{rate}G\n" for host, rate in enumerate((400, 400, 100))
 )
@@ -56,20 +57,20 @@ def test_the_variable_names_the_file_too(capsys: pytest.CaptureFixture[str], mon
 
 @pytest.mark.parametrize("command", [["ecmp", "analyze"], ["sim", "run"]], ids=" ".join)
 def test_thresholds_of_a_site_decide_what_is_found(command: list[str]) -> None:
-    """Eight senders offer 800 % of one port: an error by the catalog, a warning from 9 times on, nothing at 8."""
-    quiet = [*command, INCAST, "--quiet", "--out", "run"]
+    """Two flows offer 200 % of a link, twelve times: an error by the catalog, a warning from 3 on, nothing at 2."""
+    quiet = [*command, PERMUTATION, "--quiet", "--out", "run"]
     assert run(quiet) == 1
-    assert severity() == [Severity.ERROR]
-    assert run([*quiet, "--rules", site("ecmp.receiver-overloaded: {error_load: 900 %}")]) == 0
-    assert severity() == [Severity.WARNING]
-    assert run([*quiet, "--rules", site("ecmp.receiver-overloaded: {load: 8}")]) == 0
-    assert severity() == []
+    assert severities() == [Severity.ERROR] * 12
+    assert run([*quiet, "--rules", site("ecmp.link-overloaded: {error_load: 300 %}")]) == 0
+    assert severities() == [Severity.WARNING] * 12
+    assert run([*quiet, "--rules", site("ecmp.link-overloaded: {load: 2}")]) == 0
+    assert severities() == []
 
 
-def severity() -> list[Severity]:
-    """Return the severities of the overloaded receivers of the record."""
+def severities() -> list[Severity]:
+    """Return the severities of the overloaded links of the record."""
     record = RunRecord.read(Path("run"))
-    return [finding.severity for finding in record.findings if finding.id == "ecmp.receiver-overloaded"]
+    return [finding.severity for finding in record.findings if finding.id == "ecmp.link-overloaded"]
 
 
 def test_a_record_says_what_was_off() -> None:

@@ -41,6 +41,16 @@ def test_an_incast_is_called_an_overloaded_receiver() -> None:
     assert checks["ecmp.link-overloaded"].result == Result.PASSED
 
 
+def test_an_incast_that_the_scenario_asks_for_is_a_warning() -> None:
+    """As a workload, and as a part of a mixture, where senders have flows of the job too."""
+    (finding,) = run("incast").findings
+    assert finding.severity == Severity.WARNING
+    assert finding.actual == "8 flows offer 3.2 Tbps, 8 of them of a declared incast"
+    (receiver,) = [each for each in run("job-beside-burst").findings if each.id == "ecmp.receiver-overloaded"]
+    assert receiver.severity == Severity.WARNING
+    assert receiver.actual == "13 flows offer 1.8 Tbps, 12 of them of a declared incast"
+
+
 def test_flows_that_arrive_over_time_are_not_taken_to_send_at_once() -> None:
     """At 50 % load 107 flows share links in turn; the check does not apply, so it has not passed."""
     checks = checks_of(run("web-search"))

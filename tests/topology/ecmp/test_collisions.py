@@ -103,6 +103,19 @@ def test_findings_name_link_flows_and_next_step(thin: Fabric) -> None:
     assert "same leaf/rail group" in uplink.next_step
 
 
+@pytest.mark.parametrize(("declared", "severity"), [([0, 1], Severity.WARNING), ([0], Severity.ERROR)])
+def test_flows_of_a_declared_incast_make_no_error_by_themselves(
+    thin: Fabric, declared: list[int], severity: Severity
+) -> None:
+    """Of three flows into a NIC of 100 Gbps, what is not declared counts: 100 Gbps, or 200 Gbps, twice its rate."""
+    queue_pairs = make_queue_pairs([0, 1, 2], [4, 4, 4])
+    report = analyze_collisions(build_network(thin, queue_pairs, HashSpec()))
+    is_declared_Q = np.isin(np.arange(3), declared)
+    (receiver,) = report.check_receivers(thin, queue_pairs, is_declared_Q=is_declared_Q).findings
+    assert receiver.severity == severity
+    assert receiver.actual == f"3 flows offer 300 Gbps, {len(declared)} of them of a declared incast"
+
+
 def test_three_flows_on_a_double_link_are_a_warning(thin: Fabric) -> None:
     """300G on 200G is short of twice the rate."""
     queue_pairs = make_queue_pairs([0, 1, 2], [4, 5, 6])
