@@ -34,7 +34,7 @@ CONTENDERS: Mapping[str, Changes] = {
         "law": {"name": "dcqcn_firmware", "parameters": _SWEPT},
         "engine.cnp.interval": "17 us",
     },
-    "dcqcn-paper": {"law": "dcqcn", "engine.cnp.interval": "50 us"},
+    "dcqcn-paper": {"law": {"name": "dcqcn", "defaults": "paper"}, "engine.cnp.interval": "50 us"},
     "barre": {"law": "barre", "engine.cnp.interval": "1 us"},
     "swift": {"law": "swift"},
     "hpcc": {"law": "hpcc"},
