@@ -85,7 +85,6 @@ def _fit(
     if law is None:
         return None, fitted, ()
     law = fit_law(law, link)
-    reads_marks = "on_cnp" in law.handler_address or rule is not RED
-    marking = marking_note(config, fitted, rule, link) if reads_marks else ""
+    marking = marking_note(config, fitted, rule, link) if law.reads_marks else ""
     notes = (fitting_note(law), f"law {law.name}: {marking}" if marking else "")
     return law, fitted, tuple(note for note in notes if note)
