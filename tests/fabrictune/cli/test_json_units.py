@@ -36,7 +36,7 @@ def test_a_number_says_its_unit_by_its_key_or_its_object(value: object, keys: li
         ["sim", "run", "{incast}", "--out", "run", "--fail-on", "never"],
         ["sim", "run", "{link-flap}", "--out", "run"],
         ["sim", "run", "{job-beside-burst}", "--out", "run", "--fail-on", "never"],
-        ["sim", "sweep", "{incast}", "--vary", "engine.ecn.kmin=20 KB;80 KB", "--seeds", "1", "--out", "sweep"],
+        ["sim", "sweep", "{incast}", "--vary", "engine.ecn.kmin=20 KB;800 KB", "--seeds", "1", "--out", "sweep"],
         ["ecmp", "analyze", "{demo-interleaved}", "--out", "analysis", "--fail-on", "never"],
         ["ecmp", "explain", "{demo-interleaved}"],
         ["ecmp", "whatif", "{ecmp-whatif}", "--seeds", "2", "--out", "whatif"],
