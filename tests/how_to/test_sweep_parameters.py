@@ -26,7 +26,7 @@ def test_its_sweep_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     Path("burst.yaml").write_text(BURST)
     assert run(["sim", "sweep", "marking.yaml"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("1 of 9 points are Pareto-optimal (*); 3 seeds each\n")
+    assert shown.startswith("2 of 9 points are Pareto-optimal (*); 3 seeds each\n")
     assert "RATE_REDUCE_MONITOR_PERIOD_P1=" in shown
     record = RunRecord.read(Path("runs/marking/result"))
     assert record.tables["points"]["num_seeds"].tolist() == [3] * 9
