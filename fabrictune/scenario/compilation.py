@@ -34,7 +34,6 @@ class CompiledScenario(Composed):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the scenario's parts note, what law and switches got from the link, and what queues assume."""
-        """What the scenario's parts note, what law and switches got from the link, and what queues assume."""
         return (
             *super().notes,
             *self.derived,
