@@ -31,27 +31,47 @@ namespace netsim {
 
 template <bool is_full>
 Outcome Engine<is_full>::advance(std::uint64_t num_events) {
-    const std::uint64_t stop_at = queue.num_events() + num_events;
+    return run(queue.num_events() + num_events, false);
+}
+
+// With skip a component that was waked early is run by the same loop, so that what handles events has one caller and
+// is inlined.
+template <bool is_full>
+Outcome Engine<is_full>::run(std::uint64_t stop_at, bool is_catching_up) {
     while (outcome == Outcome::Running) {
-        if (queue.is_slot_exhausted()) {
-            if (queue.num_events() >= stop_at) return outcome;
-            if (!queue.open_next_slot()) return outcome = Outcome::Stalled;
-            if (queue.slot_start_ps() > LAST_INSTANT) [[unlikely]]
-                throw std::out_of_range("an instant beyond the clock");
-            prefetch_open_slot();
-        }
-        const std::uint64_t key = queue.take();
-        const Picoseconds before_ps = now_ps;
-        now_ps = queue.time_of(key);
-        prefetch_next_port();
-        if constexpr (SKIPS) {
-            if (!is_awake(key, before_ps)) continue;
+        std::uint64_t key;
+        if (SKIPS && is_catching_up) {
+            if (!take_caught(key)) return outcome;
+        } else {
+            if (queue.is_slot_exhausted()) {
+                if (queue.num_events() >= stop_at) return outcome;
+                if (!queue.open_next_slot()) return outcome = Outcome::Stalled;
+                if (queue.slot_start_ps() > LAST_INSTANT) [[unlikely]]
+                    throw std::out_of_range("an instant beyond the clock");
+                prefetch_open_slot();
+            }
+            key = queue.take();
+            now_ps = queue.time_of(key);
+            prefetch_next_port();
+            if constexpr (SKIPS) {
+                if (skip.attention_ps < now_ps && !is_awake(key)) continue;
+            }
         }
         handle(key);
         if (packets.num_live() == 0) [[unlikely]]
             end_if_nothing_is_left();
     }
     return outcome;
+}
+
+template <bool is_full>
+inline bool Engine<is_full>::take_caught(std::uint64_t& key) {
+    FarEvents::Event event;
+    if (!queue.take_caught(event)) return false;
+    key = event.identity;
+    now_ps = event.time_ps;
+    num_unqueued_events++;
+    return true;
 }
 
 template <bool is_full>

@@ -31,6 +31,7 @@ class Engine final : public Simulation {
     void settle() override;
 
   private:
+    Outcome run(std::uint64_t stop_at, bool is_catching_up);
     void handle(std::uint64_t key);
     // Inlined by order: g++ 12 drops calls of a function that only prefetches, as having no effect.
     [[gnu::always_inline]] void prefetch_open_slot();
@@ -221,15 +222,17 @@ class Engine final : public Simulation {
     void complete(std::uint32_t row);
     void finish(std::uint32_t row);
 
+    // What the hooks in events/ call is kept out of line, so that skip costs little where nothing repeats.
+
     // skip/components.inl
     template <typename Visit>
     void for_each_port_of(std::uint32_t qp, Visit visit) const;
-    void join_component(std::uint32_t qp);
+    [[gnu::noinline]] void join_component(std::uint32_t qp);
     void merge_into_one(std::uint32_t qp);
     std::uint32_t make_component();
     void free_component(std::uint32_t index);
     void add_to_component(std::uint32_t index, std::uint32_t qp);
-    void leave_component(std::uint32_t qp, bool is_last);
+    [[gnu::noinline]] void leave_component(std::uint32_t qp, bool is_last);
     void rebuild_component(std::uint32_t index);
 
     // skip/state_walk.inl
@@ -250,6 +253,7 @@ class Engine final : public Simulation {
     // skip/search.inl
     bool can_spend(std::size_t num_values) const;
     void look_at_components();
+    void look_after(Picoseconds instant_ps);
     void start_search(Component& component, std::uint32_t index);
     void schedule_look(Component& component, std::uint32_t index);
     void stop_search(Component& component);
@@ -257,7 +261,7 @@ class Engine final : public Simulation {
     void update_attention();
     bool choose_reference(Component& component);
     void rest(Component& component);
-    void note_send(std::uint32_t qp, Sender& sender, std::uint32_t payload_bytes);
+    [[gnu::noinline]] void note_send(std::uint32_t qp, Sender& sender, std::uint32_t payload_bytes);
     void on_beat(Component& component, std::uint32_t index, Picoseconds instant_ps);
     void search_anew(Component& component);
     bool compare(Component& component, std::uint32_t index, Picoseconds instant_ps);
@@ -268,15 +272,17 @@ class Engine final : public Simulation {
     void keep(Component& component, Picoseconds instant_ps);
 
     // skip/log.inl
+    static constexpr std::size_t MOST_LOGGED = 1 << 20;
     void start_log(Component& component);
     void end_log(Component& component);
     std::uint32_t component_of(EventIdentity identity) const;
     void log_event(EventIdentity identity);
-    void log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes = 0, Picoseconds rtt_ps = 0,
-                  std::int32_t num_hops = 0, bool is_marked = false);
-    void log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const;
+    [[gnu::noinline]] void log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes = 0, Picoseconds rtt_ps = 0,
+                                    std::int32_t num_hops = 0, bool is_marked = false);
+    [[gnu::noinline]] void log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const;
+    [[gnu::noinline]] void note_flight(std::uint32_t port, Picoseconds arrives_ps, std::uint32_t packet);
     void log_draw(std::uint32_t port, std::int32_t queued_bytes);
-    void disturb(std::uint32_t qp);
+    [[gnu::noinline]] void disturb(std::uint32_t qp);
     void note_notification(LawEvent event, std::uint32_t qp);
     void note_carrier(std::uint32_t port, std::uint32_t carrier);
 
@@ -291,18 +297,20 @@ class Engine final : public Simulation {
     void repeat_draws(const Component& component, std::int64_t num_periods);
 
     // skip/sleep.inl
-    bool is_awake(std::uint64_t key, Picoseconds before_ps);
+    [[gnu::noinline]] bool is_awake(std::uint64_t key);
     bool park(EventIdentity identity);
-    void on_resume(std::uint32_t index, Picoseconds before_ps);
+    void on_resume(std::uint32_t index);
     std::int64_t num_repeats(const Component& component, Picoseconds instant_ps, Picoseconds event_ps) const;
     Picoseconds next_probe_ps(Picoseconds instant_ps) const;
     Picoseconds last_pending_ps(const Component& component) const;
     void sleep(Component& component, std::uint32_t index, Picoseconds instant_ps, Picoseconds event_ps);
     void rouse(std::uint32_t index);
+    [[gnu::noinline]] void rouse_port(std::uint32_t port);
     void rouse_before(std::uint32_t index, EventIdentity identity);
     void wake_up(Component& component, std::uint32_t index, std::int64_t num_periods);
     void move(Component& component, std::int64_t num_periods);
     void catch_up();
+    bool take_caught(std::uint64_t& key);
     void rouse_all();
 
     mutable Skipper skip;

@@ -70,7 +70,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     }
     if constexpr (SKIPS) {
         if (ports[port].is_asleep) [[unlikely]]
-            rouse(skip.component_of_port[port]);
+            rouse_port(port);
     }
     if (has_priorities()) return enqueue_by_priority(port, packet_id);
     Packet& packet = packets[packet_id];
@@ -191,7 +191,8 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         if (faults.are_possible()) faults.note_departure(packet_id, port);
     }
     if constexpr (SKIPS) {
-        if (out.is_watched) skip.wires[port].add(now_ps, arrives_ps, packet_id);
+        if (out.is_watched) [[unlikely]]
+            note_flight(port, arrives_ps, packet_id);
     }
     queue.push(arrives_ps, identify(EventKind::Arrival, port, packet_id));
 }
@@ -237,7 +238,7 @@ void Engine<is_full>::send_pause_frame(std::uint32_t port) {
 template <bool is_full>
 void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     PortStats& stats = port_stats[port];
-    if constexpr (SKIPS) skip.pause_frames[port].pop_front();
+    if constexpr (SKIPS) skip.pause_frames[port].erase(skip.pause_frames[port].begin());
     ports[port].is_paused = is_pause;
     if (is_pause) {
         stats.num_pauses++;

@@ -11,7 +11,7 @@ template <bool is_full>
 void Engine<is_full>::on_probe() {
     num_probes++;
     if (queue.size() == skip.num_void_resumes) {
-        now_ps = SKIPS ? skip.previous_ps : queue.previous_ps();
+        now_ps = SKIPS ? skip.before_ps : queue.previous_ps();
         outcome = Outcome::Stalled;
         return;
     }

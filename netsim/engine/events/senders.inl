@@ -20,7 +20,8 @@ inline bool Engine<is_full>::is_window_open(std::uint32_t qp, const Sender& send
     const auto wanted_bytes = static_cast<double>(sender.in_flight_bytes + next_payload_bytes(sender));
     const bool is_open = wanted_bytes <= flow(qp).cwnd_bytes;
     if constexpr (SKIPS) {
-        if (sender.is_logged) log_window(qp, wanted_bytes, is_open);
+        if (sender.is_logged) [[unlikely]]
+            log_window(qp, wanted_bytes, is_open);
     }
     return is_open;
 }
@@ -39,7 +40,8 @@ inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sen
     const double cwnd_bytes = flow(qp).cwnd_bytes;
     const auto mtu_bytes = static_cast<double>(settings.mtu_bytes);
     if constexpr (SKIPS) {
-        if (sender.is_logged) log_window(qp, mtu_bytes, true);
+        if (sender.is_logged) [[unlikely]]
+            log_window(qp, mtu_bytes, true);
     }
     if (cwnd_bytes < mtu_bytes) [[unlikely]] {
         const double round_trips = mtu_bytes / cwnd_bytes;
@@ -70,7 +72,8 @@ template <bool is_full>
 inline void Engine<is_full>::schedule_pace(std::uint32_t qp, Sender& sender, Picoseconds time_ps) {
     if (sender.pace_event_ps <= time_ps) return;  // the earlier event will look again
     if constexpr (SKIPS) {
-        if (sender.pace_event_ps != NEVER) disturb(qp);
+        if (sender.pace_event_ps != NEVER) [[unlikely]]
+            disturb(qp);
     }
     sender.pace_event_ps = time_ps;
     queue.push(time_ps, identify(EventKind::Pace, qp));
@@ -184,7 +187,10 @@ inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& o
 template <bool is_full>
 inline void Engine<is_full>::finish_sending(std::uint32_t qp, Sender& sender, const Port& out,
                                             std::uint32_t payload_bytes) {
-    if constexpr (SKIPS) note_send(qp, sender, payload_bytes);
+    if constexpr (SKIPS) {
+        if (sender.sends_to_beat || sender.is_logged) [[unlikely]]
+            note_send(qp, sender, payload_bytes);
+    }
     if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), now_ps, payload_bytes));
     if (!may_send(qp, sender)) return;
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <limits>
 #include <vector>
 
@@ -116,18 +115,19 @@ struct Skipper {
     std::vector<Component> components;
     std::vector<std::uint32_t> free_components;
     std::vector<std::uint32_t> component_of_pair, component_of_port;  // NONE: nothing to send, nothing that sends
-    std::vector<std::uint32_t> place_of_pair;           // in its component, while that is logged or asleep
-    std::vector<Wire> wires;                            // by port
-    std::vector<std::deque<Picoseconds>> pause_frames;  // by port: when those on their way take effect
-    std::vector<std::uint32_t> beating, loose;          // components to look at
-    Picoseconds look_ps = NEVER;                        // the instant after which to look at them
+    std::vector<std::uint32_t> place_of_pair;            // in its component, while that is logged or asleep
+    std::vector<Wire> wires;                             // by port
+    std::vector<std::vector<Picoseconds>> pause_frames;  // by port: when those on their way take effect
+    std::vector<std::uint32_t> beating, loose;           // components to look at
+    Picoseconds look_ps = NEVER;                         // the instant after which to look at them
+    Picoseconds attention_ps = NEVER;                    // events after it are looked at before they are handled
     bool is_catching_up = false;
 
-    // Events are looked at one by one while anything is asleep, logged, or about to be waked for nothing.
+    // Every event is looked at while anything is asleep, logged, or about to be waked for nothing.
     bool is_attentive = false;
     std::uint32_t num_asleep = 0, num_logging = 0, num_void_resumes = 0, num_resumes = 0;
-    EventIdentity current = 0;    // the event being handled
-    Picoseconds previous_ps = 0;  // when the one before was
+    EventIdentity current = 0;                  // the event being handled
+    Picoseconds handled_ps = 0, before_ps = 0;  // when it and the one before were, while is_attentive
 
     std::uint64_t num_spent = 0;  // on the search, in values visited
 };

@@ -96,7 +96,7 @@ void Engine<is_full>::leave_component(std::uint32_t qp, bool is_last) {
     if (component.is_loose) return;
     component.is_loose = true;
     skip.loose.push_back(index);
-    skip.look_ps = now_ps;
+    look_after(now_ps);
 }
 
 // Make components anew of the queue pairs that are not at rest, if that is worth it.

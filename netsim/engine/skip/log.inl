@@ -54,9 +54,8 @@ void Engine<is_full>::log_event(EventIdentity identity) {
 template <bool is_full>
 void Engine<is_full>::log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes, Picoseconds rtt_ps,
                                std::int32_t num_hops, bool is_marked) {
-    static constexpr std::size_t MOST_CALLS = 1 << 20;
     Component& component = skip.components[skip.component_of_pair[qp]];
-    if (component.calls.size() == MOST_CALLS) {
+    if (component.calls.size() == MOST_LOGGED) {
         component.is_disturbed = true;
         return;
     }
@@ -78,7 +77,15 @@ template <bool is_full>
 void Engine<is_full>::log_draw(std::uint32_t port, std::int32_t queued_bytes) {
     const std::uint32_t index = skip.component_of_port[port];
     if (index == NONE || law.reads_marks || skip.components[index].stage != SearchStage::Whole) return;
-    skip.components[index].draws.push_back({port, queued_bytes});
+    Component& component = skip.components[index];
+    component.draws.push_back({port, queued_bytes});
+    component.is_disturbed |= component.draws.size() == MOST_LOGGED;
+}
+
+// A packet has left through a port that is watched.
+template <bool is_full>
+void Engine<is_full>::note_flight(std::uint32_t port, Picoseconds arrives_ps, std::uint32_t packet) {
+    skip.wires[port].add(now_ps, arrives_ps, packet);
 }
 
 // What has just happened to a queue pair must not be repeated.

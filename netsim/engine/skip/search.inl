@@ -1,7 +1,7 @@
 // The search for what repeats: Brent's, with the sends of one queue pair as beats.
 //
 // At the end of an instant with a beat the component's state is compared with a kept one, which is replaced at growing
-// distances. A state of the senders and receivers alone is kept first. When that has come again the wires are watched,
+// distances. A state of some senders and receivers alone is kept first. When that has come again the wires are watched,
 // and once all that is on them is known everything is kept; if that comes again too, the component sleeps.
 // Source: R. P. Brent, "An improved Monte Carlo factorization algorithm", BIT 20 (1980), 176-184, section 2.
 
@@ -11,18 +11,18 @@
 
 namespace netsim {
 
-// Values visited: some eight of them cost as much as an event.
+// Whether the budget has so many values left; some eight cost as much as an event. Once some senders have come again,
+// what follows is done at any cost, and the debt is paid before the next search.
 template <bool is_full>
 bool Engine<is_full>::can_spend(std::size_t num_values) const {
-    static constexpr std::uint64_t FREE = 1 << 18;
-    return skip.num_spent + num_values < FREE + queue.num_events() / 16 + num_skipped_events;
+    static constexpr std::uint64_t FREE = 1 << 13, EVENTS_PER_VALUE = 64;
+    return skip.num_spent + num_values < FREE + queue.num_events() / EVENTS_PER_VALUE + num_skipped_events;
 }
 
 // Look at the components of which something happened in the instant that has just ended.
 template <bool is_full>
 void Engine<is_full>::look_at_components() {
     const Picoseconds instant_ps = skip.look_ps;
-    skip.look_ps = NEVER;
     while (!skip.loose.empty()) {
         const std::uint32_t index = skip.loose.back();
         skip.loose.pop_back();
@@ -36,7 +36,13 @@ void Engine<is_full>::look_at_components() {
         component.is_beating = false;
         on_beat(component, index, instant_ps);
     }
-    skip.look_ps = NEVER;
+    look_after(NEVER);
+}
+
+template <bool is_full>
+void Engine<is_full>::look_after(Picoseconds instant_ps) {
+    skip.look_ps = instant_ps;
+    skip.attention_ps = skip.is_attentive ? LONG_AGO : instant_ps;
 }
 
 // Nothing kept holds any more: begin anew, at the end of this instant.
@@ -53,7 +59,7 @@ void Engine<is_full>::schedule_look(Component& component, std::uint32_t index) {
     if (skip.is_catching_up || component.is_beating) return;
     component.is_beating = true;
     skip.beating.push_back(index);
-    skip.look_ps = now_ps;
+    look_after(now_ps);
 }
 
 template <bool is_full>
@@ -76,8 +82,10 @@ void Engine<is_full>::set_watched(Component& component, bool is_watched) {
 
 template <bool is_full>
 void Engine<is_full>::update_attention() {
-    skip.is_attentive = skip.num_asleep || skip.num_logging || skip.num_resumes || !probed_ports.empty() ||
-                        !probed_flows.empty() || settings.probe_interval_ps != NEVER;
+    const bool was_attentive = skip.is_attentive;
+    skip.is_attentive = skip.num_asleep || skip.num_logging || skip.num_resumes || settings.probe_interval_ps != NEVER;
+    if (skip.is_attentive && !was_attentive) skip.handled_ps = queue.previous_ps();
+    look_after(skip.look_ps);
 }
 
 // The queue pair that has most left to send gives the beat.
@@ -112,7 +120,7 @@ void Engine<is_full>::rest(Component& component) {
 
 // A queue pair has sent a packet.
 template <bool is_full>
-inline void Engine<is_full>::note_send(std::uint32_t qp, Sender& sender, std::uint32_t payload_bytes) {
+void Engine<is_full>::note_send(std::uint32_t qp, Sender& sender, std::uint32_t payload_bytes) {
     if (sender.is_logged && law.on_send) log_call(ON_SEND, qp, payload_bytes);
     if (sender.sends_to_beat == 0 || --sender.sends_to_beat > 0) return;
     sender.sends_to_beat = 1;
@@ -139,7 +147,7 @@ void Engine<is_full>::on_beat(Component& component, std::uint32_t index, Picosec
         case SearchStage::Senders:
         case SearchStage::Whole:
             if (compare(component, index, instant_ps)) return;
-            if (component.num_beats < component.limit) return;
+            if (component.num_beats < component.limit && can_spend(0)) return;
     }
     keep_senders(component, instant_ps);
 }
@@ -157,18 +165,15 @@ void Engine<is_full>::search_anew(Component& component) {
 // True if the kept state has come again, and has been dealt with.
 template <bool is_full>
 bool Engine<is_full>::compare(Component& component, std::uint32_t index, Picoseconds instant_ps) {
+    static constexpr std::uint64_t BEAT = 24;
     const bool is_whole = component.stage == SearchStage::Whole;
     if (is_whole) drop_arrived(component, instant_ps);
     Comparing comparing{component.values, component.state_ps, instant_ps - component.state_ps};
     const bool is_same = walk(comparing, component, is_whole);
-    skip.num_spent += comparing.place + 8;
+    skip.num_spent += comparing.place + BEAT;
     if (!is_same) return false;
     if (is_whole) {
         sleep(component, index, instant_ps, comparing.until_ps);
-        return true;
-    }
-    if (!can_spend(2 * component.values.size())) {
-        rest(component);
         return true;
     }
     component.limit = std::max(component.limit, component.num_beats + 1);
@@ -197,8 +202,9 @@ template <bool is_full>
 void Engine<is_full>::keep_senders(Component& component, Picoseconds instant_ps) {
     static constexpr std::uint32_t MOST_BEATS = 1 << 12;
     if (component.stage == SearchStage::Whole) search_anew(component);
+    static constexpr std::size_t COST = 256;
     const bool is_hopeless = component.limit >= MOST_BEATS;
-    if (is_hopeless || !can_spend(24 * component.queue_pairs.size())) {
+    if (is_hopeless || !can_spend(COST)) {
         if (is_hopeless) component.limit = 1;
         return rest(component);
     }

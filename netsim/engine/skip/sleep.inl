@@ -10,20 +10,22 @@
 
 namespace netsim {
 
-// Whether the engine should handle this event of `now_ps`, after `before_ps`.
+// Whether the engine should handle this event of `now_ps`.
 template <bool is_full>
-inline bool Engine<is_full>::is_awake(std::uint64_t key, Picoseconds before_ps) {
-    if (skip.look_ps < now_ps) [[unlikely]]
-        look_at_components();
-    if (!skip.is_attentive) [[likely]]
-        return true;
-    skip.previous_ps = before_ps;
+bool Engine<is_full>::is_awake(std::uint64_t key) {
+    if (skip.look_ps < now_ps) look_at_components();
+    if (!skip.is_attentive) return true;
     skip.current = identity_of(key);
     if (skip.num_asleep && park(skip.current)) return false;
     if (skip.num_logging) log_event(skip.current);
-    if (skip.current >> PAYLOAD_BITS != identify(EventKind::Clock, RESUME) >> PAYLOAD_BITS) return true;
-    on_resume(payload_of(key), before_ps);
-    return false;
+    const std::uint64_t resume = identify(EventKind::Clock, RESUME) >> PAYLOAD_BITS;
+    if (skip.current >> PAYLOAD_BITS == resume) {
+        on_resume(payload_of(key));
+        return false;
+    }
+    skip.before_ps = skip.handled_ps;
+    skip.handled_ps = now_ps;
+    return true;
 }
 
 // Put an event of a sleeping component aside.
@@ -38,7 +40,7 @@ bool Engine<is_full>::park(EventIdentity identity) {
 
 // A component that was waked early leaves behind an event that means nothing, and is no part of the run.
 template <bool is_full>
-void Engine<is_full>::on_resume(std::uint32_t index, Picoseconds before_ps) {
+void Engine<is_full>::on_resume(std::uint32_t index) {
     num_unqueued_events--;
     skip.num_resumes--;
     Component& component = skip.components[index];
@@ -46,7 +48,7 @@ void Engine<is_full>::on_resume(std::uint32_t index, Picoseconds before_ps) {
         wake_up(component, index, component.num_periods);
     } else {
         skip.num_void_resumes--;
-        now_ps = before_ps;
+        now_ps = skip.handled_ps;
     }
     update_attention();
 }
@@ -132,6 +134,11 @@ inline void Engine<is_full>::rouse(std::uint32_t index) {
 }
 
 template <bool is_full>
+void Engine<is_full>::rouse_port(std::uint32_t port) {
+    rouse(skip.component_of_port[port]);
+}
+
+template <bool is_full>
 void Engine<is_full>::rouse_before(std::uint32_t index, EventIdentity identity) {
     Component& component = skip.components[index];
     std::int64_t num = std::min(component.num_periods, (now_ps - 1 - component.slept_ps) / component.period_ps);
@@ -183,12 +190,7 @@ template <bool is_full>
 void Engine<is_full>::catch_up() {
     const Picoseconds resume_ps = now_ps;
     skip.is_catching_up = true;
-    FarEvents::Event event;
-    while (queue.take_caught(event)) {
-        now_ps = event.time_ps;
-        num_unqueued_events++;
-        handle(event.identity);
-    }
+    run(0, true);
     skip.is_catching_up = false;
     now_ps = resume_ps;
 }

@@ -4,17 +4,25 @@
 // follows from what is visited: arrivals from the wires, wakes from the ports, paces from the senders. Laws' records
 // are not part of it, see law_calls.inl; nor are largest queues, which a repeat cannot change.
 
+#include <algorithm>
 #include <bit>
 
 #include "../engine.hpp"
 
 namespace netsim {
 
-// Values of states that differ in one of these are not compared further.
+// What is not whole is of the queue pair that gives the beats and some others.
 template <bool is_full>
 template <typename Visitor>
 bool Engine<is_full>::walk(Visitor& visitor, Component& component, bool is_whole) {
-    for (const std::uint32_t qp : component.queue_pairs) {
+    static constexpr std::size_t SAMPLE = 8;
+    const std::size_t num_pairs = component.queue_pairs.size();
+    if (!is_whole) {
+        const std::uint32_t qp = component.reference;
+        if (!walk_sender(visitor, qp) || !walk_receiver(visitor, qp)) return false;
+    }
+    for (std::size_t place = 0; place < (is_whole ? num_pairs : std::min(num_pairs, SAMPLE)); place++) {
+        const std::uint32_t qp = component.queue_pairs[place];
         if (!walk_sender(visitor, qp) || !walk_receiver(visitor, qp)) return false;
     }
     if (!is_whole) return true;
