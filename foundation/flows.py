@@ -22,7 +22,7 @@ import numpy as np
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.rocev2 import UDP_PORT, source_port
-from fabrictune.foundation.tables import arrow_texts, read_table, texts_of, write_table
+from fabrictune.foundation.tables import arrow_texts, columns_of, read_table, texts_of, write_table
 
 UNKNOWN = -1
 
@@ -78,8 +78,10 @@ class ObservedFlows:
         for name, is_text in _columns().items():
             column = getattr(self, name)
             if not is_text:
-                column = np.array(column, dtype=np.int64)
-                column.setflags(write=False)
+                column = np.asarray(column, dtype=np.int64)
+                if column.flags.writeable:
+                    column = column.copy()
+                    column.setflags(write=False)
             object.__setattr__(self, name, tuple(column) if is_text else column)
         lengths = {name: len(getattr(self, name)) for name in _columns()}
         if set(lengths.values()) != {len(self)}:
@@ -147,7 +149,9 @@ class ObservedFlows:
             raise TraceError(
                 Mistake(where=str(path), found="a table of something else", allowed="observed flows, as we write them")
             )
-        columns = {name: _read_column(table, name, is_text, path) for name, is_text in _columns().items()}
+        arrays = columns_of(table)
+        del table  # so that a column that has been read is held once
+        columns = {name: _read_column(arrays, name, is_text, path) for name, is_text in _columns().items()}
         try:
             notes = tuple(str(note) for note in json.loads(metadata.get(b"notes", b"[]")))
             return cls(**columns, notes=notes)
@@ -209,6 +213,8 @@ def collect_flows(rows: Sequence[Flow], notes: Sequence[str] = ()) -> ObservedFl
 
 def concatenate_flows(tables: Sequence[ObservedFlows]) -> ObservedFlows:
     """Return the rows of all tables, one table after another."""
+    if len(tables) == 1:
+        return tables[0]
     if not tables:
         return collect_flows([])
     columns: dict[str, Any] = {}
@@ -246,15 +252,15 @@ def _columns() -> dict[str, bool]:
     return {field.name: field.type is TextColumn for field in fields(ObservedFlows) if field.name.endswith("_F")}
 
 
-def _read_column(table: Any, name: str, is_text: bool, path: Path) -> Any:
+def _read_column(arrays: dict[str, Any], name: str, is_text: bool, path: Path) -> Any:
     import pyarrow as pa
 
     key = name.removesuffix("_F")
     holds = pa.string() if is_text else pa.int64()
-    if key not in table.column_names or table.column(key).type != holds or table.column(key).null_count:
+    column = arrays.pop(key, None)
+    if column is None or column.type != holds or column.null_count:
         found = f"no column {key!r} of {'text' if is_text else 'whole numbers'} without empty cells"
         raise TraceError(Mistake(where=str(path), found=found))
-    column = table.column(key)
     return tuple(texts_of(column)) if is_text else column.to_numpy()
 
 

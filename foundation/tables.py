@@ -92,6 +92,8 @@ def texts_of(column: Any) -> NDArray[np.object_]:
 
 def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
     """Return the file as a `pyarrow.Table`; raises `error` for what is no Parquet file, or outgrows the limits."""
+    import pyarrow as pa
+
     with _opened(path, error) as file:
         limit = MIN_DECODED_BYTES + MAX_RATIO * path.stat().st_size
         names = file.schema_arrow.names
@@ -103,7 +105,9 @@ def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
             _refuse(error, path, _TOO_LARGE)
         table = file.read()
         table.validate(full=True)  # text that is no UTF-8
-        return _plain_text(table, limit, path, error)
+        table = _plain_text(table, limit, path, error)
+    pa.default_memory_pool().release_unused()  # what dictionaries of text took
+    return table
 
 
 def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, str]:

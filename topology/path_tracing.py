@@ -24,6 +24,7 @@ from fabrictune.topology.hashing.switches import SwitchHashes
 from fabrictune.topology.network import NO_PORT
 from fabrictune.topology.shortest_paths import SwitchGraph, by_attachment
 
+MAX_WALKED_FLOWS = 2**18  # at once
 MAX_BATCH_ENTRIES = 2**24  # ports between switches, once an attachment
 
 
@@ -71,10 +72,11 @@ def find_paths(
 def _walk(batches: Iterable["_Batch"], num_flows: int, hashes: SwitchHashes) -> NDArray[np.int32]:
     path_HF = [np.full(num_flows, NO_PORT, np.int32)]
     for batch in batches:
-        for hop, (row_A, port_A) in enumerate(batch.hops(hashes)):
-            if hop == len(path_HF):
-                path_HF.append(np.full(num_flows, NO_PORT, np.int32))
-            path_HF[hop][row_A] = port_A
+        for first in range(0, len(batch.row_W), MAX_WALKED_FLOWS):
+            for hop, (row_A, port_A) in enumerate(batch.hops(hashes, first)):
+                if hop == len(path_HF):
+                    path_HF.append(np.full(num_flows, NO_PORT, np.int32))
+                path_HF[hop][row_A] = port_A
     return np.stack(path_HF, axis=1)
 
 
@@ -111,10 +113,13 @@ class _Batch:
     table: _Table
     healthy: _Table  # the same before any failure
 
-    def hops(self, hashes: SwitchHashes) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield for every hop the rows of the flows that make it, and the ports they leave through."""
+    def hops(self, hashes: SwitchHashes, first: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield for every hop the rows of the flows that make it, and the ports they leave through.
+
+        Of the batch's flows, MAX_WALKED_FLOWS are taken from `first` on: a hop takes some hundred bytes a flow.
+        """
         graph = self.graph
-        active_A = np.nonzero(self.departure_W2[:, 0] != NO_PORT)[0]
+        active_A = first + np.nonzero(self.departure_W2[first : first + MAX_WALKED_FLOWS, 0] != NO_PORT)[0]
         source_A = graph.fabric.port_node_P[self.departure_W2[active_A, 0]]
         port_A = _one_of_two(hashes, self.row_W[active_A], source_A, self.departure_W2[active_A])
         while len(active_A):

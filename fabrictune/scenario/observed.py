@@ -77,7 +77,8 @@ def make_observed(spec: ObservedSpec, fabric: Fabric, seed: int) -> tuple[QueueP
     """Return a queue pair and a transfer for each flow that carried payload; raises InputError."""
     question = FlowQuestion(qps_per_connection=spec.qps_per_connection, hosts=spec.hosts)
     flows = read_flows(spec.files, question, spec.format)
-    flows = flows.take(np.nonzero(flows.bytes_F != 0)[0])
+    if (flows.bytes_F == 0).any():
+        flows = flows.take(np.nonzero(flows.bytes_F)[0])
     if not len(flows):
         found = "no flow that carries payload between hosts"
         raise InputError(Mistake(where="files", found=found, next_step="; ".join(flows.notes)))

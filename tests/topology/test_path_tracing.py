@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrictune.foundation.errors import InputError, RouteError
+from fabrictune.topology import path_tracing
 from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.hashing import HASHES, HashSpec, TierHash
@@ -67,6 +68,15 @@ def test_resilient_shares_are_whole_buckets(two_tors: Fabric, queue_pairs: Queue
     shares = uplinks(two_tors, queue_pairs, HashSpec(resilient_buckets=12), None)
     counts = np.array([shares.count(f"tor0:up{number}") for number in range(8)])
     assert counts[:4].mean() == pytest.approx(2 * counts[4:].mean(), rel=0.15)
+
+
+def test_flows_may_be_walked_some_at_a_time(
+    two_tors: Fabric, queue_pairs: QueuePairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A million flows towards one attachment took 300 MB at each hop."""
+    at_once = route(two_tors, queue_pairs, HashSpec()).port_QDH
+    monkeypatch.setattr(path_tracing, "MAX_WALKED_FLOWS", 7)
+    assert np.array_equal(route(two_tors, queue_pairs, HashSpec()).port_QDH, at_once)
 
 
 def test_what_a_failure_cuts_off_is_named(two_tors: Fabric) -> None:
