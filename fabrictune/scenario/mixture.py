@@ -5,7 +5,7 @@ which the record's `transfers` carry and which bounds can be set for.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Annotated
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.seeds import stream_key
-from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.foundation.settings.binding import Choice, Chosen, keys_named
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.workloads.merge import join
 from fabrictune.netsim.workloads.table import GeneratedTraffic, Workload
@@ -65,14 +65,27 @@ def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[GeneratedTraffic, NDA
 
     The random draws of a part depend on the seed and its name only, not on the other parts.
     """
-    parts = [
-        SINGLE_TRAFFIC[part.traffic.name].make(part.traffic.spec, fabric, stream_key(seed, "mix", part.name) >> 65)
-        for part in spec.parts
-    ]
+    parts = [_make(part, number, fabric, seed) for number, part in enumerate(spec.parts)]
     names = np.array([part.name for part in spec.parts], object)
     start_ps = [part.start_ns * PS_PER_NS for part in spec.parts]
     joined = join(parts, start_ps, notes=[*shared_places(spec, fabric)])
     return joined, np.repeat(names, [len(traffic) for _, traffic in parts])
+
+
+def _make(part: Part, number: int, fabric: Fabric, seed: int) -> GeneratedTraffic:
+    """Return the traffic of a part; raises InputError with the keys from the mixture to what is wrong."""
+    try:
+        return SINGLE_TRAFFIC[part.traffic.name].make(
+            part.traffic.spec, fabric, stream_key(seed, "mix", part.name) >> 65
+        )
+    except InputError as error:
+        raise type(error)(*(_placed(mistake, part, number) for mistake in error.mistakes)) from error
+
+
+def _placed(mistake: Mistake, part: Part, number: int) -> Mistake:
+    keys = keys_named(type(part.traffic.spec), mistake)
+    is_of_part = bool(keys) or mistake.where in ("", "traffic")
+    return replace(mistake, where=".".join(["parts", str(number), "traffic", *keys])) if is_of_part else mistake
 
 
 def placements(spec: MixSpec, fabric: Fabric) -> dict[str, Placement]:

@@ -36,7 +36,7 @@ def _placed(scenario: Scenario, mistake: Mistake, key: str, spec: object) -> Mis
 
 def _keys_below(mistake: Mistake, key: str, spec: object) -> tuple[Key, ...]:
     """Return the keys to what a mistake names of the settings under `key`, () for what is elsewhere."""
-    keys = keys_named(type(spec), mistake)
+    keys = tuple(int(part) if part.isdecimal() else part for part in keys_named(type(spec), mistake))
     return (key, *keys) if keys or mistake.where in ("", key) else ()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fabrictune.cli.main import run
-from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning
+from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning, InputError
 from fabrictune.foundation.records import RunRecord, notes_of
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
@@ -137,3 +137,12 @@ def test_a_job_far_larger_than_the_fabric_is_refused_before_it_is_written_out(tm
     finally:
         tracemalloc.stop()
     assert peak_bytes < 2**25
+
+
+def test_what_is_wrong_with_a_part_has_its_place(tmp_path: Path) -> None:
+    """The room of the incast knows its senders, not which part of which file they are in."""
+    path = write(tmp_path, f"{OTHERS}, {INCAST.replace('senders: 2', 'senders: 400')}")
+    with pytest.raises(
+        InputError, match=r"mix\.yaml:3: traffic\.parts\[1\]\.traffic\.senders: 400 senders\n  allowed: "
+    ):
+        simulate(load_scenario(path))
