@@ -22,6 +22,8 @@ A module that is a law defines:
   timer expired; in both cases the engine goes back by itself
 - `on_timer(params, flow, now_ps, timer)`: deadline_ps[timer] was reached; it reads NEVER until the law sets it again
 - `on_send(params, flow, now_ps, sent_bytes)`: a packet left with so much payload, first or repeated
+- `on_trim(params, flow, now_ps, trimmed_bytes, rtt_ps, is_last_hop)`: a switch cut this payload off a packet, at the
+  last hop or before; the round trip of the rest. A law without it hears `on_nack`
 - `MARKING`: a `MarkingRule`, if switches are to mark for it otherwise than for DCQCN
 - `USES_TELEMETRY = True` if it reads `telemetry` (in-band telemetry, `num_hops` records of TELEMETRY_DTYPE, the
   NIC's own port first); without it the engine collects none and passes an array it must not read.
@@ -101,6 +103,12 @@ EVENTS: dict[str, tuple[Argument, ...]] = {
     "on_nack": (_NOW,),
     "on_timeout": (_NOW,),
     "on_send": (_NOW, Argument("sent_bytes", "i8", 1, 2**22)),
+    "on_trim": (
+        _NOW,
+        Argument("trimmed_bytes", "i8", 1, 2**22),
+        Argument("rtt_ps", "i8", 1_000_000, 200_000_000),
+        Argument("is_last_hop", "i4", 0, 1),
+    ),
 }
 
 

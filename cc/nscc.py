@@ -212,6 +212,18 @@ def on_nack(params: Any, flow: Any, now_ps: int) -> int:
     return Status.OK
 
 
+def on_trim(params: Any, flow: Any, now_ps: int, trimmed_bytes: int, rtt_ps: int, is_last_hop: int) -> int:
+    """Take the packet off the window, unless quick adapt runs, and its delay for a round trip (NSCC.OnNACK)."""
+    flow.in_flight_bytes = max(flow.in_flight_bytes - trimmed_bytes, 0.0)
+    flow.ignored_bytes += trimmed_bytes
+    flow.has_trim = 1
+    _note_round_trip(params, flow, rtt_ps)
+    _note_delay(params, flow, float(flow.round_trip_ps), 1)
+    if _quick_adapt(params, flow, now_ps, 1, 0.0) == 0:
+        flow.cwnd_bytes = max(flow.cwnd_bytes - trimmed_bytes, float(flow.mtu_bytes))
+    return Status.OK
+
+
 def on_timeout(params: Any, flow: Any, now_ps: int) -> int:
     """Take all that is in flight for lost."""
     _lose(flow, flow.in_flight_bytes)

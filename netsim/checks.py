@@ -208,6 +208,7 @@ def _check_repeats(outcome: Outcome) -> CheckReport:
     rule, subject = SPURIOUS_RETRANSMISSIONS.id, f"{outcome.num_repeated:,} data packets sent again"
     causes = {
         "packets were lost": outcome.tables["ports"]["dropped_packets"].any(),
+        "packets were trimmed": outcome.run["packets"].get("data_trimmed", 0),
         "receivers were not ready": outcome.run["packets"]["data_refused"],
         "switches reorder packets": outcome.config.path_choice.mode in REORDERING_MODES,
         "paths changed": len(outcome.network.epochs) > 1,
@@ -353,7 +354,7 @@ def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketCon
     if config.path_choice.mode not in REORDERING_MODES or not num_early:
         return None
     is_selective = config.transport.reliability == "selective-repeat"
-    if is_selective and num_resent <= packets["dropped"]:
+    if is_selective and num_resent <= packets["dropped"] + packets.get("data_trimmed", 0):
         return None
     return REORDERED_PACKETS.finding(
         entity=f"path choice {config.path_choice.mode}",

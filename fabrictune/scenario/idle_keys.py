@@ -19,7 +19,7 @@ from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.probes import ProbeConfig
-from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
 from fabrictune.scenario.schema import Scenario
@@ -66,6 +66,13 @@ NEEDS: Mapping[type, Sequence[Need]] = {
         ),
         Need(fields=("refresh",), what="`quanta`", is_met=lambda pfc: pfc.quanta is not None),
     ),
+    TrimmingConfig: (
+        Need(
+            fields=("threshold_bytes", "last_hop_threshold_bytes", "trimmed_bytes"),
+            what="`enabled: true`",
+            is_met=lambda trimming: trimming.enabled,
+        ),
+    ),
     PathChoiceConfig: (
         Need(fields=("spray",), what="`mode: spray`", is_met=lambda choice: choice.mode == "spray"),
         Need(fields=("gap_ns", "flowlet_port"), what="`mode: flowlet`", is_met=lambda choice: choice.mode == "flowlet"),
@@ -80,6 +87,14 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda choice: choice.mode == "ars" or _compares_queues(choice),
         ),
         Need(fields=("ars",), what="`mode: ars`", is_met=lambda choice: choice.mode == "ars"),
+        Need(
+            fields=("entropy", "entropy_values"), what="`mode: entropy`", is_met=lambda choice: choice.mode == "entropy"
+        ),
+        Need(
+            fields=("freeze_ns",),
+            what="`mode: entropy` and `entropy: reps`",
+            is_met=lambda choice: choice.mode == "entropy" and choice.entropy == "reps",
+        ),
         Need(fields=("weights",), what="`mode: weighted`", is_met=lambda choice: choice.mode == "weighted"),
         Need(
             fields=("acknowledgements",), what="another `mode` than hash", is_met=lambda choice: choice.mode != "hash"

@@ -16,7 +16,7 @@ from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.queues import BufferConfig, QueuesConfig
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_PACKETS, MAX_RATE_BPS, require, setting
-from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
@@ -38,6 +38,9 @@ class PacketConfig:
     ack_every_packets: int = setting(1, "packets per acknowledgement; the last of a message always has one")
     ecn: EcnConfig = field(default=EcnConfig(), metadata={"help": "marking"})
     pfc: PfcConfig = field(default=PfcConfig(), metadata={"help": "priority flow control"})
+    trimming: TrimmingConfig = field(
+        default=TrimmingConfig(), metadata={"help": "what switches do with packets that would wait too long"}
+    )
     queues: QueuesConfig = field(default=QueuesConfig(), metadata={"help": "priorities, and the order of their queues"})
     buffer: BufferConfig = field(default=BufferConfig(), metadata={"help": "the buffer that a switch's ports share"})
     path_choice: PathChoiceConfig = field(
@@ -71,6 +74,7 @@ class PacketConfig:
         require(is_right, "nvlink_rate", f"{self.nvlink_rate_bps} bps", f"above 0, up to {MAX_RATE_BPS} bps")
         require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
         self._check_priorities()
+        self._check_trimming()
 
     def _check_priorities(self) -> None:
         """Raise InputError for settings that have no effect without a list of priorities."""
@@ -83,6 +87,23 @@ class PacketConfig:
         for name, value in needing.items():
             is_right = value is None or bool(self.queues.priorities)
             require(is_right, name, "no list of priorities", "with `queues.priorities` only")
+
+    def _check_trimming(self) -> None:
+        """Raise InputError for what trimming cannot be together with."""
+        if not self.trimming.enabled:
+            return
+        is_selective = self.transport.reliability == "selective-repeat"
+        require(is_selective, "trimming", f"transport.reliability {self.transport.reliability}", "selective-repeat")
+        require(
+            not self.pfc.enabled, "trimming", "pfc.enabled true", "pfc.enabled false: what waits too long is trimmed"
+        )
+        require(not self.queues.priorities, "trimming", "a list of priorities", "no `queues.priorities`")
+        for name, value in (
+            ("threshold", self.trimming.threshold_bytes),
+            ("last_hop_threshold", self.trimming.at_last_hop_bytes),
+        ):
+            full = self.full_frame_bytes
+            require(value >= full, f"trimming.{name}", f"{value} B", f"{full} B, a full packet on the wire, or more")
 
     def with_telemetry(self) -> "PacketConfig":
         """Return the configuration with headers longer by in-band telemetry."""

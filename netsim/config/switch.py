@@ -1,7 +1,7 @@
-"""Configuration of switches: ECN marking, PFC and its watchdog.
+"""Configuration of switches: ECN marking, PFC and its watchdog, trimming.
 
 Source: IEEE 802.1Qbb; RFC 3168, section 5; SONiC's WRED_PROFILE and QUEUE tables; HPCC (SIGCOMM'19) public simulator
-for the marking curve at 100 Gb/s.
+for the marking curve at 100 Gb/s; Ultra Ethernet Specification 1.0, sections 4.1 and 3.6.17, for trimming.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,6 +9,7 @@ from typing import Literal
 
 from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, MAX_QUEUE_BYTES, require, setting
 
+MAX_TRIMMED_BYTES = 2**16 - 1
 MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
 
 
@@ -60,6 +61,37 @@ class EcnConfig:
             kmax_bytes=kmax_bytes if self.kmax_bytes is None else self.kmax_bytes,
             pmax_fraction=pmax_fraction if self.pmax_fraction is None else self.pmax_fraction,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimmingConfig:
+    """Trimming, per output: a data packet that finds too long a queue goes on without its payload, before all data.
+
+    It needs selective repeat, and neither PFC nor `queues.priorities`. Defaults are one bandwidth-delay product of 100
+    Gb/s over 12 us, the specification's reference network, and headers of UET over UDP and IP in the shortest frame.
+    """
+
+    enabled: bool = setting(False, "whether switches trim")
+    threshold_bytes: int = setting(150_000, "queue, with the packet, beyond which it is trimmed")
+    last_hop_threshold_bytes: int | None = setting(
+        None, "the same at ports that lead to hosts; by default one and a half times the other"
+    )
+    trimmed_bytes: int = setting(84, "a trimmed packet on the wire, with preamble and gap")
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "last_hop_threshold"):
+            value = getattr(self, f"{name}_bytes")
+            is_right = value is None or 1 <= value <= MAX_BUFFER_BYTES
+            require(is_right, f"trimming.{name}", f"{value} B", f"1 to {MAX_BUFFER_BYTES} B")
+        is_right = 1 <= self.trimmed_bytes <= MAX_TRIMMED_BYTES
+        require(is_right, "trimming.trimmed", f"{self.trimmed_bytes} B", f"1 to {MAX_TRIMMED_BYTES} B")
+
+    @property
+    def at_last_hop_bytes(self) -> int:
+        """Threshold of ports that lead to hosts."""
+        if self.last_hop_threshold_bytes is not None:
+            return self.last_hop_threshold_bytes
+        return self.threshold_bytes * 3 // 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,6 +25,7 @@ std::vector<std::string> features(const Inputs& inputs) {
         {settings.num_receives > 0, "receivers that are not ready"},
         {inputs.has_slow_host() || is_answer_late, "hosts that take time"},
         {settings.path_rule != PathRule::Hash, "switches that choose paths"},
+        {settings.trim_above_bytes > 0, "switches that trim"},
         {inputs.can_go_wrong(), "faults"},
         {inputs.has_losses(), "random loss"},
         {settings.acknowledgements_are_data, "acknowledgements in the class of data"},

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "events/capture.inl"
+#include "events/entropy.inl"
 #include "events/faults.inl"
 #include "events/forwarding.inl"
 #include "events/laws.inl"
@@ -18,6 +19,7 @@
 #include "events/selective_repeat.inl"
 #include "events/senders.inl"
 #include "events/transfers.inl"
+#include "events/trimming.inl"
 #if NETSIM_SKIPS
 #include "skip/components.inl"
 #include "skip/law_calls.inl"

@@ -43,7 +43,7 @@ class Engine final : public Simulation {
     // events/forwarding.inl
     TrafficClass class_of(PacketType type) const;
     void arrive(std::uint32_t port, std::uint32_t packet);
-    std::uint32_t next_port(std::uint32_t arrived, Packet& packet);
+    std::uint32_t next_port(std::uint32_t arrived, std::uint32_t packet);
     bool is_lost(PortStats& stats);
     void drop(std::uint32_t port, std::uint32_t packet);
     void enqueue(std::uint32_t port, std::uint32_t packet);
@@ -165,6 +165,20 @@ class Engine final : public Simulation {
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
     bool expect_next(Receiver& receiver);
     void answer_selectively(std::uint32_t packet);
+
+    // events/entropy.inl
+    bool has_entropy() const { return is_full && !entropy_caches.empty(); }
+    std::uint16_t entropy_of(std::uint32_t packet) const;
+    std::uint16_t& entropy_place(std::uint32_t packet);
+    void give_entropy(std::uint32_t qp, std::uint32_t packet);
+    void learn_from(std::uint32_t answer);
+    void on_path_failure(std::uint32_t qp);
+
+    // events/trimming.inl
+    bool is_to_be_trimmed(std::uint32_t port, const Port& out, const Packet& packet) const;
+    void trim(std::uint32_t port, std::uint32_t packet);
+    void on_trim_nack(std::uint32_t packet);
+    bool forget_transmission(std::uint32_t qp, const Sender& sender, const Packet& packet);
 
     // events/nic.inl
     std::int64_t payload_bytes_of(const Packet& packet) const;

@@ -8,6 +8,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.traces import Medium, TrafficTrace
 from fabrictune.netsim.config.capture import RECEIVER, SENDER, CaptureConfig
+from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.lookup import find_node, find_port
 from fabrictune.topology.network import Network
@@ -37,6 +38,19 @@ def check_captured_messages(traffic: TrafficTrace, capture: CaptureConfig | None
                 found=f"a message of {largest_bytes} B",
                 allowed=f"up to {MAX_MESSAGE_BYTES} B, as InfiniBand's headers have it",
                 next_step="make the messages smaller, or leave out the capture",
+            )
+        )
+
+
+def check_captured_packets(config: PacketConfig, capture: CaptureConfig | None) -> None:
+    """Raise InputError for packets that a capture has no RoCE frame for."""
+    if capture is not None and config.trimming.enabled:
+        raise InputError(
+            Mistake(
+                where="capture",
+                found="switches that trim",
+                allowed="packets as RoCE has them",
+                next_step="leave out the capture, or turn trimming off",
             )
         )
 

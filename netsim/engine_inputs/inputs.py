@@ -14,7 +14,12 @@ from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
-from fabrictune.netsim.engine_inputs.capture import capture_settings, captured_flows, check_captured_messages
+from fabrictune.netsim.engine_inputs.capture import (
+    capture_settings,
+    captured_flows,
+    check_captured_messages,
+    check_captured_packets,
+)
 from fabrictune.netsim.engine_inputs.epochs import with_epochs
 from fabrictune.netsim.engine_inputs.faults import fault_arrays
 from fabrictune.netsim.engine_inputs.flows import make_flow_records
@@ -61,6 +66,7 @@ def make_engine_inputs(
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
     check_traffic(traffic, len(network.queue_pairs), config)
     check_captured_messages(traffic, capture)
+    check_captured_packets(config, capture)
     path, epochs = with_epochs(network, path_QDH)
     flow = make_flow_records(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
     return EngineInputs(

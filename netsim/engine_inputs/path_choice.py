@@ -36,6 +36,9 @@ NAMES = (
 )
 
 
+PATH_RULES = ("hash", "random", "round-robin", "least-queue", "weighted", "quality", "entropy")  # as in the engine
+
+
 def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
     """Return the settings of an engine's path choice."""
     rules: Mapping[str, str] = {
@@ -45,12 +48,13 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
         "adaptive": "least-queue",
         "weighted": "weighted",
         "ars": "quality",
+        "entropy": "entropy",
     }
     ars, is_ars = config.ars, config.mode == "ars"
     gap_ns = {"flowlet": config.gap_ns, "ars": ars.flowlet_idle_time_ns}.get(config.mode, 0)
     is_per_packet = is_ars and ars.assign_mode == "per_packet"
     return {
-        "path_rule": ("hash", "random", "round-robin", "least-queue", "weighted", "quality").index(rules[config.mode]),
+        "path_rule": PATH_RULES.index(rules[config.mode]),
         "flowlet_gap_ps": 0 if is_per_packet else gap_ns * PS_PER_NS,
         "max_flows": ars.max_flows if is_ars else 0,
         "load_sampling_ps": ars.sampling_interval_ns * PS_PER_NS,
@@ -66,6 +70,10 @@ def path_choice_settings(config: PathChoiceConfig, seed: int) -> dict[str, Any]:
         "is_tie_random": config.ties == "random",
         "control_has_choice": config.acknowledgements == "same",
         "path_choice_key": stream_key(seed, "netsim", "path choice") % 2**64,
+        "num_entropy_values": config.entropy_values if config.mode == "entropy" else 0,
+        "recycles_entropy": config.entropy == "reps",
+        "entropy_freeze_ps": config.freeze_ns * PS_PER_NS,
+        "entropy_key": stream_key(seed, "netsim", "entropy") % 2**64,
     }
 
 

@@ -11,6 +11,7 @@ from fabrictune.foundation.seeds import stream_key
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.switch import TrimmingConfig
 from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
 from fabrictune.netsim.engine_inputs.path_choice import path_choice_settings
 from fabrictune.netsim.engine_inputs.priorities import marking, priority_settings
@@ -29,6 +30,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "acknowledgements_are_data": config.queues.acknowledgement_class == "data",
         "marking": marking(config.ecn),
         "is_pfc_enabled": config.pfc.enabled,
+        **_trimming_settings(config.trimming),
         "cnp_interval_ps": config.cnp.interval_ns * PS_PER_NS,
         "cnp_delay_ps": (config.cnp.generation_delay_ns + config.cnp.handling_delay_ns) * PS_PER_NS,
         "endpoint_delay_ps": config.nic.endpoint_delay_ns * PS_PER_NS,
@@ -47,6 +49,14 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),
         **priority_settings(config),
+    }
+
+
+def _trimming_settings(trimming: TrimmingConfig) -> dict[str, Any]:
+    return {
+        "trim_above_bytes": trimming.threshold_bytes if trimming.enabled else 0,
+        "last_hop_trim_above_bytes": trimming.at_last_hop_bytes,
+        "trimmed_bytes": trimming.trimmed_bytes,
     }
 
 

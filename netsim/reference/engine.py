@@ -109,7 +109,9 @@ class ReferenceEngine:
         if not self.forwarding.on_arrival(self.ports[number], packet):
             return
         packet.arrived_ps = self.now_ps
-        if packet.kind != "data":
+        if packet.kind == "trimmed":
+            self.receivers[packet.pair].on_trimmed(packet)
+        elif packet.kind != "data":
             self.senders[packet.pair].on_answer(packet)
         elif self.nic_buffers[number].drain_rate_bps:
             self.nic_buffers[number].append(packet)

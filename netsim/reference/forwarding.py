@@ -1,7 +1,7 @@
 """Forwarding: what happens to a packet between its NIC's transmitter and its destination.
 
 A packet that reaches the end of a wire may be lost there; else it takes buffer, is perhaps marked, and waits for its
-turn at the next port.
+turn at the next port. Where it would wait too long, its payload may be cut off instead.
 
 Source: RED marking as in DCQCN (SIGCOMM'15), section 3.1, on the queue a packet finds; IEEE 802.1Q; Shreedhar,
 Varghese, "Efficient Fair Queuing using Deficit Round Robin", SIGCOMM 1995, with a balance that may be overdrawn by one
@@ -14,7 +14,7 @@ from fabrictune.cc.interface import MAX_TELEMETRY_HOPS
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE
 from fabrictune.netsim.reference.buffers import PortBuffers
 from fabrictune.netsim.reference.host_links import HostLinks
-from fabrictune.netsim.reference.ports import OutputQueue, Packet, Port, serialization_ps
+from fabrictune.netsim.reference.ports import CONTROL, OutputQueue, Packet, Port, serialization_ps
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.routes import Router
 from fabrictune.netsim.reference.run import EventKind, RunState
@@ -58,6 +58,8 @@ class Forwarding:
         if port.health.is_down:
             port.lose("link_down")
             return
+        if self._is_to_be_trimmed(port, packet):
+            self._trim(port, packet)
         queue = port.queues[packet.priority]
         if packet.ingress is not None and self._is_dropped_early(port, queue, packet):
             queue.counts["dropped_packets"] += 1
@@ -83,6 +85,18 @@ class Forwarding:
         if packet.kind == "cnp":
             is_capable = settings.cnps_are_ecn_capable
         return queue.drops_early and not is_capable and _is_to_be_marked(port, queue)
+
+    def _is_to_be_trimmed(self, port: Port, packet: Packet) -> bool:
+        settings = self.run.settings
+        if not settings.trim_above_bytes or packet.kind != "data" or packet.wire_bytes <= settings.trimmed_bytes:
+            return False
+        limit_bytes = settings.last_hop_trim_above_bytes if port.peer.is_host else settings.trim_above_bytes
+        return bool(port.queued_bytes + packet.wire_bytes > limit_bytes)
+
+    def _trim(self, port: Port, packet: Packet) -> None:
+        """Cut a packet's payload off; the rest goes before all data."""
+        packet.kind, packet.wire_bytes = "trimmed", self.run.settings.trimmed_bytes
+        packet.priority, packet.is_last_hop = CONTROL, port.peer.is_host
 
     def _mark(self, port: Port, queue: OutputQueue, packet: Packet) -> None:
         """Perhaps mark a packet by the length of the queue that it finds."""

@@ -55,6 +55,10 @@ class GoBackN:
         """Return False: losses are what receivers report."""
         return False
 
+    def take_trimmed(self, _packet: Packet) -> bool:
+        """Refuse: trimming needs selective repeat."""
+        raise AssertionError("trimming needs selective repeat")
+
     def rewind(self) -> None:
         """Send everything again that is not known to have arrived."""
         self.next, self.in_flight_bytes = self.oldest, 0
@@ -126,6 +130,13 @@ class SelectiveRepeat:
             self._give_up(sequence)
             has_lost = True
         return has_lost
+
+    def take_trimmed(self, packet: Packet) -> bool:
+        """Give up a packet that was trimmed; return False where another sending of it is what is on its way."""
+        if self.flying.get(packet.sequence) != packet.sent_ps:
+            return False
+        self._give_up(packet.sequence)
+        return True
 
     def rewind(self) -> None:
         """Send everything again that is not known to have arrived."""

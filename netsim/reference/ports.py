@@ -44,7 +44,7 @@ DATA, CONTROL = range(2)  # queues of a port without priorities
 class Packet:
     """A packet queued or in flight."""
 
-    kind: str  # data, ack, nak, cnp, rnr
+    kind: str  # data, ack, nak, cnp, rnr, trimmed (data without payload), trim-nack
     pair: int
     sequence: int  # of its own, of what a cumulative answer is about, or of what a selective one answers
     wire_bytes: int
@@ -56,8 +56,15 @@ class Packet:
     expected: int = 0  # of a selective acknowledgement: everything below has arrived
     arrived_ps: int = 0  # of a data packet at its destination
     endpoint_ps: int = 0  # of an answer: how long the packet answered was in the host
+    is_last_hop: bool = False  # of a trimmed packet and its answer: it was trimmed before the port to its host
+    entropy: int = 0  # value by which switches choose; an answer has that of the packet answered
     departure: int = 0  # how often the wire it is on had been down
     telemetry: list[tuple[int, int, int, float]] = field(default_factory=list)  # one record of each port on its way
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether it goes from the sender to the receiver."""
+        return self.kind in ("data", "trimmed")
 
 
 @dataclass
@@ -216,7 +223,8 @@ def make_ports(run: RunState) -> list[Port]:
 def priority_of(run: RunState, kind: str, pair: int) -> int:
     """Return the queue that a queue pair's packets of a kind take."""
     if not run.has_priorities:
-        is_data = kind == "data" or (run.settings.acknowledgements_are_data and kind != "cnp")
+        is_acknowledgement = kind in ("ack", "nak", "rnr")
+        is_data = kind == "data" or (run.settings.acknowledgements_are_data and is_acknowledgement)
         return DATA if is_data else CONTROL
     settings, own = run.settings, NO_PRIORITY
     if kind != "data":

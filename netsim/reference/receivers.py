@@ -114,6 +114,10 @@ class Receiver:
         self.answer_ps = max(self.run.now_ps + delay_ps, self.answer_ps + 1)
         self.run.schedule(self.answer_ps, EventKind.REPLY, self.number, packet)
 
+    def on_trimmed(self, packet: Packet) -> None:
+        """Answer at once a packet that a switch has trimmed."""
+        self._reply("trim-nack", packet.sequence, packet)
+
     def _note_mark(self, packet: Packet) -> None:
         if packet.is_marked:
             self.has_mark = True
@@ -199,7 +203,11 @@ class Receiver:
         ack_bytes = self.run.settings.ack_bytes
         reply = Packet(kind, self.number, sequence, ack_bytes, answered.sent_ps, path, priority)
         reply.endpoint_ps = self.run.now_ps - answered.arrived_ps
-        reply.telemetry = answered.telemetry
+        reply.telemetry, reply.is_last_hop = answered.telemetry, answered.is_last_hop
+        if kind != "cnp":
+            reply.entropy = answered.entropy
+        if kind == "trim-nack":
+            reply.is_marked = answered.is_marked
         if kind == "ack":
             reply.expected = self.expected
             reply.is_marked, self.has_mark, self.unanswered = self.has_mark, False, 0

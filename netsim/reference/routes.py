@@ -8,6 +8,7 @@ Source: netsim/config/path_choice.py has the papers.
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE, PATH_END
 from fabrictune.netsim.reference.ports import Packet, Port
 from fabrictune.netsim.reference.run import (
+    ENTROPY,
     HASH,
     LEAST_QUEUE,
     QUALITY,
@@ -67,17 +68,20 @@ class Router:
         """Return the next port of a packet, NO_ROUTE if there is none; None in its host."""
         settings = self.run.settings
         fixed = packet.path.pop(0) if packet.path else None
-        if settings.path_rule == HASH or not (packet.kind == "data" or settings.control_has_choice):
+        if settings.path_rule == HASH or not (packet.is_forward or settings.control_has_choice):
             return fixed
         switch = self._switch_behind[arrived.number]
         if switch == PATH_END:
             return None
-        flow = 2 * packet.pair + (packet.kind != "data")
+        flow = 2 * packet.pair + (not packet.is_forward)
         row = self.path_set * self.num_flows + flow
         hops = self._next_hops(row, switch)
         candidates = self.run.columns["next_hop_port"][self._choices(hops)]
         if len(candidates) <= 1:
             return candidates[0] if candidates else self._exit(switch, row)
+        if settings.path_rule == ENTROPY:
+            visit = (flow * self.num_switches + switch) << 16 | packet.entropy
+            return int(candidates[RandomStream(settings.path_choice_key, visit).next_below(len(candidates))])
         return self._choose_for_flowlet(arrived, flow, switch, hops)
 
     def _next_hops(self, row: int, switch: int) -> int:

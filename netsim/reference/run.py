@@ -14,7 +14,7 @@ from typing import Any
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 
 _MASK = 2**64 - 1
-HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, WEIGHTED, QUALITY = range(6)  # rules of path choice
+HASH, RANDOM, ROUND_ROBIN, LEAST_QUEUE, WEIGHTED, QUALITY, ENTROPY = range(7)  # rules of path choice
 
 
 class EventKind(IntEnum):

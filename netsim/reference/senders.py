@@ -13,6 +13,7 @@ from collections import deque
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE
+from fabrictune.netsim.reference.entropy import EntropyCache
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.laws import FlowLaw
 from fabrictune.netsim.reference.loss_recovery import GoBackN, SelectiveRepeat
@@ -33,6 +34,7 @@ class Sender:
         self.recovery = _loss_recovery(run, messages, number)
         self.priority = priority_of(run, "data", number)
         self.port = forwarding.ports[forwarding.routes.path(number, 0)[0]]
+        self.entropy = EntropyCache(run, number)
         self.rtt_ps = law.base_rtt_ps
         self.highest = 0  # one behind the highest packet sent so far
         self.last_send_ps = -NEVER // 2
@@ -152,7 +154,9 @@ class Sender:
     def _make_packet(self, sequence: int, payload_bytes: int) -> Packet:
         settings, path = self.run.settings, self.forwarding.routes.path(self.number, 0)
         wire_bytes = max(payload_bytes + settings.wire_overhead_bytes, settings.ack_bytes)
-        return Packet("data", self.number, sequence, wire_bytes, self.run.now_ps, path[1:], self.priority)
+        packet = Packet("data", self.number, sequence, wire_bytes, self.run.now_ps, path[1:], self.priority)
+        packet.entropy = self.entropy.next_value()
+        return packet
 
     def _count(self, sequence: int) -> None:
         transfer = self.messages.of(sequence)
@@ -173,11 +177,14 @@ class Sender:
             self._on_acknowledgement(packet)
         elif packet.kind == "nak":
             self._on_nak(packet.sequence)
+        elif packet.kind == "trim-nack":
+            self._on_trim_nack(packet)
         else:
             self._on_rnr_nak(packet.sequence)
 
     def _on_acknowledgement(self, packet: Packet) -> None:
         self.rtt_ps = self.run.now_ps - packet.sent_ps
+        self.entropy.learn_from(packet)
         transfer = self.messages.of(self.recovery.oldest)
         transfer.round_trips += 1
         transfer.rtt_ps += self.rtt_ps
@@ -197,6 +204,18 @@ class Sender:
         self._call_law("on_nack", self.run.now_ps)
         self._resume()
 
+    def _on_trim_nack(self, packet: Packet) -> None:
+        """Send a trimmed packet again, unless a later sending of it is on its way."""
+        self.entropy.learn_from(packet)
+        if not self.recovery.take_trimmed(packet):
+            return
+        self._restart_timeout()
+        trimmed_bytes = self.messages.payload_bytes(packet.sequence)
+        rtt_ps = self.run.now_ps - packet.sent_ps
+        if not self._call_law("on_trim", self.run.now_ps, trimmed_bytes, rtt_ps, int(packet.is_last_hop)):
+            self._call_law("on_nack", self.run.now_ps)
+        self._resume()
+
     def _on_rnr_nak(self, expected: int) -> None:
         """Wait for the RNR timer and send again; fail after too many RNR NAKs."""
         settings = self.run.settings
@@ -214,10 +233,13 @@ class Sender:
 
     def _restart_timeout_after(self, acknowledged: list[int]) -> None:
         if acknowledged:
-            self.timeouts = self.rnr_naks = 0
-            self.timeout_ps = NEVER
-            if not self.recovery.is_idle:
-                self._set_timeout()
+            self._restart_timeout()
+
+    def _restart_timeout(self) -> None:
+        self.timeouts = self.rnr_naks = 0
+        self.timeout_ps = NEVER
+        if not self.recovery.is_idle:
+            self._set_timeout()
 
     def _set_timeout(self) -> None:
         wait_ps = self.run.columns["retransmission_wait"][self.timeouts]
@@ -260,6 +282,7 @@ class Sender:
         if self.timeouts == len(self.run.columns["retransmission_wait"]):
             self.has_failed = True
             return
+        self.entropy.freeze()
         self.recovery.rewind()
         self._call_law("on_timeout", self.run.now_ps)
 
@@ -285,9 +308,11 @@ class Sender:
             self._call_law("on_cnp", self.run.now_ps)
             self._resume()
 
-    def _call_law(self, event: str, *arguments: object) -> None:
-        if self.law.call(event, *arguments):
+    def _call_law(self, event: str, *arguments: object) -> bool:
+        is_handled = self.law.call(event, *arguments)
+        if is_handled:
             self._arm_timer(self.law.deadline_ps)
+        return is_handled
 
 
 def _loss_recovery(run: RunState, messages: ReadyTransfers, number: int) -> GoBackN | SelectiveRepeat:

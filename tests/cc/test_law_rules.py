@@ -20,7 +20,7 @@ def test_an_event_misspelt_is_met_with_the_nearest(write_law, tmp_path):
     message = refusal(write_law, f"{START}def on_cnps(params, flow, now_ps): return Status.OK\n")
     assert message == (
         f"{tmp_path / 'my_law.py'}:5: on_cnps: no event of this name\n  did you mean 'on_cnp'?\n"
-        "  allowed: on_start, on_ack, on_cnp, on_timer, on_nack, on_timeout, on_send"
+        "  allowed: on_start, on_ack, on_cnp, on_timer, on_nack, on_timeout, on_send, on_trim"
     )
 
 

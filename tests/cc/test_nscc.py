@@ -184,3 +184,22 @@ def test_a_gap_takes_a_packet_and_a_timeout_what_is_in_flight():
 def test_a_slow_link_keeps_a_window_of_one_packet():
     """100 ns at 40 Gb/s are 500 B."""
     assert Flow(network_rtt_ps=100_000).cwnd_bytes == 1000
+
+
+def test_a_trimmed_packet_is_taken_off_the_window_and_counts_as_a_round_trip_of_delay():
+    """One of 75 packets; 10 us of delay count 1/80."""
+    flow = in_flight(Flow(), 30)
+    flow.call("on_trim", 5_000_000, 1000, 12_000_000, 1)
+    assert (flow.cwnd_bytes, flow.in_flight_bytes, flow.has_trim) == (74_000, 29_000, 1)
+    assert flow.mean_delay_ps == pytest.approx(10e6 / 80)
+
+
+def test_a_trimmed_packet_lets_quick_adapt_run_without_delay():
+    """After the first look, at 1 us, and 20 us more 5 packets have arrived and 24 are in flight."""
+    flow = in_flight(Flow(), 30)
+    flow.acknowledge(1, 10)
+    flow.acknowledge(20, 10, packets=5)
+    flow.call("on_trim", 21_000_000, 1000, 12_000_000, 0)
+    assert (flow.cwnd_bytes, flow.bytes_to_ignore, flow.has_trim) == (5000, 23_000, 0)
+    flow.call("on_trim", 21_100_000, 1000, 12_000_000, 0)
+    assert (flow.cwnd_bytes, flow.ignored_bytes) == (5000, 1000)

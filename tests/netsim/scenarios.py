@@ -20,7 +20,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
-from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, WatchdogConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig, WatchdogConfig
 from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.faults.timeline import FaultInterval, changes, down_ports, fault_intervals
@@ -46,7 +46,9 @@ LAWS: dict[str, tuple[ModuleType, dict[str, float]]] = {
     "hpcc": (load_law("hpcc"), {}),
     "hybrid": (load_law("hybrid"), {"queue_target_ps": 0, "flow_scaling_range_ps": 100_000}),  # windows below a packet
     "windowed": (windowed_law, {}),
+    "nscc": (load_law("nscc"), {}),
 }
+RANDOM_LAWS = ("none", "dcqcn", "hpcc", "hybrid", "windowed")
 COMPILED: dict[str, CompiledLaw] = {name: compile_law(module, settings) for name, (module, settings) in LAWS.items()}
 
 
@@ -76,7 +78,7 @@ def random_scenario(seed: int) -> Scenario:
         traffic=traffic,
         config=config,
         faults=faults,
-        law=str(dice.choice(list(LAWS))),
+        law=str(dice.choice(RANDOM_LAWS)),
         seed=seed,
     )
 
@@ -191,6 +193,20 @@ def random_host(dice: np.random.Generator) -> HostConfig:
     )
 
 
+def with_trimming(scenario: Scenario, law: str) -> Scenario:
+    """Return a scenario without priorities under another law, with switches that trim and senders that repeat alone."""
+    dice, config = np.random.default_rng([scenario.seed, 6]), scenario.config
+    trimming = TrimmingConfig(
+        enabled=True,
+        threshold_bytes=int(dice.choice([1_100, 3_000, 6_000])),
+        last_hop_threshold_bytes=dice.choice(np.array([None, 2_000], object)),
+        trimmed_bytes=int(dice.choice([60, 300])),
+    )
+    transport = replace(config.transport, reliability="selective-repeat", window_packets=int(dice.choice([7, 1024])))
+    pfc = replace(config.pfc, enabled=False, buffer_bytes=int(dice.choice([4_000, 100_000])))
+    return replace(scenario, law=law, config=replace(config, trimming=trimming, transport=transport, pfc=pfc))
+
+
 def random_nic(dice: np.random.Generator) -> NicConfig:
     """Return hosts that take and answer packets at once in half of the cases, and slow ones in the others."""
     if dice.integers(2):
@@ -261,7 +277,7 @@ def _without_contradiction(faults: list[Fault]) -> list[Fault]:
 def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:
     """Return fixed paths in half of the cases, and any way to choose in the others."""
     return PathChoiceConfig(
-        mode=dice.choice(["hash"] * 4 + ["spray", "flowlet", "adaptive", "weighted", "ars"]),
+        mode=dice.choice(["hash"] * 4 + ["spray", "flowlet", "adaptive", "weighted", "ars", "entropy"]),
         spray=dice.choice(["random", "round-robin"]),
         gap_ns=int(dice.choice([1, 200, 2_000])),
         flowlet_port=dice.choice(["random", "least-queue"]),
@@ -271,6 +287,9 @@ def random_path_choice(dice: np.random.Generator) -> PathChoiceConfig:
         weights=dice.choice(["rate", "links"]),
         acknowledgements=dice.choice(["hash", "same"]),
         ars=random_ars(dice),
+        entropy=dice.choice(["random", "reps", "reps"]),
+        entropy_values=int(dice.choice([1, 5, 64])),
+        freeze_ns=int(dice.choice([0, 3_000, 50_000])),
     )
 
 

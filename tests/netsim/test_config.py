@@ -1,6 +1,7 @@
 """Settings that make no sense are refused by name."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -8,9 +9,13 @@ from fabrictune.foundation.errors import InputError
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
-from fabrictune.netsim.config.queues import BufferConfig
-from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
+from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
+from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportConfig
+
+TRIMS = TrimmingConfig(enabled=True)
+SELECTIVE = TransportConfig(reliability="selective-repeat")
+NO_PFC = PfcConfig(enabled=False)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +64,31 @@ from fabrictune.netsim.config.transport import CnpConfig, RnrConfig, TransportCo
         (
             lambda: BufferConfig(headroom_pool_bytes=5),
             "buffer.headroom_pool: 5 B without a shared buffer\n  allowed: only with buffer.size",
+        ),
+        (lambda: TrimmingConfig(threshold_bytes=0), "trimming.threshold: 0 B\n  allowed: 1 to 1073741824 B"),
+        (lambda: TrimmingConfig(trimmed_bytes=0), "trimming.trimmed: 0 B\n  allowed: 1 to 65535 B"),
+        (
+            lambda: PacketConfig(trimming=TRIMS),
+            "trimming: transport.reliability go-back-n\n  allowed: selective-repeat",
+        ),
+        (
+            lambda: PacketConfig(trimming=TRIMS, transport=SELECTIVE),
+            "trimming: pfc.enabled true\n  allowed: pfc.enabled false: what waits too long is trimmed",
+        ),
+        (
+            lambda: PacketConfig(
+                trimming=TRIMS,
+                transport=SELECTIVE,
+                pfc=NO_PFC,
+                queues=QueuesConfig(priorities=(PriorityConfig(),)),
+            ),
+            "trimming: a list of priorities\n  allowed: no `queues.priorities`",
+        ),
+        (
+            lambda: PacketConfig(
+                trimming=replace(TRIMS, last_hop_threshold_bytes=4000), transport=SELECTIVE, pfc=NO_PFC
+            ),
+            "trimming.last_hop_threshold: 4000 B\n  allowed: 4178 B, a full packet on the wire, or more",
         ),
         (lambda: ProbeConfig(interval_ns=0), "probe.interval: 0 ns\n  allowed: 1 to 100000000000000 ns"),
         (lambda: ProbeConfig(num_busiest=0), "probe.num_busiest: 0\n  allowed: 1 to 2147483647"),

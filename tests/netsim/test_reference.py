@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fabrictune.netsim._engine import Simulation
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.reference.engine import ReferenceEngine
 from fabrictune.netsim.reference.ports import QUEUE_COLUMNS
-from tests.netsim.scenarios import COMPILED, LAWS, inputs_of, random_scenario
+from tests.netsim.scenarios import COMPILED, LAWS, Scenario, inputs_of, random_scenario
 
 RUNS_PER_TEST = 10
 
@@ -17,24 +18,29 @@ RUNS_PER_TEST = 10
 def test_compiled_engine_equals_the_reference(first_seed: int) -> None:
     """Two engines that share no code agree on every table, so neither hides a slip of the other."""
     for seed in range(first_seed, first_seed + RUNS_PER_TEST):
-        scenario = random_scenario(seed)
-        inputs = inputs_of(scenario)
-        compiled = make_simulation(inputs, COMPILED[scenario.law])
-        outcome = compiled.advance(10**8).name.lower().replace("_", "-")
-        reference = ReferenceEngine(inputs, *LAWS[scenario.law])
-        reference.run()
-        assert (outcome, compiled.now_ps) == (reference.outcome, reference.now_ps), f"seed {seed}"
-        pairs = [
-            (compiled.transfer_columns(), reference.transfer_columns()),
-            (compiled.port_columns(), reference.port_columns()),
-            (compiled.queue_columns(), reference.queue_columns()),
-        ]
-        if scenario.faults:
-            pairs.append((compiled.fault_drop_columns(), reference.fault_drop_columns()))
-        assert compiled.flow_records() == reference.flow_records(), f"seed {seed}"
-        for ours, truth in pairs:
-            for name, column in truth.items():
-                np.testing.assert_array_equal(ours[name], column, err_msg=f"seed {seed}, {name}")
+        assert_equals_reference(random_scenario(seed))
+
+
+def assert_equals_reference(scenario: Scenario) -> Simulation:
+    """Run a scenario on both engines, hold every table of one against the other's, and return the compiled one."""
+    seed, inputs = scenario.seed, inputs_of(scenario)
+    compiled = make_simulation(inputs, COMPILED[scenario.law])
+    outcome = compiled.advance(10**8).name.lower().replace("_", "-")
+    reference = ReferenceEngine(inputs, *LAWS[scenario.law])
+    reference.run()
+    assert (outcome, compiled.now_ps) == (reference.outcome, reference.now_ps), f"seed {seed}"
+    pairs = [
+        (compiled.transfer_columns(), reference.transfer_columns()),
+        (compiled.port_columns(), reference.port_columns()),
+        (compiled.queue_columns(), reference.queue_columns()),
+    ]
+    if scenario.faults:
+        pairs.append((compiled.fault_drop_columns(), reference.fault_drop_columns()))
+    assert compiled.flow_records() == reference.flow_records(), f"seed {seed}"
+    for ours, truth in pairs:
+        for name, column in truth.items():
+            np.testing.assert_array_equal(ours[name], column, err_msg=f"seed {seed}, {name}")
+    return compiled
 
 
 @pytest.mark.parametrize("first_seed", range(0, 100, RUNS_PER_TEST))

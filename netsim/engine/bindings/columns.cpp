@@ -206,7 +206,7 @@ Columns failure_columns(const Simulation& simulation) {
 
 std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation) {
     const PacketCounts &data = simulation.data_packets, &control = simulation.control_packets;
-    return {
+    std::map<std::string, std::uint64_t> counts = {
         {"sent", data.sent + control.sent},
         {"delivered", data.delivered + control.delivered},
         {"dropped", data.dropped + control.dropped},
@@ -217,6 +217,8 @@ std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation)
         {"data_out_of_order", simulation.num_out_of_order},
         {"data_refused", simulation.num_refused},
     };
+    if (simulation.settings.trim_above_bytes > 0) counts["data_trimmed"] = simulation.num_trimmed;
+    return counts;
 }
 
 nb::bytes flow_records(const Simulation& simulation) {

@@ -28,6 +28,7 @@ Law make_law(const std::map<std::string, std::uintptr_t>& handlers, std::uintptr
     law.on_nack = reinterpret_cast<Law::OnInstant>(address("on_nack"));
     law.on_timeout = reinterpret_cast<Law::OnInstant>(address("on_timeout"));
     law.on_send = reinterpret_cast<Law::OnSend>(address("on_send"));
+    law.on_trim = reinterpret_cast<Law::OnTrim>(address("on_trim"));
     law.params = reinterpret_cast<void*>(params);
     law.uses_telemetry = uses_telemetry;
     law.reads_marks = reads_marks;

@@ -14,10 +14,10 @@
 
 namespace netsim {
 
-// The class a packet waits in at every port; notifications have the control class in any case.
+// The class a packet waits in at every port; notifications and what trimming makes are never in the class of data.
 template <bool is_full>
 inline TrafficClass Engine<is_full>::class_of(PacketType type) const {
-    if (is_full && settings.acknowledgements_are_data && type != PacketType::Cnp) return DATA;
+    if (is_full && settings.acknowledgements_are_data && is_acknowledgement(type)) return DATA;
     return own_class_of(type);
 }
 
@@ -27,7 +27,7 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
         if (faults.are_possible() && is_lost_on_the_way(port, packet)) return;
         if (has_losses && is_lost(port_stats[port])) return drop(port, packet);
     }
-    const std::uint32_t out = next_port(port, packets[packet]);
+    const std::uint32_t out = next_port(port, packet);
     if constexpr (is_full) {
         if (!captured_flows.empty()) note_arrival(port, packets[packet], out == NONE);
     }
@@ -40,12 +40,13 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
 
 // The port a packet leaves the node through that it has reached; NONE at its end.
 template <bool is_full>
-inline std::uint32_t Engine<is_full>::next_port(std::uint32_t arrived, Packet& packet) {
+inline std::uint32_t Engine<is_full>::next_port(std::uint32_t arrived, std::uint32_t packet_id) {
+    Packet& packet = packets[packet_id];
     if constexpr (is_full) {
         if (path_chooser.chooses_for(packet.type)) {
             // Sent round a fault, a packet may make more hops than its path has entries.
             packet.path_position += (packet.path_position + 1) % settings.path_stride != 0;
-            return path_chooser.next_port(arrived, packet, now_ps, ports);
+            return path_chooser.next_port(arrived, packet, entropy_of(packet_id), now_ps, ports);
         }
     }
     return path[++packet.path_position];
@@ -75,6 +76,9 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if (has_priorities()) return enqueue_by_priority(port, packet_id);
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
+    if constexpr (is_full) {
+        if (settings.trim_above_bytes > 0 && is_to_be_trimmed(port, out, packet)) trim(port, packet_id);
+    }
     const TrafficClass cls = class_of(packet.type);
     if (cls == DATA) {
         if (!admit(packet_id)) return;

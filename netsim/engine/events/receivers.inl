@@ -15,6 +15,10 @@ inline void Engine<is_full>::deliver(std::uint32_t packet_id) {
     if (type == PacketType::Data) return receive_data(packet_id);
     control_packets.delivered++;
     if (type == PacketType::Ack) return on_acknowledgement(packet_id);
+    if constexpr (is_full) {
+        if (type == PacketType::Trimmed) return reply(packet_id, PacketType::TrimNack);
+        if (type == PacketType::TrimNack) return on_trim_nack(packet_id);
+    }
     packets.release(packet_id);
     if (type == PacketType::Nak) return on_nak(qp, sequence);
     if constexpr (is_full) {
@@ -86,6 +90,7 @@ void Engine<is_full>::note_mark(std::uint32_t qp, Receiver& receiver) {
     packets[packet_id].queue_pair = qp;
     packets[packet_id].sequence = 0;
     packets[packet_id].sent_ps = now_ps;
+    if (has_entropy()) entropy_place(packet_id) = 0;
     reply(packet_id, PacketType::Cnp);
 }
 
@@ -104,7 +109,7 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
     packet.wire_bytes = static_cast<std::uint16_t>(settings.ack_bytes);
     packet.ingress_port = NONE;
     packet.path_position = path_begin(packet.queue_pair, 1);
-    packet.is_marked = false;
+    packet.is_marked = is_full && type == PacketType::TrimNack && packet.is_marked;
     packet.priority = priority_of(packet.queue_pair, type);
     if (type == PacketType::Ack) {
         packet.is_marked = receiver.has_mark;

@@ -20,6 +20,7 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if (sender.state == SenderState::Failed) return packets.release(packet_id);
     const bool is_progress = packet.sequence >= sender.oldest_sequence;
     if (!is_progress && sender.num_unacknowledged == 0) return packets.release(packet_id);  // all timers are at rest
+    if (has_entropy()) learn_from(packet_id);
     const std::uint64_t before_bytes = acknowledged_bytes;
     sender.rtt_ps = now_ps - packet.sent_ps;
     Picoseconds endpoint_ps = 0;
@@ -145,6 +146,7 @@ template <bool is_full>
 void Engine<is_full>::on_retransmission_timeout(std::uint32_t qp, Sender& sender) {
     sender.timeout_ps = NEVER;
     if (++sender.num_timeouts == retransmission_waits.size()) return fail(sender);
+    if (has_entropy()) on_path_failure(qp);
     send_all_again(qp, sender);
     notify_law(ON_TIMEOUT, law.on_timeout, qp);
 }

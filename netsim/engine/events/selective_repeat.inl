@@ -130,6 +130,7 @@ bool Engine<is_full>::detect_losses(std::uint32_t qp, Sender& sender) {
 
 template <bool is_full>
 bool Engine<is_full>::is_flying(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) const {
+    if (sequence == NONE) return false;  // it was trimmed
     return sequence >= sender.oldest_sequence && !selective_senders[qp].at_rest.contains(sequence);
 }
 

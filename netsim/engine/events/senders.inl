@@ -175,6 +175,7 @@ inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& o
     }
     if constexpr (is_full) {
         if (is_selective()) note_transmission(qp, sender, sequence);
+        if (has_entropy()) give_entropy(qp, packet_id);
     }
     transmit(sender.port, out, packet_id);
     if (sender.timeout_ps == NEVER) {

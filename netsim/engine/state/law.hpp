@@ -96,7 +96,7 @@ class Trails {
 
 enum LawStatus : std::int32_t { OK, RAISED, REFUSED, BAD_RATE, BAD_CWND, BAD_DEADLINE };
 
-enum LawEvent : std::int32_t { ON_START, ON_ACK, ON_CNP, ON_TIMER, ON_NACK, ON_TIMEOUT, ON_SEND };
+enum LawEvent : std::int32_t { ON_START, ON_ACK, ON_CNP, ON_TIMER, ON_NACK, ON_TIMEOUT, ON_SEND, ON_TRIM };
 
 // A handler that the law does not define is null.
 struct Law {
@@ -106,6 +106,8 @@ struct Law {
                                    std::int32_t is_ecn_marked, const TelemetryRecord* telemetry);
     using OnTimer = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps, std::int32_t timer);
     using OnSend = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps, std::int64_t sent_bytes);
+    using OnTrim = std::int64_t (*)(void* params, void* flow, Picoseconds now_ps, std::int64_t trimmed_bytes,
+                                    Picoseconds rtt_ps, std::int32_t is_last_hop);
 
     OnInstant on_start = nullptr;
     OnAck on_ack = nullptr;
@@ -114,6 +116,7 @@ struct Law {
     OnInstant on_nack = nullptr;
     OnInstant on_timeout = nullptr;
     OnSend on_send = nullptr;
+    OnTrim on_trim = nullptr;
     void* params = nullptr;
     bool uses_telemetry = false;
     bool reads_marks = true;  // has on_cnp, or an on_ack that looks at is_ecn_marked

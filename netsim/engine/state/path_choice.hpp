@@ -4,7 +4,7 @@
 // routing converges on; a rule takes one of them. With a
 // flowlet gap the rule is asked only when a flow (a queue pair's data, or its acknowledgements) was silent at the
 // switch for that long. Random numbers come from one stream a port, that of the port through which the packet arrived;
-// a weighted choice is a function of flow and switch alone.
+// a weighted choice is a function of flow and switch alone, one by entropy of flow, switch and the packet's value.
 //
 // Source: netsim/config/path_choice.py has the papers.
 // Left out: what a port's queue is elsewhere than at this switch (CONGA's feedback).
@@ -29,11 +29,11 @@ class PathChooser {
     explicit PathChooser(const Inputs& inputs);
 
     bool chooses_for(PacketType type) const {
-        return rule_ != PathRule::Hash && (type == PacketType::Data || control_has_choice_);
+        return rule_ != PathRule::Hash && (is_forward(type) || control_has_choice_);
     }
 
     // The port for a packet that came through `arrived`; NONE in a host.
-    std::uint32_t next_port(std::uint32_t arrived, const Packet& packet, Picoseconds now_ps,
+    std::uint32_t next_port(std::uint32_t arrived, const Packet& packet, std::uint16_t entropy, Picoseconds now_ps,
                             const std::vector<Port>& ports);
 
     // From now on choose among the next hops of this set of paths.
@@ -95,16 +95,18 @@ inline PathChooser::PathChooser(const Inputs& inputs)
     next_turn_.resize(offset_.size() - 1);
 }
 
-inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet& packet, Picoseconds now_ps,
-                                            const std::vector<Port>& ports) {
+inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet& packet, std::uint16_t entropy,
+                                            Picoseconds now_ps, const std::vector<Port>& ports) {
     const std::uint32_t switch_number = switch_behind_[arrived];
     if (switch_number == NONE) return NONE;
-    const std::uint32_t flow = 2 * packet.queue_pair + (packet.type != PacketType::Data);
+    const std::uint32_t flow = 2 * packet.queue_pair + !is_forward(packet.type);
     const std::uint32_t set = set_[row_[first_row_ + flow] + switch_number];
     const std::uint32_t num_choices = offset_[set + 1] - offset_[set];
     if (num_choices == 0) return exit_from(switch_number, first_row_ + flow);
     if (num_choices == 1) return port_[offset_[set]];
     const std::uint64_t visit = std::uint64_t{flow} * num_switches_ + switch_number;
+    if (rule_ == PathRule::Entropy)
+        return ports_of(set)[RandomStream(key_, visit << 16 | entropy).next_below(num_choices)];
     if (flowlet_gap_ps_ == 0) return choose(set, arrived, visit, now_ps, ports);
     Flowlet& flowlet = flowlets_.find(entry_of(set, visit), now_ps, flowlet_gap_ps_);
     const bool is_over = flowlet.last_ps <= now_ps - flowlet_gap_ps_ || flowlet.set != set;
@@ -133,6 +135,7 @@ inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrive
     const std::span<const std::uint32_t> choices = ports_of(set);
     switch (rule_) {
         case PathRule::Hash:
+        case PathRule::Entropy:
             break;
         case PathRule::Random:
             return choices[random_[arrived].next_below(choices.size())];

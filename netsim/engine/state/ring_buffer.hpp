@@ -18,6 +18,7 @@ class RingBuffer {
     bool empty() const { return size_ == 0; }
     std::uint32_t size() const { return size_; }
     const T& front() const { return values_[head_]; }
+    T& operator[](std::uint32_t place) { return values_[(head_ + place) & mask()]; }  // from the front
 
     void push_back(const T& value) {
         if (size_ == capacity_) [[unlikely]]

@@ -8,7 +8,8 @@
 
 namespace netsim {
 
-enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted, Quality };  // see path_choice.hpp
+// See path_choice.hpp.
+enum class PathRule : std::uint32_t { Hash, Random, RoundRobin, LeastQueue, Weighted, Quality, Entropy };
 
 enum class CapturePoint : std::uint32_t { Sender, Receiver, Port };  // see events/capture.inl
 

@@ -9,6 +9,9 @@ SETTING(std::uint32_t, ack_every_packets);
 SETTING(bool, acknowledgements_are_data);  // without priorities: of the traffic class of data
 SETTING(MarkingCurve, marking);
 SETTING(bool, is_pfc_enabled);
+SETTING(std::int64_t, trim_above_bytes);           // queue beyond which a data packet is trimmed; 0: never
+SETTING(std::int64_t, last_hop_trim_above_bytes);  // the same at ports that lead to hosts
+SETTING(std::int64_t, trimmed_bytes);              // of a trimmed packet on the wire
 SETTING(Picoseconds, cnp_interval_ps);
 SETTING(Picoseconds, cnp_delay_ps);  // from a notification's arrival to the law's reaction
 SETTING(Picoseconds, endpoint_delay_ps);
@@ -67,3 +70,9 @@ SETTING(LoadRange, past_load);  // in parts of 2**16 of what a port sends at its
 SETTING(std::int64_t, past_load_weight);
 SETTING(LoadRange, future_load);  // bytes of the queue of one of the fastest ports
 SETTING(std::int64_t, future_load_weight);
+
+// Only for the rule Entropy; see entropy_cache.hpp.
+SETTING(std::uint32_t, num_entropy_values);  // that a queue pair's packets may have; 0: they have none
+SETTING(bool, recycles_entropy);             // REPS
+SETTING(Picoseconds, entropy_freeze_ps);
+SETTING(std::uint64_t, entropy_key);

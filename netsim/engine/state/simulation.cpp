@@ -56,6 +56,9 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
         endpoints.push_back({.random = RandomStream(settings.endpoint_key, qp)});
     }
     if (!nics.empty() || is_answer_late) round_trips.resize(inputs.transfer_bytes.size());
+    for (std::size_t qp = 0; settings.num_entropy_values > 0 && qp < num_queue_pairs; qp++) {
+        entropy_caches.emplace_back(settings.entropy_key, qp);
+    }
     if (settings.num_receives > 0) {
         refused_senders.resize(num_queue_pairs);
         for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "endpoint.hpp"
+#include "entropy_cache.hpp"
 #include "event_queue.hpp"
 #include "faults.hpp"
 #include "host_links.hpp"
@@ -147,13 +148,16 @@ class Simulation {
     std::vector<CapturedPacket> captured;
     std::uint64_t num_captured = 0;  // with those that found no room
     bool has_all_samples = true;
-    Trails trails;  // if the law reads telemetry
+    Trails trails;                             // if the law reads telemetry
+    std::vector<EntropyCache> entropy_caches;  // by queue pair; empty if packets have no entropy
+    std::vector<std::uint16_t> entropies;      // by packet, an answer's that of the packet answered
 
     std::vector<FailedPair> failed_pairs;
 
     PacketCounts data_packets, control_packets;
     std::uint64_t num_refused = 0;       // data packets for which the receiver was not ready, each time
     std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
+    std::uint64_t num_trimmed = 0;       // data packets
     std::uint64_t acknowledged_bytes = 0;
     std::uint32_t num_unfinished = 0;  // transfers
     std::uint32_t num_open = 0;        // transfers that are ready and not acknowledged, of queue pairs that work

@@ -30,6 +30,7 @@ SWITCHES, HOSTS = "netsim.paused-switches", "netsim.paused-hosts"
         ("job-beside-burst", {RECEIVER, SWITCHES, HOSTS}),
         ("spraying", {"netsim.reordered-packets"}),
         ("web-search", {SWITCHES}),
+        ("uet-incast", {RECEIVER}),
     ],
 )
 def test_a_bundled_scenario_meets_its_own_expectations(name: str, found: set[str]) -> None:

@@ -28,6 +28,11 @@ PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
 PCIE = {"engine.host.pcie_generation": 4}
 ARS = {"engine.path_choice.mode": "ars"}
 SHARED = {**PRIORITIES, "engine.buffer.size": "4 MB"}
+TRIMS = {
+    "engine.trimming.enabled": True,
+    "engine.pfc.enabled": False,
+    "engine.transport.reliability": "selective-repeat",
+}
 # key, a value that is not its default, what switches it off, what switches it on
 KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     ("convergence_delay", "1 us", {}, {"faults": [{"fault": "link_down", "link": "tor0:up0", "at": "1 s"}]}),
@@ -62,6 +67,12 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
         ("pcie_lanes", 8), ("max_payload", "512 B"), ("memory", "cpu"), ("nics_per_gpu", 2))),
     ("engine.host.nics_per_switch", 2, PCIE, {**PCIE, "engine.host.memory": "cpu"}),
     ("engine.host.nics_per_gpu", 2, {**PCIE, "engine.host.memory": "cpu"}, PCIE),
+    *((f"engine.path_choice.{key}", value, {}, {"engine.path_choice.mode": "entropy"}) for key, value in (
+        ("entropy", "reps"), ("entropy_values", 128))),
+    ("engine.path_choice.freeze", "1 ms", {"engine.path_choice.mode": "entropy"},
+     {"engine.path_choice.mode": "entropy", "engine.path_choice.entropy": "reps"}),
+    *((f"engine.trimming.{key}", value, {}, TRIMS) for key, value in (
+        ("threshold", "50 KB"), ("last_hop_threshold", "80 KB"), ("trimmed", "100 B"))),
     ("engine.nic.receive_buffer", "2 MB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
     ("engine.nic.xoff", "20 KB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
     ("engine.transport.rnr.replenish", "1 us", {}, {"engine.transport.rnr.receives": 4}),
