@@ -35,6 +35,7 @@ BENCHMARKS = (
     "trainer",
     "trainer_gpu",
     "trainer_kernels",
+    "ultra_ethernet",
 )
 RESULTS = Path(__file__).with_name("results.json")
 

@@ -1,0 +1,70 @@
+"""Ultra Ethernet beside uet-htsim: completion of the same flows, as ratios, and what each sent again.
+
+The flows are those of fabrictune/conformance/netsim/ultra_ethernet.py, which keeps uet-htsim's figures. Given the path
+of an `htsim_uec` of one's own, the module writes its connection matrices, runs it, and compares with what it says.
+
+Run: `python -m benchmarks.run ultra_ethernet`, or `python -m benchmarks.ultra_ethernet PATH/TO/htsim_uec`
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fabrictune.conformance.netsim.ultra_ethernet import FLOWS, Entropy, Flows, connections, simulate
+
+ALGORITHMS: dict[Entropy, str] = {"random": "oblivious", "reps": "reps"}
+FINISHED = re.compile(r" finished at ([0-9.e+]+) ")
+LONGEST_RUN_US = 20_000
+
+
+def benchmarks() -> list[dict[str, Any]]:
+    """Return completions over uet-htsim's, as rows of benchmarks/results.json."""
+    return [
+        _row(name, entropy, flows.htsim_us[entropy], f"of the {flows.htsim_us[entropy]} us recorded")
+        for name, flows in FLOWS.items()
+        for entropy in flows.htsim_us
+    ]
+
+
+def _row(name: str, entropy: Entropy, htsim_us: float, said: str) -> dict[str, Any]:
+    record = simulate(name, entropy)
+    transfers = record.tables["transfers"]
+    num_resent = int(transfers["packets_retransmitted"].sum())
+    return {
+        "name": f"netsim.ultra-ethernet.{name}.{entropy}",
+        "value": float(transfers["finish_ps"].max()) / 1e6 / htsim_us,
+        "unit": "of uet-htsim's",
+        "spread": f"one run, {said}; {num_resent} of {int(transfers['packets_sent'].sum())} packets sent again",
+    }
+
+
+def _htsim_us(program: str, flows: Flows, entropy: Entropy, folder: Path) -> float:
+    """Run uet-htsim and return when its last flow ended."""
+    pairs = connections(flows)
+    lines = [f"Nodes {flows.num_hosts}", f"Connections {len(pairs)}"]
+    lines += [f"{a}->{b} id {n} start 0 size {flows.num_bytes}" for n, (a, b) in enumerate(pairs, 1)]
+    (folder / "flows.cm").write_text("\n".join(lines) + "\n")
+    options = ["-sender_cc_only", "-tm", "flows.cm", "-nodes", str(flows.num_hosts), "-tiers", "3"]
+    options += ["-load_balancing_algo", ALGORITHMS[entropy], "-end", str(LONGEST_RUN_US), "-o", "htsim.log"]
+    done = subprocess.run([program, *options], cwd=folder, capture_output=True, text=True, check=True)
+    finished_us = [float(text) for text in FINISHED.findall(done.stdout)]
+    if len(finished_us) < len(pairs):
+        sys.exit(f"{program}: {len(finished_us)} of {len(pairs)} flows ended within {LONGEST_RUN_US} us")
+    return max(finished_us)
+
+
+def main(program: str) -> None:
+    """Print each case beside a run of uet-htsim."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, flows in FLOWS.items():
+            for entropy in flows.htsim_us:
+                htsim_us = _htsim_us(program, flows, entropy, Path(folder))
+                row = _row(name, entropy, htsim_us, f"of {htsim_us:.1f} us now")
+                print(f"{row['name']:48} {row['value']:6.3f} {row['unit']}; {row['spread']}", flush=True)
+
+
+if __name__ == "__main__":
+    main(str(Path(sys.argv[1]).resolve()))
