@@ -28,6 +28,8 @@ def clip(value: int, /, *, low: int = 0) -> int:
     if not value or value <= low:
         stop(low)
         return min(value, LIMIT) // 2
+    for one, other in zip(low, value, strict=True):
+        continue
     raise ValueError(f"{value - 1}")
 '''
 
@@ -71,6 +73,7 @@ def test_python_is_mutated_where_it_runs() -> None:
         ("return min(value, LIMIT) // 2", "return max(value, LIMIT) // 2"),
         ("return min(value, LIMIT) // 2", "return min(value, LIMIT) * 2"),
         ("return min(value, LIMIT) // 2", "return min(value, LIMIT) // 3"),
+        ("continue", "pass"),
     ]
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.mutants.argued import argued
 from tests.mutants.mutation import Mutation
 from tests.mutants.sampling import sample
 from tests.mutants.summary import Result, summary
-from tests.mutants.tree import build_engines, copy_checkout
+from tests.mutants.tree import build_engines, copy_checkout, copy_engines
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "mutants"
@@ -44,15 +44,21 @@ def main() -> None:
     if any(waiting.values()):
         FOLDER.mkdir(parents=True, exist_ok=True)
         tree = FOLDER / "tree"
-        engines = mutations_of(AREAS[0], ROOT)
-        copy_checkout(ROOT, tree, {mutation.path for mutation in engines})
-        numbers = {mutation.key: number for number, mutation in enumerate(engines, start=1)}
-        refused = build_engines(ROOT, tree, FOLDER, dict(enumerate(engines, start=1)))
+        engines = dict(enumerate(_mutations_of_cpp(areas), start=1))
+        copy_checkout(ROOT, tree, {mutation.path for mutation in engines.values()})
+        numbers = {mutation.key: number for number, mutation in engines.items()}
+        refused = build_engines(ROOT, tree, FOLDER, engines) if engines else set()
+        if not engines:
+            copy_engines(tree)
         for area in areas:
             for mutation, result in _try_all(area, waiting[area.name], tree, numbers, refused):
                 done[mutation.key] = result
     results = {name: [(one, done[one.key]) for one in chosen[name]] for name in chosen}
     print(summary({name: len(mutations[name]) for name in mutations}, results, argued(ROOT)))
+
+
+def _mutations_of_cpp(areas: Sequence[Area]) -> list[Mutation]:
+    return [mutation for area in areas if area.is_cpp for mutation in mutations_of(area, ROOT)]
 
 
 def _try_all(

@@ -2,7 +2,7 @@
 
 What is changed, in Python and C++ alike: comparisons at their boundary, arithmetic, bitwise and logical operators,
 `not`, truth values, numbers by one, `min` and `max`, and statements that are left out.
-Left out: strings, types, declarations, assertions (a programmer's mistake), and what only prefetches.
+Left out: strings, types, declarations, assertions and `strict=True` (a programmer's mistake), and what only prefetches.
 """
 
 import hashlib

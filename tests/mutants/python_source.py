@@ -48,7 +48,7 @@ class _Finder:
         self._path, self._source, self._starts = path, source, starts
 
     def of(self, node: ast.AST) -> Iterator[Mutation]:
-        if isinstance(node, _NEVER_CHANGED) or self._is_for_types_only(node):
+        if isinstance(node, _NEVER_CHANGED) or self._is_for_types_only(node) or _is_strict(node):
             return
         yield from self._own(node)
         for name, value in ast.iter_fields(node):
@@ -117,6 +117,11 @@ class _Finder:
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         return self._starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def _is_strict(node: ast.AST) -> bool:
+    """Return whether this is the word with which `zip` asserts that its arguments are of one length."""
+    return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
 def _is_call(node: ast.AST) -> bool:

@@ -3,6 +3,7 @@
 The engines in it hold every C++ mutant. What does not compile is left out, line by line.
 """
 
+import importlib.util
 import json
 import py_compile
 import re
@@ -116,6 +117,15 @@ def _install(tree: Path, build: Path) -> None:
     for name, folder in ENGINES.items():
         (library,) = (build / "engines").glob(f"{name}.*.so")
         shutil.copy2(library, tree / folder / library.name)
+
+
+def copy_engines(tree: Path) -> None:
+    """Put the checkout's own engines into the tree, for mutants of Python."""
+    for name, folder in ENGINES.items():
+        found = importlib.util.find_spec(f"fabrictune.{folder}.{name}")
+        assert found is not None, "the checkout is installed"
+        assert found.origin is not None, "a library is a file"
+        shutil.copy2(found.origin, tree / folder / Path(found.origin).name)
 
 
 def _lines_with_errors(errors: str, tree: Path) -> set[tuple[str, int]]:
