@@ -117,8 +117,8 @@ def _tails(schedule: Schedule, total_M: FloatArray) -> FloatArray:
 
 def _steps(schedule: Schedule) -> list[tuple[int, int]]:
     """Return the first message of each step and the one behind its last."""
-    bounds = np.flatnonzero(np.diff(schedule.step_M, prepend=-1, append=-1)).tolist()
-    return list(pairwise(bounds))
+    _, first = np.unique(schedule.step_M, return_index=True)
+    return list(pairwise([*first.tolist(), len(schedule)]))
 
 
 def preemptive_end_ps(head: FloatArray, busy: FloatArray, tail: FloatArray) -> float:

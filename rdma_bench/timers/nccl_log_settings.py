@@ -41,7 +41,7 @@ class TimerSettings:
 
 
 def timer_settings(
-    log: NcclLog, errors: Sequence[CompletionError], *, fewest_retries: int = 0, nccl: str = ""
+    log: NcclLog, errors: Sequence[CompletionError], *, fewest_retries: int, nccl: str = ""
 ) -> TimerSettings:
     """Return the settings; of several hosts' retry counts the least from `fewest_retries` on counts.
 

@@ -40,3 +40,21 @@ def test_slow_flows_wait_for_their_bytes():
 def test_more_marks_than_red_gives_are_no_fixed_point():
     """Steps of 1 Gb/s need more CNPs than a marking of 0.2 % makes."""
     assert stable_queue_bytes(replace(FLUID, additive_increase_bps=1e9, pmax_fraction=0.002)) is None
+
+
+def test_larger_steps_come_after_some_rounds():
+    """Two sizes of steps: with x = 0.9, five rounds at 10 Mb/s and then 0.1 % of 100 Gb/s, 100 Mb/s.
+
+    (10 * 0.9 + 90 * 0.9**6) / 0.1 Mb/s is what a cut must take for p = 1 - 0.9**(1/15.625).
+    """
+    added_bps = (10e6 * 0.9 + 90e6 * 0.9**6) / 0.1
+    fluid = replace(FLUID, fast_increase_fraction=0.001, kept_fraction=1 - added_bps / 12.5e9)
+    assert fluid.fast_increase_rounds == 5
+    assert stable_mark_fraction(fluid) == pytest.approx(1 - 0.9 ** (1 / 15.625), rel=1e-9)
+
+
+def test_marks_up_to_red_s_most_have_a_queue():
+    """At Pmax the queue is at Kmax; just below it there is none."""
+    p = stable_mark_fraction(FLUID)
+    assert stable_queue_bytes(replace(FLUID, pmax_fraction=p)) == pytest.approx(1_600_000)
+    assert stable_queue_bytes(replace(FLUID, pmax_fraction=p * (1 - 1e-9))) is None

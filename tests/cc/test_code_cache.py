@@ -191,3 +191,24 @@ def test_what_was_not_used_for_longest_is_forgotten_first(folder, monkeypatch):
 def _make_older(path, hours):
     then_ns = path.stat().st_mtime_ns - hours * 3600 * 10**9
     os.utime(path, ns=(then_ns, then_ns))
+
+
+def test_code_of_up_to_four_mebibytes_is_kept():
+    """No law comes near that."""
+    keep_code("large", bytes(2**22))
+    keep_code("too-large", bytes(2**22 + 1))
+    assert kept_code("large") == bytes(2**22)
+    assert kept_code("too-large") is None
+
+
+def test_the_code_of_256_laws_is_kept(folder):
+    """One more pushes out the one that was not used for longest."""
+    keep_code("0", CODE)
+    for number in range(1, 256):
+        (folder / f"{number}.o").write_bytes(b"")
+    _make_older(folder / "0.o", 1)
+    assert len(list(folder.iterdir())) == 256
+    keep_code("new", CODE)
+    assert len(list(folder.iterdir())) == 256
+    assert kept_code("new") == CODE
+    assert kept_code("0") is None

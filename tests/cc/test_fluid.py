@@ -2,7 +2,7 @@
 
 import pytest
 
-from fabrictune.cc.fluid import counters, solve_fixed_point
+from fabrictune.cc.fluid import _imbalance, counters, solve_fixed_point
 from fabrictune.conformance.cc.dcqcn_fluid import cases, paper_fluid, timer_only_fluid
 from fabrictune.foundation.cases import Case
 
@@ -37,3 +37,10 @@ def test_counters_are_counted_in_packets():
     """At a million packets a second, a timer of 55 us counts 55, and 10 MB are 10,000 packets of 1,000 B."""
     assert counters(paper_fluid(2), 1e6) == pytest.approx([55, 10_000])
     assert counters(timer_only_fluid(2), 1e6) == pytest.approx([55])
+
+
+@pytest.mark.parametrize("num_flows", [2, 8, 32])
+def test_increases_and_cuts_balance_at_the_root(num_flows: int):
+    """To a thousandth of a bit a second, of some 100 Mb/s on either side."""
+    for fluid in (paper_fluid(num_flows), timer_only_fluid(num_flows)):
+        assert abs(_imbalance(fluid, solve_fixed_point(fluid).mark_fraction)) < 1e-3

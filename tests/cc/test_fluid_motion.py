@@ -1,10 +1,11 @@
 """The fluid model's equations, stepped."""
 
 import dataclasses
+import math
 
 import pytest
 
-from fabrictune.cc.fluid import chance_of_a_mark, expiries_per_packet
+from fabrictune.cc.fluid import chance_of_a_mark, expiries_per_packet, solve_fixed_point
 from fabrictune.cc.fluid_motion import _mark_fraction, integrate
 from fabrictune.conformance.cc.dcqcn_fluid import paper_fluid
 
@@ -27,8 +28,10 @@ def test_without_marks_a_counter_expires_by_count_alone():
 
 
 def test_a_counter_too_long_for_its_marks_never_expires():
-    """At 50 %, a million packets in a row are not spared."""
+    """At 50 %, a million packets in a row are not spared; from a chance of e**-700 on there is no number for it."""
     assert expiries_per_packet(0.5, 1e6) == 0
+    assert expiries_per_packet(0.5, 699.9 / math.log(2)) > 0
+    assert expiries_per_packet(0.5, 700.1 / math.log(2)) == 0
 
 
 def test_an_underloaded_port_has_no_queue_and_rates_rise():
@@ -50,6 +53,10 @@ def test_a_smaller_gain_changes_the_way_and_not_the_end():
         for gain in (1 / 16, 1 / 256)
     ]
     assert ends[0].queue_bytes == pytest.approx(ends[1].queue_bytes, rel=1e-4)
+    root = solve_fixed_point(paper_fluid(2))
+    assert ends[0].queue_bytes == pytest.approx(root.queue_bytes, rel=0.01)
+    assert ends[0].alpha == pytest.approx([root.alpha] * 2, rel=0.01)
+    assert ends[0].rate_bps == pytest.approx([root.rate_bps] * 2, rel=0.01)
 
 
 def test_flows_begin_before_an_empty_queue():

@@ -132,3 +132,12 @@ def test_naming_laws_does_not_load_the_compiler():
     code = "import sys, fabrictune.cc.laws; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_law_of_a_mebibyte_is_read(tmp_path):
+    """And not one of a byte more."""
+    path = tmp_path / "my_law.py"
+    path.write_text(LAW + "#" * (2**20 - len(LAW)))
+    assert load_law(str(path), trust_code=True).__name__ == "my_law"
+    path.write_text(LAW + "#" * (2**20 + 1 - len(LAW)))
+    assert refusal(path) == f"{path}: too large for a law\n  allowed: 1048576 bytes"

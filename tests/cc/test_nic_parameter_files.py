@@ -125,3 +125,16 @@ def test_a_real_connectx_reads_as_documented(real_data: Path) -> None:
     assert reading.parameters == DEFAULTS | {"clamp_tgt_rate": 1, "rate_to_set_on_first_cnp_bps": 10e6}
     assert reading.cnp_interval == "4 us"
     assert "cnp_dscp" in reading.ignored
+
+
+def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
+    """A page for a kernel's number, a mebibyte for a text; not a byte more."""
+    number, text = tmp_path / "nic" / "rp_ai_rate", tmp_path / "nic.txt"
+    number.parent.mkdir()
+    for path, given, most in ((number, number.parent, 4096), (text, text, 2**20)):
+        content = "5" if path == number else "rp_ai_rate: 5"
+        path.write_text(content + "\n" * (most - len(content)))
+        assert read_nic(given).parameters == {"rpg_ai_rate_bps": 5e6}
+        path.write_text(content + "\n" * (most + 1 - len(content)))
+        with pytest.raises(InputError, match=str(path)):
+            read_nic(given)

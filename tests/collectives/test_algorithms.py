@@ -81,6 +81,25 @@ def test_steps_are_numbered_without_gaps(implementation: Implementation, num_mem
     assert (np.diff(steps) == 1).all()
 
 
+def test_a_slice_begins_when_its_sender_has_done_with_the_eighth_before() -> None:
+    """Ten slices of an all-reduce of two: the first messages of the last two, and what their senders last received."""
+    shape = GroupShape(num_members=2)
+    base = ALGORITHMS["ring"].implementation_of(Operation.ALL_REDUCE).make_schedule(shape)
+    sliced = over_channels(base, Operation.ALL_REDUCE, shape, num_channels=1, num_slices=10)
+    slice_M = np.array([sliced.chunks_of(message)[0] % 10 for message in range(len(sliced))])
+    assert sliced.step_M.tolist() == sorted(step + begin for step in base.step_M.tolist() for begin in range(10))
+    is_first_M = sliced.step_M == slice_M
+    for message in np.flatnonzero(is_first_M).tolist():
+        waits = sliced.dependencies.of(message).tolist()
+        if slice_M[message] < 8:
+            assert waits == []
+            continue
+        (earlier,) = waits
+        assert slice_M[earlier] == slice_M[message] - 8
+        assert sliced.step_M[earlier] == slice_M[earlier] + 1
+        assert sliced.receiver_M[earlier] == sliced.sender_M[message]
+
+
 def test_only_first_messages_wait_for_the_window() -> None:
     """Of ten slices, the last two begin after the first two; what waits for an arrival waits for nothing else."""
     shape = GroupShape(num_members=3)

@@ -1,5 +1,7 @@
 """Expansion: what a trace becomes on a fabric, counted by hand on small jobs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -288,6 +290,25 @@ def test_options_out_of_range_are_refused() -> None:
         ExpansionSpec(qps_per_connection=0)
     with pytest.raises(InputError, match="did you mean 'ring'"):
         ExpansionSpec(algorithm="rings")
+
+
+def test_options_meet_their_limits() -> None:
+    """NCCL's 128 queue pairs and 64 channels, and eight priorities from 0."""
+    most = ExpansionSpec(qps_per_connection=128, channels=64, priority=7, slice_bytes=1)
+    assert (most.qps_per_connection, most.channels, most.priority, most.slice_bytes) == (128, 64, 7, 1)
+    assert ExpansionSpec(priority=0).priority == 0
+    refusals: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"qps_per_connection": 129}, "qps_per_connection: 129\n  allowed: 1 to 128"),
+        ({"channels": 65}, "channels: 65\n  allowed: 1 to 64"),
+        ({"channels": 0}, "channels: 0\n  allowed: 1 to 64"),
+        ({"priority": 8}, "priority: 8\n  allowed: 0 to 7"),
+        ({"priority": -1}, "priority: -1\n  allowed: 0 to 7"),
+        ({"slice_bytes": 0}, "slice_bytes: 0 B\n  allowed: 1 B or more"),
+    )
+    for options, message in refusals:
+        with pytest.raises(InputError) as refused:
+            ExpansionSpec(**options)
+        assert str(refused.value) == message
 
 
 def test_slices_count_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

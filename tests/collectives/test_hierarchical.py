@@ -1,22 +1,10 @@
 """Hierarchical schedules message by message, on two hosts of two members each."""
 
-from fabrictune.collectives.schedule import GroupShape, Schedule
+from fabrictune.collectives.schedule import GroupShape
 from fabrictune.collectives.schedules import hierarchical
+from tests.collectives.by_hand import backwards, later, messages
 
 TWO_HOSTS = GroupShape(num_members=4, local_size=2)
-
-
-def messages(schedule: Schedule) -> list[tuple[int, int, int, list[int]]]:
-    """Return step, sender, receiver and chunks of every message."""
-    return [
-        (
-            int(schedule.step_M[message]),
-            int(schedule.sender_M[message]),
-            int(schedule.receiver_M[message]),
-            schedule.chunks_of(message).tolist(),
-        )
-        for message in range(len(schedule))
-    ]
 
 
 def test_an_all_to_all_changes_rails_inside_the_host() -> None:
@@ -60,15 +48,13 @@ def test_an_all_gather_goes_round_the_rails_and_is_copied_inside_the_hosts() -> 
 def test_a_reduce_scatter_is_the_all_gather_backwards() -> None:
     """First the sums inside the hosts, then one step on the rails."""
     gathered = messages(hierarchical.all_gather(TWO_HOSTS))
-    backwards = sorted((1 - step, receiver, sender, chunks) for step, sender, receiver, chunks in gathered)
-    assert messages(hierarchical.reduce_scatter(TWO_HOSTS)) == backwards
+    assert messages(hierarchical.reduce_scatter(TWO_HOSTS)) == backwards(gathered, 1)
 
 
 def test_an_all_reduce_begins_its_second_half_after_the_first() -> None:
     """Two steps each."""
-    halves = messages(hierarchical.reduce_scatter(TWO_HOSTS)), messages(hierarchical.all_gather(TWO_HOSTS))
-    later = [(2 + step, *rest) for step, *rest in halves[1]]
-    assert messages(hierarchical.all_reduce(TWO_HOSTS)) == [*halves[0], *later]
+    first, second = (messages(half(TWO_HOSTS)) for half in (hierarchical.reduce_scatter, hierarchical.all_gather))
+    assert messages(hierarchical.all_reduce(TWO_HOSTS)) == [*first, *later(second, 2)]
 
 
 def test_what_a_hierarchy_costs() -> None:

@@ -100,8 +100,9 @@ def test_timer_codes_rise_by_turns_of_three_halves_and_four_thirds() -> None:
 
 
 def test_never_is_later_than_any_wait() -> None:
-    """The slowest adapter that can be described waits 16 times 2.4 hours."""
+    """The slowest adapter that can be described waits 16 times 2.4 hours; twice NEVER is the end of 63 bits."""
     assert TimerModel(interval_multiplier=16.0).interval_ps(31) < NEVER_PS
+    assert 2 * NEVER_PS == 2**63
 
 
 def test_an_early_series_has_up_to_64_times() -> None:

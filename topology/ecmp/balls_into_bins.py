@@ -81,7 +81,7 @@ class UniformHashing:
         """Chance that the most loaded link has 0, 1, ... N flows; shape (N + 1,)."""
         at_most = np.ones(self.num_flows + 1)
         at_most[0] = 0.0
-        for most in range(1, self.num_flows + 1):
+        for most in range(1, self.num_flows):
             at_most[most] = self.at_most_probability(most)
             if at_most[most] > 1 - NEGLIGIBLE:
                 break

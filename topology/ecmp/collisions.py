@@ -199,8 +199,7 @@ def find_collisions(fabric: Fabric, queue_pairs: QueuePairs, port_QH: NDArray[np
     demand_bps_X = np.broadcast_to(demand_bps_Q[:, None], port_QH.shape)[has_port_QH]
     demand_bps_P = np.bincount(port_X, demand_bps_X, minlength=fabric.num_ports).astype(np.float64)
     share_P1 = np.ones(fabric.num_ports + 1)  # the last entry is NO_PORT
-    is_loaded_P = demand_bps_P > 0
-    share_P1[:-1][is_loaded_P] = np.minimum(1.0, fabric.port_rate_bps_P[is_loaded_P] / demand_bps_P[is_loaded_P])
+    share_P1[:-1] = fabric.port_rate_bps_P / np.maximum(fabric.port_rate_bps_P, demand_bps_P)
     return CollisionReport(
         num_flows_P=np.bincount(port_X, minlength=fabric.num_ports),
         demand_bps_Q=demand_bps_Q,

@@ -44,10 +44,12 @@ def find_single_choice(fabric: Fabric, queue_pairs: QueuePairs, hash_spec: HashS
         return None
     ways = _Ways(fabric)
     members = ways.only_group(port_QH, queue_pairs.destination_nic_Q.tolist())
-    if members is None or len(set(fabric.port_rate_bps_P[list(members)].tolist())) > 1:
+    rates_bps = set(fabric.port_rate_bps_P[list(members or ())].tolist())
+    if members is None or len(rates_bps) > 1:
         return None
+    (link_rate_bps,) = rates_bps
     behind = ways.ports_behind(members, queue_pairs.destination_nic_Q)
-    if behind is None or (fabric.port_rate_bps_P[list(behind)] < fabric.port_rate_bps_P[members[0]]).any():
+    if behind is None or (fabric.port_rate_bps_P[list(behind)] < link_rate_bps).any():
         return None
     fixed_load = _load_elsewhere(report, {*members, *behind})
     if fixed_load > FULL:
@@ -55,7 +57,7 @@ def find_single_choice(fabric: Fabric, queue_pairs: QueuePairs, hash_spec: HashS
     return SingleChoice(
         num_flows=len(queue_pairs),
         num_links=len(members),
-        link_rate_bps=int(fabric.port_rate_bps_P[members[0]]),
+        link_rate_bps=link_rate_bps,
         demand_bps=float(report.demand_bps_Q[0]),
         fixed_load_fraction=fixed_load,
     )

@@ -51,6 +51,15 @@ def test_error_12_is_told_by_both_ends_and_how_long_nothing_came(tmp_path: Path)
     assert finding.next_step.endswith("timeout 18 with 7 retries survives flaps up to 12.52 s")
 
 
+def test_a_finding_shows_the_first_five_lines(tmp_path: Path) -> None:
+    """Of seven completions, and of six hosts whose settings differ."""
+    finding = only(explained(tmp_path, VERSION, *[ERROR.format("a", 12, 129)] * 7))
+    assert finding.evidence == tuple(f"{tmp_path}/nccl.log:{line}" for line in range(2, 7))
+    lines = [setting(host, "NCCL_IB_TIMEOUT", 18 + (host == "f")) for host in "abcdef"]
+    finding = only(explained(tmp_path, VERSION, *lines))
+    assert finding.evidence == tuple(f"{tmp_path}/nccl.log:{line}" for line in range(2, 7))
+
+
 def test_for_a_flap_it_says_what_to_set(tmp_path: Path) -> None:
     """30 s are beyond T 18; T 20 with 5 retries is the first to give up of those that survive them."""
     explanation = explained(tmp_path, VERSION, wanted=Requirements(survive_ns=30 * SECOND_NS))
@@ -259,6 +268,23 @@ def test_two_versions_in_one_job_are_both_possible(tmp_path: Path) -> None:
     explanation = explained(tmp_path, VERSION, other)
     assert explanation.version == "2.21.5+cuda12.4, 2.26.2+cuda12.4"
     assert [prediction.spec.timeout_exponent for prediction in explanation.predictions] == [18, 20]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "spec"),
+    [
+        ("NCCL_IB_TIMEOUT", 31, (31, 7)),
+        ("NCCL_IB_TIMEOUT", 32, (18, 7)),
+        ("NCCL_IB_RETRY_CNT", 1, (18, 1)),
+        ("NCCL_IB_RETRY_CNT", 8, (18, 7)),
+    ],
+)
+def test_a_setting_counts_up_to_the_ends_of_its_field(
+    name: str, value: int, spec: tuple[int, int], tmp_path: Path
+) -> None:
+    """Beyond them NCCL 2.21's defaults stand in for it."""
+    (prediction,) = explained(tmp_path, VERSION, setting("a", name, value)).predictions
+    assert (prediction.spec.timeout_exponent, prediction.spec.retries) == spec
 
 
 def test_six_retries_are_six(tmp_path: Path) -> None:

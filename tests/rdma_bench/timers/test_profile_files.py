@@ -76,3 +76,14 @@ def test_a_name_with_a_dot_or_a_slash_is_a_file(tmp_path: Path, monkeypatch: pyt
         write_profile(profile, path)
         assert find_profile(str(path), where="--profile") == profile
     assert find_profile("ibta", where="--profile") is profile
+
+
+def test_a_profile_has_up_to_64_kibibytes(tmp_path: Path) -> None:
+    """It is a page of numbers."""
+    path = write_profile(KNOWN_PROFILES["ibta"], tmp_path / "nic.json")
+    text = path.read_text()
+    path.write_text(text + " " * (2**16 - len(text)))
+    assert read_profile(path) == KNOWN_PROFILES["ibta"]
+    path.write_text(text + " " * (2**16 + 1 - len(text)))
+    with pytest.raises(InputError, match=str(path)):
+        read_profile(path)

@@ -30,6 +30,13 @@ def test_where_none_satisfies_both_the_nearest_of_each_is_named() -> None:
     assert choice.longest_to_survive.gives_up_ns <= 31 * SECOND_NS
 
 
+def test_of_those_that_notice_in_time_the_longest_to_survive_is_named() -> None:
+    """Within 0.54 s the standard's T 14, R 7 sends last after 7 * 67 = 470 ms, and T 15, R 3 after 3 * 134 = 403."""
+    longest = choose_settings(IBTA, survive_ns=SECOND_NS, notice_ns=0.54 * SECOND_NS).longest_to_survive
+    assert longest is not None
+    assert (longest.spec.timeout_exponent, longest.spec.retries) == (14, 7)
+
+
 def test_settings_below_the_floor_are_offered_once() -> None:
     """T 1 to 16 are one and the same to a ConnectX-6; 16 says what it is."""
     choice = choose_settings(CONNECTX_6, survive_ns=SECOND_NS, notice_ns=4 * SECOND_NS)

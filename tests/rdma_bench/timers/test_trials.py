@@ -7,6 +7,7 @@ import pytest
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 from fabrictune.rdma_bench.timers.trials import (
     FOR_GOOD,
+    NONE,
     RETRIES_EXCEEDED,
     SUCCESS,
     TimerTrial,
@@ -26,6 +27,12 @@ def trial(spec: RetransmissionSpec, cut_ns: int, status: int, after_ns: int) -> 
 def test_statuses_are_those_of_verbs() -> None:
     """IBV_WC_SUCCESS and IBV_WC_RETRY_EXC_ERR of rdma-core's verbs.h."""
     assert (SUCCESS, RETRIES_EXCEEDED) == (0, 12)
+
+
+def test_records_have_minus_one_for_what_never_came() -> None:
+    """A path that stayed away, a status before the limit, retransmissions that no driver counts."""
+    assert (FOR_GOOD, NONE) == (-1, -1)
+    assert trial(SPEC, FOR_GOOD, NONE, 5).num_retransmissions == -1
 
 
 def test_giving_up_counts_trials_of_these_settings_without_a_return() -> None:

@@ -124,6 +124,17 @@ def test_three_flows_on_a_double_link_are_a_warning(thin: Fabric) -> None:
     assert report.check_receivers(thin, queue_pairs).findings == ()
 
 
+@pytest.mark.parametrize(("num_flows", "last"), [(8, "queue pair 7: "), (9, "and 1 more queue pairs")])
+def test_a_finding_shows_eight_queue_pairs(thin: Fabric, num_flows: int, last: str) -> None:
+    """And counts the others."""
+    queue_pairs = make_queue_pairs([0, 1, 2, 3, 0, 1, 2, 3, 0][:num_flows], [4, 5, 6, 7, 5, 6, 7, 4, 6][:num_flows])
+    report = analyze_collisions(build_network(thin, queue_pairs, HashSpec()))
+    uplink = report.check_links(thin, queue_pairs).findings[0]
+    assert uplink.actual.startswith(f"{num_flows} flows offer ")
+    assert len(uplink.evidence) == num_flows
+    assert uplink.evidence[-1].startswith(last)
+
+
 def test_tables_tell_who_meets_where(thin: Fabric) -> None:
     """Four flows over four links each: 4 + 1 + 1 + 4 loaded ports, and 2 overloaded ones with all four flows."""
     report = analyzed(thin, [0, 1, 2, 3], [4, 5, 6, 7])
@@ -156,6 +167,7 @@ def test_a_network_without_traffic_has_no_loads(thin: Fabric) -> None:
     assert report.mean_throughput_fraction == 1.0
     for check in (report.check_links, report.check_receivers):
         assert check(thin, network.queue_pairs).findings == ()
+        assert check(thin, network.queue_pairs).checks[0].actual == "highest 0 %"
     assert {len(column) for table in report.tables().values() for column in table.values()} == {0}
 
 

@@ -37,3 +37,23 @@ def test_a_quantile_lies_between_order_statistics(probability: float, low: int, 
     """Of 0 to 99: 1.96 deviations of a binomial, sqrt(100 p (1 - p)), are 9.8 and 5.9 places to either side."""
     estimate = _estimate_quantile(np.arange(100.0), probability)
     assert (estimate.low, estimate.high) == (low, high)
+
+
+def test_one_seed_leaves_open_what_the_others_are(two_tors: Fabric) -> None:
+    """Loads and rates are 0 at least, and shares 1 at most."""
+    summary = measure_seeds(two_tors, make_queue_pairs(range(8), range(8, 16)), HashSpec(), [3]).summary()
+    for name in ("worst_load_fraction", "mean_nic_bps", "slowest_connection_bps"):
+        assert (getattr(summary, name).low, getattr(summary, name).high) == (0.0, np.inf)
+    for name in ("throughput_fraction", "slowest_fraction"):
+        assert (getattr(summary, name).low, getattr(summary, name).high) == (0.0, 1.0)
+
+
+def test_seeds_are_counted_as_they_are_tried(two_tors: Fabric) -> None:
+    """The share that is done, after each."""
+    shares: list[float] = []
+
+    def count(share: float, _note: str = "", /) -> None:
+        shares.append(share)
+
+    measure_seeds(two_tors, make_queue_pairs([0], [8]), HashSpec(), range(4), progress=count)
+    assert shares == [0.25, 0.5, 0.75, 1.0]
