@@ -4,8 +4,9 @@
 // passed, which a flow finds as good as absent; so it holds what was active within a gap and no more.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "clock.hpp"
@@ -34,6 +35,8 @@ class FlowletTable {
     }
 
   private:
+    static constexpr std::size_t LEAST_PLACES = 1 << 10;
+
     Flowlet& place_of(std::uint64_t visit) {
         const std::size_t mask = places_.size() - 1;
         std::size_t place = mix64(visit) & mask;
@@ -41,16 +44,15 @@ class FlowletTable {
         return places_[place];
     }
 
+    // A free place was never used, so it has expired too.
     void rebuild(Picoseconds expired_ps) {
-        std::size_t num_kept = 0;
-        for (const Flowlet& flowlet : places_) num_kept += flowlet.visit != ~0ull && flowlet.last_ps > expired_ps;
-        std::size_t size = 1 << 10;
-        while (size < 4 * num_kept) size *= 2;
-        const std::vector<Flowlet> old = std::exchange(places_, std::vector<Flowlet>(size));
-        for (const Flowlet& flowlet : old) {
-            if (flowlet.visit != ~0ull && flowlet.last_ps > expired_ps) place_of(flowlet.visit) = flowlet;
+        std::vector<Flowlet> kept;
+        for (const Flowlet& flowlet : places_) {
+            if (flowlet.last_ps > expired_ps) kept.push_back(flowlet);
         }
-        num_used_ = num_kept;
+        places_.assign(std::bit_ceil(std::max(LEAST_PLACES, 4 * kept.size())), {});
+        for (const Flowlet& flowlet : kept) place_of(flowlet.visit) = flowlet;
+        num_used_ = kept.size();
     }
 
     std::vector<Flowlet> places_;
