@@ -14,6 +14,8 @@ def test_every_rank_asks_its_data_parallel_group_once() -> None:
     assert set(trace.operation_N.tolist()) == {Operation.ALL_REDUCE}
     assert set(trace.bytes_N.tolist()) == {1_000}
     assert len(trace.dependencies.row_D) == 0
+    assert set(trace.tag_N) == {"gradients"}
+    assert set(collective_step(ParallelLayout(dp=3), 1_000, operation=Operation.ALL_GATHER).tag_N) == {"all_gather"}
 
 
 def test_every_rank_sends_to_the_next_of_its_group() -> None:

@@ -87,8 +87,13 @@ def reachable_next_hops(hash_spec: HashSpec, below: ChoosingTier, above: Choosin
 
 def _choices(hash_spec: HashSpec, flows: FiveTuples, at: ChoosingTier) -> IntArray:
     own = hash_spec.at_tier(at.tier)
-    seed_F = np.full(len(flows), own.node_seeds(at.switch + 1)[at.switch])
+    seed_F = np.full(len(flows), _seed(own, at))
     return own.choose_among(flows, seed_F, np.full(len(flows), at.num_choices))
+
+
+def _seed(own: HashSpec, at: ChoosingTier) -> np.uint64:
+    seed: np.uint64 = own.node_seeds(at.switch + 1)[at.switch]
+    return seed
 
 
 def _drawn_headers(num_flows: int) -> FiveTuples:
@@ -103,7 +108,7 @@ def _drawn_headers(num_flows: int) -> FiveTuples:
 
 def _finding(hash_spec: HashSpec, below: ChoosingTier, above: ChoosingTier, reached: int) -> Finding:
     specs = [hash_spec.at_tier(tier.tier) for tier in (below, above)]
-    seeds = [spec.node_seeds(tier.switch + 1)[tier.switch] for spec, tier in zip(specs, (below, above), strict=True)]
+    seeds = [_seed(spec, tier) for spec, tier in zip(specs, (below, above), strict=True)]
     functions = " and ".join(dict.fromkeys(spec.function for spec in specs))
     seeding = "one seed" if seeds[0] == seeds[1] else "seeds that shift all hashes alike"
     return POLARIZED_TIERS.finding(

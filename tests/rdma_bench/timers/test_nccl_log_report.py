@@ -87,6 +87,16 @@ def test_a_watchdog_that_barks_first_is_a_warning(tmp_path: Path) -> None:
     )
 
 
+def test_requirements_may_be_met_exactly(tmp_path: Path) -> None:
+    """A watchdog that acts when the queue pair fails, a flap as long as the longest that is survived."""
+    (prediction,) = explained(tmp_path, VERSION).predictions
+    met = Requirements(survive_ns=prediction.longest_flap_ns, watchdog_ns=prediction.gives_up_ns)
+    assert not explained(tmp_path, VERSION, wanted=met).findings
+    missed = Requirements(survive_ns=met.survive_ns + 1, watchdog_ns=met.watchdog_ns - 1)
+    findings = explained(tmp_path, VERSION, wanted=missed).findings
+    assert [finding.id for finding in findings] == ["nccl.flap-too-long", "nccl.watchdog-too-short"]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [

@@ -16,7 +16,7 @@ from fabrictune.topology.ecmp.polarization import (
     choosing_tiers,
     reachable_next_hops,
 )
-from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric
+from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.hashing import HASHES, HashSpec, TierHash
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import route
@@ -111,6 +111,9 @@ def test_a_switch_with_one_uplink_does_not_choose() -> None:
         for place in range(num_uplinks):
             ends = (tor, f"up{place}"), (aggregation[place], f"down{number}")
             draft.add_link(*ends, rate_bps=10**11, delay_ps=10_000)
+    core = draft.add_switch("core", tier=3)  # a tier with one uplink each has no choice
+    for number, switch in enumerate(aggregation):
+        draft.add_link((switch, "up0"), (core, f"down{number}"), rate_bps=10**11, delay_ps=10_000)
     fabric = draft.finish()
     (only,) = choosing_tiers(fabric)
     assert (only.tier, fabric.node_name_N[only.switch], only.num_choices) == (1, "tor2", 2)
@@ -134,3 +137,6 @@ def test_a_fabric_without_tiers_is_not_judged() -> None:
     """Importers do not always know them, and hosts above a switch of unknown tier are no uplinks."""
     unknown_N = np.where(K8.node_tier_N > 0, UNKNOWN_TIER, 0)
     assert choosing_tiers(replace(K8, node_tier_N=unknown_N)) == []
+    num_switches = int((K8.node_kind_N == NodeKind.SWITCH).sum())
+    (check,) = check_polarization(replace(K8, node_tier_N=unknown_N), ONE_SEED).checks
+    assert f"{num_switches} switches have no tier" in str(check)
