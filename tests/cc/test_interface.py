@@ -1,7 +1,10 @@
 """The law interface is frozen: what laws in users' files and compiled code rest on."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.interface import (
     EVENTS,
     FLOW_HEADER,
@@ -16,23 +19,15 @@ from fabrictune.cc.interface import (
     CompiledLaw,
     Status,
 )
+from fabrictune.cc.laws import load_law
 from fabrictune.cc.places import Check, Place
 
 PLACES = tuple(Place(check=Check.STEP, path="my_law.py", line=line, function="on_start") for line in (3, 5))
 
 
 def law() -> CompiledLaw:
-    """Return a law with two places that may fail, and nothing else."""
-    return CompiledLaw(
-        name="mine",
-        source="",
-        handler_address={},
-        params=np.zeros(1),
-        flow_dtype=np.dtype([("rate_bps", "f8")]),
-        uses_telemetry=False,
-        keep_alive=None,
-        places=PLACES,
-    )
+    """Return a law with two places that may fail."""
+    return replace(compile_law(load_law("none")), places=PLACES)
 
 
 def test_a_flow_begins_with_these_fields() -> None:
