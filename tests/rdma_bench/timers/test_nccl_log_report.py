@@ -133,6 +133,23 @@ def test_another_error_says_what_it_means(tmp_path: Path) -> None:
     assert finding.actual.startswith("error 10, IBV_WC_REM_ACCESS_ERR: the peer has taken its memory back")
 
 
+@pytest.mark.parametrize(
+    ("status", "meaning"),
+    [
+        (4, "IBV_WC_LOC_PROT_ERR: the adapter may not use the local memory"),
+        (9, "IBV_WC_REM_INV_REQ_ERR: the peer refused the request"),
+        (10, "IBV_WC_REM_ACCESS_ERR: the peer has taken its memory back"),
+        (11, "IBV_WC_REM_OP_ERR: the peer could not complete it"),
+        (13, "IBV_WC_RNR_RETRY_EXC_ERR: the peer had no receive posted for too long"),
+        (14, "see ibv_poll_cq(3)"),
+    ],
+)
+def test_a_status_is_that_of_verbs(status: int, meaning: str, tmp_path: Path) -> None:
+    """Numbers of rdma-core's verbs.h."""
+    finding = only(explained(tmp_path, VERSION, ERROR.format("a", status, 1)))
+    assert finding.actual.startswith(f"error {status}, {meaning}")
+
+
 def test_a_log_without_errors_has_no_findings(tmp_path: Path) -> None:
     """2.21 sets T 18; what is not in the log is listed as assumed."""
     explanation = explained(tmp_path, VERSION, setting("a", "NCCL_DEBUG", "INFO"))
