@@ -132,3 +132,15 @@ def test_a_send_and_a_receive_of_other_sizes_are_refused() -> None:
     trace = make_trace(((0, 1),), [(0, 0, Operation.SEND, 8), (1, 0, Operation.RECEIVE, 9)])
     with pytest.raises(TraceError, match="9 B"):
         match_requests(replace(trace, peer_N=np.array([1, 0])))
+
+
+@pytest.mark.parametrize("peer", [0, 2])
+def test_a_message_to_oneself_or_out_of_the_group_is_refused(peer: int) -> None:
+    """Rank 0 of the group of 0 and 1."""
+    trace = make_trace(((0, 1),), [(0, 0, Operation.SEND, 8), (1, 0, Operation.RECEIVE, 8)])
+    with pytest.raises(TraceError) as refused:
+        match_requests(replace(trace, peer_N=np.array([peer, 0])))
+    assert str(refused.value) == (
+        f"communication trace, row 0: rank {peer} as the other end of rank 0's message\n"
+        "  allowed: another member of group 0"
+    )
