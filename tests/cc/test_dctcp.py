@@ -71,3 +71,11 @@ def test_no_window_exceeds_the_largest():
     for now_us in range(10, 100, 10):
         flow.acknowledge(now_us, 10, packets=50)
     assert flow.cwnd_bytes == 51_000
+
+
+def test_the_smallest_window_may_be_less_than_a_byte():
+    """A thousandth of a packet of 100 B."""
+    flow = Flow(min_cwnd_packets=0.001)
+    flow.flow["mtu_bytes"] = 100
+    flow.call("on_timeout", 10**9)
+    assert flow.cwnd_bytes == pytest.approx(0.1)

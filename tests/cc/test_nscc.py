@@ -203,3 +203,14 @@ def test_a_trimmed_packet_lets_quick_adapt_run_without_delay():
     assert (flow.cwnd_bytes, flow.bytes_to_ignore, flow.has_trim) == (5000, 23_000, 0)
     flow.call("on_trim", 21_100_000, 1000, 12_000_000, 0)
     assert (flow.cwnd_bytes, flow.ignored_bytes) == (5000, 1000)
+
+
+def test_at_the_target_a_window_grows_by_the_fair_step():
+    """A delay of exactly the target, unmarked: no room for an increase in proportion."""
+    flow = in_flight(Flow(), 30)
+    flow.acknowledge(1, 10)
+    before = flow.growth_bytes2
+    flow.acknowledge(2, 10 + flow.target_ps / 1e6)
+    fair_packets = next(one.default for one in nscc.PARAMETERS if one.name == "fair_increase_packets")
+    assert flow.growth_bytes2 - before == pytest.approx(fair_packets * 1000 * flow.scaling * 1000)
+    assert flow.growth_bytes2 > before
