@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fabrictune.topology.builders.clos import build_clos
+from fabrictune.topology.builders.hpn import HpnSpec
 from fabrictune.topology.ecmp import single_choice
 from fabrictune.topology.ecmp.single_choice import find_single_choice
 from fabrictune.topology.fabric import Fabric
@@ -70,3 +72,11 @@ def test_the_closed_form_is_for_up_to_so_many_flows(two_tors: Fabric, monkeypatc
     assert find_single_choice(two_tors, across(8), HashSpec()) is None
     assert find_single_choice(two_tors, across(0), HashSpec()) is None
     assert find_single_choice(two_tors, across(1), HashSpec()) is not None
+
+
+def test_a_nic_of_two_ports_makes_a_choice_of_its_own() -> None:
+    """Whichever NIC it is, the first one included."""
+    pair_of_hosts = HpnSpec(num_hosts=4, hosts_per_tor_set=2, tiers=2, uplinks_per_tor=4, uplinks_per_aggregation=None)
+    fabric = build_clos(pair_of_hosts)
+    for nic in (0, 1):
+        assert find_single_choice(fabric, make_queue_pairs([nic], [16 + nic]), HashSpec()) is None
