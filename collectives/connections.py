@@ -43,8 +43,6 @@ def connect(messages: MessageTable, needs_connection_R: BoolArray) -> Connection
 
 def take_turns(connection_R: IntArray, qps_per_connection: int) -> IntArray:
     """Return each row's queue pair where the messages of a connection take its queue pairs in turn."""
-    if qps_per_connection == 1:
-        return connection_R
     order_R = np.argsort(connection_R, kind="stable")
     sorted_R = connection_R[order_R]
     turn_R = np.empty(len(connection_R), np.int64)

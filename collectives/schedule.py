@@ -167,7 +167,7 @@ def _arrivals_before(
     end_E = np.searchsorted(key_E, read_E * stride + step_E)
     last_replacing_E = np.maximum.accumulate(np.where(is_reduced_E[order_E], -1, np.arange(len(order_E))))
     latest_E = last_replacing_E[np.maximum(end_E - 1, 0)] if len(order_E) else end_E
-    begin_E = np.where(end_E > begin_E, np.maximum(begin_E, latest_E), end_E)
+    begin_E = np.maximum(begin_E, latest_E)
     num_waits_E = end_E - begin_E
     offset_E = np.cumsum(num_waits_E) - num_waits_E
     arrival_D = order_E[np.arange(num_waits_E.sum()) - np.repeat(offset_E - begin_E, num_waits_E)]

@@ -106,6 +106,11 @@ def test_impossible_settings_are_refused_together() -> None:
     assert str(raised.value) == "timeout_exponent: 32\n  allowed: 0 to 31\nretries: 15\n  allowed: 0 to 7"
 
 
+def test_the_defaults_are_nccl_s() -> None:
+    """Since 2.23.4: T 20, seven retries."""
+    assert RetransmissionSpec() == RetransmissionSpec(timeout_exponent=20, retries=7)
+
+
 def test_no_prediction_where_the_profile_says_nothing() -> None:
     """With R 0 the measured adapter still retransmits, but not so that the trials agree."""
     with pytest.raises(InputError) as raised:
