@@ -26,6 +26,7 @@ from defusedxml.common import DefusedXmlException
 
 from fabrictune.foundation.documents import MAX_BYTES, MAX_DEPTH, MAX_NODES, read_text
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.foreign_files import SPLIT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +125,8 @@ class _TreeBuilder(xml.sax.handler.ContentHandler):
         attributes = {local: value for (_, local), value in attrs.items()}
         self.num_nodes += 1 + len(attributes)
         if self.num_nodes > MAX_NODES:
-            _refuse(self.path, line, "more elements and attributes than can be used", f"{MAX_NODES} of both")
+            found = "more elements and attributes than can be used"
+            _refuse(self.path, line, found, f"{MAX_NODES} of both", next_step=SPLIT)
         if len(self.open) == MAX_DEPTH:
             _refuse(self.path, line, "elements nested too deeply", f"{MAX_DEPTH} levels")
         self.open.append(_OpenElement(tag=name[1], attributes=attributes, line=line))
@@ -141,5 +143,5 @@ class _TreeBuilder(xml.sax.handler.ContentHandler):
             self.root = element
 
 
-def _refuse(path: Path, line: int, found: str, allowed: str = "") -> NoReturn:
-    raise InputError(Mistake(where=f"{path}:{line}", found=found, allowed=allowed)) from None
+def _refuse(path: Path, line: int, found: str, allowed: str = "", *, next_step: str = "") -> NoReturn:
+    raise InputError(Mistake(where=f"{path}:{line}", found=found, allowed=allowed, next_step=next_step)) from None

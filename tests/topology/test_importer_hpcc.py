@@ -68,7 +68,7 @@ def test_switches_may_stand_on_one_line(load) -> None:
         ("4 2 2\n0\n", "topology.txt:1: 2 switches, and the numbers of 1\n"),
         ("4 1 3\n0\n0 1 1Gbps 1us 0\n", "topology.txt:1: 3 links, and 1 lines\n"),
         ("4 1 999\n0\n0 1 1Gbps 1us 0\n", "topology.txt:1: 999 links, and 3 lines\n"),
-        ("999999999 1 999999999\n", "topology.txt:1: 999999999 nodes\n  allowed: at most 262144"),
+        ("999999999 1 999999999\n", "topology.txt:1: 999999999 nodes\n  allowed: at most 262144\n  next: give a part"),
         ("4 1 2\n7\n", "topology.txt:2: the switch '7'\n  allowed: each once, from 0 to 3"),
         ("2 1 1\n0\n0 5 1Gbps 1us 0\n", "topology.txt:3: a link to the node 5\n  allowed: 0 to 1"),
         ("2 1 1\n0\n0 1 1Gbps 1parsec 0\n", "topology.txt:3: '1parsec': 'parsec' is no unit of duration\n"),

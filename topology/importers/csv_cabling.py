@@ -90,6 +90,7 @@ class _Reader:
         self.path = path
         self.cabling = Cabling(path.stem)
         self.unit_of: dict[str, str] = {}  # by column, from its heading
+        self.quantities: dict[tuple[Callable[..., int], str], int] = {}  # each read once: a list has few that differ
         self.num_skipped = 0
         self.guessed: dict[str, dict[str, None]] = {}  # by what was guessed: names
 
@@ -196,11 +197,12 @@ class _Reader:
 
     def _quantity(self, parse: Callable[..., int], text: str, where: str) -> int | None:
         """Return a quantity, None where the cell is empty; one that cannot be read is a mistake."""
-        try:
-            return parse(text, where=where) if text else None
-        except UnitError as error:
-            self.cabling.add_mistakes(*error.mistakes)
-            return None
+        if text and (parse, text) not in self.quantities:
+            try:
+                self.quantities[parse, text] = parse(text, where=where)
+            except UnitError as error:
+                self.cabling.add_mistakes(*error.mistakes)
+        return self.quantities.get((parse, text))
 
     def _rail(self, cells: CablingRow, where: str) -> int:
         text = cells.get("rail", "")

@@ -105,7 +105,8 @@ class _Reader:
             num_links=num_links,
         )
         if header.num_nodes > MAX_NODES:
-            self._refuse(self.header_row, f"{header.num_nodes} nodes", f"at most {MAX_NODES}")
+            found, next_step = f"{header.num_nodes} nodes", "give a part of the network"
+            self._refuse(self.header_row, found, f"at most {MAX_NODES}", next_step)
         if header.num_links > num_lines:
             self._refuse(self.header_row, f"{header.num_links} links, and {num_lines} lines", "a line for each")
         if header.num_nodes > 2 * header.num_links:
@@ -193,8 +194,8 @@ class _Reader:
     def _mistake(self, row: int, found: str, allowed: str) -> None:
         self.cabling.add_mistakes(Mistake(where=f"{self.path}:{row}", found=found, allowed=allowed))
 
-    def _refuse(self, row: int, found: str, allowed: str) -> NoReturn:
-        raise FabricError(Mistake(where=f"{self.path}:{row}", found=found, allowed=allowed))
+    def _refuse(self, row: int, found: str, allowed: str, next_step: str = "") -> NoReturn:
+        raise FabricError(Mistake(where=f"{self.path}:{row}", found=found, allowed=allowed, next_step=next_step))
 
 
 def _whole(word: str) -> int | None:
