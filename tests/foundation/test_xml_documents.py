@@ -92,7 +92,8 @@ def test_depth_and_number_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert refusal(tmp_path, deeper) == f":1: elements nested too deeply\n  allowed: {MAX_DEPTH} levels"
     monkeypatch.setattr("fabrictune.foundation.xml_documents.MAX_NODES", 4)
     assert len(loaded(tmp_path, '<a><b x="1"/><b/></a>').root.children) == 2
-    message = ":2: more elements and attributes than can be used\n  allowed: 4 of both\n  next: leave out what is not needed, or split it"
+    next_step = "leave out what is not needed, or split it"
+    message = f":2: more elements and attributes than can be used\n  allowed: 4 of both\n  next: {next_step}"
     assert refusal(tmp_path, '<a><b x="1"/>\n<b y="2"/></a>') == message
 
 
