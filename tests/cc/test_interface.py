@@ -66,6 +66,12 @@ def test_every_event_has_its_arguments() -> None:
         "on_nack": [now],
         "on_timeout": [now],
         "on_send": [now, ("sent_bytes", "i8", 1, 4 * 2**20)],
+        "on_trim": [
+            now,
+            ("trimmed_bytes", "i8", 1, 4 * 2**20),
+            ("rtt_ps", "i8", 10**6, 2 * 10**8),
+            ("is_last_hop", "i4", 0, 1),
+        ],
     }
 
 
