@@ -1,15 +1,22 @@
 """Selective repeat: only what is lost is sent again, and overtaking is no loss. 100 Gb/s is 80 ps a byte."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from fabrictune.cc.laws import load_law
 from fabrictune.foundation.records import RunRecord
+from fabrictune.netsim._engine import Outcome
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.switch import PfcConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.reference.engine import ReferenceEngine
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 
@@ -63,6 +70,25 @@ def test_a_repetition_that_is_lost_is_noticed_without_a_timeout(simulate: Simula
     lossy = PacketConfig(loss_fraction=0.05, transport=half_s, time_limit_ns=250_000_000)
     record = simulate([(0, 1)], [{"bytes": 8_000_000}, {"bytes": 8_000_000}], lossy)
     assert record.tables["transfers"]["finish_ps"][0] > 0
+
+
+def test_losses_in_a_long_window_are_those_of_the_reference() -> None:
+    """20 km hold some 2,500 packets of 1000 B: what is lost is told from what flies hundreds of packets behind it."""
+    network = network_of(one_switch(2, cable_mm=20_000_000), [(0, 1)])
+    lossy = replace(selective(window_packets=700), loss_fraction=0.01, pfc=PfcConfig(enabled=False))
+    inputs = make_engine_inputs(
+        network, traffic_of([{"bytes": 3_000_000}]), compiled("none"), lossy, seed=1, probe=None
+    )
+    ours = make_simulation(inputs, compiled("none"))
+    assert ours.advance(10**8) == Outcome.FINISHED
+    reference = ReferenceEngine(inputs, load_law("none"), {})
+    reference.run()
+    for columns, truth in (
+        (ours.transfer_columns(), reference.transfer_columns()),
+        (ours.port_columns(), reference.port_columns()),
+    ):
+        for name, column in truth.items():
+            np.testing.assert_array_equal(columns[name], column, err_msg=name)
 
 
 def sprayed(simulate: Simulate, reorder_window_ns: int | None) -> RunRecord:

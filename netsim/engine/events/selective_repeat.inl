@@ -45,6 +45,7 @@ template <bool is_full>
 void Engine<is_full>::note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence) {
     SelectiveSender& selective = selective_senders[qp];
     selective.at_rest.make_room(sender.oldest_sequence, sequence + 1);
+    selective.lost.make_room(sender.oldest_sequence, sequence + 1);
     selective.at_rest.erase(sequence);
     if (!selective.lost.empty()) selective.lost.erase(sequence);
     selective.transmissions.push_back({sequence, now_ps});
@@ -138,7 +139,6 @@ template <bool is_full>
 void Engine<is_full>::give_up(std::uint32_t qp, Sender& sender, std::uint32_t sequence) {
     SelectiveSender& selective = selective_senders[qp];
     selective.at_rest.insert(sequence);
-    selective.lost.make_room(sender.oldest_sequence, sequence + 1);
     selective.lost.insert(sequence);
     selective.num_flying--;
     sender.in_flight_bytes -= payload_bytes_of(sender, sequence);

@@ -1,7 +1,8 @@
 // A set of sequence numbers that lie close together: bits in a ring of words.
 //
 // All members lie within as many numbers as there are bits, so that a number's bit is its remainder. 128 bits stand in
-// the object itself, more on the heap. The caller says how far members may lie apart before it adds one.
+// the object itself, more on the heap. The caller says how far apart lie the numbers it adds or asks for, before it
+// does.
 #pragma once
 
 #include <bit>
@@ -16,7 +17,8 @@ class SequenceSet {
     bool empty() const { return size_ == 0; }
     bool contains(std::uint32_t sequence) const { return word(sequence) >> (sequence % WORD_BITS) & 1; }
 
-    // Members lie from `first` on, and what is added until the next call before `end` as well.
+    // Members, and what is added, erased or asked for from now on, lie from `first` on; the latter before `end` as
+    // well.
     void make_room(std::uint32_t first, std::uint32_t end) {
         if (end - first > num_bits_) [[unlikely]]
             grow(first, end);
