@@ -6,77 +6,99 @@ and what waits for the message waits for every part.
 
 Source: NCCL, NCCL_IB_QPS_PER_CONNECTION and NCCL_IB_SPLIT_DATA_ON_QPS.
 
-Shapes: R rows, K connections, D dependencies.
+Shapes: N rows, K connections, C collectives, E edges, D dependencies.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fabrictune.collectives.messages import MessageTable
-from fabrictune.foundation.arrays import BoolArray, IntArray
-from fabrictune.foundation.traces import UNKNOWN, Dependencies
+from fabrictune.collectives.messages import Edges
+from fabrictune.collectives.request_matching import Batch
+from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, TrafficTrace
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connections:
-    """K connections between ranks, and the one each row takes."""
+    """K connections between ranks of different hosts."""
 
     source_K: IntArray  # rank
     destination_K: IntArray  # rank
-    connection_R: IntArray  # UNKNOWN for rows that need none
+    bytes_K: IntArray
+    connection_CE: tuple[IntArray, ...]  # of every edge of each batch; UNKNOWN for edges that need none
 
 
-def connect(messages: MessageTable, needs_connection_R: BoolArray) -> Connections:
-    """Return a connection for each (group, channel, source, destination) among the rows that need one, in order."""
-    group, channel, source, destination = (
-        column_R[needs_connection_R]
-        for column_R in (messages.group_R, messages.channel_R, messages.source_R, messages.destination_R)
-    )
+def connect(trace: CommTrace, host_R: IntArray, parts: Iterable[tuple[Batch, Edges, IntArray]]) -> Connections:
+    """Return a connection for each (group, channel, source, destination) that sends between hosts, in that order.
+
+    Each part is a batch, the edges of its schedule, and the bytes of its collectives over each, shape (C, E).
+    """
+    columns, shapes = [np.zeros((5, 0), np.int64)], []
+    for batch, edges, bytes_CE in parts:
+        rank_Cn = trace.rank_N[batch.request_Cn]
+        source_CE, destination_CE = rank_Cn[:, edges.sender_E], rank_Cn[:, edges.receiver_E]
+        rows = np.broadcast_arrays(batch.group_C[:, None], edges.channel_E, source_CE, destination_CE, bytes_CE)
+        columns.append(np.stack([row.ravel() for row in rows]))
+        shapes.append(bytes_CE.shape)
+    group, channel, source, destination, num_bytes = np.concatenate(columns, axis=1)
+    crosses = (host_R[source] != host_R[destination]) & (num_bytes > 0)
     stride = 1 + max(source.max(initial=0), destination.max(initial=0))
-    edge = ((group * (1 + channel.max(initial=0)) + channel) * stride + source) * stride + destination
-    key_K, connection = np.unique(edge, return_inverse=True)
-    connection_R = np.full(len(messages), UNKNOWN, np.int64)
-    connection_R[needs_connection_R] = connection
-    return Connections(source_K=key_K // stride % stride, destination_K=key_K % stride, connection_R=connection_R)
-
-
-def take_turns(connection_R: IntArray, qps_per_connection: int) -> IntArray:
-    """Return each row's queue pair where the messages of a connection take its queue pairs in turn."""
-    order_R = np.argsort(connection_R, kind="stable")
-    sorted_R = connection_R[order_R]
-    turn_R = np.empty(len(connection_R), np.int64)
-    turn_R[order_R] = np.arange(len(connection_R)) - np.searchsorted(sorted_R, sorted_R)
-    return np.where(connection_R == UNKNOWN, UNKNOWN, connection_R * qps_per_connection + turn_R % qps_per_connection)
-
-
-def cut(messages: MessageTable, num_parts: int) -> MessageTable:
-    """Return the rows with each message cut into parts of at least a byte, as equal as can be, one after another."""
-    parts_R = np.clip(messages.bytes_R, 1, num_parts)
-    row, part = np.repeat(np.arange(len(messages)), parts_R), _ranges(np.zeros_like(parts_R), parts_R)
-    size_R, rest_R = np.divmod(messages.bytes_R, parts_R)
-    return replace(
-        messages,
-        request_R=messages.request_R[row],
-        group_R=messages.group_R[row],
-        channel_R=messages.channel_R[row],
-        source_R=messages.source_R[row],
-        destination_R=messages.destination_R[row],
-        bytes_R=size_R[row] + (part < rest_R[row]),
-        delay_ps_R=messages.delay_ps_R[row],
-        dependencies=_wait_for_parts(messages.dependencies, parts_R, row),
+    key = ((group * (1 + channel.max(initial=0)) + channel) * stride + source) * stride + destination
+    key_K, connection = np.unique(key[crosses], return_inverse=True)
+    bytes_K = np.zeros(len(key_K), np.int64)
+    np.add.at(bytes_K, connection, num_bytes[crosses])
+    of_edge = np.full(len(key), UNKNOWN, np.int64)
+    of_edge[crosses] = connection
+    ends = np.cumsum([0, *(num_collectives * num_edges for num_collectives, num_edges in shapes)])
+    return Connections(
+        source_K=key_K // stride % stride,
+        destination_K=key_K % stride,
+        bytes_K=bytes_K,
+        connection_CE=tuple(
+            of_edge[begin:end].reshape(shape) for begin, end, shape in zip(ends, ends[1:], shapes, strict=False)
+        ),
     )
 
 
-def _wait_for_parts(dependencies: Dependencies, parts_R: IntArray, row: IntArray) -> Dependencies:
+def take_turns(connection_N: IntArray, qps_per_connection: int) -> IntArray:
+    """Return each row's queue pair where the messages of a connection take its queue pairs in turn."""
+    order_N = np.argsort(connection_N, kind="stable")
+    sorted_N = connection_N[order_N]
+    turn_N = np.empty(len(connection_N), np.int64)
+    turn_N[order_N] = np.arange(len(connection_N)) - np.searchsorted(sorted_N, sorted_N)
+    return np.where(connection_N == UNKNOWN, UNKNOWN, connection_N * qps_per_connection + turn_N % qps_per_connection)
+
+
+def cut(traffic: TrafficTrace, num_parts: int) -> TrafficTrace:
+    """Return the rows with each message cut into parts of at least a byte, as equal as can be, one after another."""
+    parts_N = np.clip(traffic.bytes_N, 1, num_parts)
+    row, part = np.repeat(np.arange(len(traffic)), parts_N), _ranges(np.zeros_like(parts_N), parts_N)
+    size_N, rest_N = np.divmod(traffic.bytes_N, parts_N)
+    return replace(
+        traffic,
+        source_N=traffic.source_N[row],
+        destination_N=traffic.destination_N[row],
+        medium_N=traffic.medium_N[row],
+        qp_N=traffic.qp_N[row],
+        bytes_N=size_N[row] + (part < rest_N[row]),
+        start_ps_N=traffic.start_ps_N[row],
+        delay_ps_N=traffic.delay_ps_N[row],
+        operation_N=traffic.operation_N[row],
+        dependencies=_wait_for_parts(traffic.dependencies, parts_N, row),
+    )
+
+
+def _wait_for_parts(dependencies: Dependencies, parts_N: IntArray, row: IntArray) -> Dependencies:
     """Return the dependencies of the parts of the rows `row`, each on every part of what the row waited for."""
     num_waits = np.diff(dependencies.offset_N1)[row]
     waited_for = dependencies.row_D[_ranges(dependencies.offset_N1[row], num_waits)]
-    first_part_R = np.cumsum(parts_R) - parts_R
-    parts_so_far = np.concatenate([[0], np.cumsum(parts_R[waited_for])])
+    first_part_N = np.cumsum(parts_N) - parts_N
+    parts_so_far = np.concatenate([[0], np.cumsum(parts_N[waited_for])])
     return Dependencies(
         offset_N1=parts_so_far[np.concatenate([[0], np.cumsum(num_waits)])],
-        row_D=_ranges(first_part_R[waited_for], parts_R[waited_for]),
+        row_D=_ranges(first_part_N[waited_for], parts_N[waited_for]),
     )
 
 

@@ -1,31 +1,33 @@
 """Expansion of a CommTrace on a placement into queue pairs and a TrafficTrace.
 
-`unrolling` writes out the messages between ranks, `connections` gives them queue pairs, and here they get their
-endpoints: ranks on one host talk over NVLINK, GPU to GPU, others over the FABRIC, NIC to NIC. A GPU is numbered by its
+`messages` lays out the messages between ranks, `connections` gives them queue pairs, and `transfers` their endpoints:
+ranks on one host talk over NVLINK, GPU to GPU, others over the FABRIC, NIC to NIC. A GPU is numbered by its
 rank. A chunk of no bytes crosses nothing, and only passes on the wait.
 
 Between hosts a message keeps to the receiver's rail: it leaves through the NIC of the GPU that has, on the sender's
 host, the receiver's place, as NCCL does where it may not cross rails (NCCL_CROSS_NIC=0). Where the job has no such
 GPU it leaves through the sender's own.
 
-Left out: the work of adding chunks up; the way from a GPU to another GPU's NIC; jobs too large to be written out
-message by message, for whose loads see `loads`.
+Left out: the work of adding chunks up; the way from a GPU to another GPU's NIC.
 
-Shapes: N requests, R rows or ranks, K connections.
+Shapes: N requests, K connections.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.connections import connect, cut, take_turns
-from fabrictune.collectives.messages import messages_of
-from fabrictune.collectives.plans import Slicing, make_plans
+from fabrictune.collectives.messages import blocks_of
+from fabrictune.collectives.plans import Slicing, make_plans, refuse_too_many
 from fabrictune.collectives.rails import exit_nics
+from fabrictune.collectives.transfers import Transfers
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Medium, TrafficTrace
+from fabrictune.foundation.generated_traces import GeneratedTrace
+from fabrictune.foundation.row_ranges import CHUNK_ROWS
+from fabrictune.foundation.traces import CommTrace, TrafficTrace
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
@@ -71,38 +73,38 @@ class ExpansionSpec:
 
 
 def expand(
-    trace: CommTrace, placement: Placement, fabric: Fabric, options: ExpansionSpec
+    trace: CommTrace,
+    placement: Placement,
+    fabric: Fabric,
+    options: ExpansionSpec,
+    *,
+    written_out_rows: int = CHUNK_ROWS,
 ) -> tuple[QueuePairs, TrafficTrace]:
     """Return the queue pairs and the transfers of a trace; raises TraceError.
 
     `operation_N` names the request each transfer came from, its sender's. Transfers 0 to N - 1 are the N requests
-    becoming ready; the last of a request to finish is its completion.
+    becoming ready; the last of a request to finish is its completion. Beyond `written_out_rows` the transfers are
+    generated as they are read, unless queue pairs take turns, or collectives wait for one another both ways.
     """
     check_placement(trace, placement, fabric)
-    messages = messages_of(trace, make_plans(trace, placement.host_R, options.algorithm, options.slicing))
-    if options.qp_use == "split":
-        messages = cut(messages, options.qps_per_connection)
-    moves_R = (messages.source_R != messages.destination_R) & (messages.bytes_R > 0)
-    is_local_R = placement.host_R[messages.source_R] == placement.host_R[messages.destination_R]
-    on_fabric_R = moves_R & ~is_local_R
-    connections = connect(messages, on_fabric_R)
+    num_qps = options.qps_per_connection
+    plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=num_qps > 1)
+    blocks = blocks_of(len(trace), plans)
+    del plans  # their schedules are large, and now in the blocks
+    parts = ((block.batch, block.edges, block.bytes_UE[block.size_C]) for block in blocks)
+    connections = connect(trace, placement.host_R, parts)
     exit_nic_K = exit_nics(placement, connections.source_K, connections.destination_K)
-    exit_nic_R = np.where(on_fabric_R, exit_nic_K[connections.connection_R], UNKNOWN) if len(exit_nic_K) else UNKNOWN
-    traffic = TrafficTrace(
-        source_N=np.where(on_fabric_R, exit_nic_R, messages.source_R),
-        destination_N=np.where(on_fabric_R, placement.nic_R[messages.destination_R], messages.destination_R),
-        medium_N=np.where(on_fabric_R, Medium.FABRIC, np.where(moves_R, Medium.NVLINK, Medium.NONE)),
-        qp_N=take_turns(connections.connection_R, options.qps_per_connection),
-        bytes_N=messages.bytes_R,
-        start_ps_N=np.zeros(len(messages), np.int64),
-        delay_ps_N=messages.delay_ps_R,
-        operation_N=messages.request_R,
-        dependencies=messages.dependencies,
-        notes=trace.notes,
-    )
+    transfers = Transfers(trace, placement, blocks, connections, exit_nic_K)
+    traffic: TrafficTrace = GeneratedTrace(transfers, trace.notes)
+    if len(transfers) <= written_out_rows or num_qps > 1 or not transfers.wait_one_way:
+        refuse_too_many(sum(block.num_messages for block in blocks))
+        traffic = traffic.written_out()
+    if num_qps > 1:
+        traffic = cut(traffic, num_qps) if options.qp_use == "split" else traffic
+        traffic = replace(traffic, qp_N=take_turns(traffic.qp_N, num_qps))
     queue_pairs = make_queue_pairs(
-        np.repeat(exit_nic_K, options.qps_per_connection),
-        np.repeat(placement.nic_R[connections.destination_K], options.qps_per_connection),
+        np.repeat(exit_nic_K, num_qps),
+        np.repeat(placement.nic_R[connections.destination_K], num_qps),
         priority=options.priority,
     )
     return queue_pairs, traffic

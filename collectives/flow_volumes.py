@@ -7,30 +7,20 @@ fluid rates, needs no more.
 Shapes: E edges of a schedule, C collectives, K connections, Q queue pairs.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
+from fabrictune.collectives.connections import connect
 from fabrictune.collectives.expansion import ExpansionSpec, check_placement
+from fabrictune.collectives.messages import Edges, bytes_of_edges, edges_of
 from fabrictune.collectives.plans import CollectivePlan, make_plans
 from fabrictune.collectives.rails import exit_nics
+from fabrictune.collectives.request_matching import Batch
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, TrafficTrace
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import QueuePairs
 from fabrictune.topology.placement import Placement
 from fabrictune.topology.queue_pairs import make_queue_pairs
-
-
-@dataclass(frozen=True, kw_only=True)
-class Edges:
-    """Volume from one member to another on one channel of one schedule."""
-
-    sender_E: IntArray  # member
-    receiver_E: IntArray  # member
-    channel_E: IntArray
-    bytes_CE: IntArray
 
 
 def expand_to_flows(
@@ -43,7 +33,8 @@ def expand_to_flows(
     """
     check_placement(trace, placement, fabric)
     plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=False)
-    source_K, destination_K, bytes_K = _connections(trace, placement, plans)
+    connections = connect(trace, placement.host_R, (_volumes(plan) for plan in plans))
+    source_K, destination_K, bytes_K = connections.source_K, connections.destination_K, connections.bytes_K
     num_qps = options.qps_per_connection
     nic_K, far_nic_K = exit_nics(placement, source_K, destination_K), placement.nic_R[destination_K]
     source_Q, destination_Q = np.repeat(nic_K, num_qps), np.repeat(far_nic_K, num_qps)
@@ -64,40 +55,9 @@ def expand_to_flows(
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 
 
-def _connections(
-    trace: CommTrace, placement: Placement, plans: Sequence[CollectivePlan]
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return source rank, destination rank and bytes of each connection between hosts, as `connections` orders them."""
-    columns: list[IntArray] = [np.zeros((5, 0), np.int64)]
-    for plan in plans:
-        edges = edge_volumes(plan)
-        rank_Cn = trace.rank_N[plan.batch.request_Cn]
-        rows = np.broadcast_arrays(
-            plan.batch.group_C[:, None],
-            edges.channel_E,
-            rank_Cn[:, edges.sender_E],
-            rank_Cn[:, edges.receiver_E],
-            edges.bytes_CE,
-        )
-        columns.append(np.stack([row.ravel() for row in rows]))
-    group, channel, source, destination, num_bytes = np.concatenate(columns, axis=1)
-    crosses = (placement.host_R[source] != placement.host_R[destination]) & (num_bytes > 0)
-    keys, connection = np.unique(
-        np.stack([group, channel, source, destination])[:, crosses], axis=1, return_inverse=True
-    )
-    bytes_K = np.zeros(keys.shape[1], np.int64)
-    np.add.at(bytes_K, connection.ravel(), num_bytes[crosses])
-    return keys[2], keys[3], bytes_K
-
-
-def edge_volumes(plan: CollectivePlan) -> Edges:
-    """Return the bytes of every edge of a plan's schedule, for each of its collectives."""
-    schedule = plan.schedule
-    keys, edge_M = np.unique(
-        np.stack([schedule.channel_M, schedule.sender_M, schedule.receiver_M]), axis=1, return_inverse=True
-    )
+def _volumes(plan: CollectivePlan) -> tuple[Batch, Edges, IntArray]:
+    """Return a plan's batch, the edges of its schedule, and the bytes of its collectives over each."""
+    edges = edges_of(plan.schedule)
     sizes, size_C = np.unique(plan.batch.bytes_C, return_inverse=True)
-    bytes_UE = np.zeros((len(sizes), keys.shape[1]), np.int64)
-    for row, size in zip(bytes_UE, sizes.tolist(), strict=True):
-        np.add.at(row, edge_M.ravel(), schedule.bytes_M(size))
-    return Edges(channel_E=keys[0], sender_E=keys[1], receiver_E=keys[2], bytes_CE=bytes_UE[size_C.ravel()])
+    bytes_UE = bytes_of_edges(edges, (plan.schedule.bytes_M(size) for size in sizes.tolist()))
+    return plan.batch, edges, bytes_UE[size_C.ravel()]

@@ -21,6 +21,7 @@ from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
 
 MAX_CACHED = 64
+MAX_CACHED_MESSAGES = 1_000_000  # of one schedule
 MAX_MESSAGES = 30_000_000  # at some 200 bytes each while they are made
 
 
@@ -97,7 +98,8 @@ def local_size(group: Sequence[int], host_R: IntArray) -> int:
 def _plans(batch: Batch, size: int, algorithm: str, slicing: Slicing, *, is_written_out: bool) -> list[CollectivePlan]:
     is_pair = batch.operation == Operation.SEND
     shape = GroupShape(num_members=batch.num_members, local_size=1 if is_pair else size)
-    base = _base(algorithm, batch.operation, shape)
+    is_kept = _most_messages(algorithm, batch) <= MAX_CACHED_MESSAGES
+    base = (_base if is_kept else _base.__wrapped__)(algorithm, batch.operation, shape)
     num_slices_C = slicing.num_slices(batch.bytes_C, base.num_parts)
     copies = num_slices_C.sum() if is_written_out else num_slices_C.max(initial=0)
     refuse_too_many(len(base) * slicing.num_channels * int(copies))

@@ -35,12 +35,15 @@ from fabrictune.foundation.findings import Confidence as Confidence
 from fabrictune.foundation.findings import Finding as Finding
 from fabrictune.foundation.findings import Severity as Severity
 from fabrictune.foundation.foreign_files import read_foreign, shown
+from fabrictune.foundation.generated_tables import GeneratedTable
 from fabrictune.foundation.output_folders import read_unchanged, write_folder
 from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, HEAD, check_replaceable
 from fabrictune.foundation.record_folders import MAX_JSON_BYTES as MAX_JSON_BYTES
+from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
 from fabrictune.foundation.run_tables.catalog import TABLES, check_tables
-from fabrictune.foundation.tables import read_table, texts_of, write_arrow_table
+from fabrictune.foundation.run_tables.schema import TableSchema
+from fabrictune.foundation.tables import ROW_GROUP_ROWS, read_table, texts_of, write_arrow_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +92,7 @@ class RunRecord:
         with (directory / FINDINGS).open("w") as file:
             file.writelines(json.dumps(asdict(finding)) + "\n" for finding in self.findings)
         for name, columns in self.tables.items():
-            write_arrow_table(directory / f"{name}.parquet", to_arrow(TABLES[name], columns))
+            write_arrow_tables(directory / f"{name}.parquet", _arrow_parts(TABLES[name], columns))
         for name, content in self.files.items():
             (directory / name).write_bytes(content)
 
@@ -178,6 +181,15 @@ def describe_run(*, seed: int, started: float, **more: Any) -> dict[str, Any]:
         "wall_s": round(time.perf_counter() - started, 6),
         **more,
     }
+
+
+def _arrow_parts(schema: TableSchema, columns: Columns) -> Iterator["pa.Table"]:
+    """Yield the rows of a table: all at once, or range by range where they are generated."""
+    if not isinstance(columns, GeneratedTable):
+        yield to_arrow(schema, columns)
+        return
+    for begin, end in ranges(0, columns.num_rows, ROW_GROUP_ROWS):
+        yield to_arrow(schema, columns.rows(begin, end))
 
 
 def _read_head(directory: Path) -> dict[str, Any]:

@@ -7,8 +7,9 @@ pyarrow is imported when a file is touched and not before, so that a command tha
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -20,6 +21,7 @@ from fabrictune.foundation.foreign_files import open_foreign, shown
 from fabrictune.foundation.output_files import replaced_file
 
 MAX_ROWS = 200_000_000
+ROW_GROUP_ROWS = 2**20  # of a file: what is compressed at a time
 MAX_FILE_BYTES = 64 * 2**30
 MAX_RATIO = 20  # bytes in memory a byte of a file, beyond the first MIN_DECODED_BYTES
 MIN_DECODED_BYTES = 256 * 2**20  # that any file may hold, since constant columns take almost no place in it
@@ -43,9 +45,18 @@ def write_table(target: Path | BinaryIO, columns: Mapping[str, Any], metadata: M
 
 def write_arrow_table(target: Path | BinaryIO, table: Any) -> None:
     """Write a `pyarrow.Table`, with the metadata of its fields, as one Parquet file."""
+    write_arrow_tables(target, [table])
+
+
+def write_arrow_tables(target: Path | BinaryIO, tables: Iterable[Any]) -> None:
+    """Write tables of the same fields, one or more, one after another as one Parquet file."""
     import pyarrow.parquet as pq
 
-    pq.write_table(table, target)
+    tables = iter(tables)
+    first = next(tables)
+    with pq.ParquetWriter(target, first.schema) as writer:
+        for table in chain([first], tables):
+            writer.write_table(table, ROW_GROUP_ROWS)
 
 
 def table_to_bytes(columns: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:

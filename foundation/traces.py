@@ -20,6 +20,7 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
+from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.tables import (
     arrow_texts,
     columns_of,
@@ -186,11 +187,31 @@ class TrafficTrace:
     def __len__(self) -> int:
         return len(self.source_N)
 
+    def column(self, name: str, begin: int, end: int) -> IntArray:
+        """Return rows `begin` to `end` - 1 of a column with a value a row, by its name here: `bytes_N`."""
+        values_N: IntArray = getattr(self, name)[begin:end]
+        return values_N
+
+    def waits(self, begin: int, end: int) -> Dependencies:
+        """Return what rows `begin` to `end` - 1 wait for: offsets from 0, rows of the whole trace."""
+        offset_N1 = self.dependencies.offset_N1[begin : end + 1]
+        return Dependencies(
+            offset_N1=offset_N1 - offset_N1[0], row_D=self.dependencies.row_D[offset_N1[0] : offset_N1[-1]]
+        )
+
+    def written_out(self) -> "TrafficTrace":
+        """Return the trace with all its rows in memory."""
+        return self
+
     @property
     def arrives_over_time(self) -> bool:
         """Whether most transfers over the fabric that wait for none start at a time of their own, as arrivals do."""
-        is_first_N = (self.medium_N == Medium.FABRIC) & (np.diff(self.dependencies.offset_N1) == 0)
-        start_ps = self.start_ps_N[is_first_N]
+        starts_ps = [np.zeros(0, np.int64)]
+        for begin, end in ranges(0, len(self)):
+            on_fabric_N = self.column("medium_N", begin, end) == Medium.FABRIC
+            is_first_N = on_fabric_N & (np.diff(self.waits(begin, end).offset_N1) == 0)
+            starts_ps.append(self.column("start_ps_N", begin, end)[is_first_N])
+        start_ps = np.concatenate(starts_ps)
         return len(start_ps) > 1 and 2 * len(np.unique(start_ps)) > len(start_ps)
 
     def write(self, path: Path) -> None:
@@ -282,13 +303,30 @@ def _check_membership(groups: Sequence[Sequence[int]], group_N: IntArray, rank_N
         _check(False, where, f"row {row}: rank {rank_N[row]} is not in group {group_N[row]}")
 
 
+def is_acyclic(dependencies: Dependencies) -> bool:
+    """Return whether no rows wait for one another in a circle."""
+    return _row_in_circle(dependencies) is None
+
+
 def _check_acyclic(dependencies: Dependencies, where: str) -> None:
-    """Kahn's algorithm over whole frontiers; raises TraceError naming one row of a circle."""
+    row = _row_in_circle(dependencies)
+    if row is not None:
+        raise TraceError(
+            Mistake(
+                where=where,
+                found=f"rows that wait for one another in a circle; row {row} is in or behind it",
+                next_step="remove one dependency of the circle",
+            )
+        )
+
+
+def _row_in_circle(dependencies: Dependencies) -> int | None:
+    """Return one row in or behind a circle, None where there is none: Kahn's algorithm over whole frontiers."""
     num_rows = len(dependencies.offset_N1) - 1
     waiting_N = np.diff(dependencies.offset_N1)
     dependent_D = np.repeat(np.arange(num_rows), waiting_N)
     if (dependencies.row_D < dependent_D).all():  # every row waits for earlier ones only, as most writers have it
-        return
+        return None
     order_D = np.argsort(dependencies.row_D, kind="stable")
     dependent_D = dependent_D[order_D]
     first_N1 = np.searchsorted(dependencies.row_D[order_D], np.arange(num_rows + 1))
@@ -301,15 +339,7 @@ def _check_acyclic(dependencies: Dependencies, where: str) -> None:
         released = dependent_D[starts + np.arange(lengths.sum())]
         np.subtract.at(waiting_N, released, 1)
         frontier = np.unique(released[waiting_N[released] == 0])
-    if num_done < num_rows:
-        row = int(np.nonzero(waiting_N > 0)[0][0])
-        raise TraceError(
-            Mistake(
-                where=where,
-                found=f"rows that wait for one another in a circle; row {row} is in or behind it",
-                next_step="remove one dependency of the circle",
-            )
-        )
+    return int(np.nonzero(waiting_N > 0)[0][0]) if num_done < num_rows else None
 
 
 def _arrow_columns(table: Any) -> dict[str, Any]:

@@ -66,6 +66,7 @@ def with_capture(
     capture: CaptureConfig,
 ) -> RunRecord:
     """Return the record with the capture, and a finding if the capture is incomplete."""
+    traffic = traffic.written_out()
     num_kept = len(simulation.capture_columns()["qp"])
     num_left_out = simulation.num_captured - num_kept
     truncated = CAPTURE_TRUNCATED.finding(

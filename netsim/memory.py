@@ -12,6 +12,8 @@ import numpy as np
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.generated_traces import GeneratedTrace
+from fabrictune.foundation.row_ranges import CHUNK_ROWS, ranges
 from fabrictune.foundation.units import format_bytes
 from fabrictune.netsim import _engine
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
@@ -22,7 +24,10 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 GROWTH = 2  # tables double as they grow, and copy themselves while they do
 COPIES = 2  # of arrays: the one given, and the one that the engine keeps
 EVENT_BYTES = 16
+DEPENDENT_OFFSET_BYTES = 4
+DEPENDENCY_BYTES = 8  # turned round, and as it came
 PYTHON_BYTES_PER_TRANSFER = 310  # of the trace, its tables and the record
+GENERATED_BYTES_PER_TRANSFER = 40  # of the columns that a metric needs, where the rest is generated
 DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
 
 
@@ -37,7 +42,7 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
         + _path_choice_bytes(inputs)
         + _fault_bytes(inputs)
         + _priority_bytes(inputs)
-        + len(inputs["transfer_bytes"]) * (_engine.BYTES_PER_TRANSFER + EVENT_BYTES + PYTHON_BYTES_PER_TRANSFER)
+        + _transfer_bytes(inputs)
         + _sample_bytes(inputs) * GROWTH
         + int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     )
@@ -78,6 +83,17 @@ def least_limit_bytes() -> int:
     return min(limits)
 
 
+def _transfer_bytes(inputs: EngineInputs) -> int:
+    """Return the room of all transfers in the engine, in Python and in the record."""
+    num_transfers = len(inputs.traffic)
+    engine_bytes = _engine.BYTES_PER_TRANSFER + DEPENDENT_OFFSET_BYTES + EVENT_BYTES
+    python_bytes = PYTHON_BYTES_PER_TRANSFER * num_transfers
+    if isinstance(inputs.traffic, GeneratedTrace):
+        chunk_rows = min(num_transfers, CHUNK_ROWS)
+        python_bytes = GENERATED_BYTES_PER_TRANSFER * num_transfers + PYTHON_BYTES_PER_TRANSFER * chunk_rows
+    return engine_bytes * num_transfers + DEPENDENCY_BYTES * inputs.totals.num_dependencies + python_bytes
+
+
 def _path_choice_bytes(inputs: EngineInputs) -> int:
     """Return the room of a random stream a port, and of one flowlet at every hop of every flow."""
     if not len(inputs["next_hop_port"]):
@@ -105,14 +121,14 @@ def _host_bytes(inputs: EngineInputs) -> int:
     settings, num_pairs = inputs.settings, len(inputs["flow"])
     needed_bytes = _selective_repeat_bytes(inputs)
     if settings["num_receives"]:
-        receives = min(settings["num_receives"], len(inputs["transfer_bytes"]))
+        receives = min(settings["num_receives"], len(inputs.traffic))
         needed_bytes += num_pairs * (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8)
     has_slow_host = inputs["drain_rate"].any()
     if has_slow_host:
         needed_bytes += len(inputs["port_rate_bps"]) * _engine.BYTES_PER_NIC_BUFFER
     if has_slow_host or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"]:
         needed_bytes += num_pairs * _engine.BYTES_PER_ENDPOINT
-        needed_bytes += len(inputs["transfer_bytes"]) * _engine.BYTES_PER_ROUND_TRIPS
+        needed_bytes += len(inputs.traffic) * _engine.BYTES_PER_ROUND_TRIPS
     return needed_bytes
 
 
@@ -121,9 +137,11 @@ def _selective_repeat_bytes(inputs: EngineInputs) -> int:
     num_selective = len(inputs["reorder_window"])
     if not num_selective:
         return 0
-    packets_N = inputs["transfer_bytes"] // inputs.settings["mtu_bytes"] + 1
-    on_fabric_N = inputs["transfer_qp"] >= 0
-    packets_Q = np.bincount(inputs["transfer_qp"][on_fabric_N], packets_N[on_fabric_N], minlength=num_selective)
+    packets_Q = np.zeros(num_selective)
+    for begin, end in ranges(0, len(inputs.traffic)):
+        qp_N = inputs.traffic.column("qp_N", begin, end)
+        packets_N = inputs.traffic.column("bytes_N", begin, end) // inputs.settings["mtu_bytes"] + 1
+        packets_Q += np.bincount(qp_N[qp_N >= 0], packets_N[qp_N >= 0], minlength=num_selective)
     tracked = float(np.minimum(packets_Q, inputs.settings["window_packets"]).sum())
     return num_selective * _engine.BYTES_PER_SELECTIVE_PAIR + int(tracked) * _engine.BYTES_PER_TRACKED_PACKET
 
@@ -148,7 +166,7 @@ def _most_packets(inputs: EngineInputs) -> int:
     frame_bytes = min(inputs.settings["mtu_bytes"] + inputs.settings["wire_overhead_bytes"], 2**16)
     wire_bytes_P = inputs["port_rate_bps"].astype(np.float64) * inputs["port_delay_ps"] / 8e12
     in_network = (_buffer_bytes(inputs) + float(wire_bytes_P.sum())) / frame_bytes
-    sent = float((inputs["transfer_bytes"] / inputs.settings["mtu_bytes"] + 1).sum())
+    sent = float(inputs.totals.packets_Q.sum())
     return int(2 * min(in_network, sent))  # a data packet may have an acknowledgement or notification in flight with it
 
 

@@ -75,7 +75,7 @@ def run(
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     warn_of_long_run(inputs)
     simulation = make_simulation(inputs, law)
-    outcome = _advance(simulation, law, network, total_bytes=int(traffic.bytes_N.sum()), progress=progress)
+    outcome = _advance(simulation, law, network, total_bytes=inputs.totals.num_bytes, progress=progress)
     all_tables = {
         **tables(network, traffic, simulation, on_wire),
         **fault_tables(network.fabric, faults.faults, faults.intervals, simulation),
@@ -94,7 +94,7 @@ def run(
 
 def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulation:
     """Return the compiled engine at time 0; `law` must outlive it."""
-    return _engine.Simulation(
+    simulation = _engine.Simulation(
         settings=inputs.settings,
         law=_engine.Law(
             handlers=law.handler_address,
@@ -104,6 +104,10 @@ def make_simulation(inputs: EngineInputs, law: CompiledLaw) -> _engine.Simulatio
         ),
         arrays={**inputs.arrays, "flow": inputs["flow"].view("u1")},
     )
+    for arrays in inputs.transfers():
+        simulation.add_transfers(arrays)
+    simulation.start()
+    return simulation
 
 
 def _advance(

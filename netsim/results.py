@@ -1,13 +1,19 @@
 """Tables of a run's record."""
 
+from collections.abc import Mapping
+from functools import partial
+
 import numpy as np
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.generated_tables import GeneratedTable, MakeColumn
 from fabrictune.foundation.metrics.transfers import slowdowns
 from fabrictune.foundation.records import Columns
+from fabrictune.foundation.row_ranges import CHUNK_ROWS
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
-from fabrictune.netsim.ideal import ideal_times_ps
+from fabrictune.netsim.ideal import IdealTimes
 from fabrictune.topology.files import fabric_table
 from fabrictune.topology.network import Network
 
@@ -15,29 +21,41 @@ from fabrictune.topology.network import Network
 def tables(
     network: Network, traffic: TrafficTrace, simulation: _engine.Simulation, config: PacketConfig
 ) -> dict[str, Columns]:
-    """Return the tables of foundation/run_tables/simulation.py; `queues` only where ports have priorities."""
-    got = simulation.transfer_columns()
-    ideal_ps_N = ideal_times_ps(network, traffic, config)
-    slowdown_N = slowdowns({**got, "ideal_ps": ideal_ps_N})
+    """Return the tables of foundation/run_tables/simulation.py; `queues` only where ports have priorities.
+
+    Beyond CHUNK_ROWS the transfers' table is generated as it is read, from the simulation and the traffic.
+    """
     queues = simulation.queue_columns()
     numbers = np.array(config.queues.numbers, np.int64)
     ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
+    transfers = GeneratedTable(len(traffic), _transfer_columns(traffic, simulation, IdealTimes(network, config)))
     return {
         "fabric": fabric_table(network.fabric),
-        "transfers": {
-            "transfer": np.arange(len(traffic)),
-            "qp": traffic.qp_N,
-            "source": traffic.source_N,
-            "destination": traffic.destination_N,
-            "bytes": traffic.bytes_N,
-            "operation": traffic.operation_N,
-            **got,
-            "ideal_ps": ideal_ps_N,
-            "slowdown": np.where(np.isfinite(slowdown_N), slowdown_N, np.nan),
-        },
+        "transfers": dict(transfers) if len(traffic) <= CHUNK_ROWS else transfers,
         "ports": ports,
         "aborts": dict(simulation.failure_columns()),
         **({"queues": {**queues, "priority": numbers[queues["priority"]]}} if len(numbers) else {}),
         "samples": dict(simulation.port_sample_columns()),
         "flow_samples": dict(simulation.flow_sample_columns()),
+    }
+
+
+def _transfer_columns(
+    traffic: TrafficTrace, simulation: _engine.Simulation, ideal: IdealTimes
+) -> Mapping[str, MakeColumn]:
+    def ideal_ps(begin: int, end: int) -> IntArray:
+        return ideal.of(traffic.column("qp_N", begin, end), traffic.column("bytes_N", begin, end))
+
+    def slowdown(begin: int, end: int) -> FloatArray:
+        times = {name: simulation.transfer_column(name, begin, end) for name in ("ready_ps", "finish_ps")}
+        slowdown_N = slowdowns({**times, "ideal_ps": ideal_ps(begin, end)})
+        return np.where(np.isfinite(slowdown_N), slowdown_N, np.nan)
+
+    traced = ("qp", "source", "destination", "bytes", "operation")
+    return {
+        "transfer": lambda begin, end: np.arange(begin, end),
+        **{name: partial(traffic.column, f"{name}_N") for name in traced},
+        **{name: partial(simulation.transfer_column, name) for name in sorted(simulation.transfer_column_names())},
+        "ideal_ps": ideal_ps,
+        "slowdown": slowdown,
     }

@@ -36,11 +36,8 @@ class Work:
 def estimated_work(inputs: EngineInputs) -> Work:
     """Return the least work of a run, as far as its time limit lets it come."""
     settings = inputs.settings
-    qp_N = inputs["transfer_qp"]
-    on_fabric_N = qp_N >= 0
-    packets_N = np.maximum(1.0, np.ceil(inputs["transfer_bytes"][on_fabric_N] / settings["mtu_bytes"]))
-    hops_N = inputs["flow"]["num_hops"][qp_N[on_fabric_N]]
-    packet_hops = float((packets_N * hops_N).sum()) * (1 + 1 / settings["ack_every_packets"])
+    packet_hops = float((inputs.totals.packets_Q * inputs["flow"]["num_hops"]).sum())
+    packet_hops *= 1 + 1 / settings["ack_every_packets"]
     least_ps = least_time_ps(inputs)
     reached = 1.0 if settings["time_limit_ps"] == NEVER else min(1.0, settings["time_limit_ps"] / max(least_ps, 1.0))
     probed = len(inputs["probed_port"]) + len(inputs["probed_flow"])
@@ -51,12 +48,9 @@ def estimated_work(inputs: EngineInputs) -> Work:
 
 def least_time_ps(inputs: EngineInputs) -> float:
     """Return the simulated time that the busiest NIC needs to send or receive, or the last start if later."""
-    qp_N = inputs["transfer_qp"]
-    on_fabric_N = qp_N >= 0
-    if not on_fabric_N.any():
-        return float(inputs["transfer_start"].max(initial=0))
-    flow = inputs["flow"]
-    bytes_Q = np.bincount(qp_N[on_fabric_N], inputs["transfer_bytes"][on_fabric_N], minlength=len(flow))
+    flow, bytes_Q, last_start_ps = inputs["flow"], inputs.totals.bytes_Q, float(inputs.totals.last_start_ps)
+    if not (inputs.totals.packets_Q > 0).any():
+        return last_start_ps
     path_QDH = inputs["path"][: len(flow) * 2 * inputs.settings["path_stride"]].reshape(len(flow), 2, -1)
     ends_2Q = (path_QDH[:, 0, 0], path_QDH[np.arange(len(flow)), 0, np.maximum(flow["num_hops"], 1) - 1])
     rates_P = inputs["port_rate_bps"]
@@ -64,7 +58,7 @@ def least_time_ps(inputs: EngineInputs) -> float:
         float((8.0 * np.bincount(port_Q[bytes_Q > 0], bytes_Q[bytes_Q > 0], minlength=len(rates_P)) / rates_P).max())
         for port_Q in ends_2Q
     )
-    return max(busiest_s * PS_PER_S, float(inputs["transfer_start"].max()))
+    return max(busiest_s * PS_PER_S, last_start_ps)
 
 
 def warn_of_long_run(inputs: EngineInputs) -> None:

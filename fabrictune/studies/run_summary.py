@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_parts, measures_as_json
 from fabrictune.foundation.metrics.transfers import completion_times_ps, select_flows, slowdowns, throughputs_bps
@@ -13,6 +14,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate
 
 MAX_LISTED = 16
+LISTED = ("transfer", "source", "destination", "bytes", "ready_ps", "finish_ps", "ideal_ps")
 PART_METRICS = ("completion_time.mean", "completion_time.p99", "slowdown.p50", "slowdown.p99", "throughput.mean")
 
 
@@ -110,28 +112,41 @@ class Summary:
 def summarize(record: RunRecord) -> Summary:
     """Return the summary of a simulated run."""
     transfers = select_flows(record.tables["transfers"])
-    time_ps, rate_bps, slowdown = completion_times_ps(transfers), throughputs_bps(transfers), slowdowns(transfers)
+    num_transfers, slowest = _slowest(completion_times_ps(transfers))
     label = _nic_labels(record)
-    slowest = np.argsort(-time_ps, kind="stable")[:MAX_LISTED]
+    listed = {name: transfers[name][slowest] for name in LISTED if name in transfers}
+    time_ps, rate_bps, slowdown = completion_times_ps(listed), throughputs_bps(listed), slowdowns(listed)
     return Summary(
-        num_transfers=len(time_ps),
+        num_transfers=num_transfers,
         metrics={name: metric.measure(record) for name, metric in METRICS.items()},
         slowest=[
             TransferResult(
-                transfer=int(transfers["transfer"][row]),
-                source=label[int(transfers["source"][row])],
-                destination=label[int(transfers["destination"][row])],
-                num_bytes=int(transfers["bytes"][row]),
+                transfer=int(listed["transfer"][row]),
+                source=label[int(listed["source"][row])],
+                destination=label[int(listed["destination"][row])],
+                num_bytes=int(listed["bytes"][row]),
                 completion_time_ps=float(time_ps[row]),
                 throughput_bps=float(rate_bps[row]),
                 slowdown=float(slowdown[row]),
             )
-            for row in slowest
+            for row in range(len(slowest))
         ],
         parts=measure_parts(record),
         faults=_faults(record),
         drops=_drops(record),
     )
+
+
+def _slowest(time_ps_F: FloatArray) -> tuple[int, IntArray]:
+    """Return the number of flows, and the rows of the slowest, slowest first; ties by row."""
+    num_flows = len(time_ps_F)
+    num_listed = min(num_flows, MAX_LISTED)
+    if not num_listed:
+        return 0, np.zeros(0, np.int64)
+    least_ps = np.partition(time_ps_F, num_flows - num_listed)[num_flows - num_listed]
+    above, equal = np.flatnonzero(time_ps_F > least_ps), np.flatnonzero(time_ps_F == least_ps)
+    rows = np.concatenate([above, equal])[:num_listed]
+    return num_flows, rows[np.argsort(-time_ps_F[rows], kind="stable")]
 
 
 def _faults(record: RunRecord) -> list[FaultResult]:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fabrictune.foundation.generated_tables import GeneratedTable
+
 Type = Literal["int64", "float64", "string"]
 Reference = Literal["port", "nic", "ipv4"]  # what a whole number stands for: a row of table `fabric`, or an address
 
@@ -64,6 +66,8 @@ class TableSchema:
 
     def mistakes(self, columns: Mapping[str, Any]) -> Iterable[str]:
         """Yield what is wrong with columns that are about to be written."""
+        if isinstance(columns, GeneratedTable):
+            columns = columns.rows(0, min(columns.num_rows, 1))
         for name in self.required:
             if name not in columns:
                 yield f"{self.name}.{name} is missing"

@@ -33,7 +33,8 @@ namespace netsim {
 
 template <bool is_full>
 Outcome Engine<is_full>::advance(std::uint64_t num_events) {
-    return run(queue.num_events() + num_events, false);
+    if (run(queue.num_events() + num_events, false) != Outcome::Running) forget_dependents();
+    return outcome;
 }
 
 // With skip a component that was waked early is run by the same loop, so that what handles events has one caller and

@@ -6,7 +6,6 @@ import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.traces import Medium, TrafficTrace
 from fabrictune.netsim.config.capture import RECEIVER, SENDER, CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.topology.fabric import Fabric
@@ -28,9 +27,8 @@ def capture_settings(fabric: Fabric, capture: CaptureConfig | None) -> dict[str,
     }
 
 
-def check_captured_messages(traffic: TrafficTrace, capture: CaptureConfig | None) -> None:
+def check_captured_messages(largest_bytes: int, capture: CaptureConfig | None) -> None:
     """Raise InputError for a message that the RDMA extended header cannot give the length of."""
-    largest_bytes = int(traffic.bytes_N[traffic.medium_N == Medium.FABRIC].max(initial=0))
     if capture is not None and largest_bytes > MAX_MESSAGE_BYTES:
         raise InputError(
             Mistake(

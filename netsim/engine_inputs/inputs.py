@@ -3,13 +3,14 @@
 Everything is checked here, once, so that the compiled engine and its Python reference may trust what they get.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
@@ -30,23 +31,43 @@ from fabrictune.netsim.engine_inputs.ports import port_arrays
 from fabrictune.netsim.engine_inputs.priorities import pause_patience_ps, priorities
 from fabrictune.netsim.engine_inputs.probes import probed_flows, probed_ports
 from fabrictune.netsim.engine_inputs.settings import reorder_windows, retransmission_waits, settings
-from fabrictune.netsim.engine_inputs.transfers import check_traffic, transfer_arrays
+from fabrictune.netsim.engine_inputs.transfers import (
+    TrafficTotals,
+    check_traffic,
+    join_transfers,
+    nvlink_gpus,
+    transfer_arrays,
+)
 from fabrictune.netsim.faults.timeline import FaultInterval
 from fabrictune.topology.network import Network
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineInputs:
-    """Inputs of an engine: settings, and arrays as items; both must have exactly the names that the engine lists.
+    """Inputs of an engine: settings, arrays as items, and transfers; all have exactly the names that the engine lists.
 
-    Meanings, units and shapes: netsim/engine/state/settings.inl and netsim/engine/state/arrays.inl.
+    Meanings, units and shapes: settings.inl, arrays.inl and transfer_arrays.inl in netsim/engine/state.
     """
 
     settings: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]]
+    traffic: TrafficTrace
+    totals: TrafficTotals
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.arrays[name]
+
+    def transfers(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """Yield the arrays of all transfers, a range of rows at a time."""
+        gpus = nvlink_gpus(self.traffic)
+        for begin, end in ranges(0, len(self.traffic)):
+            yield transfer_arrays(self.traffic, begin, end, gpus)
+
+    def all_transfers(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of all transfers, written out."""
+        if not len(self.traffic):
+            return transfer_arrays(self.traffic, 0, 0, nvlink_gpus(self.traffic))
+        return join_transfers(list(self.transfers()))
 
 
 def make_engine_inputs(
@@ -64,8 +85,8 @@ def make_engine_inputs(
     fabric = network.fabric
     ports = port_arrays(fabric, config)
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
-    check_traffic(traffic, len(network.queue_pairs), config)
-    check_captured_messages(traffic, capture)
+    totals = check_traffic(traffic, len(network.queue_pairs), config)
+    check_captured_messages(totals.largest_bytes, capture)
     check_captured_packets(config, capture)
     path, epochs = with_epochs(network, path_QDH)
     flow = make_flow_records(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
@@ -74,6 +95,7 @@ def make_engine_inputs(
             **settings(config, seed, probe),
             **capture_settings(fabric, capture),
             "pause_patience_ps": pause_patience_ps(fabric, config),
+            "num_transfers": len(traffic),
             "path_stride": path_QDH.shape[2],
             "flow_bytes": flow.dtype.itemsize,
         },
@@ -88,9 +110,10 @@ def make_engine_inputs(
             "retransmission_wait": retransmission_waits(config.transport),
             "reorder_window": reorder_windows(flow["base_rtt_ps"], config.transport),
             "flow": flow,
-            **transfer_arrays(traffic),
             "probed_port": probed_ports(path_QDH, fabric.num_ports, probe),
             "probed_flow": probed_flows(len(network.queue_pairs), probe),
             "captured_flow": captured_flows(network, capture),
         },
+        traffic=traffic,
+        totals=totals,
     )

@@ -1,92 +1,144 @@
-"""The transfers of a trace: checked against the network, and their dependencies turned round.
+"""The transfers of a trace: checked against the network, and as the engine's arrays, a range of rows at a time.
 
-Shapes: N transfers, D dependencies.
+Shapes: N transfers of a range, Q queue pairs, G GPUs, D dependencies.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.errors import Mistake, TraceError
-from fabrictune.foundation.traces import Medium, TrafficTrace
+from fabrictune.foundation.row_ranges import ranges
+from fabrictune.foundation.traces import UNKNOWN, Medium, TrafficTrace
 from fabrictune.foundation.units import PS_PER_S
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS, PATH_END
 
 
-def check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) -> None:
-    """Raise TraceError for transfers the network or the engine cannot carry."""
-    on_fabric_N = traffic.medium_N == Medium.FABRIC
-    if (traffic.qp_N[on_fabric_N] >= num_pairs).any():
-        row = int(np.nonzero(on_fabric_N & (traffic.qp_N >= num_pairs))[0][0])
+@dataclass(frozen=True, kw_only=True)
+class TrafficTotals:
+    """Sums over all transfers of a trace."""
+
+    num_bytes: int  # over any medium
+    num_dependencies: int
+    bytes_Q: FloatArray  # over the fabric; whole numbers
+    packets_Q: FloatArray
+    last_start_ps: int
+    largest_bytes: int  # of one transfer over the fabric
+
+
+def check_traffic(traffic: TrafficTrace, num_pairs: int, config: PacketConfig) -> TrafficTotals:
+    """Return the sums of a trace; raises TraceError for transfers the network or the engine cannot carry."""
+    bytes_Q, packets_Q = np.zeros((2, num_pairs))
+    num_bytes = num_dependencies = last_start_ps = largest_bytes = 0
+    for begin, end in ranges(0, len(traffic)):
+        qp_N, bytes_N, medium_N = (traffic.column(name, begin, end) for name in ("qp_N", "bytes_N", "medium_N"))
+        on_fabric_N = medium_N == Medium.FABRIC
+        _check_pairs(np.where(on_fabric_N, qp_N, UNKNOWN), num_pairs, begin)
+        last_start_ps = max(last_start_ps, _check_times(traffic, begin, end, config, medium_N, bytes_N))
+        packets_N = np.maximum(1, -(-bytes_N[on_fabric_N] // config.mtu_bytes)).astype(np.float64)
+        bytes_Q += np.bincount(qp_N[on_fabric_N], weights=bytes_N[on_fabric_N], minlength=num_pairs)
+        packets_Q += np.bincount(qp_N[on_fabric_N], weights=packets_N, minlength=num_pairs)
+        num_bytes += int(bytes_N.sum())
+        largest_bytes = max(largest_bytes, int(bytes_N[on_fabric_N].max(initial=0)))
+        num_dependencies += len(traffic.waits(begin, end).row_D)
+    if packets_Q.max(initial=0) >= PATH_END or len(traffic) >= PATH_END or num_dependencies >= PATH_END:
+        raise TraceError(Mistake(where="traffic trace", **_too_many(traffic, packets_Q, num_dependencies)))
+    return TrafficTotals(
+        num_bytes=num_bytes,
+        num_dependencies=num_dependencies,
+        bytes_Q=bytes_Q,
+        packets_Q=packets_Q,
+        last_start_ps=last_start_ps,
+        largest_bytes=largest_bytes,
+    )
+
+
+def _too_many(traffic: TrafficTrace, packets_Q: FloatArray, num_dependencies: int) -> dict[str, str]:
+    if len(traffic) >= PATH_END:
+        found = f"{len(traffic):.3g} transfers"
+    elif num_dependencies >= PATH_END:
+        found = f"{num_dependencies:.3g} dependencies"
+    else:
+        found = f"{packets_Q.max():.3g} packets of one queue pair"
+    return {"found": found, "allowed": "2**32 - 2"}
+
+
+def _check_pairs(qp_N: IntArray, num_pairs: int, begin: int) -> None:
+    """Raise TraceError for a queue pair that the network does not have; `begin` is the first row's number."""
+    is_foreign_N = qp_N >= num_pairs
+    if is_foreign_N.any():
+        row = int(is_foreign_N.argmax())
         raise TraceError(
             Mistake(
-                where=f"traffic trace, row {row}",
-                found=f"queue pair {int(traffic.qp_N[row])}",
+                where=f"traffic trace, row {begin + row}",
+                found=f"queue pair {int(qp_N[row])}",
                 allowed=f"a row of the network's {num_pairs} queue pairs",
             )
         )
-    packets_N = np.maximum(1, -(-traffic.bytes_N[on_fabric_N] // config.mtu_bytes)).astype(np.float64)
-    packets_Q = np.bincount(traffic.qp_N[on_fabric_N], weights=packets_N, minlength=1)
-    if packets_Q.max() >= PATH_END or len(traffic) >= PATH_END:
-        raise TraceError(
-            Mistake(
-                where="traffic trace", found=f"{packets_Q.max():.3g} packets of one queue pair", allowed="2**32 - 2"
-            )
-        )
-
-    _check_times(traffic, config)
 
 
-def _check_times(traffic: TrafficTrace, config: PacketConfig) -> None:
-    """Raise TraceError for a transfer that starts, waits, or takes over NVLink, beyond the engine's clock."""
-    nvlink_s_N = np.where(traffic.medium_N == Medium.NVLINK, 8.0 * traffic.bytes_N / config.nvlink_rate_bps, 0.0)
-    columns = {"start": traffic.start_ps_N, "delay": traffic.delay_ps_N, "time over NVLink": nvlink_s_N * PS_PER_S}
+def _check_times(
+    traffic: TrafficTrace, begin: int, end: int, config: PacketConfig, medium_N: IntArray, bytes_N: IntArray
+) -> int:
+    """Return the last start; raises TraceError for a start, wait or time over NVLink beyond the engine's clock."""
+    start_ps_N = traffic.column("start_ps_N", begin, end)
+    nvlink_s_N = np.where(medium_N == Medium.NVLINK, 8.0 * bytes_N / config.nvlink_rate_bps, 0.0)
+    delay_ps_N = traffic.column("delay_ps_N", begin, end)
+    columns = {"start": start_ps_N, "delay": delay_ps_N, "time over NVLink": nvlink_s_N * PS_PER_S}
     for what, time_ps_N in columns.items():
         late_N = time_ps_N > LAST_INSTANT_PS
         if late_N.any():
             row = int(late_N.argmax())
             raise TraceError(
                 Mistake(
-                    where=f"traffic trace, row {row}",
+                    where=f"traffic trace, row {begin + row}",
                     found=f"a {what} of {int(time_ps_N[row])} ps ({int(late_N.sum())} such transfers)",
                     allowed=f"up to {LAST_INSTANT_PS} ps, 53 days",
                 )
             )
+    return int(start_ps_N.max(initial=0))
 
 
-def transfer_arrays(traffic: TrafficTrace) -> dict[str, NDArray[Any]]:
-    """Return the arrays of transfers and their dependencies."""
-    dependent_offset, dependent_row = _dependents(traffic)
+def transfer_arrays(traffic: TrafficTrace, begin: int, end: int, gpu_G: IntArray) -> dict[str, NDArray[Any]]:
+    """Return the engine's arrays of rows `begin` to `end` - 1; `gpu_G` is what `nvlink_gpus` returns."""
+    waits = traffic.waits(begin, end)
+    medium_N = traffic.column("medium_N", begin, end)
     return {
-        "transfer_medium": traffic.medium_N,
-        "transfer_qp": traffic.qp_N,
-        **_nvlink_ends(traffic),
-        "transfer_bytes": traffic.bytes_N,
-        "transfer_start": traffic.start_ps_N,
-        "transfer_delay": traffic.delay_ps_N,
-        "num_dependencies": np.diff(traffic.dependencies.offset_N1),
-        "dependent_offset": dependent_offset,
-        "dependent_row": dependent_row,
+        "transfer_medium": medium_N,
+        "transfer_qp": traffic.column("qp_N", begin, end),
+        "transfer_bytes": traffic.column("bytes_N", begin, end),
+        "transfer_start": traffic.column("start_ps_N", begin, end),
+        "transfer_delay": traffic.column("delay_ps_N", begin, end),
+        "num_dependencies": np.diff(waits.offset_N1),
+        "dependency_row": waits.row_D,
+        "nvlink_source": _nvlink_end(traffic.column("source_N", begin, end), medium_N, gpu_G),
+        "nvlink_destination": _nvlink_end(traffic.column("destination_N", begin, end), medium_N, gpu_G),
     }
 
 
-def _dependents(traffic: TrafficTrace) -> tuple[IntArray, IntArray]:
-    """Return the transfers that wait for each transfer: the trace's dependencies turned round, in row order."""
-    offset_N1, row_D = traffic.dependencies.offset_N1, traffic.dependencies.row_D
-    waiting_D = np.repeat(np.arange(len(traffic)), np.diff(offset_N1))
-    order_D = np.argsort(row_D, kind="stable")
-    counts_N = np.bincount(row_D, minlength=len(traffic))
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts_N)]).astype(np.int64), waiting_D[order_D]
+def join_transfers(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of all transfers, those of each range one after another."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _nvlink_ends(traffic: TrafficTrace) -> dict[str, IntArray]:
-    """Return the GPUs at the ends of each transfer over NVLink, numbered anew from 0; no rows where none takes it."""
-    on_nvlink_N = traffic.medium_N == Medium.NVLINK
-    ends_2N = np.zeros((2, len(traffic) if on_nvlink_N.any() else 0), np.int64)
-    if on_nvlink_N.any():
-        gpus = np.stack([traffic.source_N, traffic.destination_N])[:, on_nvlink_N]
-        ends_2N[:, on_nvlink_N] = np.unique(gpus, return_inverse=True)[1].reshape(gpus.shape)
-    return {"nvlink_source": ends_2N[0].copy(), "nvlink_destination": ends_2N[1].copy()}
+def nvlink_gpus(traffic: TrafficTrace) -> IntArray:
+    """Return the GPUs at the ends of all transfers over NVLink, in order, shape (G,)."""
+    gpus = [np.zeros(0, np.int64)]
+    for begin, end in ranges(0, len(traffic)):
+        on_nvlink_N = traffic.column("medium_N", begin, end) == Medium.NVLINK
+        if on_nvlink_N.any():
+            gpus += [traffic.column(name, begin, end)[on_nvlink_N] for name in ("source_N", "destination_N")]
+            gpus = [np.unique(np.concatenate(gpus))]
+    return gpus[0]
+
+
+def _nvlink_end(gpu_N: IntArray, medium_N: IntArray, gpu_G: IntArray) -> IntArray:
+    """Return each transfer's GPU numbered anew from 0, UNKNOWN off NVLink; no rows where no transfer takes NVLink."""
+    if not len(gpu_G):
+        return np.zeros(0, np.int64)
+    return np.where(medium_N == Medium.NVLINK, np.searchsorted(gpu_G, gpu_N), UNKNOWN).astype(np.int64)

@@ -44,7 +44,7 @@ class RunState:
 
     def __init__(self, inputs: EngineInputs) -> None:
         self.settings: Any = SimpleNamespace(**inputs.settings)  # by the names of netsim/engine/state/settings.inl
-        arrays = inputs.arrays.items()  # by the names of netsim/engine/state/arrays.inl
+        arrays = {**inputs.arrays, **inputs.all_transfers()}.items()  # by the names of arrays.inl, transfer_arrays.inl
         self.columns: dict[str, list[Any]] = {name: array.tolist() for name, array in arrays if name != "flow"}
         self.num_pairs = len(inputs["flow"])
         self.has_priorities = bool(self.columns["priority_weight"])

@@ -7,6 +7,7 @@ Left out: switches between NVLinks, which add nothing.
 """
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.reference.ports import serialization_ps
@@ -23,6 +24,7 @@ class Transfer:
     row: int
     num_bytes: int
     waiting: int  # dependencies that have not ended
+    dependents: "list[Transfer]" = field(default_factory=list)  # what waits for it
     first: int = 0  # sequence numbers: first packet, and one behind the last
     end: int = 0
     last_payload_bytes: int = 0
@@ -82,6 +84,10 @@ class Transfers:
         self.nvlink_until_ps: dict[tuple[str, int], int] = {}  # when a GPU's link out or in is free
         rows = zip(run.columns["transfer_bytes"], run.columns["num_dependencies"], strict=True)
         self.all = [Transfer(row, num_bytes, waiting) for row, (num_bytes, waiting) in enumerate(rows)]
+        dependencies = iter(run.columns["dependency_row"])
+        for transfer in self.all:
+            for row in islice(dependencies, transfer.waiting):
+                self.all[row].dependents.append(transfer)
         for transfer in self.all:
             if transfer.waiting == 0:
                 self._schedule_ready(transfer)
@@ -123,10 +129,8 @@ class Transfers:
 
     def finish(self, transfer: Transfer) -> None:
         """Note that the last byte of a transfer has arrived, and free what waited for it."""
-        columns = self.run.columns
         transfer.times["finish_ps"] = self.run.now_ps
-        for row in columns["dependent_row"][slice(*columns["dependent_offset"][transfer.row : transfer.row + 2])]:
-            dependent = self.all[row]
+        for dependent in transfer.dependents:
             dependent.waiting -= 1
             if dependent.waiting == 0:
                 self._schedule_ready(dependent)

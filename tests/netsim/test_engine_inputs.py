@@ -34,12 +34,13 @@ def test_the_base_round_trip_is_an_empty_network_s() -> None:
     assert (inputs["flow"]["deadline_ps"] == NEVER).all()
 
 
-def test_dependencies_are_turned_round() -> None:
+def test_transfers_say_how_many_and_which_they_wait_for() -> None:
     """Rows 1 and 2 wait for row 0, row 2 for row 1 as well."""
     inputs = lowered([{"bytes": 1}, {"bytes": 1, "waits": [0]}, {"bytes": 1, "waits": [0, 1]}])
-    assert inputs["num_dependencies"].tolist() == [0, 1, 2]
-    assert inputs["dependent_offset"].tolist() == [0, 2, 3, 3]
-    assert inputs["dependent_row"].tolist() == [1, 2, 2]
+    transfers = inputs.all_transfers()
+    assert transfers["num_dependencies"].tolist() == [0, 1, 2]
+    assert transfers["dependency_row"].tolist() == [0, 0, 1]
+    assert inputs.totals.num_dependencies == 3
 
 
 def test_thresholds_follow_from_buffer_and_headroom() -> None:

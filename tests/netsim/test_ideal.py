@@ -8,7 +8,7 @@ import pytest
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.config.packet import PacketConfig
-from fabrictune.netsim.ideal import ideal_times_ps
+from fabrictune.netsim.ideal import IdealTimes
 from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import Fabric
 from tests.netsim.conftest import network_of, traffic_of
@@ -47,7 +47,9 @@ def test_a_lone_transfer_takes_its_ideal_time(simulate: Simulate, rates_gbps: tu
 def test_what_crosses_no_fabric_has_no_ideal_time() -> None:
     """NVLink is not among the links."""
     rows = [{"bytes": 1000, "medium": Medium.NVLINK, "source": 0, "destination": 1}, {"bytes": 1000}]
-    ideal_ps = ideal_times_ps(network_of(line((100, 100)), [(0, 1)]), traffic_of(rows), PacketConfig())
+    traffic = traffic_of(rows)
+    times = IdealTimes(network_of(line((100, 100)), [(0, 1)]), PacketConfig())
+    ideal_ps = times.of(traffic.qp_N, traffic.bytes_N)
     assert ideal_ps[0] == -1
     assert ideal_ps[1] > 0
 

@@ -69,6 +69,9 @@ def test_a_simulation_is_read_only_between_two_slices() -> None:
             arrays={**inputs.arrays, "flow": inputs["flow"].view("u1")},
         )
     )
+    for arrays in inputs.transfers():
+        running[0].add_transfers(arrays)
+    running[0].start()
     assert running[0].advance(MOST) == _engine.Outcome.FINISHED
     message = "the simulation is advancing in another thread; use it between two calls of advance"
     assert errors == [message] * 3

@@ -32,32 +32,55 @@ Column sampled(std::size_t size, const std::vector<std::uint32_t>& probed) {
 
 // Packets of a transfer that left at least once, and those that left again.
 std::int64_t packets_sent(const Simulation& simulation, const Transfer& transfer) {
-    if (transfer.start_ps == NOT_YET || transfer.medium != Medium::Fabric) return 0;
+    if (transfer.start_ps == NOT_YET || transfer.queue_pair == NONE) return 0;
     const std::uint32_t highest = simulation.senders[transfer.queue_pair].highest_sequence;
-    return std::int64_t{std::min(highest, transfer.end_sequence)} - transfer.first_sequence +
+    return std::int64_t{std::min(highest, transfer.end_sequence)} -
+           transfer.first_sequence(simulation.settings.mtu_bytes) +
            static_cast<std::int64_t>(transfer.num_retransmitted);
+}
+
+Picoseconds mean_ps(Picoseconds sum_ps, std::int64_t num) {
+    return num > 0 ? sum_ps / num : NOT_YET;
+}
+
+// A column of transfers `begin` to `end` - 1, or of what is kept of each beside it.
+template <typename Rows, typename Value>
+Column column_of_rows(const Rows& rows, std::size_t begin, std::size_t end, Value value) {
+    return numbered_column(end - begin, [&](std::size_t i) { return value(rows[begin + i]); });
 }
 
 }  // namespace
 
+std::vector<std::string> transfer_column_names(const Simulation& simulation) {
+    std::vector<std::string> names{
+        "ready_ps", "start_ps", "finish_ps", "acknowledged_ps", "packets_sent", "packets_retransmitted", "cnps"};
+    if (!simulation.round_trips.empty()) names.insert(names.end(), {"mean_rtt_ps", "mean_endpoint_ps"});
+    return names;
+}
+
+Column transfer_column(const Simulation& simulation, const std::string& name, std::size_t begin, std::size_t end) {
+    const auto of_transfer = [&](auto value) { return column_of_rows(simulation.transfers, begin, end, value); };
+    const auto of_trips = [&](auto value) { return column_of_rows(simulation.round_trips, begin, end, value); };
+    if (begin > end || end > simulation.transfers.size()) throw nb::index_error("transfers that do not exist");
+    if (name == "ready_ps") return of_transfer([](const Transfer& row) { return row.ready_ps; });
+    if (name == "start_ps") return of_transfer([](const Transfer& row) { return row.start_ps; });
+    if (name == "finish_ps") return of_transfer([](const Transfer& row) { return row.finish_ps; });
+    if (name == "acknowledged_ps") return of_transfer([](const Transfer& row) { return row.acknowledged_ps; });
+    if (name == "packets_sent") return of_transfer([&](const Transfer& row) { return packets_sent(simulation, row); });
+    if (name == "packets_retransmitted") return of_transfer([](const Transfer& row) { return row.num_retransmitted; });
+    if (name == "cnps") return of_transfer([](const Transfer& row) { return row.num_cnps; });
+    if (simulation.round_trips.empty()) throw nb::key_error(name.c_str());
+    if (name == "mean_rtt_ps") return of_trips([](const RoundTrips& row) { return mean_ps(row.rtt_ps, row.num); });
+    if (name == "mean_endpoint_ps")
+        return of_trips([](const RoundTrips& row) { return mean_ps(row.endpoint_ps, row.num); });
+    throw nb::key_error(name.c_str());
+}
+
 Columns transfer_columns(const Simulation& simulation) {
-    const auto& rows = simulation.transfers;
-    Columns columns{
-        {"ready_ps", column(rows, [](const Transfer& row) { return row.ready_ps; })},
-        {"start_ps", column(rows, [](const Transfer& row) { return row.start_ps; })},
-        {"finish_ps", column(rows, [](const Transfer& row) { return row.finish_ps; })},
-        {"acknowledged_ps", column(rows, [](const Transfer& row) { return row.acknowledged_ps; })},
-        {"packets_sent", column(rows, [&](const Transfer& row) { return packets_sent(simulation, row); })},
-        {"packets_retransmitted", column(rows, [](const Transfer& row) { return row.num_retransmitted; })},
-        {"cnps", column(rows, [](const Transfer& row) { return row.num_cnps; })},
-    };
-    const auto& sums = simulation.round_trips;
-    if (sums.empty()) return columns;
-    const auto mean = [](Picoseconds sum_ps, std::int64_t num) { return num > 0 ? sum_ps / num : NOT_YET; };
-    columns.insert_or_assign("mean_rtt_ps",
-                             column(sums, [&](const RoundTrips& row) { return mean(row.rtt_ps, row.num); }));
-    columns.insert_or_assign("mean_endpoint_ps",
-                             column(sums, [&](const RoundTrips& row) { return mean(row.endpoint_ps, row.num); }));
+    Columns columns;
+    for (const std::string& name : transfer_column_names(simulation)) {
+        columns.insert_or_assign(name, transfer_column(simulation, name, 0, simulation.transfers.size()));
+    }
     return columns;
 }
 
@@ -151,7 +174,8 @@ Columns capture_columns(const Simulation& simulation) {
 Columns message_columns(const Simulation& simulation) {
     const auto& rows = simulation.transfers;
     return {
-        {"first_sequence", column(rows, [](const Transfer& row) { return row.first_sequence; })},
+        {"first_sequence",
+         column(rows, [&](const Transfer& row) { return row.first_sequence(simulation.settings.mtu_bytes); })},
         {"end_sequence", column(rows, [](const Transfer& row) { return row.end_sequence; })},
     };
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "../state/simulation.hpp"
 
@@ -15,6 +16,9 @@ namespace netsim {
 using Column = nanobind::ndarray<nanobind::numpy, std::int64_t, nanobind::ndim<1>>;
 using Columns = std::map<std::string, Column>;
 
+std::vector<std::string> transfer_column_names(const Simulation& simulation);
+// A column of transfers `begin` to `end` - 1.
+Column transfer_column(const Simulation& simulation, const std::string& name, std::size_t begin, std::size_t end);
 Columns transfer_columns(const Simulation& simulation);
 Columns port_columns(const Simulation& simulation);
 Columns port_sample_columns(const Simulation& simulation);

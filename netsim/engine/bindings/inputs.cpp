@@ -101,4 +101,14 @@ std::unique_ptr<Simulation> make_simulation(const ByName& settings, const Law& l
     return Simulation::create(inputs);
 }
 
+void add_transfers(Simulation& simulation, const ByName& arrays) {
+    TransferRows rows;
+    NamedValues columns(arrays, "array");
+#define ARRAY(type, name) columns.take(#name, rows.name)
+#include "../state/transfer_arrays.inl"
+#undef ARRAY
+    columns.require_all_taken();
+    simulation.add_transfers(rows);
+}
+
 }  // namespace netsim

@@ -45,11 +45,11 @@ Outcome advance(Simulation& simulation, std::uint64_t num_events) {
 }
 
 // A reader of a simulation at rest.
-template <typename Result, typename Owner>
-auto at_rest(Result (*read)(Owner&)) {
-    return [read](Owner& simulation) {
+template <typename Result, typename Owner, typename... More>
+auto at_rest(Result (*read)(Owner&, More...)) {
+    return [read](Owner& simulation, More... more) {
         require_rest(simulation);
-        return read(simulation);
+        return read(simulation, more...);
     };
 }
 
@@ -103,6 +103,8 @@ NB_MODULE(_engine, module) {
         .value("TIME_LIMIT", Outcome::TimeLimit);
     nb::class_<Simulation>(module, "Simulation")
         .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a)
+        .def("add_transfers", &add_transfers, "arrays"_a)
+        .def("start", at_rest(&Simulation::start))
         .def("advance", &advance, "num_events"_a)
         .def_prop_ro("now_ps", at_rest(&Simulation::now_ps))
         .def_prop_ro("acknowledged_bytes", at_rest(&Simulation::acknowledged_bytes))
@@ -115,6 +117,8 @@ NB_MODULE(_engine, module) {
         .def_prop_ro("peak_packets", at_rest(peak_packets))
         .def("packet_counts", at_rest(packet_counts))
         .def("transfer_columns", at_rest(transfer_columns))
+        .def("transfer_column_names", at_rest(transfer_column_names))
+        .def("transfer_column", at_rest(transfer_column), "name"_a, "begin"_a, "end"_a)
         .def("port_columns", at_rest(port_columns))
         .def("port_sample_columns", at_rest(port_sample_columns))
         .def("flow_sample_columns", at_rest(flow_sample_columns))

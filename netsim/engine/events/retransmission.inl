@@ -83,7 +83,7 @@ inline std::int64_t Engine<is_full>::advance_oldest(Sender& sender, std::uint32_
     sender.oldest_sequence = up_to_sequence;
     while (sender.oldest_sequence >= sender.oldest_end) {
         Transfer& transfer = transfers[sender.oldest];
-        passed_bytes -= settings.mtu_bytes - transfer.last_payload_bytes;
+        passed_bytes -= settings.mtu_bytes - transfer.last_payload_bytes(settings.mtu_bytes);
         transfer.acknowledged_ps = now_ps;
         sender.num_unacknowledged--;
         num_unfinished--;

@@ -18,7 +18,7 @@ template <bool is_full>
 std::uint32_t Engine<is_full>::payload_bytes_of(const Sender& sender, std::uint32_t sequence) const {
     if (sequence + 1 < sender.oldest_end) return static_cast<std::uint32_t>(settings.mtu_bytes);
     const Transfer& transfer = transfers[transfer_of_sequence(sender, sequence)];
-    return sequence + 1 == transfer.end_sequence ? transfer.last_payload_bytes
+    return sequence + 1 == transfer.end_sequence ? transfer.last_payload_bytes(settings.mtu_bytes)
                                                  : static_cast<std::uint32_t>(settings.mtu_bytes);
 }
 

@@ -203,9 +203,9 @@ template <bool is_full>
 void Engine<is_full>::enter_transfer(Sender& sender, std::uint32_t row) {
     const Transfer& transfer = transfers[row];
     sender.sending = row;
-    sender.message_begin = transfer.first_sequence;
+    sender.message_begin = transfer.first_sequence(settings.mtu_bytes);
     sender.message_end = transfer.end_sequence;
-    sender.last_payload_bytes = static_cast<std::uint16_t>(transfer.last_payload_bytes);
+    sender.last_payload_bytes = static_cast<std::uint16_t>(transfer.last_payload_bytes(settings.mtu_bytes));
 }
 
 template <bool is_full>

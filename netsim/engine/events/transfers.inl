@@ -15,9 +15,11 @@ void Engine<is_full>::on_transfer(std::uint32_t row, bool is_end) {
     Transfer& transfer = transfers[row];
     if (is_end) return complete(row);
     transfer.ready_ps = now_ps;
-    if (transfer.medium == Medium::Fabric) return append_to_queue_pair(row);
+    transfer.next = NONE;  // in place of its dependencies
+    if (transfer.queue_pair != NONE) return append_to_queue_pair(row);
     transfer.start_ps = now_ps;
-    if (transfer.medium == Medium::None) return complete(row);
+    const bool takes_nvlink = !nvlink_source.empty() && nvlink_source[row] != NONE;
+    if (!takes_nvlink) return complete(row);
     schedule_transfer(cross_nvlink(nvlink_source[row], nvlink_destination[row], transfer.bytes), row, true);
 }
 
@@ -39,22 +41,19 @@ void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
     Receiver& receiver = receivers[transfer.queue_pair];
     if (sender.state == SenderState::Failed) return;
     if constexpr (SKIPS) join_component(transfer.queue_pair);
-    const auto mtu_bytes = static_cast<std::int64_t>(settings.mtu_bytes);
-    const std::int64_t num_packets = std::max<std::int64_t>(1, (transfer.bytes + mtu_bytes - 1) / mtu_bytes);
-    transfer.last_payload_bytes = static_cast<std::uint32_t>(transfer.bytes - (num_packets - 1) * mtu_bytes);
-    transfer.first_sequence = sender.end_sequence;
-    transfer.end_sequence = transfer.first_sequence + static_cast<std::uint32_t>(num_packets);
+    const std::uint32_t first_sequence = sender.end_sequence;
+    transfer.end_sequence = first_sequence + transfer.num_packets(settings.mtu_bytes);
     sender.end_sequence = transfer.end_sequence;
     num_open++;
     const bool is_first = sender.newest == NONE;
     if (!is_first) transfers[sender.newest].next = row;
     sender.newest = row;
-    if (sender.next_sequence == transfer.first_sequence) enter_transfer(sender, row);
-    if (sender.oldest_sequence == transfer.first_sequence) {
+    if (sender.next_sequence == first_sequence) enter_transfer(sender, row);
+    if (sender.oldest_sequence == first_sequence) {
         sender.oldest = row;
         sender.oldest_end = transfer.end_sequence;
     }
-    if (receiver.expected_sequence == transfer.first_sequence) {
+    if (receiver.expected_sequence == first_sequence) {
         receiver.transfer = row;
         receiver.message_end = transfer.end_sequence;
     }
@@ -77,7 +76,9 @@ void Engine<is_full>::finish(std::uint32_t row) {
     for (std::uint32_t i = dependent_offset[row]; i < dependent_offset[row + 1]; i++) {
         Transfer& dependent = transfers[dependent_row[i]];
         if (--dependent.num_dependencies > 0) continue;
-        schedule_transfer(std::max(now_ps, dependent.earliest_ps) + dependent.delay_ps, dependent_row[i], false);
+        const std::uint32_t waiting = dependent_row[i];
+        const ReadyRule rule = ready_rules.empty() ? ReadyRule{} : ready_rules[waiting];
+        schedule_transfer(std::max(now_ps, rule.earliest_ps) + rule.delay_ps, waiting, false);
     }
 }
 

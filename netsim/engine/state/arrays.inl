@@ -1,7 +1,8 @@
 // The arrays a run is made from, ARRAY(type, name). This is the list of them: Inputs has these fields, and the bindings
 // take exactly these names from netsim/engine_inputs.
 //
-// Shapes: P ports, N nodes, Q queue pairs, H entries of a path (its hops and an end mark), T transfers, D dependencies.
+// Shapes: P ports, N nodes, Q queue pairs, H entries of a path (its hops and an end mark). Transfers come in parts:
+// transfer_arrays.inl.
 
 ARRAY(std::int64_t, port_rate_bps);   // P
 ARRAY(std::int64_t, port_delay_ps);   // P
@@ -64,17 +65,6 @@ ARRAY(std::int64_t, priority_queue_pair);      // Q: priority of its data
 ARRAY(std::int64_t, retransmission_wait);  // until the first sending again, the second, ..., and failure; one or more
 ARRAY(std::int64_t, reorder_window);       // Q: picoseconds; empty under go-back-N
 ARRAY(std::byte, flow);                    // Q records of the law, the engine's header filled in
-
-ARRAY(std::int64_t, transfer_medium);     // T
-ARRAY(std::int64_t, transfer_qp);         // T
-ARRAY(std::int64_t, nvlink_source);       // T: GPU, of transfers over NVLink; empty if there are none
-ARRAY(std::int64_t, nvlink_destination);  // T
-ARRAY(std::int64_t, transfer_bytes);      // T
-ARRAY(std::int64_t, transfer_start);      // T: picoseconds
-ARRAY(std::int64_t, transfer_delay);      // T: picoseconds
-ARRAY(std::int64_t, num_dependencies);    // T
-ARRAY(std::int64_t, dependent_offset);    // T + 1
-ARRAY(std::int64_t, dependent_row);       // D: the transfers that wait for each transfer
 
 ARRAY(std::int64_t, probed_port);    // ports sampled
 ARRAY(std::int64_t, probed_flow);    // queue pairs sampled

@@ -30,4 +30,11 @@ struct Inputs {
     }
 };
 
+// Some of a run's transfers.
+struct TransferRows {
+#define ARRAY(type, name) std::span<const type> name
+#include "transfer_arrays.inl"
+#undef ARRAY
+};
+
 }  // namespace netsim

@@ -32,6 +32,7 @@ SETTING(std::uint32_t, capture_port);
 SETTING(std::uint64_t, max_captured);
 SETTING(std::uint64_t, random_key);
 SETTING(std::uint64_t, fault_key);
+SETTING(std::uint64_t, num_transfers);
 SETTING(std::uint32_t, path_stride);  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
 SETTING(std::size_t, flow_bytes);     // of a law's record
 SETTING(bool, skips_repeats);         // take what repeats at once, see skip/; the results are the same

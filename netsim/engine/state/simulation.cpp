@@ -11,8 +11,6 @@ Simulation::Simulation(const Inputs& inputs)
       law(inputs.law),
       has_losses(inputs.has_losses()),
       retransmission_waits(inputs.retransmission_wait.begin(), inputs.retransmission_wait.end()),
-      dependent_offset(inputs.dependent_offset.begin(), inputs.dependent_offset.end()),
-      dependent_row(inputs.dependent_row.begin(), inputs.dependent_row.end()),
       path(inputs.path.begin(), inputs.path.end()),
       epochs(inputs),
       faults(inputs),
@@ -26,7 +24,7 @@ Simulation::Simulation(const Inputs& inputs)
     path.push_back(NONE);  // the main loop looks one entry ahead
     add_ports(inputs);
     add_queue_pairs(inputs);
-    add_transfers(inputs);
+    transfers.reserve(settings.num_transfers);
     if (settings.time_limit_ps != NEVER) queue.push(settings.time_limit_ps, identify(EventKind::Clock, TIME_LIMIT));
     if (!faults.changes.empty()) queue.push(faults.changes.front().time_ps, identify(EventKind::Clock, FAULT));
     if (!epochs.times_ps.empty()) queue.push(epochs.times_ps.front(), identify(EventKind::Clock, REROUTE));
@@ -55,7 +53,7 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     for (std::size_t qp = 0; is_answer_late && qp < num_queue_pairs; qp++) {
         endpoints.push_back({.random = RandomStream(settings.endpoint_key, qp)});
     }
-    if (!nics.empty() || is_answer_late) round_trips.resize(inputs.transfer_bytes.size());
+    if (!nics.empty() || is_answer_late) round_trips.resize(settings.num_transfers);
     for (std::size_t qp = 0; settings.num_entropy_values > 0 && qp < num_queue_pairs; qp++) {
         entropy_caches.emplace_back(settings.entropy_key, qp);
     }
@@ -81,33 +79,64 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     }
 }
 
-void Simulation::add_transfers(const Inputs& inputs) {
-    transfers.resize(inputs.transfer_bytes.size());
-    num_unfinished = static_cast<std::uint32_t>(transfers.size());
-    for (std::size_t row = 0; row < transfers.size(); row++) {
-        Transfer& transfer = transfers[row];
-        transfer.bytes = inputs.transfer_bytes[row];
-        transfer.earliest_ps = inputs.transfer_start[row];
-        transfer.delay_ps = inputs.transfer_delay[row];
-        transfer.medium = static_cast<Medium>(inputs.transfer_medium[row]);
-        transfer.num_dependencies = static_cast<std::uint32_t>(inputs.num_dependencies[row]);
-        if (transfer.medium == Medium::Fabric) {
-            transfer.queue_pair = static_cast<std::uint32_t>(inputs.transfer_qp[row]);
-            senders[transfer.queue_pair].num_unacknowledged++;
+void Simulation::add_transfers(const TransferRows& rows) {
+    for (std::size_t row = 0; row < rows.transfer_bytes.size(); row++) {
+        Transfer& transfer = transfers.emplace_back();
+        transfer.bytes = rows.transfer_bytes[row];
+        transfer.num_dependencies = static_cast<std::uint32_t>(rows.num_dependencies[row]);
+        const ReadyRule rule{rows.transfer_start[row], rows.transfer_delay[row]};
+        if (!ready_rules.empty() || rule.earliest_ps > 0 || rule.delay_ps > 0) {
+            ready_rules.resize(transfers.size());
+            ready_rules.back() = rule;
         }
-        if (transfer.num_dependencies > 0) continue;
-        num_transfer_events++;
-        queue.push(transfer.earliest_ps + transfer.delay_ps, identify_transfer(row, false));
+        if (static_cast<Medium>(rows.transfer_medium[row]) != Medium::Fabric) continue;
+        transfer.queue_pair = static_cast<std::uint32_t>(rows.transfer_qp[row]);
+        senders[transfer.queue_pair].num_unacknowledged++;
     }
-    nvlink_source.assign(inputs.nvlink_source.begin(), inputs.nvlink_source.end());
-    nvlink_destination.assign(inputs.nvlink_destination.begin(), inputs.nvlink_destination.end());
+    dependency_row.insert(dependency_row.end(), rows.dependency_row.begin(), rows.dependency_row.end());
+    nvlink_source.insert(nvlink_source.end(), rows.nvlink_source.begin(), rows.nvlink_source.end());
+    nvlink_destination.insert(nvlink_destination.end(), rows.nvlink_destination.begin(), rows.nvlink_destination.end());
+}
+
+void Simulation::start() {
+    num_unfinished = static_cast<std::uint32_t>(transfers.size());
+    if (!ready_rules.empty()) ready_rules.resize(transfers.size());
+    turn_dependencies_round();
+    for (std::size_t row = 0; row < transfers.size(); row++) {
+        if (transfers[row].num_dependencies > 0) continue;
+        num_transfer_events++;
+        const ReadyRule rule = ready_rules.empty() ? ReadyRule{} : ready_rules[row];
+        queue.push(rule.earliest_ps + rule.delay_ps, identify_transfer(row, false));
+    }
     std::uint32_t num_gpus = 0;
     for (const auto* ends : {&nvlink_source, &nvlink_destination}) {
-        for (const std::uint32_t gpu : *ends) num_gpus = std::max(num_gpus, gpu + 1);
+        for (const std::uint32_t gpu : *ends) num_gpus = std::max(num_gpus, gpu + 1);  // NONE + 1 is 0
     }
     nvlink_out_until_ps.resize(num_gpus);
     nvlink_in_until_ps.resize(num_gpus);
     if (transfers.empty()) outcome = Outcome::Finished;
+}
+
+// Who waits for each transfer, in the order of rows.
+void Simulation::turn_dependencies_round() {
+    dependent_offset.assign(transfers.size() + 1, 0);
+    for (const std::uint32_t row : dependency_row) dependent_offset[row]++;
+    std::uint32_t end = 0;
+    for (std::uint32_t& offset : dependent_offset) offset = end += offset;  // where the transfer's dependents end
+    dependent_row.resize(dependency_row.size());
+    std::size_t dependency = dependency_row.size();
+    for (auto waiting = static_cast<std::uint32_t>(transfers.size()); waiting-- > 0;) {
+        for (std::uint32_t i = 0; i < transfers[waiting].num_dependencies; i++) {
+            dependent_row[--dependent_offset[dependency_row[--dependency]]] = waiting;
+        }
+    }
+    std::vector<std::uint32_t>().swap(dependency_row);
+}
+
+// Nothing is left to set free: the results have more use for the memory.
+void Simulation::forget_dependents() {
+    std::vector<std::uint32_t>().swap(dependent_offset);
+    std::vector<std::uint32_t>().swap(dependent_row);
 }
 
 }  // namespace netsim

@@ -64,11 +64,15 @@ struct CapturedPacket {
 
 class Simulation {
   public:
-    // `law.params` must outlive the simulation; everything else is copied.
+    // `law.params` must outlive the simulation; everything else is copied. Then come all its transfers, in parts, and
+    // `start`.
     static std::unique_ptr<Simulation> create(const Inputs& inputs);
     virtual ~Simulation() = default;
     Simulation(const Simulation&) = delete;
     Simulation& operator=(const Simulation&) = delete;
+
+    void add_transfers(const TransferRows& rows);
+    void start();
 
     // Handle about `num_events` events. Throws LawFault.
     virtual Outcome advance(std::uint64_t num_events) = 0;
@@ -122,10 +126,12 @@ class Simulation {
     std::vector<std::uint32_t> expected_sequences;  // by packet, as the next: what answers carry of the two, if at all
     std::vector<Picoseconds> times_in_host_ps;
     std::vector<Transfer> transfers;
-    std::vector<Picoseconds> retransmission_waits;               // by the number of timeouts since the last progress
-    std::vector<RingBuffer<Picoseconds>> pending_notifications;  // by queue pair; empty if they take no time
-    std::vector<std::uint32_t> dependent_offset, dependent_row;
-    std::vector<std::uint32_t> nvlink_source, nvlink_destination;      // by transfer; empty if none takes NVLink
+    std::vector<ReadyRule> ready_rules;                            // by transfer; empty if none has a time of its own
+    std::vector<Picoseconds> retransmission_waits;                 // by the number of timeouts since the last progress
+    std::vector<RingBuffer<Picoseconds>> pending_notifications;    // by queue pair; empty if they take no time
+    std::vector<std::uint32_t> dependency_row;                     // what each transfer waits for, until the start
+    std::vector<std::uint32_t> dependent_offset, dependent_row;    // what waits for each, from the start to the end
+    std::vector<std::uint32_t> nvlink_source, nvlink_destination;  // by transfer, NONE; empty if none takes NVLink
     std::vector<Picoseconds> nvlink_out_until_ps, nvlink_in_until_ps;  // by GPU: when its link is free
     std::vector<std::uint32_t> path;
     Epochs epochs;
@@ -165,11 +171,12 @@ class Simulation {
 
   protected:
     explicit Simulation(const Inputs& inputs);
+    void forget_dependents();
 
   private:
     void add_ports(const Inputs& inputs);
     void add_queue_pairs(const Inputs& inputs);
-    void add_transfers(const Inputs& inputs);
+    void turn_dependencies_round();
 };
 
 }  // namespace netsim
