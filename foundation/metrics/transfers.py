@@ -14,14 +14,16 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.generated_tables import GeneratedTable, SelectedRows
 from fabrictune.foundation.metrics.formulas import throughput_bps
 from fabrictune.foundation.records import Columns, RunRecord
+from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
-MOST_SORTED = 2**22  # flows at a time
+MOST_SORTED = 2**21  # flows at a time
 
 
 def is_flow(transfers: Columns) -> BoolArray:
@@ -73,11 +75,12 @@ def makespan_ps(transfers: Columns) -> float:
 
     Transfers inside a host count. nan where there are none.
     """
-    if len(transfers["finish_ps"]) == 0:
+    finish_ps_T = transfers["finish_ps"]
+    if len(finish_ps_T) == 0:
         return math.nan
-    if (transfers["finish_ps"] < 0).any():
+    if (finish_ps_T < 0).any():
         return math.inf
-    return float(transfers["finish_ps"].max() - transfers["ready_ps"].min())
+    return float(finish_ps_T.max() - transfers["ready_ps"].min())
 
 
 def aggregate_throughput_bps(transfers: Columns) -> float:
@@ -93,35 +96,55 @@ def queue_pair_rates_bps(flows: Columns) -> FloatArray:
     of its own readiness and the previous one's finish. 0 where one of them never finished; a queue pair that took no
     time is left out.
     """
-    columns = [flows[name] for name in ("qp", "ready_ps", "finish_ps", "bytes")]
-    rates = [_rates_bps(*(column_F[rows] for column_F in columns)) for rows in _of_some_queue_pairs(columns[0])]
-    return np.concatenate([np.zeros(0), *rates])
-
-
-def _of_some_queue_pairs(qp_F: IntArray) -> Iterator[IntArray | slice]:
-    """Yield all flows of some queue pairs at a time, of about MOST_SORTED flows, queue pairs in order."""
-    if len(qp_F) <= MOST_SORTED:
-        yield slice(None)
-        return
-    num_flows_Q = np.bincount(qp_F)
-    part_Q = (np.cumsum(num_flows_Q) - num_flows_Q) // MOST_SORTED
-    for begin, end in pairwise([*np.searchsorted(part_Q, np.unique(part_Q)).tolist(), len(part_Q)]):
-        yield np.flatnonzero((qp_F >= begin) & (qp_F < end))
-
-
-def _rates_bps(qp_F: IntArray, ready_ps_F: IntArray, finish_ps_F: IntArray, bytes_F: IntArray) -> FloatArray:
-    finish_ps_F = np.where(finish_ps_F < 0, np.iinfo(np.int64).max, finish_ps_F)
-    order = np.lexsort((finish_ps_F, ready_ps_F, qp_F))
-    qp_F, ready_ps_F, finish_ps_F = qp_F[order], ready_ps_F[order], finish_ps_F[order]
-    is_follower_F = np.concatenate([[False], qp_F[1:] == qp_F[:-1]])[: len(qp_F)]
-    previous_finish_ps_F = np.where(is_follower_F, np.roll(finish_ps_F, 1), ready_ps_F)
-    busy_ps_F = np.maximum(finish_ps_F - np.maximum(ready_ps_F, previous_finish_ps_F), 0)
-    row_F = np.cumsum(~is_follower_F) - 1
-    busy_ps_Q, bytes_Q = _sum(row_F, busy_ps_F), _sum(row_F, bytes_F[order])
-    is_finished_Q = _sum(row_F, finish_ps_F == np.iinfo(np.int64).max) == 0
+    pair_F, num_pairs = _numbered(flows["qp"])
+    bytes_Q = _sums(pair_F, flows["bytes"], num_pairs)
+    ready_ps_F, finish_ps_F = flows["ready_ps"], flows["finish_ps"]
+    is_unfinished_Q = _sums(pair_F, finish_ps_F < 0, num_pairs) > 0
+    busy_ps_Q = np.zeros(num_pairs)
+    for rows_F in _of_some_pairs(pair_F, num_pairs):
+        busy_ps_Q += _busy_ps(pair_F[rows_F], ready_ps_F[rows_F], finish_ps_F[rows_F], num_pairs)
     is_timed_Q = busy_ps_Q > 0
     rate_bps_Q = BITS_PER_BYTE * bytes_Q[is_timed_Q] * PS_PER_S / busy_ps_Q[is_timed_Q]
-    return np.where(is_finished_Q[is_timed_Q], rate_bps_Q, 0.0)
+    return np.where(is_unfinished_Q[is_timed_Q], 0.0, rate_bps_Q)
+
+
+def _numbered(qp_F: IntArray) -> tuple[NDArray[np.int32], int]:
+    """Return the queue pairs numbered from 0, in order, and how many there are."""
+    qp_Q = np.unique(qp_F)
+    pair_F = np.empty(len(qp_F), np.int32)
+    for begin, end in ranges(0, len(qp_F)):
+        pair_F[begin:end] = np.searchsorted(qp_Q, qp_F[begin:end])
+    return pair_F, len(qp_Q)
+
+
+def _sums(pair_F: NDArray[np.int32], value_F: NDArray[Any], num_pairs: int) -> FloatArray:
+    """Return the sum of whole numbers over each queue pair."""
+    sum_Q = np.zeros(num_pairs)
+    for begin, end in ranges(0, len(pair_F)):
+        sum_Q += np.bincount(pair_F[begin:end], weights=value_F[begin:end], minlength=num_pairs)
+    return sum_Q
+
+
+def _of_some_pairs(pair_F: NDArray[np.int32], num_pairs: int) -> Iterator[IntArray | slice]:
+    """Yield all flows of some queue pairs at a time, of about MOST_SORTED flows, queue pairs in order."""
+    if len(pair_F) <= MOST_SORTED:
+        yield slice(None)
+        return
+    flows_before_Q = np.cumsum(_sums(pair_F, np.ones(len(pair_F), bool), num_pairs))
+    part_Q = (flows_before_Q // MOST_SORTED).astype(np.int64)
+    for begin, end in pairwise([*np.searchsorted(part_Q, np.unique(part_Q)).tolist(), num_pairs]):
+        yield np.flatnonzero((pair_F >= begin) & (pair_F < end))
+
+
+def _busy_ps(pair_F: NDArray[np.int32], ready_ps_F: IntArray, finish_ps_F: IntArray, num_pairs: int) -> FloatArray:
+    """Return how long each queue pair had something to send; one with unfinished flows a very long time."""
+    finish_ps_F = np.where(finish_ps_F < 0, np.iinfo(np.int64).max, finish_ps_F)
+    order = np.lexsort((finish_ps_F, ready_ps_F, pair_F))
+    pair_F, ready_ps_F, finish_ps_F = pair_F[order], ready_ps_F[order], finish_ps_F[order]
+    is_follower_F = np.concatenate([[False], pair_F[1:] == pair_F[:-1]])[: len(pair_F)]
+    previous_finish_ps_F = np.where(is_follower_F, np.roll(finish_ps_F, 1), ready_ps_F)
+    busy_ps_F = np.maximum(finish_ps_F - np.maximum(ready_ps_F, previous_finish_ps_F), 0)
+    return np.asarray(np.bincount(pair_F, weights=busy_ps_F, minlength=num_pairs), np.float64)
 
 
 def parts_of(record: RunRecord) -> list[str]:
@@ -135,7 +158,3 @@ def of_part(record: RunRecord, part: str) -> RunRecord:
     rows = np.flatnonzero(transfers.get("part", np.array([""], object)) == part)
     tables: Mapping[str, Any] = {**record.tables, "transfers": {name: col[rows] for name, col in transfers.items()}}
     return replace(record, tables=tables)
-
-
-def _sum(row_F: IntArray, value_F: IntArray | BoolArray) -> FloatArray:
-    return np.asarray(np.bincount(row_F, weights=value_F), np.float64)
