@@ -140,4 +140,6 @@ def test_a_law_of_a_mebibyte_is_read(tmp_path):
     path.write_text(LAW + "#" * (2**20 - len(LAW)))
     assert load_law(str(path), trust_code=True).__name__ == "my_law"
     path.write_text(LAW + "#" * (2**20 + 1 - len(LAW)))
-    assert refusal(path) == f"{path}: too large for a law\n  allowed: 1048576 bytes"
+    assert refusal(path) == (
+        f"{path}: too large for a law\n  allowed: 1048576 bytes\n  next: keep in the file what the law needs"
+    )

@@ -140,7 +140,7 @@ def test_an_engine_of_ones_own_runs_a_bundled_scenario() -> None:
     record = simulate(scenario)
     assert record.tables["transfers"]["finish_ps"].tolist() == [160_000_000] * 8
     assert [(finding.entity, finding.actual) for finding in record.findings] == [
-        ("tor0:down0 -> host0:nic0", "8 flows offer 3.2 Tbps"),
+        ("tor0:down0 -> host0:nic0", "8 flows offer 3.2 Tbps, 8 of them of a declared incast"),
         ("completion_time.max", "160 us"),
         ("drops", "unknown"),
     ]
