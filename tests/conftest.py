@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import gc
 import os
 import shutil
 import signal
@@ -36,6 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
     assert capture is not None, "it is one of pytest's own"
     with capture.global_and_fixture_disabled():
         config.stash[STACKS] = os.dup(2)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collection made, which lives to the end, out of every later garbage collection: a twentieth of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
