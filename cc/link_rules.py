@@ -8,10 +8,7 @@ curve by which switches mark follows the link in the same way, and a law may hav
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fabrictune.foundation.units import PS_PER_US, format_rate
-
-_BITS_PER_BYTE = 8
-_PS_PER_SECOND = 1e12
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S, PS_PER_US, format_rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +23,7 @@ class Link:
 
     def bytes_in(self, duration_ps: float) -> float:
         """Return what the rate carries in that time."""
-        return self.rate_bps * duration_ps / (_BITS_PER_BYTE * _PS_PER_SECOND)
+        return self.rate_bps * duration_ps / (BITS_PER_BYTE * PS_PER_S)
 
 
 @dataclass(frozen=True, kw_only=True)

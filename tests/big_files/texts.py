@@ -5,6 +5,8 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
+from tests.profile_events import ALL_REDUCE_OF_TWO
+
 CABLE = "node{0},server,mlx5_{1},leaf{2},leaf,Ethernet{3},400G\n"
 
 
@@ -159,21 +161,12 @@ def aicb_csv(count: int) -> str:
 
 def profile(count: int) -> str:
     """What PyTorch writes for one rank: of ten events one is a collective's kernel."""
-    metadata = {
-        "Collective name": "allreduce",
-        "In msg nelems": 1024,
-        "Out msg nelems": 1024,
-        "Group size": 2,
-        "dtype": "Float",
-        "Process Group Name": "0",
-        "Process Group Ranks": "[0, 1]",
-    }
 
     def event(n: int) -> str:
         common = {"ph": "X", "pid": 0, "tid": 7, "ts": 1000.5 + 10 * n, "dur": 5.25}
         if n % 10:
             return json.dumps({**common, "cat": "cpu_op", "name": "aten::mul", "args": {"External id": n}})
-        return json.dumps({**common, "cat": "kernel", "name": "ncclDevKernel_AllReduce", "args": metadata})
+        return json.dumps({**common, "cat": "kernel", "name": "ncclDevKernel_AllReduce", "args": ALL_REDUCE_OF_TWO})
 
     head = '{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": ['
     return f"{head}\n{_rows(count, event, ',' + chr(10))}]}}\n"

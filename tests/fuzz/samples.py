@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fabrictune.cli.main import run
 from tests.kills.inputs import Inputs, make_inputs
+from tests.profile_events import ALL_REDUCE_OF_TWO
 
 NIC = "clamp_tgt_rate:1\nrpg_time_reset:300\nrpg_ai_rate:5\nrpg_min_dec_fac:50\nmin_time_between_cnps:4\n"
 RULES = "rules:\n  fabric.unequal-rate: {severity: info}\n  ecmp.link-overloaded: {severity: warning}\n"
@@ -42,15 +43,6 @@ def make_samples(folder: Path) -> Samples:
 
 def _profile() -> object:
     """Return a profile of one rank as PyTorch writes it: two all-reduces of two ranks."""
-    metadata = {
-        "Collective name": "allreduce",
-        "In msg nelems": 1024,
-        "Out msg nelems": 1024,
-        "Group size": 2,
-        "dtype": "Float",
-        "Process Group Name": "0",
-        "Process Group Ranks": "[0, 1]",
-    }
     events = [
         {
             "ph": "X",
@@ -60,7 +52,7 @@ def _profile() -> object:
             "tid": 7,
             "ts": 1000.0 * (number + 1),
             "dur": 50.0,
-            "args": metadata,
+            "args": ALL_REDUCE_OF_TWO,
         }
         for number in range(2)
     ]
