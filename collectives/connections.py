@@ -16,7 +16,7 @@ import numpy as np
 
 from fabrictune.collectives.messages import Edges
 from fabrictune.collectives.request_matching import Batch
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, TrafficTrace
 
 
@@ -35,31 +35,37 @@ def connect(trace: CommTrace, host_R: IntArray, parts: Iterable[tuple[Batch, Edg
 
     Each part is a batch, the edges of its schedule, and the bytes of its collectives over each, shape (C, E).
     """
-    columns, shapes = [np.zeros((5, 0), np.int64)], []
+    num_ranks, parts = len(host_R), list(parts)
+    num_channels = 1 + max((int(edges.channel_E.max(initial=0)) for _, edges, _ in parts), default=0)
+    keys, sizes, placed = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], []
     for batch, edges, bytes_CE in parts:
         rank_Cn = trace.rank_N[batch.request_Cn]
         source_CE, destination_CE = rank_Cn[:, edges.sender_E], rank_Cn[:, edges.receiver_E]
-        rows = np.broadcast_arrays(batch.group_C[:, None], edges.channel_E, source_CE, destination_CE, bytes_CE)
-        columns.append(np.stack([row.ravel() for row in rows]))
-        shapes.append(bytes_CE.shape)
-    group, channel, source, destination, num_bytes = np.concatenate(columns, axis=1)
-    crosses = (host_R[source] != host_R[destination]) & (num_bytes > 0)
-    stride = 1 + max(source.max(initial=0), destination.max(initial=0))
-    key = ((group * (1 + channel.max(initial=0)) + channel) * stride + source) * stride + destination
-    key_K, connection = np.unique(key[crosses], return_inverse=True)
+        crosses_CE = (host_R[source_CE] != host_R[destination_CE]) & (bytes_CE > 0)
+        key_CE = (batch.group_C[:, None] * num_channels + edges.channel_E) * num_ranks + source_CE
+        keys.append((key_CE * num_ranks + destination_CE)[crosses_CE])
+        sizes.append(bytes_CE[crosses_CE])
+        placed.append(crosses_CE)
+    key_K, connection = np.unique(np.concatenate(keys), return_inverse=True)
     bytes_K = np.zeros(len(key_K), np.int64)
-    np.add.at(bytes_K, connection, num_bytes[crosses])
-    of_edge = np.full(len(key), UNKNOWN, np.int64)
-    of_edge[crosses] = connection
-    ends = np.cumsum([0, *(num_collectives * num_edges for num_collectives, num_edges in shapes)])
+    np.add.at(bytes_K, connection, np.concatenate(sizes))
+    ends = np.cumsum([len(part) for part in sizes])
     return Connections(
-        source_K=key_K // stride % stride,
-        destination_K=key_K % stride,
+        source_K=key_K // num_ranks % num_ranks,
+        destination_K=key_K % num_ranks,
         bytes_K=bytes_K,
         connection_CE=tuple(
-            of_edge[begin:end].reshape(shape) for begin, end, shape in zip(ends, ends[1:], shapes, strict=False)
+            _filled(crosses_CE, connection[begin:end])
+            for crosses_CE, begin, end in zip(placed, ends, ends[1:], strict=False)
         ),
     )
+
+
+def _filled(is_set: BoolArray, values: IntArray) -> IntArray:
+    """Return the values where they belong, and UNKNOWN elsewhere."""
+    filled = np.full(is_set.shape, UNKNOWN, np.int64)
+    filled[is_set] = values
+    return filled
 
 
 def take_turns(connection_N: IntArray, qps_per_connection: int) -> IntArray:

@@ -1,11 +1,13 @@
 """Volume of each connection of a trace, without writing its messages out: a flow a queue pair.
 
-The messages of a schedule are added up once for each edge, and the sums repeated for every collective that follows it.
+The messages of a schedule are added up once for each edge, and a group's collectives that follow it are one sum.
 So a job of any number of groups costs what its edges cost, and an analysis that asks for paths and loads only, or for
 fluid rates, needs no more.
 
-Shapes: E edges of a schedule, C collectives, K connections, Q queue pairs.
+Shapes: E edges of a schedule, C collectives, S sums of them, K connections, Q queue pairs.
 """
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,7 +35,7 @@ def expand_to_flows(
     """
     check_placement(trace, placement, fabric)
     plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=False)
-    connections = connect(trace, placement.host_R, (_volumes(plan) for plan in plans))
+    connections = connect(trace, placement.host_R, (_volumes(trace, plan) for plan in plans))
     source_K, destination_K, bytes_K = connections.source_K, connections.destination_K, connections.bytes_K
     num_qps = options.qps_per_connection
     nic_K, far_nic_K = exit_nics(placement, source_K, destination_K), placement.nic_R[destination_K]
@@ -55,9 +57,15 @@ def expand_to_flows(
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 
 
-def _volumes(plan: CollectivePlan) -> tuple[Batch, Edges, IntArray]:
-    """Return a plan's batch, the edges of its schedule, and the bytes of its collectives over each."""
-    edges = edges_of(plan.schedule)
-    sizes, size_C = np.unique(plan.batch.bytes_C, return_inverse=True)
-    bytes_UE = bytes_of_edges(edges, (plan.schedule.bytes_M(size) for size in sizes.tolist()))
-    return plan.batch, edges, bytes_UE[size_C.ravel()]
+def _volumes(trace: CommTrace, plan: CollectivePlan) -> tuple[Batch, Edges, IntArray]:
+    """Return a plan's collectives added up, those of the same ranks in the same order as one; edges, and their bytes.
+
+    The group, the first member and the last give the ranks: a broadcast's begin at its root, a message has two.
+    """
+    batch, edges = plan.batch, edges_of(plan.schedule)
+    rank_C2 = trace.rank_N[batch.request_Cn[:, [0, -1]]]
+    num_ranks = 1 + int(rank_C2.max(initial=0))
+    key_C = (batch.group_C * num_ranks + rank_C2[:, 0]) * num_ranks + rank_C2[:, 1]
+    _, first_S, sum_C = np.unique(key_C, return_index=True, return_inverse=True)
+    sums = replace(batch, group_C=batch.group_C[first_S], request_Cn=batch.request_Cn[first_S])
+    return sums, edges, bytes_of_edges(edges, plan.schedule, batch.bytes_C, sum_C.ravel())

@@ -10,10 +10,10 @@ somebody reads them. A row knows its edge, its bytes and what it waits for; rank
 edge.
 
 Shapes: N requests, C collectives of a batch, n members, M messages of a schedule, W rows of a collective, E edges, U
-sizes, D dependencies.
+sizes, S sums, R rests of a division, D dependencies.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,11 +128,30 @@ def edges_of(schedule: Schedule) -> Edges:
     return Edges(sender_E=sender_E, receiver_E=receiver_E, channel_E=channel_E, edge_M=edge_M.ravel())
 
 
-def bytes_of_edges(edges: Edges, bytes_UM: Iterable[IntArray]) -> IntArray:
-    """Return the bytes of each edge for collectives of U sizes, shape (U, E)."""
-    num_edges = len(edges.sender_E)
-    sums = [np.bincount(edges.edge_M, weights=bytes_M, minlength=num_edges) for bytes_M in bytes_UM]
-    return np.array(sums).astype(np.int64).reshape(len(sums), num_edges)
+def bytes_of_edges(edges: Edges, schedule: Schedule, num_bytes_C: IntArray, sum_C: IntArray) -> IntArray:
+    """Return the bytes of each edge, shape (S, E), of collectives of which sum `sum_C` counts each, from 0 on.
+
+    Every chunk has the whole quotient of a size by the parts, and those of the first parts a byte of the rest more.
+    """
+    num_sums = int(sum_C.max(initial=-1)) + 1
+    whole_C, rest_C = np.divmod(num_bytes_C, schedule.num_parts)
+    whole_S = np.zeros(num_sums, np.int64)
+    np.add.at(whole_S, sum_C, whole_C)
+    rest_R, place_C = np.unique(rest_C, return_inverse=True)
+    rest_RE = np.array([_sums(edges, schedule.bytes_M(rest)) for rest in rest_R.tolist()], np.int64)
+    pair, count = np.unique(sum_C * max(1, len(rest_R)) + place_C.ravel(), return_counts=True)
+    of_sum, of_rest = np.divmod(pair, max(1, len(rest_R)))
+    bytes_SE = whole_S[:, None] * _sums(edges, schedule.bytes_M(schedule.num_parts))
+    if len(pair):
+        first_S = np.searchsorted(of_sum, np.arange(num_sums))
+        bytes_SE += np.add.reduceat(count[:, None] * rest_RE[of_rest], first_S, axis=0)
+    return bytes_SE
+
+
+def _sums(edges: Edges, bytes_M: IntArray) -> IntArray:
+    sums_E = np.zeros(len(edges.sender_E), np.int64)
+    np.add.at(sums_E, edges.edge_M, bytes_M)
+    return sums_E
 
 
 def _block(plan: CollectivePlan, first_row: int) -> Block:
@@ -147,7 +166,7 @@ def _block(plan: CollectivePlan, first_row: int) -> Block:
         first_row=first_row,
         edges=edges,
         size_C=size_C.ravel(),
-        bytes_UE=bytes_of_edges(edges, bytes_UM),
+        bytes_UE=bytes_of_edges(edges, schedule, sizes, np.arange(len(sizes))),
         edge_W=np.concatenate([edges.edge_M, num_edges + member]).astype(np.int32),
         has_empty=not bytes_UM.all(),
         bytes_UW=np.concatenate([bytes_UM, np.zeros((len(sizes), len(member)), np.int64)], axis=1),

@@ -22,6 +22,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError
 from fabrictune.foundation.layout import AXES, ParallelLayout
 from fabrictune.foundation.tables import read_metadata
+from fabrictune.foundation.texts import Texts
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, concatenate_traces, naming
 
 KIND = "JobTrace"
@@ -186,8 +187,7 @@ def _take(rows: CommTrace, row_W: IntArray) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name, values in vars(rows).items():
         if name.endswith("_N"):
-            is_text = isinstance(values, tuple)
-            columns[name] = tuple(np.array(values, object)[row_W].tolist()) if is_text else values[row_W]
+            columns[name] = values[row_W] if isinstance(values, np.ndarray) else Texts.of(values).take(row_W)
     return columns
 
 

@@ -106,19 +106,46 @@ def read_table(path: Path, *, error: type[FabrictuneError]) -> Any:
     import pyarrow as pa
 
     with _opened(path, error) as file:
-        limit = MIN_DECODED_BYTES + MAX_RATIO * path.stat().st_size
-        names = file.schema_arrow.names
-        if len(set(names)) < len(names):
-            _refuse(error, path, f"the column {shown(Counter(names).most_common(1)[0][0])} twice")
-        if file.metadata.num_rows > MAX_ROWS:
-            _refuse(error, path, f"more than {MAX_ROWS:,} rows")
-        if _num_bytes(file.metadata) > limit:
-            _refuse(error, path, _TOO_LARGE)
+        limit = _checked_limit(file, path, error)
         table = file.read()
         table.validate(full=True)  # text that is no UTF-8
-        table = _plain_text(table, limit, path, error)
+        _check_texts(table, limit, path, error)
+        table = _plain_text(table)
     pa.default_memory_pool().release_unused()  # what dictionaries of text took
     return table
+
+
+def read_columns(path: Path, *, error: type[FabrictuneError]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the `pyarrow.ChunkedArray` of each column; one at a time is in memory, text in dictionaries.
+
+    Raises `error` for what is no Parquet file, or outgrows the limits.
+    """
+    import pyarrow as pa
+
+    with _opened(path, error) as file:
+        left = _checked_limit(file, path, error)
+        for name in file.schema_arrow.names:
+            table = file.read(columns=[name]).select([name])
+            table.validate(full=True)
+            left -= _check_texts(table, left, path, error)
+            column = table.column(0)
+            del table
+            yield name, column
+            del column
+            pa.default_memory_pool().release_unused()
+
+
+def _checked_limit(file: Any, path: Path, error: type[FabrictuneError]) -> int:
+    """Return how much memory the file's values may take, which they do by its footer; raises `error` beyond a limit."""
+    limit = MIN_DECODED_BYTES + MAX_RATIO * path.stat().st_size
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
+        _refuse(error, path, f"the column {shown(Counter(names).most_common(1)[0][0])} twice")
+    if file.metadata.num_rows > MAX_ROWS:
+        _refuse(error, path, f"more than {MAX_ROWS:,} rows")
+    if _num_bytes(file.metadata) > limit:
+        _refuse(error, path, _TOO_LARGE)
+    return limit
 
 
 def read_metadata(path: Path, *, error: type[FabrictuneError]) -> Mapping[str, str]:
@@ -160,23 +187,30 @@ def _num_bytes(metadata: Any) -> int:
     return max(unpacked, sum(int(chunk.num_values) * _VALUE_BYTES.get(chunk.physical_type, 8) for chunk in chunks))
 
 
-def _plain_text(table: Any, limit: int, path: Path, error: type[FabrictuneError]) -> Any:
-    """Return the table with dictionaries of text written out, where that is within the limit."""
+def _check_texts(table: Any, limit: int, path: Path, error: type[FabrictuneError]) -> int:
+    """Return the size of the table with its dictionaries of text written out; raises `error` beyond the limit."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    left = limit - table.nbytes
-    for place, field in enumerate(table.schema):
-        if not pa.types.is_dictionary(field.type):
-            continue
-        column = table.column(place)
-        for chunk in column.chunks:
-            if pa.types.is_string(field.type.value_type) or pa.types.is_binary(field.type.value_type):
-                left -= pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
-        if left < 0:
+    num_bytes = int(table.nbytes)
+    for column in table.columns:
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
+        if kind is not None and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            for chunk in column.chunks:
+                num_bytes += pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+        if num_bytes > limit:
             _refuse(error, path, _TOO_LARGE)
-        plain = pa.field(field.name, field.type.value_type, field.nullable, field.metadata)
-        table = table.set_column(place, plain, column.cast(field.type.value_type))
+    return num_bytes
+
+
+def _plain_text(table: Any) -> Any:
+    """Return the table with dictionaries of text written out."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            plain = pa.field(field.name, field.type.value_type, field.nullable, field.metadata)
+            table = table.set_column(place, plain, table.column(place).cast(field.type.value_type))
     return table
 
 

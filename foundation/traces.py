@@ -9,12 +9,12 @@ Shapes: N rows, D dependencies in all.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -24,13 +24,13 @@ from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.tables import (
     arrow_texts,
     columns_of,
+    read_columns,
     read_metadata,
-    read_table,
     table_from_bytes,
     table_to_bytes,
-    texts_of,
     write_table,
 )
+from fabrictune.foundation.texts import TextColumn, Texts
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1
@@ -99,9 +99,9 @@ class CommTrace:
     bytes_N: IntArray  # nccl-tests' size: the full buffer of the operation on one rank
     compute_before_ps_N: IntArray  # work between the last dependency and the request
     step_N: IntArray
-    axis_N: tuple[str, ...]  # tp, dp, pp, or another name the writer chose
-    policy_N: tuple[str, ...]  # overlap policy in force
-    tag_N: tuple[str, ...]  # the writer's name for the request
+    axis_N: TextColumn  # tp, dp, pp, or another name the writer chose
+    policy_N: TextColumn  # overlap policy in force
+    tag_N: TextColumn  # the writer's name for the request
     dependencies: Dependencies
     issue_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # measured; empty when planned
     complete_ps_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -139,7 +139,9 @@ class CommTrace:
         """Return the trace that `to_bytes` wrote; raises TraceError."""
         where = "communication trace of another process"
         table, metadata = table_from_bytes(content)
-        return cls(groups=_groups(metadata, where), **_columns(cls, columns_of(table), metadata, "CommTrace", where))
+        return cls(
+            groups=_groups(metadata, where), **_columns(cls, columns_of(table).items(), metadata, "CommTrace", where)
+        )
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -252,7 +254,7 @@ def _row_columns(table: Any) -> dict[str, bool]:
 def _fill_unknown(table: Any, names: tuple[str, ...], num_rows: int) -> None:
     for name in names:
         if len(getattr(table, name)) == 0 and num_rows:
-            object.__setattr__(table, name, np.full(num_rows, UNKNOWN, np.int64))
+            object.__setattr__(table, name, np.broadcast_to(np.int64(UNKNOWN), num_rows))
 
 
 def concatenate_traces(traces: Sequence[CommTrace]) -> CommTrace:
@@ -356,8 +358,8 @@ def _arrow_columns(table: Any) -> dict[str, Any]:
 
 
 def _read(trace: Any, path: Path, kind: str) -> tuple[dict[str, Any], Mapping[str, str]]:
-    arrays, metadata = columns_of(read_table(path, error=TraceError)), read_metadata(path, error=TraceError)
-    return _columns(trace, arrays, metadata, kind, str(path)), metadata
+    metadata = read_metadata(path, error=TraceError)
+    return _columns(trace, read_columns(path, error=TraceError), metadata, kind, str(path)), metadata
 
 
 def _noted(notes: Sequence[str]) -> dict[str, str]:
@@ -379,30 +381,62 @@ def _groups(metadata: Mapping[str, str], where: str) -> tuple[tuple[int, ...], .
         raise TraceError(Mistake(where=where, found="no list of groups in the file's metadata")) from error
 
 
-def _columns(trace: Any, arrays: dict[str, Any], metadata: Mapping[str, str], kind: str, where: str) -> dict[str, Any]:
+def _columns(
+    trace: Any, arrays: Iterable[tuple[str, Any]], metadata: Mapping[str, str], kind: str, where: str
+) -> dict[str, Any]:
     """Return the fields of a trace, taken out of the Arrow columns of a table of its kind; raises TraceError."""
     written = metadata.get(KIND)
     _check(written == kind, where, f"a {written or 'foreign table'}, where a {kind} is needed")
+    is_text = {name.removesuffix("_N"): is_text for name, is_text in _row_columns(trace).items()}
     columns: dict[str, Any] = {}
-    for name, is_text in _row_columns(trace).items():
-        column = _read_column(arrays, name.removesuffix("_N"), "text" if is_text else "whole numbers", where)
-        columns[name] = tuple(texts_of(column)) if is_text else np.asarray(column, dtype=np.int64)
-    lists = _read_column(arrays, "dependencies", "lists of rows", where)
-    columns["dependencies"] = Dependencies(
-        offset_N1=np.asarray(lists.offsets, dtype=np.int64), row_D=np.asarray(lists.values, dtype=np.int64)
-    )
+    for name, column in arrays:
+        if name == "dependencies":
+            columns[name] = _dependencies(column, where)
+        elif name in is_text:
+            columns[f"{name}_N"] = _texts(column, name, where) if is_text[name] else _numbers(column, name, where)
+    for name in (*is_text, "dependencies"):
+        _check(name in columns or f"{name}_N" in columns, where, f"no column {name!r}")
     return columns
 
 
-def _read_column(
-    arrays: dict[str, Any], name: str, holds: Literal["text", "whole numbers", "lists of rows"], where: str
-) -> Any:
+def _texts(column: Any, name: str, where: str) -> Texts:
     import pyarrow as pa
 
-    arrow_type = {"text": pa.string(), "whole numbers": pa.int64(), "lists of rows": pa.large_list(pa.int64())}[holds]
-    _check(name in arrays, where, f"no column {name!r}")
-    column = arrays.pop(name).combine_chunks()
-    _check(column.type == arrow_type, where, f"column {name!r} holds {column.type}, not {holds}")
-    values = column.values if holds == "lists of rows" else column
-    _check(column.null_count == 0 and values.null_count == 0, where, f"column {name!r} has empty cells")
-    return column
+    kind = _kind(column)
+    _check_column(column, kind == pa.string(), f"{name!r} holds {kind}, not text", where)
+    return Texts.of_arrow(column)
+
+
+def _numbers(column: Any, name: str, where: str) -> IntArray:
+    import pyarrow as pa
+
+    _check_column(column, column.type == pa.int64(), f"{name!r} holds {_kind(column)}, not whole numbers", where)
+    return _shared(np.asarray(column.combine_chunks(), dtype=np.int64))
+
+
+def _shared(values: IntArray) -> IntArray:
+    """Return equal numbers as one: times that nobody measured, peers that collectives do not have."""
+    is_constant = len(values) > 1 and values[0] == values[-1] and bool((values == values[0]).all())
+    return np.broadcast_to(np.int64(values[0]), len(values)) if is_constant else values
+
+
+def _dependencies(column: Any, where: str) -> Dependencies:
+    import pyarrow as pa
+
+    is_right = column.type == pa.large_list(pa.int64())
+    _check_column(column, is_right, f"'dependencies' holds {_kind(column)}, not lists of rows", where)
+    lists = column.combine_chunks()
+    _check(lists.values.null_count == 0, where, "column 'dependencies' has empty cells")
+    return Dependencies(
+        offset_N1=np.asarray(lists.offsets, dtype=np.int64), row_D=np.asarray(lists.values, dtype=np.int64)
+    )
+
+
+def _kind(column: Any) -> Any:
+    """Return the Arrow type of a column's values, whether or not they are in dictionaries."""
+    return column.type.value_type if hasattr(column.type, "index_type") else column.type
+
+
+def _check_column(column: Any, is_right: bool, found: str, where: str) -> None:
+    _check(is_right, where, f"column {found}")
+    _check(column.null_count == 0, where, f"column {found.split()[0]} has empty cells")

@@ -7,7 +7,7 @@ from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.collectives.flow_volumes import expand_to_flows
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.foundation.traces import CommTrace, Medium, Operation
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.placement import place
 
@@ -57,3 +57,57 @@ def test_a_trace_without_requests_has_no_flows() -> None:
     trace: CommTrace = collective_step(layout, 1000)
     queue_pairs, flows = expand_to_flows(trace, placement, FABRIC, ExpansionSpec())
     assert (len(queue_pairs), len(flows)) == (0, 0)
+
+
+def test_collectives_of_a_group_are_one_sum_however_many_they_are() -> None:
+    """300,000 all-reduces of sizes of their own: 4 edges of 2 * 3/4 of each buffer, rounded to whole bytes a chunk."""
+    num_steps = 300_000
+    rank_N = np.repeat(np.arange(4), num_steps)
+    bytes_N = np.tile(np.arange(num_steps), 4)
+    steps = CommTrace(
+        groups=((0, 1, 2, 3),),
+        rank_N=rank_N,
+        operation_N=np.full(4 * num_steps, int(Operation.ALL_REDUCE)),
+        group_N=np.zeros(4 * num_steps, np.int64),
+        peer_N=np.full(4 * num_steps, UNKNOWN),
+        bytes_N=bytes_N,
+        compute_before_ps_N=np.zeros(4 * num_steps, np.int64),
+        step_N=np.zeros(4 * num_steps, np.int64),
+        axis_N=("dp",) * (4 * num_steps),
+        policy_N=("none",) * (4 * num_steps),
+        tag_N=("",) * (4 * num_steps),
+        dependencies=Dependencies.none(4 * num_steps),
+    )
+    placement = place(ParallelLayout(dp=4), FABRIC, "contiguous", gpus_per_host=1)
+    _, flows = expand_to_flows(steps, placement, FABRIC, ExpansionSpec())
+    total = int(np.arange(num_steps).sum())
+    assert len(flows) == 4
+    assert int(flows.bytes_N.sum()) == 6 * total
+    assert np.abs(flows.bytes_N - 1.5 * total).max() <= 2 * num_steps
+
+
+def test_broadcasts_from_two_roots_of_a_group_are_two_sums() -> None:
+    """A broadcast's ring begins at its root, so that the edges of equal number join other ranks."""
+    trace = CommTrace(
+        groups=((0, 1, 2),),
+        rank_N=np.array([0, 1, 2, 0, 1, 2]),
+        operation_N=np.full(6, int(Operation.BROADCAST)),
+        group_N=np.zeros(6, np.int64),
+        peer_N=np.array([0, 0, 0, 1, 1, 1]),
+        bytes_N=np.array([100] * 3 + [1000] * 3),
+        compute_before_ps_N=np.zeros(6, np.int64),
+        step_N=np.zeros(6, np.int64),
+        axis_N=("dp",) * 6,
+        policy_N=("none",) * 6,
+        tag_N=("",) * 6,
+        dependencies=Dependencies.none(6),
+    )
+    placement = place(ParallelLayout(dp=3), FABRIC, "contiguous", gpus_per_host=1)
+    _, flows = expand_to_flows(trace, placement, FABRIC, ExpansionSpec())
+    pairs = dict(
+        zip(
+            zip(flows.source_N.tolist(), flows.destination_N.tolist(), strict=True), flows.bytes_N.tolist(), strict=True
+        )
+    )
+    nic = placement.nic_R.tolist()
+    assert pairs == {(nic[0], nic[1]): 100, (nic[1], nic[2]): 1100, (nic[2], nic[0]): 1000}
