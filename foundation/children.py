@@ -18,6 +18,17 @@ def module_command(module: str, *arguments: str, python: str = sys.executable) -
     return [python, "-P", "-m", module, *arguments]
 
 
+def ending_with_parent() -> list[str]:
+    """Return the words before a command that the kernel is to kill when the thread that starts it ends.
+
+    They are none where setpriv is missing, which comes with util-linux: such a command outlives a killed parent.
+    """
+    from shutil import which
+
+    setpriv = which("setpriv")
+    return [setpriv, "--pdeathsig", "KILL"] if setpriv else []
+
+
 @contextmanager
 def safe_path() -> Iterator[None]:
     """Give `-P` to the Python processes that libraries start in the block."""

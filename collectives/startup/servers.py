@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.stores import listen, serve_tcp_store
-from fabrictune.foundation.children import module_command
+from fabrictune.foundation.children import ending_with_parent, module_command
 from fabrictune.foundation.errors import Mistake, UnavailableError
 
 MAX_CLIENTS = 20_000
@@ -80,8 +81,8 @@ def start_redis(*, port: int = 0, password: str = "", settings: Mapping[str, str
         "tcp-backlog": "4096",
         **(settings or {}),
     }
-    process = subprocess.Popen(  # noqa: S603  # the program that `which` found, with one fixed argument
-        [program, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    process = subprocess.Popen(  # noqa: S603  # the programs that `which` found, with fixed arguments
+        [*ending_with_parent(), program, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin is not None
     process.stdin.write("".join(f"{name} {value}\n" for name, value in lines.items()))
@@ -127,7 +128,8 @@ def main(server: str) -> None:
     listener = listen()
     port = listener.getsockname()[1]
     store = serve_tcp_store(listener, use_libuv=server == "libuv")
-    print(f"port {port}", flush=True)  # noqa: T201  # the caller reads it
+    with suppress(BrokenPipeError):  # where the caller is gone, the standard input has ended too
+        os.write(sys.stdout.fileno(), f"port {port}\n".encode())
     sys.stdin.read()
     del store
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fabrictune import foundation, rdma_bench
+from fabrictune.foundation.children import ending_with_parent
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
@@ -115,12 +116,7 @@ def boot(
     with temporary_folder("fabrictune-soft-roce-") as scratch:
         (scratch / "share").mkdir()
         ports = {guest_port: _free_port() for guest_port in guest_ports}
-        words = [
-            programs["setpriv"],
-            "--pdeathsig",
-            "KILL",
-            *_command(programs["qemu-system-x86_64"], image, scratch, ports),
-        ]
+        words = [*ending_with_parent(), *_command(programs["qemu-system-x86_64"], image, scratch, ports)]
         deadline = time.monotonic() + scaled(timeout_s)
         with (
             (scratch / "console").open("wb") as console,

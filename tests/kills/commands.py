@@ -104,7 +104,7 @@ WRITINGS = (
     ),
     Writing(
         name="coll init storm",
-        words=lambda _, v: ["--ranks", "8,16", "--tp", "2", "--pp", "2", "--pattern", ("tcp-ordered", "legacy")[v]],
+        words=lambda _, v: ["--ranks", "8,16", "--tp", "2", "--pp", "2", "--pattern", ("redis-ordered", "legacy")[v]],
         starts_processes=True,
     ),
     Writing(

@@ -32,6 +32,7 @@ MAX_STARTS = 4  # a kill, for commands that are over before it
 ENDS_WITHIN_S = 30.0  # after SIGTERM
 FOREIGN = {"mine.txt": b"x", ".result-notes": b"y", "results/run.json": b"{}"}
 SIGNALS = (signal.SIGKILL, signal.SIGTERM)
+MOST_LINES = 30  # of a traceback that is told
 GONE, PARTIAL = "none", "partial record"
 
 
@@ -202,7 +203,8 @@ class Place:
         if self.writing.last:
             found += self.broken_records()
         if "Traceback" in (console := self.console.read_text(errors="replace")):
-            found.append(f"a traceback: {console.strip().splitlines()[-1]}")
+            lines = console[console.index("Traceback") :].splitlines()
+            found.append(f"a traceback: {' / '.join(line.strip() for line in lines[:MOST_LINES])}")
         return found + [f"process {number} lives on" for number in self.survivors()]
 
     def litter(self) -> list[str]:

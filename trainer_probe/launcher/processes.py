@@ -4,7 +4,7 @@ Ranks are forked from a process that does nothing else, after it has imported to
 copy locks that threads of its libraries hold, without those threads. The ranks meet through a store that this process
 serves on a port the system chose (`collectives/startup`), and communicate over gloo on the loopback device, with a
 thread each. The first rank to fail ends the job: the others dump their stacks and are killed, and its error is
-reported.
+reported. Ranks end with this process, however it ends.
 """
 
 import multiprocessing
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,6 +35,7 @@ from fabrictune.collectives.startup.stores import connect_store, listen, serve_t
 from fabrictune.foundation.children import safe_path
 from fabrictune.foundation.errors import FabrictuneError, Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
+from fabrictune.foundation.held_signals import HeldSignals
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.time_limits import scaled
@@ -92,7 +94,8 @@ def launch(
         try:
             _start_forkserver()
             for process in ranks:
-                process.start()
+                with HeldSignals():  # a rank that runs before its number is known could not be ended
+                    process.start()
             _await(ranks, folder, timeout_s)
             del served
         finally:
@@ -145,6 +148,7 @@ def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folde
     import torch
     import torch.distributed as dist
 
+    threading.Thread(target=_end_with_starter, daemon=True).start()
     stack_dump.answer(folder / f"{rank}.stacks")
     try:
         os.environ.update({"GLOO_SOCKET_IFNAME": "lo", **QUICK_RESOLVER})
@@ -158,6 +162,14 @@ def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folde
     except BaseException:
         (folder / f"{rank}.failure").write_text(traceback.format_exc())
         sys.exit(1)
+
+
+def _end_with_starter() -> None:
+    """End this rank when the process that has started the job is gone."""
+    starter = multiprocessing.parent_process()
+    assert starter is not None, "called in a rank"
+    starter.join()
+    os._exit(1)
 
 
 def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None:

@@ -3,7 +3,10 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -93,3 +96,35 @@ def test_ranks_do_not_hear_a_terminals_interrupt() -> None:
     """It is for the process that started them, which still does."""
     assert all(arrays["is_deaf"] for arrays in launch(ParallelLayout(dp=2), say_what_is_blocked))
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+JOB_OF_RANKS_THAT_WAIT = """
+import os
+from threading import Event
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.launcher.processes import launch
+
+def wait_for_ever(member):
+    print(os.getpid(), flush=True)
+    Event().wait()
+
+if __name__ == "__main__":
+    launch(ParallelLayout(dp=2), wait_for_ever)
+"""
+
+
+def test_ranks_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    """SIGKILL leaves it no time to end them; the output is read to its end, which ranks that live hold open."""
+    pytest.importorskip("torch")
+    script = tmp_path / "job.py"
+    script.write_text(JOB_OF_RANKS_THAT_WAIT)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        ranks = [int(starter.stdout.readline()) for _ in range(2)]
+        starter.kill()
+        try:
+            assert starter.communicate(timeout=patience(10))[0] == ""
+        except subprocess.TimeoutExpired:
+            for number in ranks:
+                os.kill(number, signal.SIGKILL)
+            raise
