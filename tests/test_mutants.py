@@ -13,6 +13,7 @@ import pytest
 from tests.mutants.areas import AREAS, mutations_of, nearest_tests, source_files
 from tests.mutants.argued import argued
 from tests.mutants.cpp_source import HEADER, cpp_mutations, with_mutants
+from tests.mutants.exchange import changed_functions
 from tests.mutants.mutation import Mutation
 from tests.mutants.python_source import python_mutations
 from tests.mutants.sampling import sample
@@ -129,8 +130,12 @@ def test_one_build_holds_every_mutant_of_cpp(tmp_path: Path) -> None:
     }
 
 
-def test_trials_find_the_killed_and_the_survivor(tmp_path: Path) -> None:
-    """A test that never looks at the boundary kills three of four, one of them by its limit of processor time."""
+@pytest.mark.parametrize("options", [[], ["--exchange", "steps.py", "--tests", "test_steps.py"]])
+def test_trials_find_the_killed_and_the_survivor(tmp_path: Path, options: list[str]) -> None:
+    """A test that never looks at the boundary kills three of four, one of them by its limit of processor time.
+
+    In a new process for each mutant, and in one where the function's code is exchanged.
+    """
     source = b"def steps(end):\n    step = 0\n    while step < end:\n        step += 1\n    return step > 2\n"
     (tmp_path / "steps.py").write_bytes(source)
     (tmp_path / "test_steps.py").write_text(
@@ -143,7 +148,7 @@ def test_trials_find_the_killed_and_the_survivor(tmp_path: Path) -> None:
         if wanted.get(one.before) == one.after
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "tests.mutants.trials", "--least-cpu-s", "1"],
+        [sys.executable, "-m", "tests.mutants.trials", "--least-cpu-s", "1", *options],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         input="".join(f"{json.dumps(job)}\n" for job in jobs),
@@ -158,6 +163,46 @@ def test_trials_find_the_killed_and_the_survivor(tmp_path: Path) -> None:
         {"is_killed": False, "by": ""},
     ]
     assert (tmp_path / "steps.py").read_bytes() == source
+
+
+def test_what_a_function_does_is_exchanged_and_what_runs_at_import_is_not() -> None:
+    """A constant, a default and a class's attribute are not; a method and a function in a function are."""
+    source = (
+        b"LIMIT = 3\nclass Steps:\n    first = 4\n    def count(self, one=5):\n        return [lambda: one < 6]\n"
+        b"def double(value):\n    return value * 7\n"
+    )
+    names = {
+        str(digit): [old.co_qualname for old, _ in changed_functions("steps.py", source, mutated) or []]
+        for digit in range(3, 8)
+        for mutated in [source.replace(b"%d" % digit, b"%d" % (digit + 2))]
+    }
+    assert names == {"3": [], "4": [], "5": [], "6": ["Steps.count"], "7": ["double"]}
+
+
+def test_what_a_fixture_reaches_serves_the_later_tests_of_its_file(tmp_path: Path) -> None:
+    """The first test only begins what the second one looks at."""
+    source = b"def double(value):\n    return value * 2\n"
+    (tmp_path / "steps.py").write_bytes(source)
+    (tmp_path / "test_steps.py").write_text(
+        "import pytest\nfrom steps import double\n\n"
+        "@pytest.fixture(scope='module')\ndef four():\n    return double(2)\n\n"
+        "def test_it_is_a_number(four):\n    assert four > 0\n\ndef test_it_is_four(four):\n    assert four == 4\n"
+    )
+    (job,) = [
+        {"path": "steps.py", "start": one.start, "end": one.end, "new": one.new, "tests": []}
+        for one in python_mutations("steps.py", source)
+        if one.after == "return value * 3"
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutants.trials", "--exchange", "steps.py", "--tests", "test_steps.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input=json.dumps(job),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"is_killed": True, "by": "test_steps.py::test_it_is_four"}
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_fair_to_small_areas() -> None:

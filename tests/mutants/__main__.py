@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.areas import AREAS, Area, mutations_of, nearest_tests
+from tests.mutants.areas import AREAS, Area, exchanged_files, mutations_of, nearest_tests
 from tests.mutants.argued import argued
 from tests.mutants.mutation import Mutation
 from tests.mutants.sampling import sample
@@ -41,24 +41,33 @@ def main() -> None:
     known = {} if not RESULTS.exists() else _read_results()
     done = {key: result for key, result in known.items() if not (given.again and result.state == "survived")}
     waiting = {area.name: [mutation for mutation in chosen[area.name] if mutation.key not in done] for area in areas}
-    if any(waiting.values()):
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        tree = FOLDER / "tree"
-        engines = dict(enumerate(_mutations_of_cpp(areas), start=1))
-        copy_checkout(ROOT, tree, {mutation.path for mutation in engines.values()})
-        numbers = {mutation.key: number for number, mutation in engines.items()}
-        refused = build_engines(ROOT, tree, FOLDER, engines) if engines else set()
-        if not engines:
-            copy_engines(tree)
-        for area in areas:
-            for mutation, result in _try_all(area, waiting[area.name], tree, numbers, refused):
-                done[mutation.key] = result
+    for is_cpp in (True, False):
+        own = [area for area in areas if area.is_cpp == is_cpp and waiting[area.name]]
+        if own:
+            done |= _tried(own, waiting, is_cpp=is_cpp)
     results = {name: [(one, done[one.key]) for one in chosen[name]] for name in chosen}
     print(summary({name: len(mutations[name]) for name in mutations}, results, argued(ROOT)))
 
 
-def _mutations_of_cpp(areas: Sequence[Area]) -> list[Mutation]:
-    return [mutation for area in areas if area.is_cpp for mutation in mutations_of(area, ROOT)]
+def _tried(areas: Sequence[Area], waiting: dict[str, list[Mutation]], *, is_cpp: bool) -> dict[str, Result]:
+    """Return the results of areas of one language; each has its tree, so that one does not rebuild for the other."""
+    tree = FOLDER / ("tree_of_cpp" if is_cpp else "tree")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    engines = {}
+    if is_cpp:
+        engines = dict(enumerate((one for area in areas for one in mutations_of(area, ROOT)), start=1))
+    copy_checkout(ROOT, tree, {mutation.path for mutation in engines.values()})
+    numbers = {mutation.key: number for number, mutation in engines.items()}
+    refused = set()
+    if is_cpp:
+        refused = build_engines(ROOT, tree, FOLDER, engines)
+    else:
+        copy_engines(tree)
+    return {
+        mutation.key: result
+        for area in areas
+        for mutation, result in _try_all(area, waiting[area.name], tree, numbers, refused)
+    }
 
 
 def _try_all(
@@ -69,12 +78,34 @@ def _try_all(
     for mutation in waiting:
         if mutation not in compiling:
             yield mutation, _keep(area, mutation, {"state": "not compiled", "by": ""})
-    if not compiling:
+    loaded = ["--cpp", *nearest_tests(area, tree, "")] if area.is_cpp else _exchange(area, tree)
+    exchanged = exchanged_files(area, tree)
+    quick = [one for one in compiling if area.is_cpp or one.path in exchanged]
+    decided = set()
+    for mutation, answer in _answers(area, quick, tree, numbers, loaded):
+        if area.is_cpp or answer["is_killed"]:
+            decided.add(mutation.key)
+            yield mutation, _keep(area, mutation, answer)
+    left = [one for one in compiling if one.key not in decided]
+    for mutation, answer in _answers(area, left, tree, numbers, []):
+        yield mutation, _keep(area, mutation, answer)
+
+
+def _exchange(area: Area, tree: Path) -> list[str]:
+    # Nothing is compiled there, so that a test that takes seconds hangs.
+    return ["--least-cpu-s", "2", "--exchange", *exchanged_files(area, tree), "--tests", *nearest_tests(area, tree, "")]
+
+
+def _answers(
+    area: Area, mutations: list[Mutation], tree: Path, numbers: dict[str, int], options: list[str]
+) -> Iterator[tuple[Mutation, dict[str, Any]]]:
+    """Yield what a process of trials says of each mutant."""
+    if not mutations:
         return
-    with _server(area, tree) as server:
+    with _server(area, tree, options) as server:
         assert server.stdin is not None
         assert server.stdout is not None
-        for place, mutation in enumerate(compiling, start=1):
+        for place, mutation in enumerate(mutations, start=1):
             job = {
                 "path": mutation.path,
                 "start": mutation.start,
@@ -87,20 +118,17 @@ def _try_all(
             server.stdin.flush()
             line = server.stdout.readline()
             if not line:
-                raise SystemExit(f"the trials of {area.name} have ended: see above")
+                raise SystemExit(f"the trials of {area.name} have ended: see {FOLDER / area.name}.log")
             answer = json.loads(line)
-            result = _keep(
-                area, mutation, {"state": "killed" if answer["is_killed"] else "survived", "by": answer["by"]}
-            )
-            print(f"{area.name} {place}/{len(compiling)} {result.state}: {mutation.key}", file=sys.stderr, flush=True)
-            yield mutation, result
+            state = "killed" if answer["is_killed"] else "survived"
+            print(f"{area.name} {place}/{len(mutations)} {state}: {mutation.key}", file=sys.stderr, flush=True)
+            yield mutation, answer
 
 
-def _server(area: Area, tree: Path) -> "subprocess.Popen[str]":
-    arguments = ["--cpp", *nearest_tests(area, tree, "")] if area.is_cpp else []
+def _server(area: Area, tree: Path, options: list[str]) -> "subprocess.Popen[str]":
     log = (FOLDER / f"{area.name}.log").open("w")
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.mutants.trials", *arguments],
+        [sys.executable, "-m", "tests.mutants.trials", *options],
         cwd=tree,
         env={**os.environ, "XDG_CACHE_HOME": str(FOLDER / "cache")},
         stdin=subprocess.PIPE,
@@ -110,7 +138,9 @@ def _server(area: Area, tree: Path) -> "subprocess.Popen[str]":
     )
 
 
-def _keep(area: Area, mutation: Mutation, facts: dict[str, Any]) -> Result:
+def _keep(area: Area, mutation: Mutation, answer: dict[str, Any]) -> Result:
+    state = answer.get("state") or ("killed" if answer["is_killed"] else "survived")
+    facts = {"state": state, "by": answer["by"]}
     with RESULTS.open("a") as file:
         file.write(f"{json.dumps({'mutant': mutation.key, 'area': area.name, **facts})}\n")
     return Result(**facts)

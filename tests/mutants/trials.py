@@ -1,10 +1,10 @@
 """Trials of mutants: each in a process of its own, forked from one that has the libraries loaded.
 
-    python -m tests.mutants.trials [--least-cpu-s N] [--cpp TEST FILE...]
+    python -m tests.mutants.trials [--least-cpu-s N] [--cpp TEST FILE...] [--exchange SOURCE... --tests TEST FILE...]
 
 runs in the tree of the mutants (`tree.py`), reads a mutant a line from standard input as JSON and writes its result
-likewise. The tests are run once without a mutant first. With `--cpp` that shows which of them reach which mutant: only
-these are run, the quickest first.
+likewise. The tests are run once without a mutant first. With `--cpp` and `--exchange` that shows which of them reach
+which mutant: only these are run, the quickest first, in a process that has them all loaded.
 
 A mutant is killed by the first test that fails, by a crash, or by a limit of processor time for each test, which a busy
 machine does not shorten. A limit of time by the clock only guards against what waits for ever.
@@ -25,7 +25,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
+
+from tests.mutants.exchange import Calls, changed_functions, exchanging, functions_of, key_of, last_line
 
 MAX_MUTANTS = 65_536  # as in the engines
 LIBRARIES = (
@@ -54,10 +57,11 @@ class Recorder:
     A test that takes more processor time than its limit ends the process.
     """
 
-    def __init__(self, after: Callable[[], Any], limits_s: Mapping[str, float]) -> None:
+    def __init__(self, after: Callable[[], list[Any]], limits_s: Mapping[str, float]) -> None:
         self._after, self._limits_s = after, limits_s
         self.first_failure = ""
         self.notes: dict[str, tuple[float, Any]] = {}
+        self.notes_of_fixtures: list[tuple[str, Any]] = []
         self._started_s = 0.0
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -68,9 +72,11 @@ class Recorder:
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(limit_s), resource.RLIM_INFINITY))
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Keep a failure's name."""
+        """Keep a failure's name, and note what the test's fixtures have reached, which may serve later tests."""
         if report.failed and not self.first_failure:
             self.first_failure = report.nodeid
+        if getattr(report, "when", "") == "setup":
+            self.notes_of_fixtures.append((report.nodeid, self._after()))
 
     def pytest_collectreport(self, report: Any) -> None:
         """Keep the name of a file that cannot be collected."""
@@ -82,7 +88,7 @@ class Recorder:
 
 
 def run_tests(
-    tests: list[str], after: Callable[[], Any] = lambda: None, limits_s: Mapping[str, float] | None = None
+    tests: list[str], after: Callable[[], list[Any]] = list, limits_s: Mapping[str, float] | None = None
 ) -> tuple[int, Recorder]:
     """Run tests in this process; return pytest's exit code and the recorder."""
     import pytest
@@ -152,18 +158,25 @@ def leave_the_checkout(tree: Path) -> None:
 class Survey:
     """What a run without a mutant shows: each test's processor time, and what it reached."""
 
-    def __init__(self, tests: list[str], after: Callable[[], Any] = lambda: None) -> None:
+    def __init__(
+        self, tests: list[str], after: Callable[[], list[Any]] = list, prepare: Callable[[], None] = lambda: None
+    ) -> None:
         """Run the tests; ends the program where one fails."""
 
         def work() -> dict[str, Any]:
+            prepare()
             code, recorder = run_tests(tests, after)
-            return {**_result(code, recorder), "notes": recorder.notes}
+            return {**_result(code, recorder), "notes": recorder.notes, "fixtures": recorder.notes_of_fixtures}
 
         result = in_child(work, 600)
         if result.get("is_killed", True):
             raise SystemExit(f"the tests fail without a mutant: {result}")
         self.cpu_s: dict[str, float] = {test: cpu_s for test, (cpu_s, _) in result["notes"].items()}
-        self.reached: dict[str, Any] = {test: reached for test, (_, reached) in result["notes"].items()}
+        self.reached: dict[str, list[Any]] = {test: reached for test, (_, reached) in result["notes"].items()}
+        of_file: dict[str, list[Any]] = {}
+        for test, reached in result["fixtures"]:
+            of_file.setdefault(test.partition("::")[0], []).extend(reached)
+            self.reached[test] = self.reached[test] + of_file[test.partition("::")[0]]
 
     def trial(self, tests: list[str], least_cpu_s: float, prepare: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """Return what comes of tests with what `prepare` changes in their process."""
@@ -202,6 +215,43 @@ class PythonTrials:
             path.write_bytes(original)
 
 
+class ExchangeTrials:
+    """Mutants of Python functions, in a process that has all modules and tests loaded.
+
+    Only a kill is an answer: import and what runs with it have seen the file as it was.
+    """
+
+    def __init__(self, sources: list[str], tests: list[str], least_cpu_s: float) -> None:
+        self._least_cpu_s = least_cpu_s
+        run_tests(["--collect-only", *tests])
+        self._functions = functions_of([Path(source) for source in sources])
+        files = {function.__code__.co_filename for found in self._functions.values() for function in found}
+        calls = Calls(sorted(files))
+        self._survey = Survey(tests, calls.take, calls.begin)
+
+    def try_one(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return whether the mutant was killed, and by what."""
+        path = Path(job["path"]).resolve()
+        original = path.read_bytes()
+        mutated = original[: job["start"]] + job["new"].encode() + original[job["end"] :]
+        changed = changed_functions(str(path), original, mutated)
+        if not changed:
+            return {"is_killed": False, "by": "seen at import"}
+        exchanged = [(function, new) for old, new in changed for function in self._functions.get(key_of(old), [])]
+        tests = [test for test, calls in self._survey.reached.items() if _is_called(calls, exchanged)]
+        if not tests:
+            return {"is_killed": False, "by": "not reached"}
+        quickest_first = sorted(tests, key=lambda test: self._survey.cpu_s[test])
+        return self._survey.trial(quickest_first, self._least_cpu_s, exchanging(exchanged))
+
+
+def _is_called(calls: list[list[Any]], exchanged: list[tuple[FunctionType, CodeType]]) -> bool:
+    """Return whether code in one of the functions was among those called."""
+    codes = [function.__code__ for function, _ in exchanged]
+    spans = {(code.co_filename, code.co_firstlineno, last_line(code)) for code in codes}
+    return any(file == name and first <= line <= last for file, line in calls for name, first, last in spans)
+
+
 class CppTrials:
     """Mutants of C++: a number in the engines, and only tests that reach it."""
 
@@ -238,6 +288,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.trials", description=__doc__)
     parser.add_argument("--least-cpu-s", type=float, default=LEAST_CPU_S, help="what every test may take")
     parser.add_argument("--cpp", nargs="+", metavar="TEST FILE", help="mutants of the engines, and their tests")
+    parser.add_argument("--exchange", nargs="+", metavar="SOURCE", help="mutants of these files' functions")
+    parser.add_argument("--tests", nargs="+", metavar="TEST FILE", help="the tests of `--exchange`")
     given = parser.parse_args()
     tree = Path.cwd()
     leave_the_checkout(tree)
@@ -246,11 +298,13 @@ def main() -> None:
     os.dup2(2, 1)  # pytest's own words
     for name in LIBRARIES:
         importlib.import_module(name)
-    trials: CppTrials | PythonTrials
+    trials: CppTrials | ExchangeTrials | PythonTrials
     if given.cpp:
         from tests.mutants.tree import engine_libraries
 
         trials = CppTrials(given.cpp, list(engine_libraries(tree)), given.least_cpu_s)
+    elif given.exchange:
+        trials = ExchangeTrials(given.exchange, given.tests, given.least_cpu_s)
     else:
         trials = PythonTrials(tree, given.least_cpu_s)
     gc.freeze()
