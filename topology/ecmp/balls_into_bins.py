@@ -56,20 +56,14 @@ class UniformHashing:
     def at_most_probability(self, most: int) -> float:
         """Return the chance that every link has `most` flows at most."""
         n, m = self.num_flows, self.num_links
-        if most >= n or most * m <= n:
-            return 1.0 if most >= n else self._all_equal_probability if most * m == n else 0.0
+        if most >= n or most * m < n:
+            return 1.0 if most >= n else 0.0
         count_K, log_factorial_K = np.arange(most + 1), self._log_factorial[: most + 1]
         tilt = _tilt_towards(n / m, log_factorial_K)
         log_weight_K = count_K * tilt - log_factorial_K
         log_total = float(np.logaddexp.reduce(log_weight_K))
         sum_is_n = _sum_probability(np.exp(log_weight_K - log_total), m, n)
         return min(1.0, sum_is_n * math.exp(self._log_factorial[n] - n * (math.log(m) + tilt) + m * log_total))
-
-    @property
-    def _all_equal_probability(self) -> float:
-        """Chance that all links have the same load, N / M."""
-        n, m = self.num_flows, self.num_links
-        return math.exp(self._log_factorial[n] - m * self._log_factorial[n // m] - n * math.log(m))
 
     @cached_property
     def _log_factorial(self) -> FloatArray:
@@ -85,7 +79,8 @@ class UniformHashing:
             at_most[most] = self.at_most_probability(most)
             if at_most[most] > 1 - NEGLIGIBLE:
                 break
-        probability: FloatArray = np.maximum(np.diff(at_most, prepend=0.0), 0.0)
+        probability = np.zeros_like(at_most)
+        probability[1:] = np.maximum(np.diff(at_most), 0.0)
         return probability
 
     @property

@@ -137,9 +137,7 @@ class CollisionReport:
 
     def _queue_pairs_on(self, ports: IntArray) -> tuple[IntArray, IntArray]:
         """Return a row for each of these ports and each queue pair on it, by port and then queue pair."""
-        is_chosen_P1 = np.zeros(len(self.rate_bps_P) + 1, bool)  # the last entry is NO_PORT
-        is_chosen_P1[ports] = True
-        queue_pair, hop = np.nonzero(is_chosen_P1[self.port_QH])
+        queue_pair, hop = np.nonzero(np.isin(self.port_QH, ports))
         port = self.port_QH[queue_pair, hop].astype(np.int64)
         order = np.lexsort((queue_pair, port))
         return port[order], queue_pair[order]

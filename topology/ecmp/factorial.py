@@ -30,7 +30,7 @@ def effects(response_DS: FloatArray) -> Iterator[tuple[tuple[int, ...], Estimate
     num_factors = len(response_DS).bit_length() - 1
     assert len(response_DS) == 2**num_factors, "a response for each design"
     sign_DK = np.where(np.array(designs(num_factors)), 1.0, -1.0)
-    for size in range(1, num_factors + 1):
-        for factors in combinations(range(num_factors), size):
+    for num_others in range(num_factors):
+        for factors in combinations(range(num_factors), num_others + 1):
             contrast_D = sign_DK[:, list(factors)].prod(axis=1)
             yield factors, estimate_mean(contrast_D @ response_DS / 2 ** (num_factors - 1))

@@ -99,7 +99,7 @@ def _seed(own: HashSpec, at: ChoosingTier) -> np.uint64:
 def _drawn_headers(num_flows: int) -> FiveTuples:
     generator = stream(0, "polarization")
     source_F, destination_F, port_F, qpn_F = (
-        generator.integers(0, 2**num_bits, num_flows) for num_bits in (32, 32, 16, 24)
+        generator.integers(2**num_bits, size=num_flows) for num_bits in (32, 32, 16, 24)
     )
     return FiveTuples(
         source_ipv4_F=source_F, destination_ipv4_F=destination_F, source_port_F=port_F, destination_qpn_F=qpn_F

@@ -48,7 +48,7 @@ def distribute_over_seeds(
     queue_pairs: QueuePairs,
     hash_spec: HashSpec,
     *,
-    num_seeds: int = 1000,
+    num_seeds: int,
     progress: Progress | None = None,
 ) -> SeedDistribution:
     """Return the distribution for queue pairs that are all active at once; raises RouteError.

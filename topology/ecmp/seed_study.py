@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from fabrictune.foundation.arrays import BoolArray, FloatArray
+from fabrictune.foundation.arrays import BoolArray, FloatArray, IntArray
 from fabrictune.foundation.metrics.formulas import percentile
 from fabrictune.foundation.progress import Progress
 from fabrictune.topology.ecmp.collisions import FULL, CollisionReport, analyze_collisions, find_collisions
@@ -87,7 +87,7 @@ class SeedStudyResult:
 def measure_network(network: Network) -> SeedStudyResult:
     """Return what collisions cost in a network whose paths are known: every figure without uncertainty."""
     report = analyze_collisions(network)
-    measured = SeedOutcomes.of([_measure(report, network.queue_pairs)]).responses()
+    measured = SeedOutcomes.of([_measure(report, network.queue_pairs, _connections(network.queue_pairs))]).responses()
     return SeedStudyResult(
         num_seeds=1,
         worst_load_fraction_p99=report.worst_load_fraction,
@@ -106,24 +106,27 @@ def measure_seeds(
 ) -> SeedOutcomes:
     """Return what collisions cost under each seed of the fabric; raises RouteError where a failure cuts a pair off."""
     routes = data_routes(fabric, queue_pairs, is_failed_P=is_failed_P)
-    headers = data_headers(fabric, queue_pairs)
+    headers, connection_Q = data_headers(fabric, queue_pairs), _connections(queue_pairs)
     rows = []
     for number, seed in enumerate(seeds, start=1):
         port_QH = routes.paths(headers, replace(hash_spec, seed=seed))
-        rows.append(_measure(find_collisions(fabric, queue_pairs, port_QH), queue_pairs))
+        rows.append(_measure(find_collisions(fabric, queue_pairs, port_QH), queue_pairs, connection_Q))
         if progress:
             progress(number / len(seeds))
     return SeedOutcomes.of(rows)
 
 
-def _measure(report: CollisionReport, queue_pairs: QueuePairs) -> tuple[float, ...]:
+def _connections(queue_pairs: QueuePairs) -> IntArray:
+    """Return a number for each queue pair, the same for those between the same two NICs."""
+    ends_2Q = np.stack([queue_pairs.source_nic_Q, queue_pairs.destination_nic_Q])
+    return np.unique(ends_2Q, axis=1, return_inverse=True)[1].ravel()
+
+
+def _measure(report: CollisionReport, queue_pairs: QueuePairs, connection_Q: IntArray) -> tuple[float, ...]:
     """Return a row of SeedOutcomes; a network without traffic loses nothing."""
     if not len(queue_pairs):
         return 0.0, 1.0, 1.0, 0.0, 0.0
     rate_bps_Q = report.fair_rates()
-    num_nics = 1 + int(max(queue_pairs.source_nic_Q.max(), queue_pairs.destination_nic_Q.max()))
-    ends_Q = queue_pairs.source_nic_Q * num_nics + queue_pairs.destination_nic_Q
-    connection_Q = np.unique(ends_Q, return_inverse=True)[1]
     return (
         report.worst_load_fraction,
         float(rate_bps_Q.sum() / report.demand_bps_Q.sum()),

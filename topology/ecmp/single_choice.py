@@ -72,8 +72,7 @@ def _is_ideal(hash_spec: HashSpec) -> bool:
 
 def _load_elsewhere(report: CollisionReport, hashed_ports: set[int]) -> float:
     load_P = report.demand_bps_P / report.rate_bps_P
-    load_P[list(hashed_ports)] = 0.0
-    return float(load_P.max(initial=0.0))
+    return float(np.delete(load_P, list(hashed_ports)).max())
 
 
 class _Ways:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.topology.ecmp.balls_into_bins import UniformHashing
+from fabrictune.topology.ecmp.balls_into_bins import NEGLIGIBLE, UniformHashing
 
 REFERENCE = (  # flows, links, capacity; no overload, max load, flows on overloaded links, throughput, slowest
     (64, 64, 1, 3.22e-27, 3.958, 0.6292, 0.6350, 0.2620),
@@ -95,6 +95,39 @@ def test_nonsense_is_refused_all_at_once() -> None:
         "num_links: 0\n  allowed: 1 or more\n"
         "capacity_flows: 0\n  allowed: above zero"
     )
+
+
+def test_what_is_certain_has_the_chance_of_one() -> None:
+    """All flows on one link, and more than all; nothing is left to rounding."""
+    for flows, links in itertools.product((1, 2, 7, 16, 100), (1, 3, 64)):
+        one = UniformHashing(num_flows=flows, num_links=links)
+        assert [one.at_most_probability(most) for most in (flows, flows + 1)] == [1.0, 1.0]
+
+
+def test_chances_are_asked_for_until_one_is_certain() -> None:
+    """That at three flows is short of one by no more than rounding, and counts as no certainty yet; four are enough."""
+    asked: list[int] = []
+
+    class Certain(UniformHashing):
+        def at_most_probability(self, most: int) -> float:
+            asked.append(most)
+            return (0.0, 0.25, 0.5, 1 - NEGLIGIBLE, 1.0, 1.0)[most]
+
+    assert Certain(num_flows=6, num_links=6).max_load_probability[:3].tolist() == [0.0, 0.25, 0.25]
+    assert asked == [1, 2, 3, 4]
+
+
+def test_a_quantile_that_is_met_exactly_is_not_exceeded() -> None:
+    """Two flows on two links fall apart half of the time, and 0.5 less a rounding error is enough."""
+    one = UniformHashing(num_flows=2, num_links=2)
+    assert [one.max_load_quantile(probability) for probability in (0.49, 0.5, 0.51)] == [1, 1, 2]
+
+
+def test_up_to_4096_flows_are_computed() -> None:
+    """On one link by default, which carries one of them."""
+    assert UniformHashing(num_flows=4096, num_links=1).throughput_fraction == pytest.approx(1 / 4096)
+    with pytest.raises(InputError, match=r"num_flows: 4097\n  allowed: 1 to 4096"):
+        UniformHashing(num_flows=4097, num_links=1)
 
 
 def test_no_chance_exceeds_one() -> None:

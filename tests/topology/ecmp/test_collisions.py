@@ -1,5 +1,7 @@
 """Loads, shares and findings of collisions, worked out by hand on a fabric with one choice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,20 @@ def test_a_full_link_is_not_overloaded(thin: Fabric) -> None:
     report = analyzed(thin, [0, 1], [4, 5])
     assert report.overloaded_ports.tolist() == []
     assert report.mean_throughput_fraction == 1.0
+
+
+def test_a_billionth_above_full_is_a_rounding_error() -> None:
+    """1 Gbps and 1 bps is not overloaded, 1 Gbps and 2 bps is."""
+    report = CollisionReport(
+        num_flows_P=np.ones(2, np.int64),
+        demand_bps_Q=np.zeros(0),
+        demand_bps_P=np.array([1e9 + 1, 1e9 + 2]),
+        rate_bps_P=np.full(2, 10**9),
+        port_QH=np.zeros((0, 1), np.int32),
+        throughput_fraction_Q=np.zeros(0),
+    )
+    assert report.overloaded_ports.tolist() == [1]
+    assert replace(report, demand_bps_P=np.array([0.0, 25e7])).worst_load_fraction == 0.25
 
 
 def test_queue_pairs_of_one_nic_share_its_rate(thin: Fabric) -> None:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from fabrictune.foundation.quantiles import student_t_95
 from fabrictune.topology.ecmp.estimates import estimate_mean, estimate_share, exactly_known
 
 
@@ -29,6 +30,21 @@ def test_an_interval_stays_within_what_is_possible() -> None:
     assert estimate_mean([1.0, 1.0, 0.7], lowest=0.0, highest=1.0).high == 1.0
     alone = estimate_mean([0.4], lowest=0.0, highest=1.0)
     assert (alone.value, alone.low, alone.high) == (0.4, 0.0, 1.0)
+
+
+def test_two_values_have_a_spread_and_one_has_none() -> None:
+    """0 and 2: 1 plus and minus the quantile of one degree of freedom. One value may be anywhere."""
+    pair, alone = estimate_mean([0.0, 2.0]), estimate_mean([0.4])
+    assert (pair.low, pair.high) == pytest.approx((1 - student_t_95(1), 1 + student_t_95(1)))
+    assert (alone.low, alone.high) == (-math.inf, math.inf)
+
+
+def test_no_share_leaves_nought_to_one() -> None:
+    """The ends of all of n, and of none, are 1 and 0 but for rounding, which exceeds them for one n of eight."""
+    for number in range(1, 60):
+        all_of_them, none_of_them = estimate_share([True] * number), estimate_share([False] * number)
+        assert 1 - 1e-12 < all_of_them.high <= 1.0
+        assert 0.0 <= none_of_them.low < 1e-12
 
 
 def test_wilsons_interval_by_hand() -> None:

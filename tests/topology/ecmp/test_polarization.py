@@ -9,6 +9,7 @@ import pytest
 from fabrictune.conformance.topology.polarization import four_then
 from fabrictune.foundation.records import Severity
 from fabrictune.topology.draft import FabricDraft
+from fabrictune.topology.ecmp import polarization
 from fabrictune.topology.ecmp.polarization import (
     ChoosingTier,
     _drawn_headers,
@@ -17,7 +18,7 @@ from fabrictune.topology.ecmp.polarization import (
     reachable_next_hops,
 )
 from fabrictune.topology.fabric import UNKNOWN_TIER, Fabric, NodeKind
-from fabrictune.topology.hashing import HASHES, HashSpec, TierHash
+from fabrictune.topology.hashing import HASHES, FiveTuples, HashSpec, TierHash
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import route
 
@@ -117,6 +118,22 @@ def test_a_switch_with_one_uplink_does_not_choose() -> None:
     fabric = draft.finish()
     (only,) = choosing_tiers(fabric)
     assert (only.tier, fabric.node_name_N[only.switch], only.num_choices) == (1, "tor2", 2)
+
+
+@pytest.mark.parametrize(("choices", "num_flows"), [(8, 64 * 8 * 8), (256, 2**22), (257, 2**22)])
+def test_as_many_headers_are_drawn_as_a_miss_is_out_of_reach(
+    choices: int, num_flows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """64 for each pair of a lower and an upper choice, and four million at most."""
+    asked: list[int] = []
+
+    def draw(num_flows: int) -> FiveTuples:
+        asked.append(num_flows)
+        return _drawn_headers(10)
+
+    monkeypatch.setattr(polarization, "_drawn_headers", draw)
+    reachable_next_hops(HashSpec(), *(ChoosingTier(tier=tier, switch=tier, num_choices=choices) for tier in (1, 2)))
+    assert asked == [num_flows]
 
 
 def test_drawn_headers_fill_their_fields() -> None:

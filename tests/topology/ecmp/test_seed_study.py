@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fabrictune.topology.ecmp.collisions import analyze_collisions
 from fabrictune.topology.ecmp.seed_distribution import _estimate_quantile
 from fabrictune.topology.ecmp.seed_study import measure_network, measure_seeds
 from fabrictune.topology.fabric import Fabric
@@ -32,10 +33,29 @@ def test_known_paths_have_figures_without_uncertainty(two_tors: Fabric) -> None:
     assert result.slowest_connection_bps.value == two_tors.port_rate_bps_P[0]
 
 
+def test_a_connection_is_all_queue_pairs_between_two_nics(two_tors: Fabric) -> None:
+    """NIC 0 sends half its rate to 8 and half to 9, by two queue pairs; NIC 1 all of it to 8, who has half for each."""
+    pairs = make_queue_pairs([0, 0, 0, 0, 1], [8, 8, 9, 9, 8])
+    result = measure_network(build_network(two_tors, pairs, HashSpec(seed=1)))
+    report = analyze_collisions(build_network(two_tors, pairs, HashSpec(seed=1)))
+    rate_bps_Q = report.fair_rates()
+    connections = [rate_bps_Q[:2].sum(), rate_bps_Q[2:4].sum(), rate_bps_Q[4]]
+    assert result.slowest_connection_bps.value == pytest.approx(min(connections))
+    assert result.slowest_connection_bps.value > rate_bps_Q.min()
+    assert result.mean_nic_bps.value == pytest.approx(sum(connections) / 2)
+
+
 @pytest.mark.parametrize(("probability", "low", "high"), [(0.5, 39, 60), (0.9, 83, 96)])
 def test_a_quantile_lies_between_order_statistics(probability: float, low: int, high: int) -> None:
     """Of 0 to 99: 1.96 deviations of a binomial, sqrt(100 p (1 - p)), are 9.8 and 5.9 places to either side."""
     estimate = _estimate_quantile(np.arange(100.0), probability)
+    assert (estimate.low, estimate.high) == (low, high)
+
+
+@pytest.mark.parametrize(("num_values", "low", "high"), [(4, 0, np.inf), (10, 0, 9)])
+def test_a_quantile_of_few_values_lies_between_the_ends(num_values: int, low: int, high: float) -> None:
+    """The median of four is from -2 to 4 places up, where there is none; that of ten from 0 to 9."""
+    estimate = _estimate_quantile(np.arange(float(num_values)), 0.5)
     assert (estimate.low, estimate.high) == (low, high)
 
 
