@@ -75,12 +75,13 @@ void Engine<is_full>::on_timer(std::uint32_t qp) {
 template <bool is_full>
 void Engine<is_full>::call_due_timers(std::uint32_t qp) {
     bool is_due[NUM_TIMERS];
-    for (std::int32_t timer = 0; timer < NUM_TIMERS; timer++) {
-        is_due[timer] = flow(qp).deadline_ps[timer] == now_ps;
-        if (is_due[timer]) flow(qp).deadline_ps[timer] = NEVER;
+    for (std::int32_t timer = 0; Picoseconds& deadline_ps : flow(qp).deadline_ps) {
+        is_due[timer++] = deadline_ps == now_ps;
+        if (deadline_ps == now_ps) deadline_ps = NEVER;
     }
-    for (std::int32_t timer = 0; timer < NUM_TIMERS; timer++) {
-        if (is_due[timer]) obey(ON_TIMER, qp, law.on_timer(law.params, &flow(qp), now_ps, timer));
+    for (std::int32_t timer = 0; const bool is_due_now : is_due) {
+        if (is_due_now) obey(ON_TIMER, qp, law.on_timer(law.params, &flow(qp), now_ps, timer));
+        timer++;
     }
 }
 

@@ -222,8 +222,7 @@ inline void EventQueue::set_width(int width_log2) {
         drain_slot(slot, keys, count);
         for (std::uint32_t i = 0; i < count; i++) {
             const auto offset = static_cast<Picoseconds>(keys[i] >> (64 - OFFSET_BITS));
-            const EventIdentity identity = keys[i] & ((1ull << (64 - OFFSET_BITS)) - 1);
-            events.push_back({(slot << width_log2_) + offset, identity});
+            events.push_back({(slot << width_log2_) + offset, identity_of(keys[i])});
         }
     }
     const Picoseconds resume_ps = (current_slot_ + 1) << width_log2_;
