@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
+from fabrictune.foundation.held_signals import HeldSignals
 from fabrictune.foundation.time_limits import scaled
 from fabrictune.rdma_bench.flaps.tcp import MIN_TIMEOUT_NS, timeouts_in
 
@@ -105,12 +106,14 @@ def flapping_network() -> Iterator[FlappingNetwork]:
     if os.geteuid() != 0:
         _refuse("network namespaces need root", "run it with sudo, on a machine that may")
     network = FlappingNetwork(f"flap{os.getpid()}")
-    _remove_abandoned()
-    try:
-        network.build()
-        yield network
-    finally:
-        network.remove()
+    with HeldSignals() as signals:
+        _remove_abandoned()
+        try:
+            with signals.let_through():
+                network.build()
+                yield network
+        finally:
+            network.remove()
 
 
 def _namespaces() -> set[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.errors import UnavailableError
-from fabrictune.rdma_bench.flaps.network import flapping_network
+from fabrictune.rdma_bench.flaps.network import FlappingNetwork, flapping_network
 from fabrictune.rdma_bench.flaps.tcp import tcp_retransmissions_ns
 from fabrictune.validate.flap_ranks import lasting_job
 from tests.real.namespaces import require_namespaces
@@ -57,6 +58,21 @@ def test_a_network_of_a_killed_process_is_removed() -> None:
         assert living in listed
     finally:
         subprocess.run(["ip", "netns", "del", living], check=True)
+
+
+def test_a_signal_while_a_network_is_removed_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes effect when all is gone."""
+    require_namespaces()
+    remove = FlappingNetwork.remove
+
+    def remove_at_ctrl_c(self: FlappingNetwork) -> None:
+        signal.raise_signal(signal.SIGINT)
+        remove(self)
+
+    monkeypatch.setattr(FlappingNetwork, "remove", remove_at_ctrl_c)
+    with pytest.raises(KeyboardInterrupt), flapping_network():
+        pass
+    assert not namespaces()
 
 
 def test_a_rank_that_fails_is_told_with_its_last_words() -> None:
