@@ -14,22 +14,26 @@ std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);
 
 namespace {
 
-// What of a run only the full engine has, in the words of the configuration.
-std::vector<std::string> features(const Inputs& inputs) {
+// Whether a run has what only the full engine has.
+bool needs_full(const Inputs& inputs) {
     const Settings& settings = inputs.settings;
     const bool is_answer_late = settings.endpoint_delay_ps > 0 || settings.endpoint_jitter_ps > 0;
+    return inputs.law.uses_telemetry || inputs.has_priorities() || !inputs.reorder_window.empty() ||
+           settings.num_receives > 0 || inputs.has_slow_host() || is_answer_late ||
+           settings.path_rule != PathRule::Hash || settings.trim_above_bytes > 0 || inputs.can_go_wrong() ||
+           inputs.has_losses() || settings.acknowledgements_are_data || !inputs.captured_flow.empty();
+}
+
+// What of a run exact skip does not visit, in the words of the configuration.
+std::vector<std::string> not_visited(const Inputs& inputs) {
+    const Settings& settings = inputs.settings;
+    const PathRule rule = settings.path_rule;
+    const bool is_fixed = rule == PathRule::Hash || rule == PathRule::Entropy ||
+                          (rule == PathRule::Weighted && settings.flowlet_gap_ps == 0);
     const std::pair<bool, const char*> all[] = {
         {inputs.law.uses_telemetry, "telemetry"},
-        {inputs.has_priorities(), "priorities"},
-        {!inputs.reorder_window.empty(), "selective repeat"},
-        {settings.num_receives > 0, "receivers that are not ready"},
-        {inputs.has_slow_host() || is_answer_late, "hosts that take time"},
-        {settings.path_rule != PathRule::Hash, "switches that choose paths"},
-        {settings.trim_above_bytes > 0, "switches that trim"},
-        {inputs.can_go_wrong(), "faults"},
-        {inputs.has_losses(), "random loss"},
-        {settings.acknowledgements_are_data, "acknowledgements in the class of data"},
-        {!inputs.captured_flow.empty(), "captures"},
+        {settings.endpoint_jitter_ps > 0, "random delays in hosts"},
+        {!is_fixed, "switches that choose paths by chance, turn or load"},
     };
     std::vector<std::string> names;
     for (const auto& [is_there, name] : all) {
@@ -41,9 +45,9 @@ std::vector<std::string> features(const Inputs& inputs) {
 }  // namespace
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
-    const std::vector<std::string> names = features(inputs);
-    const bool is_full = !names.empty() || inputs.settings.force_full;
-    const bool skips = inputs.settings.skips_repeats && !is_full;
+    const std::vector<std::string> names = not_visited(inputs);
+    const bool is_full = needs_full(inputs) || inputs.settings.force_full;
+    const bool skips = inputs.settings.skips_repeats && names.empty();
     std::unique_ptr<Simulation> simulation =
         skips ? skipping::make_engine(inputs, is_full) : plain::make_engine(inputs, is_full);
     simulation->not_skipped = names;

@@ -21,7 +21,10 @@
 #include "events/transfers.inl"
 #include "events/trimming.inl"
 #if NETSIM_SKIPS
+#include "skip/captures.inl"
 #include "skip/components.inl"
+#include "skip/features_walk.inl"
+#include "skip/groups.inl"
 #include "skip/law_calls.inl"
 #include "skip/log.inl"
 #include "skip/search.inl"
@@ -72,6 +75,7 @@ inline bool Engine<is_full>::take_caught(std::uint64_t& key) {
     FarEvents::Event event;
     if (!queue.take_caught(event)) return false;
     key = event.identity;
+    skip.current = key;
     now_ps = event.time_ps;
     num_unqueued_events++;
     return true;
@@ -91,6 +95,7 @@ inline void Engine<is_full>::handle(std::uint64_t key) {
             return on_pace(id);
         case EventKind::PauseFrame:
             if (has_priorities()) return on_pause_event(id, payload_of(key));
+            if constexpr (SKIPS) note_pause_frame_arrival(id);
             if (payload_of(key) >> 1 != pause_generation(id)) return;
             return obey_pause_frame(id, payload_of(key) % 2 == 1);
         case EventKind::Reply:
@@ -164,6 +169,8 @@ Engine<is_full>::Engine(const Inputs& inputs) : Simulation(inputs) {
         skip.component_of_port.assign(ports.size(), NONE);
         skip.wires.resize(ports.size());
         skip.pause_frames.resize(ports.size());
+        if (is_full && !endpoints.empty()) skip.replies.resize(senders.size());
+        if constexpr (is_full) find_groups();
         update_attention();
     }
 }
@@ -173,10 +180,8 @@ void Engine<is_full>::settle() {
     if constexpr (SKIPS) rouse_all();
 }
 
-std::unique_ptr<Simulation> NETSIM_BUILD::make_engine(const Inputs& inputs, [[maybe_unused]] bool is_full) {
-    if constexpr (!SKIPS) {
-        if (is_full) return std::make_unique<Engine<true>>(inputs);
-    }
+std::unique_ptr<Simulation> NETSIM_BUILD::make_engine(const Inputs& inputs, bool is_full) {
+    if (is_full) return std::make_unique<Engine<true>>(inputs);
     return std::make_unique<Engine<false>>(inputs);
 }
 

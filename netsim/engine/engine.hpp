@@ -105,6 +105,9 @@ class Engine final : public Simulation {
 
     // events/priority_pauses.inl
     enum class PauseEvent : std::uint32_t { End, Begin, Expire, Refresh, Watch };  // in this order at one instant
+    static bool is_pause_frame(std::uint32_t payload) {  // that arrives, and not a time that has come
+        return (payload >> 3 & 7) <= static_cast<std::uint32_t>(PauseEvent::Begin);
+    }
     Picoseconds pause_length_ps(std::uint32_t port) const;
     void schedule_pause_event(Picoseconds time_ps, std::uint32_t port, PauseEvent event, std::uint32_t priority);
     void on_pause_event(std::uint32_t port, std::uint32_t payload);
@@ -241,16 +244,49 @@ class Engine final : public Simulation {
     // skip/components.inl
     template <typename Visit>
     void for_each_port_of(std::uint32_t qp, Visit visit) const;
+    template <typename Visit>
+    void for_each_choice_of(std::uint32_t qp, std::uint32_t direction, Visit visit) const;
     [[gnu::noinline]] void join_component(std::uint32_t qp);
     void merge_into_one(std::uint32_t qp);
+    void absorb(std::uint32_t into, std::uint32_t index);
     std::uint32_t make_component();
     void free_component(std::uint32_t index);
     void add_to_component(std::uint32_t index, std::uint32_t qp);
     [[gnu::noinline]] void leave_component(std::uint32_t qp, bool is_last);
     void rebuild_component(std::uint32_t index);
 
+    // skip/groups.inl
+    void find_groups();
+    [[gnu::noinline]] void note_entry(std::uint32_t port, std::uint32_t packet);
+    void note_delivery(std::uint32_t port, std::uint32_t packet);
+    [[gnu::noinline]] void disturb_port(std::uint32_t port);
+    void rejoin_all();
+    void search_all_anew();
+    Picoseconds next_change_ps() const;
+
+    // skip/captures.inl
+    void log_capture(CapturedPacket& row);
+    void repeat_captures(const Component& component, std::int64_t num_periods);
+    void order_captures(Picoseconds after_ps);
+
+    // skip/features_walk.inl
+    template <typename Visitor>
+    bool walk_priority(Visitor& visitor, std::uint32_t port, std::uint32_t priority);
+    template <typename Visitor>
+    bool walk_selective(Visitor& visitor, std::uint32_t qp);
+    template <typename Visitor>
+    bool walk_pair_features(Visitor& visitor, std::uint32_t qp);
+    template <typename Visitor>
+    bool walk_replies(Visitor& visitor, std::uint32_t qp);
+    template <typename Visitor>
+    bool walk_port_features(Visitor& visitor, std::uint32_t port);
+    template <typename Visitor>
+    bool walk_packet_features(Visitor& visitor, std::uint32_t packet_id, const Packet& packet);
+    Picoseconds last_pending_feature_ps(const Component& component) const;
+
     // skip/state_walk.inl
     static constexpr std::int64_t END_OF_LIST = -1;
+    bool marks_matter() const;
     template <typename Visitor>
     bool walk(Visitor& visitor, Component& component, bool is_whole);
     template <typename Visitor>
@@ -261,6 +297,10 @@ class Engine final : public Simulation {
     bool walk_port(Visitor& visitor, std::uint32_t port);
     template <typename Visitor>
     bool walk_wire(Visitor& visitor, std::uint32_t port);
+    template <typename Visitor>
+    bool walk_queue(Visitor& visitor, std::uint32_t head);
+    template <typename Visitor>
+    bool walk_ring(Visitor& visitor, const Ring& ring);
     template <typename Visitor>
     bool walk_packet(Visitor& visitor, std::uint32_t packet);
 
@@ -292,12 +332,14 @@ class Engine final : public Simulation {
     std::uint32_t component_of(EventIdentity identity) const;
     void log_event(EventIdentity identity);
     [[gnu::noinline]] void log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes = 0, Picoseconds rtt_ps = 0,
-                                    std::int32_t num_hops = 0, bool is_marked = false);
+                                    Picoseconds endpoint_ps = 0, std::int32_t num_hops = 0, bool is_marked = false);
     [[gnu::noinline]] void log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const;
     [[gnu::noinline]] void note_flight(std::uint32_t port, Picoseconds arrives_ps, std::uint32_t packet);
-    void log_draw(std::uint32_t port, std::int32_t queued_bytes);
+    void log_draw(std::uint32_t port, std::int32_t queued_bytes, std::uint32_t priority);
     [[gnu::noinline]] void disturb(std::uint32_t qp);
     void note_notification(LawEvent event, std::uint32_t qp);
+    void note_pause_event(std::uint32_t port, bool is_frame, Picoseconds time_ps, std::uint32_t payload);
+    void note_pause_frame_arrival(std::uint32_t port);
     void note_carrier(std::uint32_t port, std::uint32_t carrier);
 
     // skip/law_calls.inl
@@ -319,7 +361,6 @@ class Engine final : public Simulation {
     Picoseconds last_pending_ps(const Component& component) const;
     void sleep(Component& component, std::uint32_t index, Picoseconds instant_ps, Picoseconds event_ps);
     void rouse(std::uint32_t index);
-    [[gnu::noinline]] void rouse_port(std::uint32_t port);
     void rouse_before(std::uint32_t index, EventIdentity identity);
     void wake_up(Component& component, std::uint32_t index, std::int64_t num_periods);
     void move(Component& component, std::int64_t num_periods);

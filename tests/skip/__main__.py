@@ -1,6 +1,7 @@
 """`python -m tests.skip`: runs with and without exact skip, and every result that differs.
 
-Random runs; with `--scenarios` all bundled scenarios, with `--cases` all conformance cases of the packet engine.
+Random runs, every other with features of the full engine; with `--scenarios` all bundled scenarios, with `--cases` all
+conformance cases of the packet engine.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from fabrictune.conformance.suite import collect_cases
 from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
+from tests.skip.features import featured_run
 from tests.skip.runs import LAWS, Comparison, compare, every_run_compared, random_run
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -21,8 +23,9 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 def random_runs(first_seed: int, num_runs: int) -> Iterator[tuple[str, Comparison]]:
     """Yield each run's name, and what skip changed in it."""
     for seed in range(first_seed, first_seed + num_runs):
-        run = random_run(seed)
-        yield f"seed {seed}, {run.law}", compare(run.inputs(), LAWS[run.law])
+        run = featured_run(seed) if seed % 2 else random_run(seed)
+        events_per_slice = 5_000 if seed % 7 == 0 else 10**8  # settled between slices
+        yield f"seed {seed}, {run.law}", compare(run.inputs(), LAWS[run.law], events_per_slice=events_per_slice)
 
 
 def bundled_scenarios() -> Iterator[tuple[str, Comparison]]:

@@ -12,11 +12,13 @@ from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.laws import load_law
 from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.netsim import _engine, packet
+from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
+from fabrictune.netsim.faults.timeline import FaultInterval
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.fabric import Fabric
@@ -27,8 +29,10 @@ from fabrictune.topology.routing import build_network
 
 MTU_BYTES = 1024
 LAWS: dict[str, CompiledLaw] = {
-    name: compile_law(load_law(name)) for name in ("none", "dcqcn", "swift", "hybrid", "timely", "dctcp", "barre")
+    name: compile_law(load_law(name))
+    for name in ("none", "dcqcn", "swift", "hybrid", "timely", "dctcp", "barre", "nscc", "hpcc", "dcqcn_firmware")
 }
+NUM_LAWS_OF_PLAIN_RUNS = 7  # the first ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,8 @@ class Run:
     law: str
     seed: int
     probe: ProbeConfig | None
+    capture: CaptureConfig | None = None
+    faults: tuple[FaultInterval, ...] = ()
 
     def inputs(self) -> EngineInputs:
         """Return the run as an engine reads it."""
@@ -52,8 +58,8 @@ class Run:
             self.config.with_telemetry() if law.uses_telemetry else self.config,
             seed=self.seed,
             probe=self.probe,
-            capture=None,
-            faults=(),
+            capture=self.capture,
+            faults=self.faults,
         )
 
 
@@ -67,7 +73,9 @@ def random_run(seed: int) -> Run:
         network=build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec()),
         traffic=traffic,
         config=_config(dice),
-        law="none" if workload is _incast and seed % 2 else str(dice.choice(list(LAWS))),  # pauses in a cycle
+        law="none"
+        if workload is _incast and seed % 2
+        else str(dice.choice(list(LAWS)[:NUM_LAWS_OF_PLAIN_RUNS])),  # pauses in a cycle
         seed=seed,
         probe=_probe(dice),
     )
@@ -232,12 +240,17 @@ def results(simulation: _engine.Simulation) -> dict[str, Any]:
         "waiting": simulation.waiting_columns(),
         "holds": simulation.hold_columns(),
         "failures": simulation.failure_columns(),
+        "captured": simulation.capture_columns(),
+        "inputs": simulation.input_columns(),
+        "fault drops": simulation.fault_drop_columns(),
+        "milestones": simulation.milestone_columns(),
     }
     return {
         "end": simulation.now_ps,
         "events": simulation.num_events,
         "packets": simulation.packet_counts(),
         "acknowledged bytes": simulation.acknowledged_bytes,
+        "number captured": simulation.num_captured,
         "laws": simulation.flow_records(),
         "samples are complete": simulation.has_all_samples,
         **{

@@ -1,9 +1,11 @@
 """Exact skip leaves the bytes that a run without it leaves."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pytest
 
 from fabrictune.conformance.suite import collect_cases
@@ -14,7 +16,8 @@ from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
-from tests.skip.runs import LAWS, compare, every_run_compared, random_run
+from tests.skip.features import FEATURES, featured_run, with_loss
+from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run
 
 RUNS_PER_TEST = 10
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -34,6 +37,29 @@ def test_skip_changes_nothing(first_seed: int) -> None:
         num_skipped += got.num_skipped
         num_events += got.num_events
     assert num_skipped > num_events / 4
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: str(feature.__name__))
+def test_skip_changes_nothing_with(feature: Callable[[Run, np.random.Generator], Run]) -> None:
+    """The same where a run has what only the full engine has; each is skipped, but for wires that lose at random."""
+    num_skipped = 0
+    for seed in range(20):
+        run = feature(random_run(seed), np.random.default_rng([seed, 57]))
+        got = compare(run.inputs(), LAWS[run.law], events_per_slice=3_000 if seed % 4 == 0 else 10**8)
+        assert not got.differences, f"seed {seed}"
+        num_skipped += got.num_skipped
+    assert (num_skipped > 0) == (feature is not with_loss)
+
+
+def test_skip_changes_nothing_with_several_features() -> None:
+    """One to three of them at once."""
+    num_skipped = 0
+    for seed in range(80):
+        run = featured_run(seed)
+        got = compare(run.inputs(), LAWS[run.law])
+        assert not got.differences, f"seed {seed}"
+        num_skipped += got.num_skipped
+    assert num_skipped > 0
 
 
 def test_a_run_may_be_settled_at_any_event() -> None:

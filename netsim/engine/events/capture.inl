@@ -10,9 +10,10 @@ namespace netsim {
 template <bool is_full>
 void Engine<is_full>::note(const Packet& packet, bool is_there) {
     if (!is_there || !captured_flows[packet.queue_pair]) return;
+    CapturedPacket row{now_ps, packet.queue_pair, packet.sequence, 0, packet.type, packet.is_marked};
+    if constexpr (SKIPS) log_capture(row);
     num_captured++;
-    if (captured.size() == settings.max_captured) return;
-    captured.push_back({now_ps, packet.queue_pair, packet.sequence, packet.type, packet.is_marked});
+    if (captured.size() < settings.max_captured) captured.push_back(row);
 }
 
 // `packet.ingress_port` is still that of its arrival.

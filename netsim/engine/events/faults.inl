@@ -21,6 +21,7 @@ void Engine<is_full>::on_fault() {
         if (faults.changes[row].effect == Effect::Down) clear(faults.changes[row].port);
     }
     if (next < faults.changes.size()) queue.push(faults.changes[next].time_ps, identify(EventKind::Clock, FAULT));
+    if constexpr (SKIPS) search_all_anew();
 }
 
 template <bool is_full>
@@ -116,6 +117,10 @@ void Engine<is_full>::on_reroute() {
     path_chooser.begin_set(epochs.current_set());
     if (epochs.next < epochs.times_ps.size()) {
         queue.push(epochs.times_ps[epochs.next], identify(EventKind::Clock, REROUTE));
+    }
+    if constexpr (SKIPS) {
+        rejoin_all();
+        search_all_anew();
     }
 }
 

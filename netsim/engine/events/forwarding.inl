@@ -34,6 +34,7 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     if (out != NONE) {
         enqueue(out, packet);
     } else {
+        if constexpr (SKIPS && is_full) note_delivery(port, packet);
         deliver(packet);
     }
 }
@@ -70,8 +71,8 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
         if (faults.are_possible() && !has_way(port, packet_id)) return;
     }
     if constexpr (SKIPS) {
-        if (ports[port].is_asleep) [[unlikely]]
-            rouse_port(port);
+        if (ports[port].is_asleep || ports[port].is_watched) [[unlikely]]
+            note_entry(port, packet_id);
     }
     if (has_priorities()) return enqueue_by_priority(port, packet_id);
     Packet& packet = packets[packet_id];
@@ -83,7 +84,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     if (cls == DATA) {
         if (!admit(packet_id)) return;
         if (packet.type == PacketType::Data && out.queued_bytes > settings.marking.min_bytes) {
-            if constexpr (SKIPS) log_draw(port, out.queued_bytes);
+            if constexpr (SKIPS) log_draw(port, out.queued_bytes, 0);
             mark(port_stats[port], packet, out.queued_bytes, settings.marking);
         }
     }
@@ -234,15 +235,14 @@ void Engine<is_full>::send_pause_frame(std::uint32_t port) {
                             serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
     ports[port].pauses_sender = !ports[port].pauses_sender;
     const Picoseconds effective_ps = carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps;
-    if constexpr (SKIPS) skip.pause_frames[port].push_back(effective_ps);
-    queue.push(effective_ps,
-               identify(EventKind::PauseFrame, port, pause_generation(port) << 1 | ports[port].pauses_sender));
+    const std::uint32_t payload = pause_generation(port) << 1 | ports[port].pauses_sender;
+    if constexpr (SKIPS) skip.pause_frames[port].push_back({effective_ps, payload});
+    queue.push(effective_ps, identify(EventKind::PauseFrame, port, payload));
 }
 
 template <bool is_full>
 void Engine<is_full>::obey_pause_frame(std::uint32_t port, bool is_pause) {
     PortStats& stats = port_stats[port];
-    if constexpr (SKIPS) skip.pause_frames[port].erase(skip.pause_frames[port].begin());
     ports[port].is_paused = is_pause;
     if (is_pause) {
         stats.num_pauses++;

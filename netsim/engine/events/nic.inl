@@ -43,6 +43,7 @@ void Engine<is_full>::hand_on_later(std::uint32_t port, std::uint32_t packet_id)
     if (host_links.exist()) {
         done_ps = std::max(done_ps, host_links.write(port_stats[port].peer, payload_bytes_of(packet), now_ps));
     }
+    nics[port].drained_ps = done_ps;
     queue.push(done_ps, identify(EventKind::Clock, DRAIN, port));
 }
 
@@ -73,6 +74,7 @@ void Engine<is_full>::see(std::uint32_t packet_id) {
             endpoint.random.next_below(static_cast<std::uint64_t>(settings.endpoint_jitter_ps)));
     }
     endpoint.answer_ps = std::max(now_ps + delay_ps, endpoint.answer_ps + 1);
+    if constexpr (SKIPS) skip.replies[qp].add(now_ps, endpoint.answer_ps, packet_id);
     queue.push(endpoint.answer_ps, identify(EventKind::Reply, qp, packet_id));
 }
 

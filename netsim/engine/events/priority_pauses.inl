@@ -22,6 +22,7 @@ void Engine<is_full>::schedule_pause_event(Picoseconds time_ps, std::uint32_t po
                                            std::uint32_t priority) {
     if (event != PauseEvent::Watch) priorities.num_pause_events++;
     const std::uint32_t payload = pause_generation(port) << 6 | static_cast<std::uint32_t>(event) << 3 | priority;
+    if constexpr (SKIPS) note_pause_event(port, event <= PauseEvent::Begin, time_ps, payload);
     queue.push(time_ps, identify(EventKind::PauseFrame, port, payload));
 }
 
@@ -31,6 +32,9 @@ void Engine<is_full>::on_pause_event(std::uint32_t port, std::uint32_t payload) 
     const std::uint32_t priority = payload & 7;
     QueueStats& own = priorities.queue_stats(port, priority);
     if (event != PauseEvent::Watch) priorities.num_pause_events--;
+    if constexpr (SKIPS) {
+        if (event <= PauseEvent::Begin) note_pause_frame_arrival(port);
+    }
     if (payload >> 6 != pause_generation(port) && event != PauseEvent::Watch) return;
     switch (event) {
         case PauseEvent::End:
@@ -56,6 +60,7 @@ void Engine<is_full>::send_priority_pause(std::uint32_t port, std::uint32_t prio
     const PortStats& stats = port_stats[port];
     Port& carrier = ports[stats.peer];
     QueueStats& own = priorities.queue_stats(port, priority);
+    if constexpr (SKIPS) note_carrier(port, stats.peer);
     carrier.busy_until_ps = std::max(now_ps, carrier.busy_until_ps) +
                             serialization_ps(settings.pause_frame_bytes, port_stats[stats.peer].rate_bps);
     priorities.queue_stats(stats.peer, priority).pause_frames_sent++;
@@ -74,7 +79,8 @@ void Engine<is_full>::refresh_pause(std::uint32_t port, std::uint32_t priority) 
     if (priorities.queue_stats(port, priority).refresh_ps != now_ps) return;
     const bool has_probe = settings.probe_interval_ps != NEVER && has_all_samples;
     const bool has_limit = settings.time_limit_ps != NEVER;
-    const bool is_alone = queue.size() == priorities.num_pause_events + has_probe + has_limit;
+    const std::size_t num_meaningful = queue.size() - skip.num_void_resumes;
+    const bool is_alone = skip.num_asleep == 0 && num_meaningful == priorities.num_pause_events + has_probe + has_limit;
     if (is_alone && now_ps - priorities.last_transmission_ps > settings.pause_patience_ps) {
         outcome = Outcome::Stalled;
         return;

@@ -36,7 +36,9 @@ template <bool is_full>
 bool Engine<is_full>::is_dropped_early(std::uint32_t port, const Packet& packet, const PriorityRule& rule,
                                        std::int32_t queued_bytes) {
     if (!rule.drops_early || packet.ingress_port == NONE || is_ecn_capable(packet.type)) return false;
-    return queued_bytes > rule.marking.min_bytes && is_to_be_marked(port_stats[port], queued_bytes, rule.marking);
+    if (queued_bytes <= rule.marking.min_bytes) return false;
+    if constexpr (SKIPS) disturb_port(port);
+    return is_to_be_marked(port_stats[port], queued_bytes, rule.marking);
 }
 
 template <bool is_full>
@@ -53,6 +55,7 @@ void Engine<is_full>::enqueue_by_priority(std::uint32_t port, std::uint32_t pack
     }
     const MarkingCurve& marking = priorities.rules[priority].marking;
     if (packet.type == PacketType::Data && output.queued_bytes > marking.min_bytes) {
+        if constexpr (SKIPS) log_draw(port, output.queued_bytes, priority);
         const bool is_marked = mark(port_stats[port], packet, output.queued_bytes, marking);
         priorities.queue_stats(port, priority).marked_packets += is_marked;
     }

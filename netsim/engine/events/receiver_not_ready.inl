@@ -21,6 +21,7 @@ bool Engine<is_full>::is_receiver_ready(const Packet& packet) {
 
 template <bool is_full>
 void Engine<is_full>::refuse(std::uint32_t packet_id) {
+    if constexpr (SKIPS) disturb(packets[packet_id].queue_pair);
     Receiver& receiver = receivers[packets[packet_id].queue_pair];
     if (packets[packet_id].sequence != receiver.expected_sequence) return packets.release(packet_id);
     num_refused++;
@@ -31,6 +32,7 @@ void Engine<is_full>::refuse(std::uint32_t packet_id) {
 template <bool is_full>
 void Engine<is_full>::on_refusal(std::uint32_t qp, std::uint32_t expected_sequence) {
     Sender& sender = senders[qp];
+    if constexpr (SKIPS) disturb(qp);
     if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
     if (expected_sequence < sender.oldest_sequence) return;  // overtaken by an acknowledgement
     if (expected_sequence > sender.oldest_sequence) acknowledge_all_below(qp, sender, expected_sequence);

@@ -43,7 +43,7 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
         if constexpr (SKIPS) {
             const auto acked_bytes = static_cast<std::int64_t>(acknowledged_bytes - before_bytes);
             if (sender.is_logged) [[unlikely]]
-                log_call(ON_ACK, qp, acked_bytes, sender.rtt_ps, num_hops, packet.is_marked);
+                log_call(ON_ACK, qp, acked_bytes, sender.rtt_ps, endpoint_ps, num_hops, packet.is_marked);
         }
         obey(ON_ACK, qp,
              law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),

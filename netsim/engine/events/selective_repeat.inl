@@ -33,7 +33,13 @@ bool Engine<is_full>::may_send_selectively(std::uint32_t qp, const Sender& sende
     if (is_idle(qp, sender)) return true;
     const std::uint32_t payload_bytes =
         is_repetition ? payload_bytes_of(sender, first_lost(qp, sender)) : next_payload_bytes(sender);
-    return static_cast<double>(sender.in_flight_bytes + payload_bytes) <= flow(qp).cwnd_bytes;
+    const auto wanted_bytes = static_cast<double>(sender.in_flight_bytes + payload_bytes);
+    const bool is_open = wanted_bytes <= flow(qp).cwnd_bytes;
+    if constexpr (SKIPS) {
+        if (sender.is_logged) [[unlikely]]
+            log_window(qp, wanted_bytes, is_open);
+    }
+    return is_open;
 }
 
 template <bool is_full>
@@ -185,6 +191,7 @@ void Engine<is_full>::answer_selectively(std::uint32_t packet_id) {
         }
     } else if (packet.sequence > receiver.expected_sequence) {
         num_out_of_order++;
+        if constexpr (SKIPS) disturb(packet.queue_pair);
         arrived.make_room(receiver.expected_sequence, packet.sequence + 1);
         arrived.insert(packet.sequence);
     }

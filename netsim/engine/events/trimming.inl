@@ -23,6 +23,7 @@ bool Engine<is_full>::is_to_be_trimmed(std::uint32_t port, const Port& out, cons
 
 template <bool is_full>
 void Engine<is_full>::trim(std::uint32_t port, std::uint32_t packet_id) {
+    if constexpr (SKIPS) disturb_port(port);
     packets[packet_id].type = PacketType::Trimmed;
     packets[packet_id].wire_bytes = static_cast<std::uint16_t>(settings.trimmed_bytes);
     packets[packet_id].is_last_hop = ports[port_stats[port].peer].is_host;
@@ -36,6 +37,7 @@ void Engine<is_full>::on_trim_nack(std::uint32_t packet_id) {
     if (has_entropy()) learn_from(packet_id);
     packets.release(packet_id);
     const std::uint32_t qp = packet.queue_pair;
+    if constexpr (SKIPS) disturb(qp);
     Sender& sender = senders[qp];
     if (sender.state == SenderState::Failed || sender.num_unacknowledged == 0) return;
     if (!forget_transmission(qp, sender, packet)) return;

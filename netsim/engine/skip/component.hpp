@@ -17,7 +17,7 @@ struct LawCall {
     std::uint32_t queue_pair;
     Picoseconds after_ps;  // since that state
     std::int64_t bytes;
-    Picoseconds rtt_ps;
+    Picoseconds rtt_ps, endpoint_ps;
     std::int32_t num_hops;
     bool is_marked;
 };
@@ -36,6 +36,13 @@ struct PendingEvent {
 struct Draw {
     std::uint32_t port;
     std::int32_t queued_bytes;
+    std::uint32_t priority;
+};
+
+// A pause frame on its way to a port.
+struct PauseFrame {
+    Picoseconds effective_ps;
+    std::uint32_t payload;
 };
 
 enum class SearchStage : std::uint8_t {
@@ -68,6 +75,7 @@ struct Component {
     std::vector<WindowUse> windows;                               // by queue pair, since
     std::vector<LawCall> calls;                                   // since
     std::vector<Draw> draws;                                      // since
+    std::vector<CapturedPacket> captured;                         // since
     std::uint64_t num_events = 0, num_data = 0, num_control = 0;  // since: handled, delivered, delivered
 
     // The sleep.
@@ -115,12 +123,15 @@ struct Skipper {
     std::vector<Component> components;
     std::vector<std::uint32_t> free_components;
     std::vector<std::uint32_t> component_of_pair, component_of_port;  // NONE: nothing to send, nothing that sends
-    std::vector<std::uint32_t> place_of_pair;            // in its component, while that is logged or asleep
-    std::vector<Wire> wires;                             // by port
-    std::vector<std::vector<Picoseconds>> pause_frames;  // by port: when those on their way take effect
-    std::vector<std::uint32_t> beating, loose;           // components to look at
-    Picoseconds look_ps = NEVER;                         // the instant after which to look at them
-    Picoseconds attention_ps = NEVER;                    // events after it are looked at before they are handled
+    std::vector<std::uint32_t> place_of_pair;           // in its component, while that is logged or asleep
+    std::vector<Wire> wires;                            // by port
+    std::vector<Wire> replies;                          // by queue pair: what its receiver will answer, and when
+    std::vector<std::vector<PauseFrame>> pause_frames;  // by port, in the order in which they take effect
+    std::vector<std::vector<std::uint32_t>> groups;     // of ports that share a buffer, or PCIe; see skip/groups.inl
+    std::vector<std::uint32_t> group_of_port;           // NONE: it shares nothing; empty if none does
+    std::vector<std::uint32_t> beating, loose;          // components to look at
+    Picoseconds look_ps = NEVER;                        // the instant after which to look at them
+    Picoseconds attention_ps = NEVER;                   // events after it are looked at before they are handled
     bool is_catching_up = false;
 
     // Every event is looked at while anything is asleep, logged, or about to be waked for nothing.

@@ -12,8 +12,29 @@ namespace netsim {
 template <bool is_full>
 template <typename Visit>
 void Engine<is_full>::for_each_port_of(std::uint32_t qp, Visit visit) const {
+    const auto visit_group = [&](std::uint32_t port) {
+        if (!is_full || skip.groups.empty()) return visit(port);
+        for (const std::uint32_t other : skip.groups[skip.group_of_port[port]]) visit(other);
+    };
     for (std::uint32_t direction = 0; direction < 2; direction++) {
-        for (std::uint32_t place = path_begin(qp, direction); path[place] != NONE; place++) visit(path[place]);
+        if (is_full && path_chooser.chooses_for(direction == 0 ? PacketType::Data : PacketType::Ack)) {
+            for_each_choice_of(qp, direction, visit_group);
+            continue;
+        }
+        for (std::uint32_t place = path_begin(qp, direction); path[place] < NO_ROUTE; place++) visit_group(path[place]);
+    }
+}
+
+// Visit all ports that switches may choose.
+template <bool is_full>
+template <typename Visit>
+void Engine<is_full>::for_each_choice_of(std::uint32_t qp, std::uint32_t direction, Visit visit) const {
+    std::vector<std::uint32_t> reached{path[path_begin(qp, direction)]};
+    for (std::size_t place = 0; place < reached.size(); place++) {
+        visit(reached[place]);
+        path_chooser.for_each_port_behind(reached[place], 2 * qp + direction, [&](std::uint32_t port) {
+            if (std::ranges::find(reached, port) == reached.end()) reached.push_back(port);
+        });
     }
 }
 
@@ -28,10 +49,12 @@ void Engine<is_full>::join_component(std::uint32_t qp) {
     start_search(component, index);
 }
 
+// Make one component of a queue pair, its own if it has one, and all that share a port with its paths.
 template <bool is_full>
 void Engine<is_full>::merge_into_one(std::uint32_t qp) {
     std::uint32_t into = NONE;
     std::vector<std::uint32_t> touched;
+    if (skip.component_of_pair[qp] != NONE) touched.push_back(skip.component_of_pair[qp]);
     for_each_port_of(qp, [&](std::uint32_t port) {
         const std::uint32_t index = skip.component_of_port[port];
         if (index == NONE || std::ranges::find(touched, index) != touched.end()) return;
@@ -44,13 +67,23 @@ void Engine<is_full>::merge_into_one(std::uint32_t qp) {
     }
     if (into == NONE) into = make_component();
     for (const std::uint32_t index : touched) {
-        if (index == into) continue;
-        for (const std::uint32_t other : skip.components[index].queue_pairs) add_to_component(into, other);
-        skip.components[into].num_at_rest += skip.components[index].num_at_rest;
-        free_component(index);
+        if (index != into) absorb(into, index);
     }
     add_to_component(into, qp);
     start_search(skip.components[into], into);
+}
+
+// Move all that a component has into another one.
+template <bool is_full>
+void Engine<is_full>::absorb(std::uint32_t into, std::uint32_t index) {
+    Component& to = skip.components[into];
+    const Component& from = skip.components[index];
+    to.queue_pairs.insert(to.queue_pairs.end(), from.queue_pairs.begin(), from.queue_pairs.end());
+    to.ports.insert(to.ports.end(), from.ports.begin(), from.ports.end());
+    to.num_at_rest += from.num_at_rest;
+    for (const std::uint32_t qp : from.queue_pairs) skip.component_of_pair[qp] = into;
+    for (const std::uint32_t port : from.ports) skip.component_of_port[port] = into;
+    free_component(index);
 }
 
 template <bool is_full>
@@ -75,7 +108,7 @@ void Engine<is_full>::free_component(std::uint32_t index) {
 template <bool is_full>
 void Engine<is_full>::add_to_component(std::uint32_t index, std::uint32_t qp) {
     Component& component = skip.components[index];
-    component.queue_pairs.push_back(qp);
+    if (skip.component_of_pair[qp] != index) component.queue_pairs.push_back(qp);
     skip.component_of_pair[qp] = index;
     for_each_port_of(qp, [&](std::uint32_t port) {
         if (skip.component_of_port[port] == index) return;

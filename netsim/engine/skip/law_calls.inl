@@ -71,6 +71,7 @@ std::string Engine<is_full>::key_of_calls(const Component& component, std::size_
         append(call.after_ps);
         append(call.bytes);
         append(call.rtt_ps);
+        append(call.endpoint_ps);
         append(call.num_hops);
         append(call.is_marked);
     }
@@ -103,8 +104,8 @@ std::int64_t Engine<is_full>::repeat_call(const LawCall& call, Picoseconds time_
     void* record = &flow(call.queue_pair);
     if (call.event == ON_SEND) return law.on_send(law.params, record, time_ps, call.bytes);
     if (call.event == ON_CNP) return law.on_cnp(law.params, record, time_ps);
-    return law.on_ack(law.params, record, time_ps, call.bytes, call.rtt_ps, 0, call.num_hops, call.is_marked,
-                      NO_TELEMETRY);
+    return law.on_ack(law.params, record, time_ps, call.bytes, call.rtt_ps, call.endpoint_ps, call.num_hops,
+                      call.is_marked, NO_TELEMETRY);
 }
 
 // Draw again what a period drew; whether a packet is marked matters to nobody then, how many are is counted.
@@ -113,7 +114,13 @@ void Engine<is_full>::repeat_draws(const Component& component, std::int64_t num_
     Packet unused{};
     for (std::int64_t period = 0; period < num_periods; period++) {
         for (const Draw& draw : component.draws) {
-            mark(port_stats[draw.port], unused, draw.queued_bytes, settings.marking);
+            if (!has_priorities()) {
+                mark(port_stats[draw.port], unused, draw.queued_bytes, settings.marking);
+                continue;
+            }
+            const MarkingCurve& marking = priorities.rules[draw.priority].marking;
+            const bool is_marked = mark(port_stats[draw.port], unused, draw.queued_bytes, marking);
+            priorities.queue_stats(draw.port, draw.priority).marked_packets += is_marked;
         }
     }
 }

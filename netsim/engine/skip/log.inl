@@ -11,6 +11,7 @@ void Engine<is_full>::start_log(Component& component) {
     component.num_events = component.num_data = component.num_control = 0;
     component.calls.clear();
     component.draws.clear();
+    component.captured.clear();
     component.windows.assign(component.queue_pairs.size(), {});
     for (std::size_t place = 0; place < component.queue_pairs.size(); place++) {
         senders[component.queue_pairs[place]].is_logged = true;
@@ -31,35 +32,49 @@ void Engine<is_full>::end_log(Component& component) {
 
 template <bool is_full>
 inline std::uint32_t Engine<is_full>::component_of(EventIdentity identity) const {
-    const EventKind kind = kind_of(identity);
-    if (kind <= EventKind::Wake) return skip.component_of_port[id_of(identity)];
-    return kind == EventKind::Pace ? skip.component_of_pair[id_of(identity)] : NONE;
+    const std::uint32_t id = id_of(identity);
+    switch (kind_of(identity)) {
+        case EventKind::PauseFrame:
+            return has_priorities() && !is_pause_frame(payload_of(identity)) ? NONE : skip.component_of_port[id];
+        case EventKind::Arrival:
+        case EventKind::Wake:
+            return skip.component_of_port[id];
+        case EventKind::Pace:
+            return senders[id].pace_event_ps == now_ps ? skip.component_of_pair[id] : NONE;
+        case EventKind::Reply:
+            return skip.component_of_pair[id];
+        case EventKind::Clock:
+            return id == DRAIN ? skip.component_of_port[payload_of(identity)] : NONE;
+        case EventKind::Timer:
+        case EventKind::Transfer:
+            break;
+    }
+    return NONE;
 }
 
-// Count an event of a component that is logged; a Pace event that was overtaken is no part of its period.
+// Count an event of a component that is logged.
 template <bool is_full>
 void Engine<is_full>::log_event(EventIdentity identity) {
     const std::uint32_t index = component_of(identity);
     if (index == NONE || skip.components[index].stage != SearchStage::Whole) return;
     Component& component = skip.components[index];
-    const EventKind kind = kind_of(identity);
-    if (kind == EventKind::Pace && senders[id_of(identity)].pace_event_ps != now_ps) return;
     component.num_events++;
-    if (kind != EventKind::Arrival) return;
+    if (kind_of(identity) != EventKind::Arrival) return;
     const Packet& packet = packets[payload_of(identity)];
-    if (path[packet.path_position + 1] != NONE) return;
+    if (!ports[port_stats[id_of(identity)].peer].is_host) return;
     (packet.type == PacketType::Data ? component.num_data : component.num_control)++;
 }
 
 template <bool is_full>
 void Engine<is_full>::log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes, Picoseconds rtt_ps,
-                               std::int32_t num_hops, bool is_marked) {
+                               Picoseconds endpoint_ps, std::int32_t num_hops, bool is_marked) {
     Component& component = skip.components[skip.component_of_pair[qp]];
     if (component.calls.size() == MOST_LOGGED) {
         component.is_disturbed = true;
         return;
     }
-    component.calls.push_back({event, qp, now_ps - component.state_ps, bytes, rtt_ps, num_hops, is_marked});
+    component.calls.push_back(
+        {event, qp, now_ps - component.state_ps, bytes, rtt_ps, endpoint_ps, num_hops, is_marked});
 }
 
 template <bool is_full>
@@ -74,11 +89,11 @@ void Engine<is_full>::log_window(std::uint32_t qp, double wanted_bytes, bool is_
 }
 
 template <bool is_full>
-void Engine<is_full>::log_draw(std::uint32_t port, std::int32_t queued_bytes) {
+void Engine<is_full>::log_draw(std::uint32_t port, std::int32_t queued_bytes, std::uint32_t priority) {
     const std::uint32_t index = skip.component_of_port[port];
-    if (index == NONE || law.reads_marks || skip.components[index].stage != SearchStage::Whole) return;
+    if (index == NONE || marks_matter() || skip.components[index].stage != SearchStage::Whole) return;
     Component& component = skip.components[index];
-    component.draws.push_back({port, queued_bytes});
+    component.draws.push_back({port, queued_bytes, priority});
     component.is_disturbed |= component.draws.size() == MOST_LOGGED;
 }
 
@@ -99,6 +114,18 @@ template <bool is_full>
 void Engine<is_full>::note_notification(LawEvent event, std::uint32_t qp) {
     if (event != ON_CNP) return disturb(qp);
     if (senders[qp].is_logged && law.on_cnp) log_call(ON_CNP, qp);
+}
+
+// Events of pauses by priority that are no frames stand or are overtaken: neither is repeated.
+template <bool is_full>
+void Engine<is_full>::note_pause_event(std::uint32_t port, bool is_frame, Picoseconds time_ps, std::uint32_t payload) {
+    if (!is_frame) return disturb_port(port);
+    skip.pause_frames[port].push_back({time_ps, payload});
+}
+
+template <bool is_full>
+void Engine<is_full>::note_pause_frame_arrival(std::uint32_t port) {
+    skip.pause_frames[port].erase(skip.pause_frames[port].begin());
 }
 
 // A port will be told to pause or to resume by a frame that its peer carries.

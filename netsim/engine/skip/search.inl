@@ -196,6 +196,8 @@ void Engine<is_full>::watch_wires(Component& component) {
 template <bool is_full>
 void Engine<is_full>::drop_arrived(Component& component, Picoseconds instant_ps) {
     for (const std::uint32_t port : component.ports) skip.wires[port].drop_arrived(instant_ps);
+    if (!is_full || skip.replies.empty()) return;
+    for (const std::uint32_t qp : component.queue_pairs) skip.replies[qp].drop_arrived(instant_ps);
 }
 
 template <bool is_full>

@@ -73,6 +73,7 @@ std::int64_t Engine<is_full>::num_repeats(const Component& component, Picosecond
         num = std::min(num, (left - MARGIN) / moved);
     }
     event_ps = std::min({event_ps, settings.time_limit_ps, next_probe_ps(instant_ps)});
+    if constexpr (is_full) event_ps = std::min(event_ps, next_change_ps());
     if (event_ps != NEVER) num = std::min(num, (event_ps - 1 - instant_ps) / component.period_ps);
     return std::max<std::int64_t>(num, 0);
 }
@@ -90,11 +91,12 @@ Picoseconds Engine<is_full>::last_pending_ps(const Component& component) const {
     for (const std::uint32_t port : component.ports) {
         if (!skip.wires[port].is_empty()) last_ps = std::max(last_ps, skip.wires[port].last_ps());
         if (ports[port].has_wake) last_ps = std::max(last_ps, ports[port].busy_until_ps);
-        for (const Picoseconds effective_ps : skip.pause_frames[port]) last_ps = std::max(last_ps, effective_ps);
+        for (const PauseFrame& frame : skip.pause_frames[port]) last_ps = std::max(last_ps, frame.effective_ps);
     }
     for (const std::uint32_t qp : component.queue_pairs) {
         if (senders[qp].pace_event_ps != NEVER) last_ps = std::max(last_ps, senders[qp].pace_event_ps);
     }
+    if constexpr (is_full) last_ps = std::max(last_ps, last_pending_feature_ps(component));
     return last_ps;
 }
 
@@ -134,11 +136,6 @@ inline void Engine<is_full>::rouse(std::uint32_t index) {
 }
 
 template <bool is_full>
-void Engine<is_full>::rouse_port(std::uint32_t port) {
-    rouse(skip.component_of_port[port]);
-}
-
-template <bool is_full>
 void Engine<is_full>::rouse_before(std::uint32_t index, EventIdentity identity) {
     Component& component = skip.components[index];
     std::int64_t num = std::min(component.num_periods, (now_ps - 1 - component.slept_ps) / component.period_ps);
@@ -150,6 +147,7 @@ void Engine<is_full>::rouse_before(std::uint32_t index, EventIdentity identity) 
     wake_up(component, index, num);
     catch_up();
     queue.end_catching_up();
+    if constexpr (is_full) order_captures(component.slept_ps);
 }
 
 // Move a component by some periods, and give its events back.
@@ -159,6 +157,7 @@ void Engine<is_full>::wake_up(Component& component, std::uint32_t index, std::in
     for (const std::uint32_t port : component.ports) ports[port].is_asleep = false;
     skip.num_asleep--;
     if (num_periods > 0) move(component, num_periods);
+    if constexpr (is_full) order_captures(component.slept_ps);
     const Picoseconds moved_ps = num_periods * component.period_ps;
     for (const PendingEvent& event : component.parked) queue.push(event.time_ps + moved_ps, event.identity);
     component.parked.clear();
@@ -174,6 +173,7 @@ void Engine<is_full>::move(Component& component, std::int64_t num_periods) {
         num_packets += senders[component.queue_pairs[place]].next_sequence - component.next_sequences[place];
     }
     repeat_draws(component, num_periods);
+    if constexpr (is_full) repeat_captures(component, num_periods);
     Moving moving{component.values, component.period_ps, num_periods};
     walk(moving, component, true);
     const auto num = static_cast<std::uint64_t>(num_periods);
@@ -189,10 +189,12 @@ void Engine<is_full>::move(Component& component, std::int64_t num_periods) {
 template <bool is_full>
 void Engine<is_full>::catch_up() {
     const Picoseconds resume_ps = now_ps;
+    const EventIdentity current = skip.current;
     skip.is_catching_up = true;
     run(0, true);
     skip.is_catching_up = false;
     now_ps = resume_ps;
+    skip.current = current;
 }
 
 // Wake all that sleeps, as it is after the event last handled.

@@ -11,6 +11,12 @@
 
 namespace netsim {
 
+// Whether it shows anywhere which packets are marked: to the law, to the choice of entropy or in a capture.
+template <bool is_full>
+inline bool Engine<is_full>::marks_matter() const {
+    return law.reads_marks || (is_full && (settings.recycles_entropy || !captured_flows.empty()));
+}
+
 // What is not whole is of the queue pair that gives the beats and some others.
 template <bool is_full>
 template <typename Visitor>
@@ -28,6 +34,10 @@ bool Engine<is_full>::walk(Visitor& visitor, Component& component, bool is_whole
     if (!is_whole) return true;
     for (const std::uint32_t port : component.ports) {
         if (!walk_port(visitor, port) || !walk_wire(visitor, port)) return false;
+        if (is_full && !walk_port_features(visitor, port)) return false;
+    }
+    for (std::size_t place = 0; is_full && place < num_pairs; place++) {
+        if (!walk_pair_features(visitor, component.queue_pairs[place])) return false;
     }
     return true;
 }
@@ -63,7 +73,7 @@ inline bool Engine<is_full>::walk_receiver(Visitor& visitor, std::uint32_t qp) {
     if (!visitor.same(std::int64_t{senders[qp].highest_sequence} - receiver.expected_sequence)) return false;
     if (!visitor.same(receiver.transfer) || !visitor.same(receiver.message_end)) return false;
     if (!visitor.same(receiver.num_unanswered) || !visitor.same(receiver.has_sent_nak)) return false;
-    if (!visitor.same(receiver.has_mark && law.reads_marks)) return false;
+    if (!visitor.same(receiver.has_mark && marks_matter())) return false;
     return visitor.instant(receiver.cnp_allowed_ps, true) && visitor.count(receiver.expected_sequence);
 }
 
@@ -76,20 +86,13 @@ inline bool Engine<is_full>::walk_port(Visitor& visitor, std::uint32_t index) {
     if (!visitor.same(port.queued_bytes) || !visitor.same(port.ingress_bytes)) return false;
     if (!visitor.same(port.has_wake | port.is_paused << 1 | port.pauses_sender << 2)) return false;
     for (const std::uint32_t head : port.head) {
-        for (std::uint32_t packet = head; packet != NONE; packet = packets[packet].next) {
-            if (!walk_packet(visitor, packet)) return false;
-        }
-        if (!visitor.same(END_OF_LIST)) return false;
+        if (!walk_queue(visitor, head)) return false;
     }
-    for (std::uint32_t qp = stats.ring.head; qp != NONE; qp = senders[qp].ring_next) {
-        if (!visitor.same(qp)) return false;
-    }
-    if (!visitor.same(END_OF_LIST) || !visitor.same(stats.dropped_packets)) return false;
-    if (law.reads_marks) {
-        // No packet was marked by chance: the stream of draws stands where it stood.
-        if (!visitor.same(std::bit_cast<std::int64_t>(stats.random))) return false;
-        if (!visitor.count(stats.marked_packets)) return false;
-    }
+    if (!walk_ring(visitor, stats.ring) || !visitor.same(stats.dropped_packets)) return false;
+    // No packet was marked or lost by chance: the stream of draws stands where it stood.
+    const bool may_draw = marks_matter() || (is_full && stats.loss_fraction > 0);
+    if (may_draw && !visitor.same(std::bit_cast<std::int64_t>(stats.random))) return false;
+    if (marks_matter() && !visitor.count(stats.marked_packets)) return false;
     if (port.is_paused && !visitor.anchor(stats.paused_since_ps)) return false;
     for (const TrafficClass cls : {CONTROL, DATA}) {
         std::uint64_t packets = tx_packets(index, cls);
@@ -106,8 +109,26 @@ inline bool Engine<is_full>::walk_wire(Visitor& visitor, std::uint32_t port) {
         if (!visitor.instant(flight.arrives_ps, false) || !walk_packet(visitor, flight.packet)) return false;
     }
     if (!visitor.same(END_OF_LIST)) return false;
-    for (Picoseconds& effective_ps : skip.pause_frames[port]) {
-        if (!visitor.instant(effective_ps, false)) return false;
+    for (PauseFrame& frame : skip.pause_frames[port]) {
+        if (!visitor.instant(frame.effective_ps, false) || !visitor.same(frame.payload)) return false;
+    }
+    return visitor.same(END_OF_LIST);
+}
+
+template <bool is_full>
+template <typename Visitor>
+inline bool Engine<is_full>::walk_queue(Visitor& visitor, std::uint32_t head) {
+    for (std::uint32_t packet = head; packet != NONE; packet = packets[packet].next) {
+        if (!walk_packet(visitor, packet)) return false;
+    }
+    return visitor.same(END_OF_LIST);
+}
+
+template <bool is_full>
+template <typename Visitor>
+inline bool Engine<is_full>::walk_ring(Visitor& visitor, const Ring& ring) {
+    for (std::uint32_t qp = ring.head; qp != NONE; qp = senders[qp].ring_next) {
+        if (!visitor.same(qp)) return false;
     }
     return visitor.same(END_OF_LIST);
 }
@@ -120,9 +141,10 @@ inline bool Engine<is_full>::walk_packet(Visitor& visitor, std::uint32_t packet_
     const std::int64_t from_oldest = std::int64_t{packet.sequence} - senders[packet.queue_pair].next_sequence;
     if (!visitor.same(packet.queue_pair) || !visitor.same(packet.path_position)) return false;
     if (!visitor.same(packet.wire_bytes | static_cast<std::int64_t>(packet.type) << 16 |
-                      static_cast<std::int64_t>(packet.is_marked && law.reads_marks) << 24))
+                      static_cast<std::int64_t>(packet.is_marked && marks_matter()) << 24))
         return false;
     if (!visitor.same(packet.ingress_port) || !visitor.same(is_cnp ? 0 : from_oldest)) return false;
+    if (is_full && !walk_packet_features(visitor, packet_id, packet)) return false;
     return visitor.stamp(packet.sent_ps, is_cnp ? 0 : ALWAYS_VALID) && visitor.count(packet.sequence);
 }
 

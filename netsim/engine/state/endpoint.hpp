@@ -13,6 +13,7 @@ namespace netsim {
 struct NicBuffer {
     std::int64_t drain_rate_bps = 0;  // 0: at once, and nothing waits
     std::uint32_t head = NONE, tail = NONE;
+    Picoseconds drained_ps = 0;  // when the host will have taken the first of them
 };
 
 // A queue pair's answers.

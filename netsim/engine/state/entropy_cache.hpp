@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "clock.hpp"
@@ -48,6 +49,17 @@ class EntropyCache {
         if (num_fresh_ > 0) return values_[(next_ + SIZE - num_fresh_--) % SIZE];
         frozen_ = (frozen_ + 1) % num_kept_;
         return values_[frozen_];
+    }
+
+    // Tell a visitor of skip/ all that the next values follow from.
+    template <typename Visitor>
+    bool visit(Visitor& visitor) {
+        for (const std::uint16_t value : values_) {
+            if (!visitor.same(value)) return false;
+        }
+        return visitor.same(std::bit_cast<std::int64_t>(random_)) && visitor.instant(thaws_ps_, true) &&
+               visitor.same(next_) && visitor.same(num_kept_) && visitor.same(num_fresh_) && visitor.same(frozen_) &&
+               visitor.same(num_to_explore_);
     }
 
   private:

@@ -39,6 +39,19 @@ class HostLinks {
         return cross(write_, port, bytes, now_ps);
     }
 
+    const std::vector<std::uint32_t>& links_of_port() const { return links_of_port_; }
+
+    // Tell a visitor of skip/ until when the links of a port are busy.
+    template <typename Visitor>
+    bool visit(Visitor& visitor, std::uint32_t port) {
+        for (const std::size_t place : {2 * std::size_t{port}, 2 * std::size_t{port} + 1}) {
+            const std::uint32_t link = links_of_port_[place];
+            if (!visitor.instant(read_.until_ps[link], false) || !visitor.instant(write_.until_ps[link], false))
+                return false;
+        }
+        return true;
+    }
+
   private:
     struct Direction {
         std::vector<std::int64_t> rate_bps;  // by link

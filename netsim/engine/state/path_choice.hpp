@@ -36,6 +36,12 @@ class PathChooser {
     std::uint32_t next_port(std::uint32_t arrived, const Packet& packet, std::uint16_t entropy, Picoseconds now_ps,
                             const std::vector<Port>& ports);
 
+    bool is_choosing() const { return rule_ != PathRule::Hash; }
+
+    // Visit every port that a packet of a flow may leave a switch through when it has come through `arrived`.
+    template <typename Visit>
+    void for_each_port_behind(std::uint32_t arrived, std::uint32_t flow, Visit visit) const;
+
     // From now on choose among the next hops of this set of paths.
     void begin_set(std::size_t number) { first_row_ = number * num_flows_; }
 
@@ -114,6 +120,17 @@ inline std::uint32_t PathChooser::next_port(std::uint32_t arrived, const Packet&
     flowlet.set = set;
     flowlet.last_ps = now_ps;
     return flowlet.port;
+}
+
+template <typename Visit>
+void PathChooser::for_each_port_behind(std::uint32_t arrived, std::uint32_t flow, Visit visit) const {
+    const std::uint32_t switch_number = switch_behind_[arrived];
+    if (switch_number == NONE) return;
+    const std::uint32_t set = set_[row_[first_row_ + flow] + switch_number];
+    for (const std::uint32_t port : ports_of(set)) visit(port);
+    if (!ports_of(set).empty()) return;
+    const std::uint32_t last = exit_from(switch_number, first_row_ + flow);
+    if (last != NO_ROUTE) visit(last);
 }
 
 // A port of this switch straight to the destination, that of the hash path rather than the other; NO_ROUTE if none is

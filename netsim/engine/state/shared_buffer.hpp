@@ -46,6 +46,7 @@ class BufferPool {
         return true;
     }
 
+    bool is_shared() const { return shared_bytes_ > 0; }
     std::int64_t free_headroom_bytes() const { return free_headroom_bytes_; }
     void take_headroom(std::int32_t bytes) { free_headroom_bytes_ -= bytes; }
 

@@ -58,6 +58,7 @@ struct FlowSample {
 struct CapturedPacket {
     Picoseconds time_ps;
     std::uint32_t queue_pair, sequence;
+    std::uint32_t order;  // of the event in its instant; only kept with exact skip
     PacketType type;
     bool is_marked;
 };
