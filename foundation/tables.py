@@ -7,7 +7,7 @@ pyarrow is imported when a file is touched and not before, so that a command tha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fabrictune.foundation.errors import FabrictuneError, Mistake
 from fabrictune.foundation.foreign_files import open_foreign, shown
 from fabrictune.foundation.output_files import replaced_file
+from fabrictune.foundation.texts import TextColumn, Texts
 
 MAX_ROWS = 200_000_000
 ROW_GROUP_ROWS = 2**20  # of a file: what is compressed at a time
@@ -78,12 +79,13 @@ def table_from_bytes(content: bytes) -> tuple[Any, Mapping[str, str]]:
     return table, _decoded(table.schema.metadata)
 
 
-def arrow_texts(texts: Sequence[str]) -> Any:
+def arrow_texts(texts: TextColumn) -> Any:
     """Return texts as a `pyarrow.ChunkedArray`: a long array would be copied, and held twice, as it grows."""
     import pyarrow as pa
 
     parts = [texts[first : first + _TEXTS_A_CHUNK] for first in range(0, len(texts), _TEXTS_A_CHUNK)]
-    return pa.chunked_array([pa.array(part, pa.string()) for part in parts], pa.string())
+    arrays = [part.to_arrow() if isinstance(part, Texts) else pa.array(part, pa.string()) for part in parts]
+    return pa.chunked_array(arrays, pa.string())
 
 
 def columns_of(table: Any) -> dict[str, Any]:

@@ -50,6 +50,12 @@ class Texts(Sequence[str]):
             return cls.constant(vocabulary[0], sum(map(len, parts)))
         return cls(vocabulary=vocabulary, place_N=np.concatenate(parts))
 
+    def to_arrow(self) -> Any:
+        """Return the texts written out as a `pyarrow.Array`."""
+        import pyarrow as pa
+
+        return pa.array(self.vocabulary, pa.string()).take(pa.array(self.place_N, pa.int32()))
+
     def take(self, row_R: NDArray[np.integer]) -> "Texts":
         """Return the texts of some rows, in their order."""
         return Texts(vocabulary=self.vocabulary, place_N=self.place_N[row_R])

@@ -6,12 +6,13 @@ Shapes: N rows.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.texts import Texts
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
 
@@ -141,6 +142,33 @@ class TraceBuilder:
         self._wait.frombytes((program.wait_N[has_wait_N] + first).tobytes())
         self._offset.frombytes((num_waits + np.cumsum(has_wait_N, dtype=np.int64)).tobytes())
 
+    def add_rank(
+        self,
+        rank: int,
+        columns: Mapping[str, IntArray],
+        *,
+        groups: Sequence[tuple[int, ...]],
+        group_R: IntArray,
+        tags: Sequence[str],
+        waits: Dependencies,
+    ) -> None:
+        """Add a rank's requests by their columns; `waits` are rows of the trace, `group_R` the group of each request.
+
+        Columns are operation, peer, bytes and the work before.
+        """
+        used, first, place_R = np.unique(group_R, return_index=True, return_inverse=True)
+        number_of_used = np.zeros(len(used), np.int64)
+        for place in np.argsort(first).tolist():  # in the order in which the requests first name them
+            number_of_used[place] = self._group_number(groups[used[place]])
+        unknown_R = np.full(len(group_R), UNKNOWN, np.int64)
+        rest = {"rank": np.full(len(group_R), rank, np.int64), "group": number_of_used[place_R.ravel()]}
+        for name, column in {**columns, **rest, "issue_ps": unknown_R, "complete_ps": unknown_R}.items():
+            self._numbers[name].frombytes(column.astype(np.int64).tobytes())
+        self._axes += [""] * len(group_R)
+        self._tags += tags
+        self._offset.frombytes((len(self._wait) + waits.offset_N1[1:]).tobytes())
+        self._wait.frombytes(waits.row_D.tobytes())
+
     def repeat(self, num_rows: int, ranks: Sequence[int]) -> None:
         """Add the last `num_rows` rows once more for each of `ranks`; their waits are for one another."""
         first, num_times = len(self) - num_rows, len(ranks)
@@ -170,7 +198,7 @@ class TraceBuilder:
             **{f"{name}_N": column for name, column in numbers.items()},
             step_N=np.zeros(len(self), np.int64),
             axis_N=axes,
-            policy_N=("none",) * len(self),
+            policy_N=Texts.constant("none", len(self)),
             tag_N=tags,
             dependencies=dependencies,
             notes=tuple(notes),

@@ -67,6 +67,31 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 }
 
 
+class NodeField(IntEnum):
+    """Numbers of a node's fields that are read."""
+
+    ID = 1
+    NAME = 2
+    TYPE = 3
+    CALLERS = 4  # ctrl_deps
+    DATA_WAITS = 5  # data_deps
+    DURATION = 7
+    ATTRIBUTE = 10
+
+
+class AttributeField(IntEnum):
+    """Numbers of an attribute's fields that are read."""
+
+    NAME = 1
+    REMARK = 2  # doc_string
+    INT32 = 7
+    INT64 = 9
+    UINT32 = 11
+    UINT64 = 13
+    BOOL = 27
+    TEXT = 29
+
+
 class NodeType(IntEnum):
     """Types of nodes, as far as they are used here."""
 

@@ -92,7 +92,7 @@ def export(
     Example:
       fabrictune trace export step.parquet --out chakra/
     """
-    from fabrictune.collectives.traces.chakra import write_chakra
+    from fabrictune.collectives.traces.chakra_writing import write_chakra
     from fabrictune.collectives.traces.formats import read_trace
     from fabrictune.foundation.output_folders import check_output_folder
 

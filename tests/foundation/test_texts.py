@@ -36,6 +36,8 @@ def test_each_text_is_held_once(texts: Texts) -> None:
     assert texts.place_N.nbytes == 4 * 5
     assert Texts.of(ROWS) == texts
     assert Texts.of(texts) is texts
+    assert texts.to_arrow().to_pylist() == list(ROWS)
+    assert Texts.constant("none", 3).to_arrow().to_pylist() == ["none"] * 3
     assert texts.take(np.array([3, 0])) == ("pp", "dp")
     assert repr(texts) == "Texts(5 rows of 3 texts)"
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fabrictune.collectives.traces import chakra
-from fabrictune.collectives.traces.chakra import GROUPS_FILE, read_chakra, write_chakra
+from fabrictune.collectives.traces import chakra_nodes, chakra_order
+from fabrictune.collectives.traces.chakra import GROUPS_FILE, read_chakra
 from fabrictune.collectives.traces.chakra_schema import GlobalMetadata, Node, NodeType
+from fabrictune.collectives.traces.chakra_writing import write_chakra
 from fabrictune.foundation.errors import RecordError, TraceError
 from fabrictune.foundation.traces import CommTrace, Operation
 
@@ -183,8 +184,36 @@ def test_one_file_alone_is_no_group(tmp_path: Path) -> None:
 
 
 def test_more_nodes_than_can_be_used_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.3 million nodes of a rank, a file of 60 MB, took 31 s and 1.9 GiB."""
-    monkeypatch.setattr(chakra, "MAX_NODES", 1)
+    """A node is 300 bytes in memory: two million of them are within a GiB."""
+    monkeypatch.setattr(chakra_nodes, "MAX_NODES", 1)
     next_step = "record fewer steps, or give the PyTorch profile"
-    with pytest.raises(TraceError, match=rf"node 1: more than 1 nodes\n  next: {next_step}$"):
+    with pytest.raises(TraceError, match=rf"byte \d+: more than 1 nodes\n  next: {next_step}$"):
         read_chakra([save(tmp_path / "x.0.et", collective(0), collective(1, 0))])
+
+
+def test_more_waits_than_can_be_used_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ways meet, all requests before are waited for: a chain of works that each join one more is quadratic."""
+    monkeypatch.setattr(chakra_order, "MAX_JOINED", 8)
+    joins = [node for n in range(1, 10, 2) for node in (collective(n), work(n + 1, 1, n, max(n - 1, 1)))]
+    with pytest.raises(TraceError, match="node 8: more than 8 waits where ways meet, up to here"):
+        read_chakra([save(tmp_path / "x.0.et", *joins)])
+    chain = [collective(1), collective(2), work(3, 1, 1, 2), *(collective(n, 3) for n in range(4, 10))]
+    with pytest.raises(TraceError, match="node 8: more than 8 waits, up to here"):
+        read_chakra([save(tmp_path / "x.0.et", *chain)])
+
+
+def test_work_longer_than_a_column_holds_is_refused(tmp_path: Path) -> None:
+    """Of one node, and of a chain of them."""
+    long = 2**62 // 10**6
+    with pytest.raises(TraceError, match=f"node 1: work of {long} us"):
+        read_chakra([save(tmp_path / "x.0.et", work(1, long))])
+    with pytest.raises(TraceError, match=f"node 3: work of {2 * (long - 1)} us before it"):
+        read_chakra([save(tmp_path / "x.0.et", work(1, long - 1), work(2, long - 1, 1), collective(3, 2))])
+
+
+def test_a_root_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    """A broadcast's root is a rank."""
+    node = collective(1, kind=5)
+    node.attr.add(name="root", string_val="first")  # type: ignore[attr-defined]
+    with pytest.raises(TraceError, match="node 1, root: 'first'"):
+        read_chakra([save(tmp_path / "x.0.et", node)])
