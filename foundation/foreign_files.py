@@ -92,13 +92,19 @@ def _unpacked_head(packed: bytes, num_bytes: int) -> bytes:
 
 
 @contextmanager
-def open_unpacked(path: Path, *, max_bytes: int, error: type[FabrictuneError] = InputError) -> Iterator[Readable]:
-    """Open a file, plain or gzip, whose text is at most `max_bytes`; reading raises `error` beyond the limits."""
+def open_unpacked(
+    path: Path, *, max_bytes: int, max_unpacked_bytes: int | None = None, error: type[FabrictuneError] = InputError
+) -> Iterator[Readable]:
+    """Open a file, plain or gzip, whose text is at most `max_bytes`; reading raises `error` beyond the limits.
+
+    Text that is unpacked is at most `max_unpacked_bytes`, where that is less.
+    """
     with open_foreign(path, max_bytes=max_bytes, error=error) as file:
         limit = max_bytes
         unpacked = _unpacked(file)
         if unpacked is not file:
-            limit = min(max_bytes, max(MIN_TEXT_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size))
+            most = max_bytes if max_unpacked_bytes is None else min(max_bytes, max_unpacked_bytes)
+            limit = min(most, max(MIN_TEXT_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size))
         yield _Bounded(unpacked, path, limit, error)
 
 

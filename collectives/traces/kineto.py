@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fabrictune.collectives.traces.builder import TraceRow
+from fabrictune.collectives.traces.profile_text import EventFilter
 from fabrictune.collectives.traces.untraced_ranks import MeasuredRequest, trace_of_profiles
 from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.foreign_files import open_unpacked, read_head, shown
@@ -27,7 +28,8 @@ from fabrictune.foundation.json_streams import BROKEN, stream_json
 from fabrictune.foundation.traces import MAX_RANK, UNKNOWN, CommTrace, Operation
 from fabrictune.foundation.units import PS_PER_S, PS_PER_US
 
-MAX_TEXT_BYTES = 8 * 2**30  # unpacked
+MAX_TEXT_BYTES = 8 * 2**30
+MAX_UNPACKED_BYTES = 2 * 2**30  # of a packed file: ten seconds
 MAX_REQUESTS = 2_000_000  # of all files
 MAX_GROUP = 2**20
 MAX_KINDS = 8  # kinds of collectives that a note names
@@ -112,8 +114,10 @@ def _read(path: Path, groups: "_Groups", notes: list[str], max_requests: int) ->
     """Return the rank of a trace and its requests, by time; those of kernels where there are any."""
     reading = _Reading(str(path), groups)
     try:
-        with open_unpacked(path, max_bytes=MAX_TEXT_BYTES, error=TraceError) as file:
-            for key, value in stream_json(file, path, _KEYS, error=TraceError):
+        with open_unpacked(
+            path, max_bytes=MAX_TEXT_BYTES, max_unpacked_bytes=MAX_UNPACKED_BYTES, error=TraceError
+        ) as file:
+            for key, value in stream_json(EventFilter(file), path, _KEYS, error=TraceError):
                 if not isinstance(value, Mapping):
                     continue
                 if key == "distributedInfo":

@@ -20,6 +20,7 @@ from fabrictune.collectives.traces.kineto import is_kineto, read_kineto
 from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.json_streams import CHUNK_BYTES
 from fabrictune.foundation.traces import UNKNOWN, Operation
+from tests.profile_events import ALL_REDUCE_OF_TWO
 
 
 def event(name: str, start_us: float, duration_us: float, **more: Any) -> dict[str, Any]:
@@ -405,3 +406,24 @@ def test_a_file_without_its_rank_says_which_was_taken(tmp_path: Path) -> None:
         f"{path}: no rank in the file, taken as its first group's first: 0",
         f"{path}: NCCL kernels that do not name their collective, left out: 1",
     )
+
+
+def test_a_packed_profile_has_a_bound_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """50 MB can unpack to ten GB; a plain file of as much text is read."""
+    event = {
+        "ph": "X",
+        "cat": "kernel",
+        "name": "ncclDevKernel",
+        "pid": 0,
+        "tid": 7,
+        "ts": 1,
+        "args": ALL_REDUCE_OF_TWO,
+    }
+    text = json.dumps({"traceEvents": [event, *({"ph": "X", "name": f"other {n}"} for n in range(90_000))]}, indent=0)
+    monkeypatch.setattr(kineto, "MAX_UNPACKED_BYTES", 2**20)
+    packed, plain = tmp_path / "x.json.gz", tmp_path / "x.json"
+    packed.write_bytes(gzip.compress(text.encode()))
+    plain.write_text(text)
+    assert len(read_kineto([plain])) == 2
+    with pytest.raises(TraceError, match="more than 1048576 B of text"):
+        read_kineto([packed])
