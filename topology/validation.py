@@ -11,6 +11,7 @@ Shapes: N nodes, P ports.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -46,21 +47,53 @@ class FabricRule:
     rule: Rule
     statement: str
     subject: Callable[[Fabric], str]
-    find: Callable[[Fabric, float], Iterator[Finding]]  # by its threshold, 0 without one
-    undecided: Callable[[Fabric, float], str] = lambda _, __: ""  # why it cannot tell, "" where it can
+    find: Callable[["_Peers", float], Iterator[Finding]]  # by its threshold, 0 without one
+    undecided: Callable[["_Peers", float], str] = lambda _, __: ""  # why it cannot tell, "" where it can
     threshold: str = ""
 
-    def check(self, fabric: Fabric, rules: RuleSettings) -> CheckReport:
+    def check(self, peers: "_Peers", rules: RuleSettings) -> CheckReport:
         """Return the check of a fabric; one that cannot tell and finds nothing did not run."""
         limit = rules.threshold(self.rule, self.threshold) if self.threshold else 0.0
-        report = run_check(self.rule.id, self.subject(fabric), self.find(fabric, limit), expected=self.statement)
-        reason = "" if report.findings else self.undecided(fabric, limit)
-        return skip_check(self.rule.id, self.subject(fabric), reason) if reason else report
+        subject = self.subject(peers.fabric)
+        report = run_check(self.rule.id, subject, self.find(peers, limit), expected=self.statement)
+        reason = "" if report.findings else self.undecided(peers, limit)
+        return skip_check(self.rule.id, subject, reason) if reason else report
 
 
 def validate_fabric(fabric: Fabric, rules: RuleSettings = CATALOG_SETTINGS) -> CheckReport:
     """Return all checks of a fabric and all that they find."""
-    return join_reports(*(check.check(fabric, rules) for check in CHECKS))
+    peers = _Peers(fabric)
+    return join_reports(*(check.check(peers, rules) for check in CHECKS))
+
+
+class _Peers:
+    """What is compared with one another in a fabric: links and nodes of one kind, each put together once."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self.fabric = fabric
+
+    @cached_property
+    def links(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """One port of each link whose tiers are known, and the lower and the higher tier."""
+        return _links(self.fabric)
+
+    @cached_property
+    def ports_between(self) -> dict[tuple[int, int], list[int]]:
+        """One port of each link by its two tiers, the upper tiers first."""
+        ports: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for port, tiers in zip(*self.links, strict=True):
+            ports[tiers].append(port)
+        return dict(sorted(ports.items(), reverse=True))
+
+    @cached_property
+    def uplinks_of(self) -> dict[int, list[int]]:
+        """The ports that lead upwards from each node that has a link to a node of known tier."""
+        return _uplinks(self.fabric)
+
+    @cached_property
+    def profiles(self) -> dict[int, dict[int, "_Profile"]]:
+        """The profile of each node by tier, the upper tiers first."""
+        return _profiles(self.fabric, self.uplinks_of)
 
 
 def _find_isolated(fabric: Fabric) -> Iterator[Finding]:
@@ -119,24 +152,25 @@ def _find_unknown_tiers(fabric: Fabric) -> Iterator[Finding]:
         )
 
 
-def _find_odd_levels(fabric: Fabric, majority: float) -> Iterator[Finding]:
+def _find_odd_levels(peers: _Peers, majority: float) -> Iterator[Finding]:
     """Find links that skip a tier, or stay in one, where most do not."""
-    ports, tiers = _links(fabric)
+    ports, tiers = peers.links
     odd = _odd_ones([high - low == 1 for low, high in tiers], majority)
     for row, _, is_usual, share in sorted(odd, key=lambda one: tiers[one[0]], reverse=True):
         if is_usual:
             low, high = tiers[row]
             yield ODD_LEVELS.finding(
-                entity=fabric.link_label(ports[row]),
+                entity=peers.fabric.link_label(ports[row]),
                 expected=f"neighbouring tiers, as for {share} links",
                 actual=f"link between tier {low} and tier {high}",
                 confidence=Confidence.CONFIGURED,
             )
 
 
-def _find_unequal_rates(fabric: Fabric, majority: float) -> Iterator[Finding]:
+def _find_unequal_rates(peers: _Peers, majority: float) -> Iterator[Finding]:
     """Find links at another rate than most between the same two tiers, the upper tiers first."""
-    for (low, high), ports in _ports_between(fabric).items():
+    fabric = peers.fabric
+    for (low, high), ports in peers.ports_between.items():
         for row, rate_bps, usual_bps, share in _odd_ones(fabric.port_rate_bps_P[ports].tolist(), majority):
             yield UNEQUAL_RATE.finding(
                 entity=fabric.link_label(ports[row]),
@@ -146,13 +180,13 @@ def _find_unequal_rates(fabric: Fabric, majority: float) -> Iterator[Finding]:
             )
 
 
-def _find_unequal_uplinks(fabric: Fabric, majority: float) -> Iterator[Finding]:
+def _find_unequal_uplinks(peers: _Peers, majority: float) -> Iterator[Finding]:
     """Find nodes with other uplinks than most of their tier (number, rate, spread), the upper tiers first."""
-    uplinks_of = _uplinks(fabric)
-    for tier, profile_of in _profiles(fabric, uplinks_of).items():
+    fabric = peers.fabric
+    for tier, profile_of in peers.profiles.items():
         nodes = list(profile_of)
         for row, profile, usual, share in _odd_ones(list(profile_of.values()), majority):
-            above = fabric.port_node_P[fabric.port_peer_P[uplinks_of[nodes[row]]]].tolist()
+            above = fabric.port_node_P[fabric.port_peer_P[peers.uplinks_of[nodes[row]]]].tolist()
             yield UNEQUAL_UPLINKS.finding(
                 entity=fabric.node_name_N[nodes[row]],
                 expected="equal uplinks within a tier",
@@ -190,34 +224,26 @@ def _profiles(fabric: Fabric, uplinks_of: Mapping[int, Sequence[int]]) -> dict[i
     return profile_of
 
 
-def _ports_between(fabric: Fabric) -> dict[tuple[int, int], list[int]]:
-    """Return one port of each link by its two tiers, the upper tiers first."""
-    ports: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for port, tiers in zip(*_links(fabric), strict=True):
-        ports[tiers].append(port)
-    return dict(sorted(ports.items(), reverse=True))
+def _undecided_levels(peers: _Peers, majority: float) -> str:
+    _, tiers = peers.links
+    return _no_tiers(peers) or _no_majority({"all links": [high - low == 1 for low, high in tiers]}, majority)
 
 
-def _undecided_levels(fabric: Fabric, majority: float) -> str:
-    _, tiers = _links(fabric)
-    return _no_tiers(fabric) or _no_majority({"all links": [high - low == 1 for low, high in tiers]}, majority)
-
-
-def _undecided_rates(fabric: Fabric, majority: float) -> str:
+def _undecided_rates(peers: _Peers, majority: float) -> str:
     rates = {
-        f"links between tier {low} and tier {high}": fabric.port_rate_bps_P[ports].tolist()
-        for (low, high), ports in _ports_between(fabric).items()
+        f"links between tier {low} and tier {high}": peers.fabric.port_rate_bps_P[ports].tolist()
+        for (low, high), ports in peers.ports_between.items()
     }
-    return _no_tiers(fabric) or _no_majority(rates, majority)
+    return _no_tiers(peers) or _no_majority(rates, majority)
 
 
-def _undecided_uplinks(fabric: Fabric, majority: float) -> str:
-    profiles = {_noun(tier): list(of.values()) for tier, of in _profiles(fabric, _uplinks(fabric)).items()}
-    return _no_tiers(fabric) or _no_majority(profiles, majority)
+def _undecided_uplinks(peers: _Peers, majority: float) -> str:
+    profiles = {_noun(tier): list(of.values()) for tier, of in peers.profiles.items()}
+    return _no_tiers(peers) or _no_majority(profiles, majority)
 
 
-def _no_tiers(fabric: Fabric) -> str:
-    return "" if _links(fabric)[0] else "no link between nodes of known tiers"
+def _no_tiers(peers: _Peers) -> str:
+    return "" if peers.links[0] else "no link between nodes of known tiers"
 
 
 def _no_majority(groups: Mapping[str, Sequence[Hashable]], majority: float) -> str:
@@ -285,19 +311,19 @@ CHECKS: tuple[FabricRule, ...] = (
         rule=ISOLATED_NODE,
         statement="a link at every node",
         subject=_num_nodes,
-        find=lambda fabric, _: _find_isolated(fabric),
+        find=lambda peers, _: _find_isolated(peers.fabric),
     ),
     FabricRule(
         rule=PARTITION,
         statement="a path from every node to every other",
         subject=_num_nodes,
-        find=lambda fabric, _: _find_partitions(fabric),
+        find=lambda peers, _: _find_partitions(peers.fabric),
     ),
     FabricRule(
         rule=TIERLESS_SWITCHES,
         statement="a tier for every switch",
         subject=_num_nodes,
-        find=lambda fabric, _: _find_unknown_tiers(fabric),
+        find=lambda peers, _: _find_unknown_tiers(peers.fabric),
     ),
     FabricRule(
         rule=ODD_LEVELS,
@@ -327,7 +353,7 @@ CHECKS: tuple[FabricRule, ...] = (
         rule=RAIL_MISCABLED,
         statement="each rail of a ToR set's hosts at the same ToRs",
         subject=lambda fabric: f"{fabric.num_nics:,} NICs",
-        find=find_miscabled_rails,
+        find=lambda peers, limit: find_miscabled_rails(peers.fabric, limit),
         threshold="shared_tors",
     ),
 )

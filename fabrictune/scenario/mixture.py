@@ -5,6 +5,7 @@ which the record's `transfers` carry and which bounds can be set for.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Annotated
@@ -65,6 +66,7 @@ def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[GeneratedTraffic, NDA
 
     The random draws of a part depend on the seed and its name only, not on the other parts.
     """
+    spec = MixSpec(parts=tuple(_on_fabric(part, number, fabric) for number, part in enumerate(spec.parts)))
     parts = [_make(part, number, fabric, seed) for number, part in enumerate(spec.parts)]
     names = np.array([part.name for part in spec.parts], object)
     start_ps = [part.start_ns * PS_PER_NS for part in spec.parts]
@@ -72,17 +74,33 @@ def mix(spec: MixSpec, fabric: Fabric, seed: int) -> tuple[GeneratedTraffic, NDA
     return joined, np.repeat(names, [len(traffic) for _, traffic in parts])
 
 
+def _on_fabric(part: Part, number: int, fabric: Fabric) -> Part:
+    """Return the part with the ranks of its job placed, once for all that asks for their places; raises InputError."""
+    job = part.traffic.spec
+    if not isinstance(job, JobSpec):
+        return part
+    with _placed(part, number):
+        return replace(part, traffic=replace(part.traffic, spec=replace(job, planned=job.place_on(fabric))))
+
+
 def _make(part: Part, number: int, fabric: Fabric, seed: int) -> GeneratedTraffic:
-    """Return the traffic of a part; raises InputError with the keys from the mixture to what is wrong."""
-    try:
+    """Return the traffic of a part; raises InputError."""
+    with _placed(part, number):
         return SINGLE_TRAFFIC[part.traffic.name].make(
             part.traffic.spec, fabric, stream_key(seed, "mix", part.name) >> 65
         )
+
+
+@contextmanager
+def _placed(part: Part, number: int) -> Iterator[None]:
+    """Put the keys from the mixture to what is wrong in front of a part's mistakes."""
+    try:
+        yield
     except InputError as error:
-        raise type(error)(*(_placed(mistake, part, number) for mistake in error.mistakes)) from error
+        raise type(error)(*(_in_part(mistake, part, number) for mistake in error.mistakes)) from error
 
 
-def _placed(mistake: Mistake, part: Part, number: int) -> Mistake:
+def _in_part(mistake: Mistake, part: Part, number: int) -> Mistake:
     keys = keys_named(type(part.traffic.spec), mistake)
     is_of_part = bool(keys) or mistake.where in ("", "traffic")
     return replace(mistake, where=".".join(["parts", str(number), "traffic", *keys])) if is_of_part else mistake

@@ -16,7 +16,7 @@ Words = Callable[[Inputs, int], Sequence[str]]
 class Writing:
     """A command that writes a file, or a folder."""
 
-    name: str
+    name: str  # and the option that names it, where that is another than --out
     words: Words  # of an input's variant
     out: str = "result"  # a file where it has an ending
     starts_processes: bool = False  # of its own, such as ranks or a store: run as a program, not as a copy of this one
@@ -28,7 +28,15 @@ class Writing:
 
     def arguments(self, inputs: Inputs, variant: int, out: Path) -> list[str]:
         """Return the command line."""
-        return [*self.name.split(), *self.words(inputs, variant), "--out", str(out)]
+        command, _, option = self.name.partition(" --")
+        return [*command.split(), *self.words(inputs, variant), f"--{option or 'out'}", str(out)]
+
+
+def _with_figure(inputs: Inputs, variant: int) -> list[str]:
+    """Return a sweep of two points whose runs stay elsewhere, so that mostly its figure is written."""
+    axes = ("--vary", "traffic.message=16 KB;32 KB", "--seeds", "1")
+    objectives = ("--objective", "completion_time.max", "--objective", "completion_time.mean")
+    return [str(inputs.jobs[variant]), *axes, *objectives, "--out", str(inputs.sweep.with_name(f"swept{variant}"))]
 
 
 def _lacks_network() -> str:
@@ -47,8 +55,10 @@ ALONE = (  # a network of its own, in which no target answers
     "sh",
 )
 PROBES = ("--rate", "1000", "--source-ports", "4", "--max-hops", "1", "--attempts", "1", "--timeout", "100 ms")
+READS = ("--rules", "--names", "--against", "--scenario", "--measured", "--token-file")  # options with a file to read
 UNTRIED: Mapping[str, str] = {  # commands that write and have no line below, and why
     "rdma timers measure": "needs RDMA devices, or a virtual machine that boots for minutes",
+    "rdma timers measure --profile": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma bw": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma lat": "needs RDMA devices, or a virtual machine that boots for minutes",
     "rdma matrix": "needs RDMA devices on several hosts",
@@ -70,6 +80,7 @@ WRITINGS = (
     Writing(name="ecmp plan", words=lambda i, v: [str(i.jobs[v]), "--seeds", "2"]),
     Writing(name="sim run", words=lambda i, v: [str(i.jobs[v])]),
     Writing(name="sim sweep", words=lambda i, _: [str(i.sweep)], is_sweep=True, last="result"),
+    Writing(name="sim sweep --plot", words=_with_figure, out="front.svg"),
     Writing(name="demo", words=lambda *_: ["--quiet"], last="contiguous"),
     Writing(name="trace import", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"], out="trace.parquet"),
     Writing(name="trace export", words=lambda i, v: [str(i.workloads[v]), "--ranks", "4"]),

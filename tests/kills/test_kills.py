@@ -7,7 +7,7 @@ import click
 import pytest
 
 from fabrictune.cli.main import fabrictune
-from tests.kills.commands import UNTRIED, WRITINGS, Writing
+from tests.kills.commands import READS, UNTRIED, WRITINGS, Writing
 from tests.kills.driver import kill_often
 from tests.kills.inputs import Inputs, make_inputs
 
@@ -42,10 +42,14 @@ def commands(
 
 
 def test_every_command_that_writes_is_killed_or_has_a_reason() -> None:
-    """A command that writes has the option --out."""
-    writes = {
-        name
+    """A command writes by --out, and by every other option with a path that is not one of those that are read."""
+    options = {
+        (name, option.opts[0])
         for name, command in commands(fabrictune, click.Context(fabrictune))
-        if any("--out" in option.opts for option in command.params)
+        for option in command.params
+        if isinstance(option, click.Option) and isinstance(option.type, click.Path | click.File)
     }
+    writes = {name if option == "--out" else f"{name} {option}" for name, option in options if option not in READS}
     assert writes == {writing.name for writing in WRITINGS} | UNTRIED.keys()
+    assert {option for _, option in options} >= set(READS)
+    assert {"train plan", "sim sweep --plot"} <= writes

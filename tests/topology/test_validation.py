@@ -1,6 +1,8 @@
 """Checks of a fabric: each way to miscable it is found and named, and what was built to plan has no finding."""
 
+from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from fabrictune.foundation.checks import Result
 from fabrictune.foundation.finding_rules.fabric import UNEQUAL_RATE, UNEQUAL_UPLINKS
 from fabrictune.foundation.finding_rules.settings import RuleSettings
 from fabrictune.foundation.records import Severity
+from fabrictune.topology import validation
 from fabrictune.topology.builders import BUILDERS
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.draft import FabricDraft
@@ -250,3 +253,14 @@ def test_a_site_may_ask_for_a_larger_majority() -> None:
     assert [check.reason for check in report.checks if check.rule == UNEQUAL_RATE.id] == [
         "no 80 % majority among 4 links between tier 0 and tier 1"
     ]
+
+
+def test_peers_are_put_together_once(monkeypatch: pytest.MonkeyPatch, small_clos: Fabric) -> None:
+    """Several checks compare the same links and uplinks, and ask for them again where they have no majority."""
+    counts = Counter[str]()
+    for name in ("_links", "_uplinks", "_profiles"):
+        original = getattr(validation, name)
+        count = partial(lambda name, original, *given: (counts.update([name]), original(*given))[1], name, original)
+        monkeypatch.setattr(validation, name, count)
+    validate_fabric(small_clos)
+    assert counts == {"_links": 1, "_uplinks": 1, "_profiles": 1}

@@ -3,17 +3,21 @@
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fabrictune.cli.main import run
 from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning, InputError
+from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.records import RunRecord, notes_of
+from fabrictune.scenario import jobs
 from fabrictune.scenario.composition import compose
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.run_summary import summarize
 from fabrictune.studies.simulation import simulate
+from fabrictune.topology.placement import Placement, place
 
 FABRIC = "fabric: {builder: clos, num_hosts: 8, hosts_per_tor_set: 8, nics_per_host: 1, tiers: 2}\n"
 INCAST = "{name: burst, start: 100 ms, traffic: {workload: incast, senders: 2, message: 1 MB}}"
@@ -146,3 +150,17 @@ def test_what_is_wrong_with_a_part_has_its_place(tmp_path: Path) -> None:
         InputError, match=r"mix\.yaml:3: traffic\.parts\[1\]\.traffic\.senders: 400 senders\n  allowed: "
     ):
         simulate(load_scenario(path))
+
+
+def test_each_part_is_placed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its messages and the note on shared places have the same placement, which takes long for a large job."""
+    layouts = []
+
+    def count(layout: ParallelLayout, *arguments: Any, **options: Any) -> Placement:
+        layouts.append(layout)
+        return place(layout, *arguments, **options)
+
+    monkeypatch.setattr(jobs, "place", count)
+    with pytest.warns(FabrictuneWarning, match="the same 2 GPUs"):
+        compose(load_scenario(write(tmp_path, f"{JOB % ('a', 'contiguous')}, {JOB % ('b', 'contiguous')}")))
+    assert len(layouts) == 2
