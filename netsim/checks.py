@@ -353,7 +353,7 @@ def _reordered(transfers: Columns, packets: Mapping[str, int], config: PacketCon
     num_resent, num_early = int(transfers["packets_retransmitted"].sum()), packets["data_out_of_order"]
     if config.path_choice.mode not in REORDERING_MODES or not num_early:
         return None
-    is_selective = config.transport.reliability == "selective-repeat"
+    is_selective = config.transport.is_selective
     if is_selective and num_resent <= packets["dropped"] + packets.get("data_trimmed", 0):
         return None
     return REORDERED_PACKETS.finding(

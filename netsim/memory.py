@@ -120,6 +120,8 @@ def _host_bytes(inputs: EngineInputs) -> int:
     """Return the room of what hosts keep under rare settings."""
     settings, num_pairs = inputs.settings, len(inputs["flow"])
     needed_bytes = _selective_repeat_bytes(inputs)
+    needed_bytes += len(inputs["credit_window"]) * _engine.BYTES_PER_CREDITED_PAIR
+    needed_bytes += len(inputs["grant_rate"]) * _engine.BYTES_PER_GRANT_PACER
     if settings["num_receives"]:
         receives = min(settings["num_receives"], len(inputs.traffic))
         needed_bytes += num_pairs * (_engine.BYTES_PER_RECEIVE_QUEUE + receives * 8)

@@ -20,7 +20,7 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
-from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
+from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, TransportConfig
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
 from fabrictune.scenario.schema import Scenario
 
@@ -133,11 +133,18 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda rnr: rnr.receives is not None,
         ),
     ),
+    CreditsConfig: (
+        Need(
+            fields=("window_bytes", "grant_packets", "rate_fraction"),
+            what="`enabled: true`",
+            is_met=lambda config: config.enabled,
+        ),
+    ),
     TransportConfig: (
         Need(
-            fields=("window_packets", "reorder_window_ns"),
+            fields=("window_packets", "reorder_window_ns", "acknowledge_after_bytes"),
             what="`reliability: selective-repeat`",
-            is_met=lambda transport: transport.reliability == "selective-repeat",
+            is_met=lambda transport: transport.is_selective,
         ),
         Need(
             fields=("timeout_exponent",),
@@ -155,6 +162,11 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             fields=("nic.receive_buffer_bytes", "nic.xoff_bytes"),
             what="`nic.drain_rate` or `host.pcie_generation`",
             is_met=lambda config: config.nic.drain_rate_bps is not None or config.host.pcie_generation is not None,
+        ),
+        Need(
+            fields=("ack_every_packets",),
+            what="acknowledgements by packets, which `transport.acknowledge_after` replaces",
+            is_met=lambda config: not config.transport.coalesces,
         ),
         Need(fields=("nic.ecn_capable",), what="a priority with `ecn.not_capable: drop`", is_met=_drops_early),
     ),

@@ -92,8 +92,9 @@ class PacketConfig:
         """Raise InputError for what trimming cannot be together with."""
         if not self.trimming.enabled:
             return
-        is_selective = self.transport.reliability == "selective-repeat"
-        require(is_selective, "trimming", f"transport.reliability {self.transport.reliability}", "selective-repeat")
+        transport = self.transport
+        found = f"transport.reliability {transport.reliability}"
+        require(transport.is_selective, "trimming", found, "selective-repeat")
         require(
             not self.pfc.enabled, "trimming", "pfc.enabled true", "pfc.enabled false: what waits too long is trimmed"
         )

@@ -19,9 +19,10 @@ from fabrictune.foundation.retransmission import (
     TimerModel,
 )
 from fabrictune.foundation.units import PS_PER_NS
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, require, setting
+from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, require, setting
 
 MAX_WINDOW = MAX_RECEIVES = 2**20
+MAX_GRANT_PACKETS = 2**10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +47,38 @@ class RnrConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CreditsConfig:
+    """Receiver credits (RCCC of Ultra Ethernet): senders send what the receiver's NIC has granted, beside any law.
+
+    They need selective repeat. Defaults are those of the consortium's public htsim model.
+    """
+
+    enabled: bool = setting(False, "whether senders need credit")
+    window_bytes: int | None = setting(
+        None,
+        "most credit of a sender, on the wire, and what it has at the start; by default one and a half times what its"
+        " NIC sends in an unloaded round trip",
+    )
+    grant_packets: int = setting(4, "most of a grant, in full packets")
+    rate_fraction: float = setting(0.99, "rate of a NIC's grants, as a share of its link's")
+
+    def __post_init__(self) -> None:
+        is_right = 1 <= (self.window_bytes or 1) <= MAX_BUFFER_BYTES
+        require(is_right, "transport.credits.window", f"{self.window_bytes} B", f"1 to {MAX_BUFFER_BYTES} B")
+        is_right = 1 <= self.grant_packets <= MAX_GRANT_PACKETS
+        require(is_right, "transport.credits.grant", f"{self.grant_packets}", f"1 to {MAX_GRANT_PACKETS}")
+        require(0 < self.rate_fraction <= 1, "transport.credits.rate", f"{self.rate_fraction}", "above 0, up to 1")
+
+
+@dataclass(frozen=True, kw_only=True)
 class TransportConfig:
     """Reliability of a queue pair: retransmission, timeouts and retry limits.
 
     Go-back-N sends everything again from the first packet that did not arrive in its turn. Selective repeat sends again
     only what is lost: a packet that another one, sent later, has overtaken by more than the reorder window.
+
+    With `acknowledge_after` acknowledgements are coalesced. A packet counts 1 KiB at least; a mark, a message's end, a
+    packet that came before, and one after which its sender waits are acknowledged at once.
     """
 
     reliability: Literal["go-back-n", "selective-repeat"] = setting("go-back-n", "go-back-n or selective-repeat")
@@ -59,6 +87,12 @@ class TransportConfig:
     )
     reorder_window_ns: int | None = setting(
         None, "selective repeat: how far packets may overtake one another; by default the unloaded round trip"
+    )
+    acknowledge_after_bytes: int | None = setting(
+        None,
+        "selective repeat: payload after which a receiver acknowledges, whatever the order of packets, with a bitmap of"
+        " 64; Ultra Ethernet's 16 KiB; by default every packet out of order is acknowledged",
+        known_as=("ACK_Gen_Trigger",),
     )
 
     timeout_exponent: int = setting(
@@ -75,9 +109,13 @@ class TransportConfig:
         None, "a wait of its own length instead of the adapter's, once and `retries` times more"
     )
     rnr: RnrConfig = field(default=RnrConfig(), metadata={"help": "receivers that are not ready"})
+    credits: CreditsConfig = field(default=CreditsConfig(), metadata={"help": "credits that receivers grant"})
     timers: TimerModel = field(default=STANDARD, metadata={"file": False})  # a scenario's `adapter` names them
 
     def __post_init__(self) -> None:
+        found = f"reliability {self.reliability}"
+        is_right = self.is_selective or not self.credits.enabled
+        require(is_right, "transport.credits", found, "reliability selective-repeat")
         fewest = self.timers.fewest_retries
         for name, least, most in (("timeout_exponent", 0, MAX_EXPONENT), ("retries", fewest, MAX_RETRIES)):
             value = getattr(self, name)
@@ -88,8 +126,21 @@ class TransportConfig:
         is_right = 0 <= (self.reorder_window_ns or 0) <= LONGEST_WAIT_NS
         allowed = f"0 to {LONGEST_WAIT_NS} ns"
         require(is_right, "transport.reorder_window", f"{self.reorder_window_ns} ns", allowed)
+        is_right = 1 <= (self.acknowledge_after_bytes or 1) <= MAX_BUFFER_BYTES
+        found = f"{self.acknowledge_after_bytes} B"
+        require(is_right, "transport.acknowledge_after", found, f"1 to {MAX_BUFFER_BYTES} B")
         is_right = self.timeout_ns is None or 1 <= self.timeout_ns <= LONGEST_WAIT_NS
         require(is_right, "transport.timeout", f"{self.timeout_ns} ns", f"1 to {LONGEST_WAIT_NS} ns")
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether only what is lost is sent again."""
+        return self.reliability == "selective-repeat"
+
+    @property
+    def coalesces(self) -> bool:
+        """Whether one acknowledgement stands for several packets in any order."""
+        return self.is_selective and self.acknowledge_after_bytes is not None
 
     @property
     def waits_ps(self) -> tuple[int, ...]:

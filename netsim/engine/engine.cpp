@@ -5,6 +5,7 @@
 #include <string>
 
 #include "events/capture.inl"
+#include "events/credits.inl"
 #include "events/entropy.inl"
 #include "events/faults.inl"
 #include "events/forwarding.inl"
@@ -157,6 +158,7 @@ void Engine<is_full>::on_clock(ClockEvent event, std::uint32_t about) {
         if (event == FAULT) return on_fault();
         if (event == REROUTE) return on_reroute();
         if (event == DRAIN) return on_drain(about);
+        if (event == GRANT) return on_grant(about);
     }
     on_probe();
 }

@@ -130,8 +130,10 @@ class Engine final : public Simulation {
     void join_ring(std::uint32_t qp, Sender& sender);
     bool send_from_ring(Ring& ring, Port& out);
     void send_data(std::uint32_t qp, Sender& sender, Port& out);
-    void emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence, std::uint32_t payload_bytes);
-    void finish_sending(std::uint32_t qp, Sender& sender, const Port& out, std::uint32_t payload_bytes);
+    std::uint32_t emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence,
+                            std::uint32_t payload_bytes);
+    void finish_sending(std::uint32_t qp, Sender& sender, const Port& out, std::uint32_t packet,
+                        std::uint32_t payload_bytes);
     void enter_transfer(Sender& sender, std::uint32_t transfer);
     std::uint32_t transfer_of_sequence(const Sender& sender, std::uint32_t sequence) const;
     Picoseconds next_timeout_ps(const Sender& sender) const;
@@ -153,12 +155,13 @@ class Engine final : public Simulation {
     // events/selective_repeat.inl
     bool is_selective() const { return is_full && !selective_senders.empty(); }
     std::uint32_t payload_bytes_of(const Sender& sender, std::uint32_t sequence) const;
+    bool has_selective_work(std::uint32_t qp, const Sender& sender) const;
     bool may_send_selectively(std::uint32_t qp, const Sender& sender) const;
     std::uint32_t first_lost(std::uint32_t qp, const Sender& sender) const;
     void note_transmission(std::uint32_t qp, const Sender& sender, std::uint32_t sequence);
     void repeat_lost(std::uint32_t qp, Sender& sender, Port& out);
-    void acknowledge_selectively(std::uint32_t qp, Sender& sender, const Packet& packet,
-                                 std::uint32_t expected_sequence);
+    void acknowledge_selectively(std::uint32_t qp, Sender& sender, std::uint32_t acknowledgement);
+    bool take_reported(std::uint32_t qp, Sender& sender, const ArrivalReport& report);
     bool take_arrivals_below(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     bool take_arrival(std::uint32_t qp, Sender& sender, std::uint32_t sequence);
     bool detect_losses(std::uint32_t qp, Sender& sender);
@@ -168,6 +171,25 @@ class Engine final : public Simulation {
     void on_reorder_deadline(std::uint32_t qp, Sender& sender);
     bool expect_next(Receiver& receiver);
     void answer_selectively(std::uint32_t packet);
+    bool coalesces() const { return is_full && settings.acknowledge_after_bytes > 0; }
+    bool may_answer_later(const Packet& packet, bool is_new);
+    void report_arrivals(std::uint32_t acknowledgement);
+
+    // events/credits.inl
+    bool has_credits() const { return is_full && !credited_senders.empty(); }
+    std::int64_t wire_bytes_of(std::int64_t payload_bytes) const;
+    std::int64_t& credit_count(std::uint32_t packet);
+    void add_backlog(std::uint32_t qp, const Transfer& transfer);
+    void spend_credit(std::uint32_t qp, std::uint32_t packet);
+    std::int64_t credit_target(std::uint32_t qp) const;
+    bool lacks_credit(std::uint32_t qp, const Sender& sender) const;
+    void ask_for_credit(std::uint32_t qp, Sender& sender);
+    void forget_credit_target(std::uint32_t qp);
+    void on_credit(std::uint32_t packet);
+    void note_credit_target(std::uint32_t packet);
+    void on_grant(std::uint32_t port);
+    GrantTurn next_turn(std::uint32_t qp) const;
+    void send_credit(std::uint32_t qp);
 
     // events/entropy.inl
     bool has_entropy() const { return is_full && !entropy_caches.empty(); }

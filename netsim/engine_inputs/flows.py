@@ -4,10 +4,12 @@ import numpy as np
 
 from fabrictune.cc.interface import NEVER, UNLIMITED_CWND_BYTES, CompiledLaw
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.units import PS_PER_NS
+from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_NS, PS_PER_S
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.network import NO_PORT
+
+DEFAULT_WINDOW = 1.5  # bandwidth-delay products of credit
 
 
 def make_flow_records(
@@ -22,6 +24,18 @@ def make_flow_records(
     flow["mtu_bytes"] = config.mtu_bytes
     flow["num_hops"] = (path_QDH[:, 0] != NO_PORT).sum(axis=1)
     return flow
+
+
+def credit_windows_bytes(flow: np.ndarray, config: PacketConfig) -> IntArray:
+    """Return the most credit of each queue pair, shape (Q,); empty without receiver credits."""
+    chosen = config.transport.credits
+    if not chosen.enabled:
+        return np.empty(0, np.int64)
+    if chosen.window_bytes is not None:
+        return np.full(len(flow), chosen.window_bytes, np.int64)
+    round_trip_bytes_Q = flow["line_rate_bps"] * flow["base_rtt_ps"] / (BITS_PER_BYTE * PS_PER_S)
+    window_bytes_Q: IntArray = (DEFAULT_WINDOW * round_trip_bytes_Q).astype(np.int64)
+    return np.maximum(window_bytes_Q, config.full_frame_bytes)
 
 
 def line_rates_bps(fabric: Fabric, path_QDH: IntArray) -> IntArray:

@@ -23,7 +23,7 @@ from fabrictune.netsim.engine_inputs.capture import (
 )
 from fabrictune.netsim.engine_inputs.epochs import with_epochs
 from fabrictune.netsim.engine_inputs.faults import fault_arrays
-from fabrictune.netsim.engine_inputs.flows import make_flow_records
+from fabrictune.netsim.engine_inputs.flows import credit_windows_bytes, make_flow_records
 from fabrictune.netsim.engine_inputs.host_links import host_links
 from fabrictune.netsim.engine_inputs.path_choice import path_choice
 from fabrictune.netsim.engine_inputs.paths import checked_paths
@@ -109,6 +109,7 @@ def make_engine_inputs(
             **priorities(network, config, ports),
             "retransmission_wait": retransmission_waits(config.transport),
             "reorder_window": reorder_windows(flow["base_rtt_ps"], config.transport),
+            "credit_window": credit_windows_bytes(flow, config),
             "flow": flow,
             "probed_port": probed_ports(path_QDH, fabric.num_ports, probe),
             "probed_flow": probed_flows(len(network.queue_pairs), probe),

@@ -38,6 +38,7 @@ def port_arrays(fabric: Fabric, config: PacketConfig) -> dict[str, NDArray[Any]]
         **_thresholds(fabric, config, is_before_nic_P=drain_rate_P > 0),
         "drain_rate": drain_rate_P,
         "loss_fraction": np.full(fabric.num_ports, config.loss_fraction),
+        "grant_rate": _grant_rates_bps(fabric, config),
     }
 
 
@@ -69,6 +70,14 @@ def _drain_rates_bps(fabric: Fabric, config: PacketConfig) -> IntArray:
     limit_bps = config.host.write_rate_bps
     is_before_nic_P = fabric.port_nic_P[fabric.port_peer_P] != NO_NIC
     return np.where(is_before_nic_P, np.where(rate_P > 0, np.minimum(rate_P, limit_bps), limit_bps), 0)
+
+
+def _grant_rates_bps(fabric: Fabric, config: PacketConfig) -> IntArray:
+    """Return how fast the NIC behind each port grants credits, empty where there are none."""
+    if not config.transport.credits.enabled:
+        return np.empty(0, np.int64)
+    rate_P: IntArray = (fabric.port_rate_bps_P * config.transport.credits.rate_fraction).astype(np.int64)
+    return np.maximum(rate_P, 1)
 
 
 def _thresholds(fabric: Fabric, config: PacketConfig, *, is_before_nic_P: BoolArray) -> dict[str, IntArray]:

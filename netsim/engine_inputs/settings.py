@@ -37,6 +37,8 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "endpoint_jitter_ps": config.nic.endpoint_jitter_ns * PS_PER_NS,
         "endpoint_key": stream_key(seed, "netsim", "endpoints") % 2**64,
         "window_packets": config.transport.window_packets,
+        "acknowledge_after_bytes": config.transport.acknowledge_after_bytes if config.transport.coalesces else 0,
+        "grant_bytes": config.transport.credits.grant_packets * config.full_frame_bytes,
         **_rnr_settings(config.transport.rnr),
         "nvlink_rate_bps": config.nvlink_rate_bps,
         "time_limit_ps": NEVER if config.time_limit_ns is None else config.time_limit_ns * PS_PER_NS,

@@ -16,6 +16,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.traces import Medium
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
 from fabrictune.netsim.reference.buffers import PortBuffers
+from fabrictune.netsim.reference.credits import GrantPacers
 from fabrictune.netsim.reference.faults import Faults
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.laws import FlowLaw
@@ -42,6 +43,7 @@ class ReferenceEngine:
         self.forwarding = Forwarding(run, self.ports, buffers, self.routes)
         self.faults = Faults(run, self.forwarding)
         self.nic_buffers = [NicBuffer(run, buffers, port, self.forwarding.host_links) for port in self.ports]
+        self.pacers = GrantPacers(run, self.forwarding)
         self.transfers = Transfers(run)
         self._make_queue_pairs(inputs, law, law_settings)
         if run.settings.time_limit_ps != NEVER:
@@ -109,7 +111,11 @@ class ReferenceEngine:
         if not self.forwarding.on_arrival(self.ports[number], packet):
             return
         packet.arrived_ps = self.now_ps
-        if packet.kind == "trimmed":
+        if packet.is_forward:
+            self.pacers.note_target(self.ports[number], packet)
+        if packet.kind == "credit-request":
+            self.state.num_live -= 1
+        elif packet.kind == "trimmed":
             self.receivers[packet.pair].on_trimmed(packet)
         elif packet.kind != "data":
             self.senders[packet.pair].on_answer(packet)
@@ -136,6 +142,8 @@ class ReferenceEngine:
             case ClockEvent.DRAIN:
                 packet = self.nic_buffers[number].on_drain()
                 self.receivers[packet.pair].on_data(packet)
+            case ClockEvent.GRANT:
+                self.pacers.on_grant(number)
 
     def _end_if_nothing_is_left(self) -> None:
         if all(transfer.times["acknowledged_ps"] != NOT_YET for transfer in self.transfers.all):

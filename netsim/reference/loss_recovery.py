@@ -32,6 +32,10 @@ class GoBackN:
         """Return what to send next, if anything."""
         return self.next if self.next < self.messages.end else None
 
+    def waiting(self) -> list[int]:
+        """Return all that is still to be sent."""
+        return list(range(self.next, self.messages.end))
+
     def on_sent(self, sequence: int, _now_ps: int) -> None:
         """Note that a packet is on its way."""
         self.next = sequence + 1
@@ -87,6 +91,10 @@ class SelectiveRepeat:
             return min(self.lost)
         return self.next if self.next < min(self.messages.end, self.oldest + self.window_packets) else None
 
+    def waiting(self) -> list[int]:
+        """Return all that is still to be sent."""
+        return [*self.lost, *range(self.next, self.messages.end)]
+
     def on_sent(self, sequence: int, now_ps: int) -> None:
         """Note that a packet is on its way."""
         self.lost.discard(sequence)
@@ -98,7 +106,7 @@ class SelectiveRepeat:
         """Take an acknowledgement of one packet and of all below `packet.expected`; return what newly arrived."""
         if packet.sent_ps > self.newest_sent_ps:
             self.newest_sent_ps, self.newest_rtt_ps = packet.sent_ps, now_ps - packet.sent_ps
-        return self._acknowledge({*range(self.oldest, packet.expected), packet.sequence})
+        return self._acknowledge({*range(self.oldest, packet.expected), packet.sequence, *packet.reported})
 
     def acknowledge_below(self, up_to: int) -> list[int]:
         """Take it that everything below `up_to` has arrived; return what is acknowledged for the first time."""

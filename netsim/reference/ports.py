@@ -44,7 +44,7 @@ DATA, CONTROL = range(2)  # queues of a port without priorities
 class Packet:
     """A packet queued or in flight."""
 
-    kind: str  # data, ack, nak, cnp, rnr, trimmed (data without payload), trim-nack
+    kind: str  # data, ack, nak, cnp, rnr, trimmed (data without payload), trim-nack, credit, credit-request
     pair: int
     sequence: int  # of its own, of what a cumulative answer is about, or of what a selective one answers
     wire_bytes: int
@@ -54,17 +54,20 @@ class Packet:
     ingress: "Port | None" = None  # through which it came to the node it is in
     is_marked: bool = False
     expected: int = 0  # of a selective acknowledgement: everything below has arrived
+    reported: frozenset[int] = frozenset()  # of a coalesced acknowledgement: what else has arrived
+    wants_ack: bool = False  # of a data packet: none follows before an acknowledgement
     arrived_ps: int = 0  # of a data packet at its destination
     endpoint_ps: int = 0  # of an answer: how long the packet answered was in the host
     is_last_hop: bool = False  # of a trimmed packet and its answer: it was trimmed before the port to its host
     entropy: int = 0  # value by which switches choose; an answer has that of the packet answered
+    credit_bytes: int = 0  # count up to which credit is wanted, or granted
     departure: int = 0  # how often the wire it is on had been down
     telemetry: list[tuple[int, int, int, float]] = field(default_factory=list)  # one record of each port on its way
 
     @property
     def is_forward(self) -> bool:
         """Whether it goes from the sender to the receiver."""
-        return self.kind in ("data", "trimmed")
+        return self.kind in ("data", "trimmed", "credit-request")
 
 
 @dataclass

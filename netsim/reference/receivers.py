@@ -5,7 +5,8 @@ packets in order are acknowledged, a gap is answered once, a mark becomes a cong
 without a posted receive is refused.
 
 Source: InfiniBand Architecture Specification 1.4, section 9.7, and 9.7.5.2.8 (RNR NAK); DCQCN (SIGCOMM'15), section 3.2
-for the notification point; Swift (SIGCOMM'20), 3.2, for the split of a round trip into fabric and endpoint.
+for the notification point; Swift (SIGCOMM'20), 3.2, for the split of a round trip into fabric and endpoint; Ultra
+Ethernet Specification 1.0, 3.5.11.14 and 3.5.12, for coalesced acknowledgements.
 """
 
 from collections import deque
@@ -17,6 +18,9 @@ from fabrictune.netsim.reference.ports import Packet, Port, priority_of, seriali
 from fabrictune.netsim.reference.priorities import PriorityBuffers
 from fabrictune.netsim.reference.run import ClockEvent, EventKind, RandomStream, RunState
 from fabrictune.netsim.reference.transfers import ReadyTransfers, Transfer, Transfers
+
+REPORTED_PACKETS = 64  # bits of a coalesced acknowledgement
+LEAST_COUNTED_BYTES = 1024  # of a packet's payload, until it is due
 
 
 class NicBuffer:
@@ -92,7 +96,8 @@ class Receiver:
         self.is_selective = bool(run.columns["reorder_window"])
         self.expected = 0  # everything below has arrived
         self.early: set[int] = set()  # arrived before one sent earlier
-        self.unanswered = 0
+        self.unreported: set[int] = set()  # arrived, and no acknowledgement has said so
+        self.unanswered = self.unanswered_bytes = 0
         self.has_sent_nak = self.has_mark = False
         self.cnp_allowed_ps = 0
         self.random = RandomStream(settings.endpoint_key, number)
@@ -168,19 +173,39 @@ class Receiver:
             self.run.num_live -= 1
 
     def _answer_selectively(self, packet: Packet) -> None:
-        """Acknowledge a packet and all that has arrived; at once unless packets come in order."""
-        is_orderly = packet.sequence == self.expected and not self.early
+        """Acknowledge a packet and all that has arrived; at once unless packets come in order, or none need be."""
+        is_old = packet.sequence < self.expected or packet.sequence in self.early
+        self.unanswered += 1
+        may_wait = packet.sequence == self.expected and not self.early
+        may_wait &= self.unanswered < self.run.settings.ack_every_packets
+        if self.run.settings.acknowledge_after_bytes:
+            self.unanswered_bytes += max(self._payload_bytes(packet), LEAST_COUNTED_BYTES)
+            is_due = self.unanswered_bytes >= self.run.settings.acknowledge_after_bytes
+            may_wait = not (is_due or is_old or self.has_mark or packet.wants_ack)
         if packet.sequence >= self.expected:
             self.early.add(packet.sequence)
+            self.unreported.add(packet.sequence)
         is_message_end = False
         while self.expected in self.early:
             self.early.remove(self.expected)
             is_message_end |= self._advance()
-        self.unanswered += 1
-        if is_orderly and not is_message_end and self.unanswered < self.run.settings.ack_every_packets:
+        if may_wait and not is_message_end:
             self.run.num_live -= 1
         else:
             self._reply("ack", packet.sequence, packet)
+
+    def _payload_bytes(self, packet: Packet) -> int:
+        """Return what of a packet is no header."""
+        return max(0, packet.wire_bytes - int(self.run.settings.wire_overhead_bytes))
+
+    def _report(self) -> frozenset[int]:
+        """Return what has arrived of 64 packets, from the first on that no acknowledgement has reported."""
+        self.unreported = {sequence for sequence in self.unreported if sequence >= self.expected}
+        if not self.run.settings.acknowledge_after_bytes or not self.unreported:
+            return frozenset()
+        bits = range(min(self.unreported), min(self.unreported) + REPORTED_PACKETS)
+        self.unreported.difference_update(bits)
+        return frozenset(self.early.intersection(bits))
 
     def _advance(self) -> bool:
         """Expect the next packet; return whether the one before it was a message's last, which ends the message."""
@@ -209,6 +234,7 @@ class Receiver:
         if kind == "trim-nack":
             reply.is_marked = answered.is_marked
         if kind == "ack":
-            reply.expected = self.expected
+            reply.expected, reply.reported = self.expected, self._report()
             reply.is_marked, self.has_mark, self.unanswered = self.has_mark, False, 0
+            self.unanswered_bytes = 0
         self.forwarding.enqueue(self.forwarding.ports[first], reply)

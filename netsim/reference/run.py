@@ -37,6 +37,7 @@ class ClockEvent(IntEnum):
     FAULT = 1
     REROUTE = 2
     DRAIN = 3
+    GRANT = 4
 
 
 class RunState:

@@ -13,6 +13,7 @@ from collections import deque
 
 from fabrictune.cc.interface import NEVER
 from fabrictune.netsim.engine_inputs.limits import NO_ROUTE
+from fabrictune.netsim.reference.credits import Credit
 from fabrictune.netsim.reference.entropy import EntropyCache
 from fabrictune.netsim.reference.forwarding import Forwarding
 from fabrictune.netsim.reference.laws import FlowLaw
@@ -35,6 +36,7 @@ class Sender:
         self.priority = priority_of(run, "data", number)
         self.port = forwarding.ports[forwarding.routes.path(number, 0)[0]]
         self.entropy = EntropyCache(run, number)
+        self.credit = Credit(run, number)
         self.rtt_ps = law.base_rtt_ps
         self.highest = 0  # one behind the highest packet sent so far
         self.last_send_ps = -NEVER // 2
@@ -79,8 +81,10 @@ class Sender:
     def _may_send(self) -> bool:
         """Return whether there is something to send and the window has room; one packet always has."""
         sequence = self.recovery.next_sequence()
-        if sequence is None or self.recovery.is_idle:
-            return sequence is not None
+        if sequence is None or self.credit.is_used_up:
+            return False
+        if self.recovery.is_idle:
+            return True
         in_flight_bytes = self.recovery.in_flight_bytes + self.messages.payload_bytes(sequence)
         return in_flight_bytes <= self.law.cwnd_bytes
 
@@ -94,7 +98,10 @@ class Sender:
 
     def _resume(self) -> None:
         """Wait for a turn at the NIC as soon as window and pace allow."""
-        if self.in_ring or self.has_failed or not self._may_send():
+        if self.in_ring or self.has_failed:
+            return
+        if not self._may_send():
+            self._ask_for_credit()
             return
         earliest_ps = self._earliest_send_ps()
         if self.pace_event_ps <= earliest_ps:
@@ -138,12 +145,15 @@ class Sender:
         packet = self._make_packet(sequence, payload_bytes)
         self._count(sequence)
         self.recovery.on_sent(sequence, self.run.now_ps)
+        self.credit.credit_bytes -= packet.wire_bytes
+        packet.credit_bytes = self.credit.target_bytes = self._wanted_target()
         self.last_send_ps, self.last_wire_bytes = self.run.now_ps, packet.wire_bytes
         self.run.num_live += 1
         self.forwarding.transmit(self.port, packet)
         if self.timeout_ps == NEVER:
             self._set_timeout()
         self._call_law("on_send", self.run.now_ps, payload_bytes)
+        packet.wants_ack = not self._may_send()
         if self._may_send():
             earliest_ps = self._earliest_send_ps()
             if earliest_ps <= self.port.busy_until_ps:
@@ -152,11 +162,44 @@ class Sender:
                 self._schedule_pace(earliest_ps)
 
     def _make_packet(self, sequence: int, payload_bytes: int) -> Packet:
-        settings, path = self.run.settings, self.forwarding.routes.path(self.number, 0)
-        wire_bytes = max(payload_bytes + settings.wire_overhead_bytes, settings.ack_bytes)
+        path, wire_bytes = self.forwarding.routes.path(self.number, 0), self._wire_bytes(payload_bytes)
         packet = Packet("data", self.number, sequence, wire_bytes, self.run.now_ps, path[1:], self.priority)
         packet.entropy = self.entropy.next_value()
         return packet
+
+    def _wire_bytes(self, payload_bytes: int) -> int:
+        settings = self.run.settings
+        return int(max(payload_bytes + settings.wire_overhead_bytes, settings.ack_bytes))
+
+    @property
+    def _lacks_credit(self) -> bool:
+        return self.credit.is_used_up and self.recovery.next_sequence() is not None
+
+    def _wanted_target(self) -> int:
+        if self.credit.window_bytes is None:
+            return 0
+        backlog = map(self.messages.payload_bytes, self.recovery.waiting())
+        return self.credit.wanted_target(sum(map(self._wire_bytes, backlog)), self.law.cwnd_bytes)
+
+    def _ask_for_credit(self) -> None:
+        """Ask for what no packet has asked for, where there is no credit for one."""
+        if not self._lacks_credit or self._wanted_target() == self.credit.target_bytes:
+            return
+        self.credit.target_bytes = self._wanted_target()
+        run, path = self.run, self.forwarding.routes.path(self.number, 0)
+        priority = priority_of(run, "credit-request", self.number)
+        request = Packet("credit-request", self.number, 0, run.settings.ack_bytes, run.now_ps, path[1:], priority)
+        request.credit_bytes = self.credit.target_bytes
+        run.num_live += 1
+        if self.timeout_ps == NEVER:
+            self._set_timeout()
+        self.forwarding.enqueue(self.port, request)
+
+    def _on_credit(self, granted_bytes: int) -> None:
+        if self.credit.take(granted_bytes):
+            if self.recovery.is_idle:
+                self._restart_timeout()
+            self._resume()
 
     def _count(self, sequence: int) -> None:
         transfer = self.messages.of(sequence)
@@ -175,6 +218,8 @@ class Sender:
             return
         elif packet.kind == "ack":
             self._on_acknowledgement(packet)
+        elif packet.kind == "credit":
+            self._on_credit(packet.credit_bytes)
         elif packet.kind == "nak":
             self._on_nak(packet.sequence)
         elif packet.kind == "trim-nack":
@@ -238,7 +283,7 @@ class Sender:
     def _restart_timeout(self) -> None:
         self.timeouts = self.rnr_naks = 0
         self.timeout_ps = NEVER
-        if not self.recovery.is_idle:
+        if not self.recovery.is_idle or self._lacks_credit:
             self._set_timeout()
 
     def _set_timeout(self) -> None:
@@ -284,6 +329,7 @@ class Sender:
             return
         self.entropy.freeze()
         self.recovery.rewind()
+        self.credit.forget_target()
         self._call_law("on_timeout", self.run.now_ps)
 
     def _take_notification(self) -> None:

@@ -4,10 +4,10 @@ Fat trees at 100 Gb/s with 1 us of cable a link; 4,086 B of payload and 64 B of 
 bandwidth-delay product, at every port, marked from 9 packets to 35; NSCC with the network's 14.02 us. What is compared
 is the last flow's completion.
 
-Figures of uet-htsim: commit 40ccb05, `htsim_uec -sender_cc_only -tiers 3 -load_balancing_algo oblivious` or `reps`,
-other settings at their defaults; medians of seeds 13, 1 and 2, between which its permutations differ by up to 17 %. Its
-flows are `connections` of this module, written as its connection matrix by `benchmarks/ultra_ethernet.py`. Its
-receivers acknowledge up to four packets at once, ours each, so that REPS learns of every path here.
+Figures of uet-htsim: commit 40ccb05, `htsim_uec -sender_cc_only -tiers 3 -load_balancing_algo oblivious` or `reps`, and
+for credits `-receiver_cc_only` and `-receiver_cc` with `reps`; other settings at their defaults, medians of seeds 13, 1
+and 2, between which its permutations differ by up to 17 %. Its flows are `connections` of this module, written as its
+connection matrix by `benchmarks/ultra_ethernet.py`. Receivers acknowledge 16 KiB at once, in both.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
-from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.config.transport import CreditsConfig, TransportConfig
 
-Entropy = Literal["random", "reps"]
+Mode = Literal["random", "reps", "credits", "credits-and-nscc"]  # NSCC alone, by two path choices; credits by REPS
 
 RATE_BPS = 100 * 10**9
 CABLE_MM = 200_000  # 1 us
@@ -32,6 +32,8 @@ PACKET_BYTES, HEADER_BYTES = 4150, 64
 NETWORK_RTT_PS = 14_022_720
 QUEUE_BYTES, MARK_FROM_BYTES, MARK_ALL_BYTES = 43 * PACKET_BYTES, 9 * PACKET_BYTES, 35 * PACKET_BYTES
 TIMEOUT_NS = 100_656  # htsim's least, for these queues
+ACKNOWLEDGE_AFTER_BYTES = 16_384
+CREDIT_WINDOW_BYTES = 262_926  # one and a half bandwidth-delay products
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ class Flows:
     radix: int
     num_bytes: int
     pattern: Literal["permutation", "incast", "all-to-all"]
-    htsim_us: dict[Entropy, float]  # completion of the last flow in uet-htsim
+    htsim_us: dict[Mode, float]  # completion of the last flow in uet-htsim
 
     @property
     def num_hosts(self) -> int:
@@ -51,10 +53,23 @@ class Flows:
 
 FLOWS = {
     "permutation-128": Flows(
-        radix=8, num_bytes=2_000_000, pattern="permutation", htsim_us={"random": 229.5, "reps": 206.7}
+        radix=8,
+        num_bytes=2_000_000,
+        pattern="permutation",
+        htsim_us={"random": 229.5, "reps": 206.7, "credits": 206.7, "credits-and-nscc": 207.7},
     ),
-    "incast-32": Flows(radix=8, num_bytes=1_000_000, pattern="incast", htsim_us={"random": 2641.7, "reps": 2637.2}),
-    "all-to-all-16": Flows(radix=4, num_bytes=500_000, pattern="all-to-all", htsim_us={"random": 632.6, "reps": 634.1}),
+    "incast-32": Flows(
+        radix=8,
+        num_bytes=1_000_000,
+        pattern="incast",
+        htsim_us={"random": 2641.7, "reps": 2637.2, "credits": 2633.1, "credits-and-nscc": 2633.8},
+    ),
+    "all-to-all-16": Flows(
+        radix=4,
+        num_bytes=500_000,
+        pattern="all-to-all",
+        htsim_us={"random": 632.6, "reps": 634.1, "credits": 666.4, "credits-and-nscc": 665.2},
+    ),
 }
 
 
@@ -71,23 +86,23 @@ def connections(flows: Flows) -> list[tuple[int, int]]:
 def cases() -> Iterator[Case]:
     """Yield the cases."""
     for name, flows in FLOWS.items():
-        for entropy, htsim_us in flows.htsim_us.items():
+        for mode, htsim_us in flows.htsim_us.items():
             yield Case(
-                name=f"netsim.ultra-ethernet-{name}.{entropy}",
+                name=f"netsim.ultra-ethernet-{name}.{mode}",
                 source=f"uet-htsim, commit 40ccb05: the last flow ends after {htsim_us} us",
                 unit="of uet-htsim's completion",
-                run=partial(_completion_over_htsim, name, entropy),
+                run=partial(_completion_over_htsim, name, mode),
                 **around(1.0, 0.1),
             )
 
 
-def _completion_over_htsim(name: str, entropy: Entropy) -> float:
-    finish_ps = simulate(name, entropy).tables["transfers"]["finish_ps"]
-    return float(finish_ps.max()) / 1e6 / FLOWS[name].htsim_us[entropy]
+def _completion_over_htsim(name: str, mode: Mode) -> float:
+    finish_ps = simulate(name, mode).tables["transfers"]["finish_ps"]
+    return float(finish_ps.max()) / 1e6 / FLOWS[name].htsim_us[mode]
 
 
 @cache
-def simulate(name: str, entropy: Entropy) -> RunRecord:
+def simulate(name: str, mode: Mode) -> RunRecord:
     """Return the run of one set of flows."""
     from fabrictune.cc.compiler import compile_law
     from fabrictune.cc.laws import load_law
@@ -101,11 +116,12 @@ def simulate(name: str, entropy: Entropy) -> RunRecord:
     fabric = build_fat_tree(FatTreeSpec(radix=flows.radix, link_rate_bps=RATE_BPS, cable_mm=CABLE_MM))
     source_N, destination_N = np.array(connections(flows), np.int64).T.copy()
     pairs, traffic = one_message_each(source_N, destination_N, flows.num_bytes)
-    law = compile_law(load_law("nscc"), {"network_rtt_ps": NETWORK_RTT_PS, "target_fraction": 0.75})
-    return run(build_network(fabric, pairs, HashSpec()), traffic, law, configuration(entropy), seed=1)
+    nscc = {"network_rtt_ps": NETWORK_RTT_PS, "target_fraction": 0.75}
+    law = compile_law(load_law("none")) if mode == "credits" else compile_law(load_law("nscc"), nscc)
+    return run(build_network(fabric, pairs, HashSpec()), traffic, law, configuration(mode), seed=1)
 
 
-def configuration(entropy: Entropy) -> PacketConfig:
+def configuration(mode: Mode) -> PacketConfig:
     """Return uet-htsim's defaults at 100 Gb/s."""
     return PacketConfig(
         mtu_bytes=PACKET_BYTES - HEADER_BYTES,
@@ -119,8 +135,12 @@ def configuration(entropy: Entropy) -> PacketConfig:
             last_hop_threshold_bytes=QUEUE_BYTES,
             trimmed_bytes=HEADER_BYTES,
         ),
-        path_choice=PathChoiceConfig(mode="entropy", entropy=entropy),
+        path_choice=PathChoiceConfig(mode="entropy", entropy="random" if mode == "random" else "reps"),
         transport=TransportConfig(
-            reliability="selective-repeat", reorder_window_ns=10 * TIMEOUT_NS, timeout_ns=TIMEOUT_NS
+            reliability="selective-repeat",
+            reorder_window_ns=10 * TIMEOUT_NS,
+            acknowledge_after_bytes=ACKNOWLEDGE_AFTER_BYTES,
+            timeout_ns=TIMEOUT_NS,
+            credits=CreditsConfig(enabled=mode.startswith("credits"), window_bytes=CREDIT_WINDOW_BYTES),
         ),
     )

@@ -242,6 +242,7 @@ std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation)
         {"data_refused", simulation.num_refused},
     };
     if (simulation.settings.trim_above_bytes > 0) counts["data_trimmed"] = simulation.num_trimmed;
+    if (!simulation.credited_senders.empty()) counts["grants"] = simulation.num_grants;
     return counts;
 }
 

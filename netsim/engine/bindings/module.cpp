@@ -79,6 +79,8 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_SELECTIVE_PAIR") =
         sizeof(SelectiveSender) + sizeof(SelectiveReceiver) + RingBuffer<Transmission>::FIRST_BYTES;
     module.attr("BYTES_PER_TRACKED_PACKET") = 3 * sizeof(Transmission) + sizeof(std::uint32_t);
+    module.attr("BYTES_PER_CREDITED_PAIR") = sizeof(CreditedSender) + sizeof(CreditedReceiver);
+    module.attr("BYTES_PER_GRANT_PACER") = sizeof(GrantPacer);
     module.attr("BYTES_PER_ENDPOINT") = sizeof(Endpoint);
     module.attr("BYTES_PER_NIC_BUFFER") = sizeof(NicBuffer);
     module.attr("BYTES_PER_ROUND_TRIPS") = sizeof(RoundTrips);

@@ -12,12 +12,17 @@ inline void Engine<is_full>::deliver(std::uint32_t packet_id) {
     const Packet& packet = packets[packet_id];
     const PacketType type = packet.type;
     const std::uint32_t qp = packet.queue_pair, sequence = packet.sequence;
+    if constexpr (is_full) {
+        if (has_credits() && is_forward(type)) note_credit_target(packet_id);
+    }
     if (type == PacketType::Data) return receive_data(packet_id);
     control_packets.delivered++;
     if (type == PacketType::Ack) return on_acknowledgement(packet_id);
     if constexpr (is_full) {
         if (type == PacketType::Trimmed) return reply(packet_id, PacketType::TrimNack);
         if (type == PacketType::TrimNack) return on_trim_nack(packet_id);
+        if (type == PacketType::Credit) return on_credit(packet_id);
+        if (type == PacketType::CreditRequest) return packets.release(packet_id);
     }
     packets.release(packet_id);
     if (type == PacketType::Nak) return on_nak(qp, sequence);
@@ -97,6 +102,7 @@ void Engine<is_full>::note_mark(std::uint32_t qp, Receiver& receiver) {
 template <bool is_full>
 void Engine<is_full>::make_room_for_answers() {
     if (is_selective() && packets.size() > expected_sequences.size()) expected_sequences.resize(2 * packets.size());
+    if (coalesces() && packets.size() > arrival_reports.size()) arrival_reports.resize(2 * packets.size());
     if (takes_time() && packets.size() > times_in_host_ps.size()) times_in_host_ps.resize(2 * packets.size());
 }
 
@@ -119,6 +125,7 @@ inline void Engine<is_full>::reply(std::uint32_t packet_id, PacketType type) {
     if constexpr (is_full) {
         make_room_for_answers();
         if (is_selective()) expected_sequences[packet_id] = receiver.expected_sequence;
+        if (coalesces() && type == PacketType::Ack) report_arrivals(packet_id);
         if (takes_time() && type == PacketType::Ack) {
             times_in_host_ps[packet_id] = now_ps - times_in_host_ps[packet_id];
         }

@@ -27,7 +27,7 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
     if constexpr (is_full) {
         endpoint_ps = endpoint_delay_ps(packet_id);
         if (takes_time()) note_round_trip(sender.oldest, sender.rtt_ps, endpoint_ps);
-        if (is_selective()) acknowledge_selectively(qp, sender, packet, expected_sequences[packet_id]);
+        if (is_selective()) acknowledge_selectively(qp, sender, packet_id);
     }
     if (is_progress && !is_selective()) acknowledge(qp, sender, packet.sequence + 1);
     if (law.on_ack) {
@@ -110,7 +110,7 @@ inline void Engine<is_full>::restart_timeout(std::uint32_t qp, Sender& sender) {
     if constexpr (is_full) {
         if (has_receive_queues()) refused_senders[qp].num_refusals = 0;
     }
-    sender.timeout_ps = is_idle(qp, sender) ? NEVER : next_timeout_ps(sender);
+    sender.timeout_ps = is_idle(qp, sender) && !lacks_credit(qp, sender) ? NEVER : next_timeout_ps(sender);
     arm_timer(qp, sender, sender.timeout_ps);
 }
 
@@ -148,6 +148,7 @@ void Engine<is_full>::on_retransmission_timeout(std::uint32_t qp, Sender& sender
     if (++sender.num_timeouts == retransmission_waits.size()) return fail(sender);
     if (has_entropy()) on_path_failure(qp);
     send_all_again(qp, sender);
+    if (has_credits()) forget_credit_target(qp);
     notify_law(ON_TIMEOUT, law.on_timeout, qp);
 }
 

@@ -58,7 +58,11 @@ inline Picoseconds Engine<is_full>::earliest_send_ps(std::uint32_t qp, const Sen
 template <bool is_full>
 inline void Engine<is_full>::resume(std::uint32_t qp) {
     Sender& sender = senders[qp];
-    if (sender.state != SenderState::Waiting || !may_send(qp, sender)) return;
+    if (sender.state != SenderState::Waiting) return;
+    if (!may_send(qp, sender)) {
+        if constexpr (is_full) ask_for_credit(qp, sender);
+        return;
+    }
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
     if (sender.pace_event_ps <= earliest_ps) return;  // that event will look again
     if (earliest_ps > std::max(now_ps, ports[sender.port].busy_until_ps)) {
@@ -142,18 +146,18 @@ inline void Engine<is_full>::send_data(std::uint32_t qp, Sender& sender, Port& o
         if (sender.next_sequence == sender.message_begin) transfers[sender.sending].start_ps = now_ps;
         sender.highest_sequence = sender.next_sequence + 1;
     }
-    emit_data(qp, sender, out, sender.next_sequence, payload_bytes);
+    const std::uint32_t packet = emit_data(qp, sender, out, sender.next_sequence, payload_bytes);
     sender.next_sequence++;
     if (sender.next_sequence == sender.message_end && sender.next_sequence != sender.end_sequence) {
         enter_transfer(sender, transfers[sender.sending].next);
     }
-    finish_sending(qp, sender, out, payload_bytes);
+    finish_sending(qp, sender, out, packet, payload_bytes);
 }
 
-// Put a packet on the wire.
+// Put a packet on the wire; returns its number.
 template <bool is_full>
-inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence,
-                                       std::uint32_t payload_bytes) {
+inline std::uint32_t Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& out, std::uint32_t sequence,
+                                                std::uint32_t payload_bytes) {
     const std::uint32_t packet_id = packets.allocate();
     Packet& packet = packets[packet_id];
     packet.queue_pair = qp;
@@ -176,24 +180,30 @@ inline void Engine<is_full>::emit_data(std::uint32_t qp, Sender& sender, Port& o
     if constexpr (is_full) {
         if (is_selective()) note_transmission(qp, sender, sequence);
         if (has_entropy()) give_entropy(qp, packet_id);
+        if (has_credits()) spend_credit(qp, packet_id);
     }
     transmit(sender.port, out, packet_id);
     if (sender.timeout_ps == NEVER) {
         sender.timeout_ps = next_timeout_ps(sender);
         arm_timer(qp, sender, sender.timeout_ps);
     }
+    return packet_id;
 }
 
 // A packet has left: tell the law, and let the queue pair wait for its next turn.
 template <bool is_full>
 inline void Engine<is_full>::finish_sending(std::uint32_t qp, Sender& sender, const Port& out,
-                                            std::uint32_t payload_bytes) {
+                                            [[maybe_unused]] std::uint32_t packet_id, std::uint32_t payload_bytes) {
     if constexpr (SKIPS) {
         if (sender.sends_to_beat || sender.is_logged) [[unlikely]]
             note_send(qp, sender, payload_bytes);
     }
     if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), now_ps, payload_bytes));
-    if (!may_send(qp, sender)) return;
+    const bool goes_on = may_send(qp, sender);
+    if constexpr (is_full) {
+        if (coalesces()) packets[packet_id].wants_ack = !goes_on;
+    }
+    if (!goes_on) return;
     const Picoseconds earliest_ps = earliest_send_ps(qp, sender);
     if (earliest_ps <= out.busy_until_ps) return join_ring(qp, sender);
     schedule_pace(qp, sender, earliest_ps);

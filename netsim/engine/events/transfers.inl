@@ -45,6 +45,9 @@ void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
     transfer.end_sequence = first_sequence + transfer.num_packets(settings.mtu_bytes);
     sender.end_sequence = transfer.end_sequence;
     num_open++;
+    if constexpr (is_full) {
+        if (has_credits()) add_backlog(transfer.queue_pair, transfer);
+    }
     const bool is_first = sender.newest == NONE;
     if (!is_first) transfers[sender.newest].next = row;
     sender.newest = row;

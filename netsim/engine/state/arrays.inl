@@ -14,6 +14,7 @@ ARRAY(std::int64_t, ingress_limit);   // P
 ARRAY(std::int64_t, pause_response);  // P: picoseconds
 ARRAY(std::int64_t, drain_rate);      // P: bps at which a host takes what its NIC received; 0: at once
 ARRAY(double, loss_fraction);         // P
+ARRAY(std::int64_t, grant_rate);      // P: bps at which the NIC behind a port grants; empty without receiver credits
 
 // Host links: L of PCIe, each of some ports of one host. Empty where they limit nothing.
 ARRAY(std::uint32_t, host_link);            // P x 2: what a port's data cross; NONE on switches
@@ -64,6 +65,7 @@ ARRAY(std::int64_t, priority_queue_pair);      // Q: priority of its data
 
 ARRAY(std::int64_t, retransmission_wait);  // until the first sending again, the second, ..., and failure; one or more
 ARRAY(std::int64_t, reorder_window);       // Q: picoseconds; empty under go-back-N
+ARRAY(std::int64_t, credit_window);        // Q: bytes on the wire; empty without receiver credits
 ARRAY(std::byte, flow);                    // Q records of the law, the engine's header filled in
 
 ARRAY(std::int64_t, probed_port);    // ports sampled

@@ -14,7 +14,17 @@ namespace netsim {
 inline constexpr std::uint32_t NONE = ~0u;          // no packet, port, queue pair or transfer
 inline constexpr std::uint32_t NO_ROUTE = ~0u - 1;  // in place of a port: from here on the network knows no way
 
-enum class PacketType : std::uint8_t { Data, Ack, Nak, Cnp, ReceiverNotReady, Trimmed, TrimNack };
+enum class PacketType : std::uint8_t {
+    Data,
+    Ack,
+    Nak,
+    Cnp,
+    ReceiverNotReady,
+    Trimmed,
+    TrimNack,
+    Credit,
+    CreditRequest
+};
 
 // What `queues.acknowledgement_class` is about.
 constexpr bool is_acknowledgement(PacketType type) {
@@ -23,7 +33,7 @@ constexpr bool is_acknowledgement(PacketType type) {
 
 // Whether it goes from the sender to the receiver: a trimmed packet is a data packet without its payload.
 constexpr bool is_forward(PacketType type) {
-    return type == PacketType::Data || type == PacketType::Trimmed;
+    return type == PacketType::Data || type == PacketType::Trimmed || type == PacketType::CreditRequest;
 }
 
 struct alignas(32) Packet {
@@ -39,6 +49,7 @@ struct alignas(32) Packet {
     bool is_marked : 1;         // congestion experienced
     std::uint8_t priority : 3;  // as priorities.hpp numbers them
     bool is_last_hop : 1;       // of a trimmed packet and its answer: it was trimmed before the port to its host
+    bool wants_ack : 1;         // of a data packet where acknowledgements are coalesced: its sender waits for one
 };
 static_assert(sizeof(Packet) == 32);
 

@@ -31,6 +31,14 @@ static_assert(sizeof(SelectiveSender) == 128);
 // Which packets a receiver has beyond the one it expects.
 struct SelectiveReceiver {
     SequenceSet arrived;
+    SequenceSet unreported;             // of those, what no acknowledgement has named; only where these are coalesced
+    std::int64_t unanswered_bytes = 0;  // since the last acknowledgement, as coalescing counts them
+};
+
+// What a coalesced acknowledgement says of packets beyond the one expected.
+struct ArrivalReport {
+    std::uint32_t first = 0;
+    std::uint64_t arrived = 0;  // a bit for each of 64 packets from the first on
 };
 
 }  // namespace netsim

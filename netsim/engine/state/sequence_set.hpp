@@ -44,6 +44,12 @@ class SequenceSet {
         return sequence + static_cast<std::uint32_t>(std::countr_zero(word(sequence)));
     }
 
+    // Which of the 64 numbers from `first` on are members, the first in the lowest bit; there must be room for them.
+    std::uint64_t bits_from(std::uint32_t first) const {
+        const std::uint32_t shift = first % WORD_BITS;
+        return word(first) >> shift | (shift ? word(first + WORD_BITS) << (WORD_BITS - shift) : 0);
+    }
+
   private:
     static constexpr std::uint32_t WORD_BITS = 64, OWN_WORDS = 2;
 

@@ -18,7 +18,9 @@ SETTING(Picoseconds, endpoint_delay_ps);
 SETTING(Picoseconds, endpoint_jitter_ps);
 SETTING(std::uint64_t, endpoint_key);
 SETTING(std::uint32_t, window_packets);  // selective repeat: most between the oldest not acknowledged and the next
-SETTING(std::uint32_t, num_receives);    // posted by each queue pair at first; 0: any number
+SETTING(std::int64_t, acknowledge_after_bytes);  // selective repeat: coalesced acknowledgements; 0: they are not
+SETTING(std::int64_t, grant_bytes);              // receiver credits: most of a grant, on the wire
+SETTING(std::uint32_t, num_receives);            // posted by each queue pair at first; 0: any number
 SETTING(Picoseconds, replenish_ps);
 SETTING(Picoseconds, rnr_wait_ps);
 SETTING(std::uint32_t, rnr_retries);

@@ -68,6 +68,11 @@ void Simulation::add_queue_pairs(const Inputs& inputs) {
     for (std::size_t qp = 0; qp < selective_senders.size(); qp++) {
         selective_senders[qp].reorder_window_ps = inputs.reorder_window[qp];
     }
+    for (const std::int64_t window_bytes : inputs.credit_window) {
+        credited_senders.push_back({.window_bytes = window_bytes, .credit_bytes = window_bytes});
+    }
+    credited_receivers.resize(inputs.credit_window.size());
+    for (const std::int64_t rate_bps : inputs.grant_rate) grant_pacers.push_back({.rate_bps = rate_bps});
     flows.resize(num_queue_pairs * flow_stride);
     for (std::size_t qp = 0; qp < num_queue_pairs; qp++) {
         std::memcpy(&flows[qp * flow_stride], &inputs.flow[qp * settings.flow_bytes], settings.flow_bytes);

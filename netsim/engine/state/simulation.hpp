@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "credits.hpp"
 #include "endpoint.hpp"
 #include "entropy_cache.hpp"
 #include "event_queue.hpp"
@@ -119,12 +120,17 @@ class Simulation {
     std::vector<Receiver> receivers;
     std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
     std::vector<SelectiveReceiver> selective_receivers;
+    std::vector<CreditedSender> credited_senders;  // by queue pair, as the next; empty without receiver credits
+    std::vector<CreditedReceiver> credited_receivers;
+    std::vector<GrantPacer> grant_pacers;      // by port
+    std::vector<std::int64_t> credit_counts;   // by packet: what it says of its queue pair's credit
     std::vector<ReceiveQueue> receive_queues;  // by queue pair, as the next; empty if receivers are always ready
     std::vector<RefusedSender> refused_senders;
     std::vector<NicBuffer> nics;                    // by port; empty if hosts take packets at once
     std::vector<Endpoint> endpoints;                // by queue pair; empty if answers take no time
     std::vector<RoundTrips> round_trips;            // by transfer; empty if packets are in no host for any time
-    std::vector<std::uint32_t> expected_sequences;  // by packet, as the next: what answers carry of the two, if at all
+    std::vector<std::uint32_t> expected_sequences;  // by packet, as the next: what answers carry of these, if at all
+    std::vector<ArrivalReport> arrival_reports;
     std::vector<Picoseconds> times_in_host_ps;
     std::vector<Transfer> transfers;
     std::vector<ReadyRule> ready_rules;                            // by transfer; empty if none has a time of its own
@@ -165,6 +171,7 @@ class Simulation {
     std::uint64_t num_refused = 0;       // data packets for which the receiver was not ready, each time
     std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
     std::uint64_t num_trimmed = 0;       // data packets
+    std::uint64_t num_grants = 0;
     std::uint64_t acknowledged_bytes = 0;
     std::uint32_t num_unfinished = 0;  // transfers
     std::uint32_t num_open = 0;        // transfers that are ready and not acknowledged, of queue pairs that work

@@ -28,6 +28,8 @@ PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
 PCIE = {"engine.host.pcie_generation": 4}
 ARS = {"engine.path_choice.mode": "ars"}
 SHARED = {**PRIORITIES, "engine.buffer.size": "4 MB"}
+CREDITS = {"engine.transport.reliability": "selective-repeat", "engine.transport.credits.enabled": True}
+COALESCED = {"engine.transport.reliability": "selective-repeat", "engine.transport.acknowledge_after": "16 KiB"}
 TRIMS = {
     "engine.trimming.enabled": True,
     "engine.pfc.enabled": False,
@@ -80,6 +82,10 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     ("engine.transport.rnr.retries", 3, {}, {"engine.transport.rnr.receives": 4}),
     ("engine.transport.window", 64, {}, {"engine.transport.reliability": "selective-repeat"}),
     ("engine.transport.reorder_window", "1 us", {}, {"engine.transport.reliability": "selective-repeat"}),
+    ("engine.transport.acknowledge_after", "16 KiB", {}, {"engine.transport.reliability": "selective-repeat"}),
+    *((f"engine.transport.credits.{key}", value, {}, CREDITS) for key, value in (
+        ("window", "100 KB"), ("grant", 8), ("rate", "90 %"))),
+    ("engine.ack_every", 4, COALESCED, {"engine.transport.reliability": "selective-repeat"}),
     ("engine.transport.timeout_exponent", 16, {"engine.transport.timeout": "1 ms"}, {}),
     *((f"probe.{key}", value, {}, {"probe.interval": "10 us"}) for key, value in (
         ("ports", "all"), ("num_busiest", 2), ("all_flows", True), ("flows", [0]))),
