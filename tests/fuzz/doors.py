@@ -36,7 +36,14 @@ traffic: {workload: comm_trace, file: FILE, layout: {tp: 2, dp: 2}}
 """
 WATCHED = """name: watched
 fabric: {builder: clos, num_hosts: 4, hosts_per_tor_set: 2, nics_per_host: 2, tiers: 2}
-traffic: {workload: observed, files: [FILE]}
+traffic:
+  workload: observed
+  files: [FILE]
+  endpoints:
+  - {observed: MOC-R4PCC04U37/mlx5_5, nic: "host0:nic0"}
+  - {observed: MOC-R4PCC04U35/mlx5_5, nic: "host2:nic0"}
+  - {observed: 192.168.70.4, nic: "host0:nic1"}
+  - {observed: 192.168.70.6, nic: "host2:nic1"}
 """
 PLACED = """name: placed
 fabric: {file: FILE}

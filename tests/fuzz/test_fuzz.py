@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,18 +12,39 @@ from tests.fuzz.doors import FILE, Door, make_doors
 from tests.fuzz.samples import make_samples
 
 
-def test_damaged_inputs_end_in_results_or_errors(tmp_path: Path) -> None:
-    """No traceback, no hang, no process that ends otherwise, through every door."""
-    (tmp_path / "samples").mkdir()
+@pytest.fixture(scope="module")
+def doors(tmp_path_factory: pytest.TempPathFactory) -> list[Door]:
     real_data = os.environ.get("FABRICTUNE_REAL_DATA")
-    for number, door in enumerate(
-        make_doors(make_samples(tmp_path / "samples"), Path(real_data) if real_data else None)
-    ):
+    return make_doors(make_samples(tmp_path_factory.mktemp("samples")), Path(real_data) if real_data else None)
+
+
+def test_damaged_inputs_end_in_results_or_errors(doors: list[Door], tmp_path: Path) -> None:
+    """No traceback, no hang, no process that ends otherwise, through every door."""
+    for number, door in enumerate(doors):
         folder = tmp_path / f"{number}"
         folder.mkdir()
         tally = driver.try_door(door, folder, inputs=range(3), seed=1)
         assert tally.faults == [], door.name
         assert tally.endings.total() == 3
+
+
+def test_every_door_reads_a_file_that_is_whole(
+    doors: list[Door], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Damage behind a refusal would not be met."""
+    monkeypatch.setattr(driver, "damaged", lambda content, _: content)
+
+    def reads(door: Door, folder: Path) -> bool:
+        folder.mkdir(parents=True)
+        tally = driver.try_door(door, folder, inputs=range(1), seed=0)
+        return bool({"result", "findings"} & tally.endings.keys())
+
+    for number, door in enumerate(doors):
+        tried = (
+            reads(replace(door, files=[file]), tmp_path / f"{number}" / f"{place}")
+            for place, file in enumerate(door.files)
+        )
+        assert any(tried), door.name
 
 
 def fail(_: object) -> int:
