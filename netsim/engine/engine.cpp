@@ -1,6 +1,7 @@
 // The main loop: open a slot, fetch what its events will touch, handle them in order.
 #include "engine.hpp"
 
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -28,6 +29,10 @@
 #include "skip/groups.inl"
 #include "skip/law_calls.inl"
 #include "skip/log.inl"
+#include "skip/round_move.inl"
+#include "skip/round_rows.inl"
+#include "skip/round_walk.inl"
+#include "skip/rounds.inl"
 #include "skip/search.inl"
 #include "skip/sleep.inl"
 #include "skip/state_walk.inl"
@@ -160,6 +165,9 @@ void Engine<is_full>::on_clock(ClockEvent event, std::uint32_t about) {
         if (event == DRAIN) return on_drain(about);
         if (event == GRANT) return on_grant(about);
     }
+    if constexpr (SKIPS) {
+        if (event == ROUND) return on_round_beat();
+    }
     on_probe();
 }
 
@@ -173,6 +181,8 @@ Engine<is_full>::Engine(const Inputs& inputs) : Simulation(inputs) {
         skip.pause_frames.resize(ports.size());
         if (is_full && !endpoints.empty()) skip.replies.resize(senders.size());
         if constexpr (is_full) find_groups();
+        rounds.whole.queue_pairs.resize(senders.size());
+        std::iota(rounds.whole.queue_pairs.begin(), rounds.whole.queue_pairs.end(), 0u);
         update_attention();
     }
 }

@@ -9,7 +9,7 @@
 // `if constexpr (SKIPS)`. A run without it runs what was compiled without it.
 #pragma once
 
-#include "skip/component.hpp"
+#include "skip/rounds.hpp"
 #include "skip/visitors.hpp"
 #include "state/simulation.hpp"
 
@@ -314,6 +314,8 @@ class Engine final : public Simulation {
     template <typename Visitor>
     bool walk_sender(Visitor& visitor, std::uint32_t qp);
     template <typename Visitor>
+    bool walk_messages(Visitor& visitor, Sender& sender);
+    template <typename Visitor>
     bool walk_receiver(Visitor& visitor, std::uint32_t qp);
     template <typename Visitor>
     bool walk_port(Visitor& visitor, std::uint32_t port);
@@ -353,6 +355,7 @@ class Engine final : public Simulation {
     void end_log(Component& component);
     std::uint32_t component_of(EventIdentity identity) const;
     void log_event(EventIdentity identity);
+    Component* logged_component(std::uint32_t index) const;
     [[gnu::noinline]] void log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes = 0, Picoseconds rtt_ps = 0,
                                     Picoseconds endpoint_ps = 0, std::int32_t num_hops = 0, bool is_marked = false);
     [[gnu::noinline]] void log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const;
@@ -368,6 +371,7 @@ class Engine final : public Simulation {
     void save_records(Component& component);
     void restore_records(const Component& component);
     std::int64_t repeat_calls(const Component& component, std::int64_t num_periods);
+    std::uint32_t place_of(const Component& component, std::uint32_t qp) const;
     std::string key_of_calls(const Component& component, std::size_t place, const std::vector<LawCall>& calls) const;
     std::int64_t repeat_calls_of(const Component& component, std::size_t place, const std::vector<LawCall>& calls,
                                  std::int64_t num_periods);
@@ -390,7 +394,50 @@ class Engine final : public Simulation {
     bool take_caught(std::uint64_t& key);
     void rouse_all();
 
+    // skip/rounds.inl
+    void choose_rounds();
+    [[gnu::noinline]] void note_round_beat();
+    void on_round_beat();
+    bool can_spend_on_rounds() const;
+    std::uint64_t digest_of_round();
+    void keep_round(std::uint64_t digest, std::uint32_t num_beats);
+    void drop_round();
+    bool compare_round();
+
+    // skip/round_walk.inl
+    template <typename Visitor>
+    bool walk_run(Visitor& visitor);
+    std::vector<FarEvents::Event> pending_events();
+    void keep_events();
+    bool compare_events(ComparingRound& comparing);
+    bool is_shifted(ComparingRound& comparing, const KeptEvent& before, const KeptEvent& after);
+    bool have_one_stride();
+    Totals totals() const;
+
+    // skip/round_rows.inl
+    void log_finish(std::uint32_t row);
+    void log_release(std::uint32_t row, Picoseconds ready_ps);
+    void log_repeats(const Component& component, std::int64_t num_periods);
+    bool are_alike(std::uint32_t row, std::uint32_t other) const;
+    std::int64_t repeat_releases(std::int64_t num_rounds);
+    bool release_again(std::int64_t round, std::size_t& num_told);
+    bool is_released_again(std::int64_t round, const Release& release, std::uint32_t row, Picoseconds finish_ps);
+    void take_back_releases(std::int64_t round, std::size_t num_told);
+    void write_transfers(std::int64_t num_rounds);
+    void write_transfer(std::uint32_t row, std::int64_t stride, std::int64_t num_rounds);
+    std::vector<std::vector<MessageUnderWay>> messages_under_way() const;
+    void link_messages(const std::vector<std::vector<MessageUnderWay>>& messages, std::int64_t num_rounds);
+
+    // skip/round_move.inl
+    bool take_rounds(Picoseconds until_ps);
+    std::int64_t repeat_round(Picoseconds until_ps);
+    void move_round(std::int64_t num_rounds);
+    void move_events(MovingRound& moving);
+    void move_totals(std::int64_t num_rounds);
+    void search_after_rounds(Picoseconds moved_ps);
+
     mutable Skipper skip;
+    mutable Rounds rounds;
 };
 
 std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);

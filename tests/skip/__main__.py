@@ -1,13 +1,13 @@
 """`python -m tests.skip`: runs with and without exact skip, and every result that differs.
 
-Random runs, every other with features of the full engine; with `--scenarios` all bundled scenarios, with `--cases` all
-conformance cases of the packet engine.
+Random runs, every other with features of the full engine; with `--rounds` random rounds, with `--scenarios` all
+bundled scenarios, with `--cases` all conformance cases of the packet engine.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fabrictune.conformance.suite import collect_cases
@@ -15,15 +15,21 @@ from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.skip.features import featured_run
-from tests.skip.runs import LAWS, Comparison, compare, every_run_compared, random_run
+from tests.skip.rounds import random_rounds
+from tests.skip.runs import LAWS, Comparison, Run, compare, every_run_compared, random_run
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
-def random_runs(first_seed: int, num_runs: int) -> Iterator[tuple[str, Comparison]]:
+def any_run(seed: int) -> Run:
+    """Return a random run, of odd seeds one with features of the full engine."""
+    return featured_run(seed) if seed % 2 else random_run(seed)
+
+
+def random_runs(make: Callable[[int], Run], first_seed: int, num_runs: int) -> Iterator[tuple[str, Comparison]]:
     """Yield each run's name, and what skip changed in it."""
     for seed in range(first_seed, first_seed + num_runs):
-        run = featured_run(seed) if seed % 2 else random_run(seed)
+        run = make(seed)
         events_per_slice = 5_000 if seed % 7 == 0 else 10**8  # settled between slices
         yield f"seed {seed}, {run.law}", compare(run.inputs(), LAWS[run.law], events_per_slice=events_per_slice)
 
@@ -50,6 +56,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the first run")
+    parser.add_argument("--rounds", action="store_true")
     parser.add_argument("--scenarios", action="store_true")
     parser.add_argument("--cases", action="store_true")
     options = parser.parse_args()
@@ -57,7 +64,7 @@ def main() -> int:
         return report(bundled_scenarios(), 1)
     if options.cases:
         return report(conformance_cases(), 20)
-    return report(random_runs(options.seed, options.runs), 20)
+    return report(random_runs(random_rounds if options.rounds else any_run, options.seed, options.runs), 20)
 
 
 def report(runs: Iterator[tuple[str, Comparison]], runs_per_line: int) -> int:

@@ -66,22 +66,23 @@ class Run:
 def random_run(seed: int) -> Run:
     """Return a run of up to 16 hosts with messages of up to some thousand packets."""
     dice = np.random.default_rng([seed, 56])
-    fabric = _fabric(dice)
+    fabric = random_fabric(dice)
     workload = (_ring, _messages, _incast)[int(dice.choice([0, 0, 1, 1, 2]))]
     source_Q, destination_Q, traffic = workload(fabric.num_nics, dice)
     return Run(
         network=build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec()),
         traffic=traffic,
-        config=_config(dice),
+        config=random_config(dice),
         law="none"
         if workload is _incast and seed % 2
         else str(dice.choice(list(LAWS)[:NUM_LAWS_OF_PLAIN_RUNS])),  # pauses in a cycle
         seed=seed,
-        probe=_probe(dice),
+        probe=random_probe(dice),
     )
 
 
-def _fabric(dice: np.random.Generator) -> Fabric:
+def random_fabric(dice: np.random.Generator) -> Fabric:
+    """Return a fabric of one or two tiers."""
     num_hosts = int(dice.choice([4, 8, 16]))
     return build_clos(
         ClosSpec(
@@ -161,7 +162,8 @@ def _trace(qp_N: Any, bytes_N: Any, start_ps_N: Any, waits: list[list[int]]) -> 
     )
 
 
-def _config(dice: np.random.Generator) -> PacketConfig:
+def random_config(dice: np.random.Generator) -> PacketConfig:
+    """Return a configuration without what only the full engine has."""
     has_pfc = bool(dice.integers(4))
     kmin = int(dice.choice([10_000, 50_000, 400_000]))
     return PacketConfig(
@@ -175,7 +177,8 @@ def _config(dice: np.random.Generator) -> PacketConfig:
     )
 
 
-def _probe(dice: np.random.Generator) -> ProbeConfig | None:
+def random_probe(dice: np.random.Generator) -> ProbeConfig | None:
+    """Return a probe, or None."""
     if dice.integers(3):
         return None
     return ProbeConfig(interval_ns=int(dice.choice([777, 5_000, 20_000])), ports="all", all_flows=True)

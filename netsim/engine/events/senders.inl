@@ -212,6 +212,10 @@ inline void Engine<is_full>::finish_sending(std::uint32_t qp, Sender& sender, co
 template <bool is_full>
 void Engine<is_full>::enter_transfer(Sender& sender, std::uint32_t row) {
     const Transfer& transfer = transfers[row];
+    if constexpr (SKIPS) {
+        if (sender.gives_rounds) [[unlikely]]
+            note_round_beat();
+    }
     sender.sending = row;
     sender.message_begin = transfer.first_sequence(settings.mtu_bytes);
     sender.message_end = transfer.end_sequence;

@@ -76,12 +76,15 @@ void Engine<is_full>::complete(std::uint32_t row) {
 template <bool is_full>
 void Engine<is_full>::finish(std::uint32_t row) {
     transfers[row].finish_ps = now_ps;
+    if constexpr (SKIPS) log_finish(row);
     for (std::uint32_t i = dependent_offset[row]; i < dependent_offset[row + 1]; i++) {
         Transfer& dependent = transfers[dependent_row[i]];
         if (--dependent.num_dependencies > 0) continue;
         const std::uint32_t waiting = dependent_row[i];
         const ReadyRule rule = ready_rules.empty() ? ReadyRule{} : ready_rules[waiting];
-        schedule_transfer(std::max(now_ps, rule.earliest_ps) + rule.delay_ps, waiting, false);
+        const Picoseconds ready_ps = std::max(now_ps, rule.earliest_ps) + rule.delay_ps;
+        if constexpr (SKIPS) log_release(waiting, ready_ps);
+        schedule_transfer(ready_ps, waiting, false);
     }
 }
 

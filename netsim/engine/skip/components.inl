@@ -41,6 +41,7 @@ void Engine<is_full>::for_each_choice_of(std::uint32_t qp, std::uint32_t directi
 // A queue pair has more to send: what it shares a port with, and it, are one component from now on, and awake.
 template <bool is_full>
 void Engine<is_full>::join_component(std::uint32_t qp) {
+    if (!rounds.is_chosen) choose_rounds();
     if (skip.component_of_pair[qp] == NONE) return merge_into_one(qp);
     const std::uint32_t index = skip.component_of_pair[qp];
     rouse(index);

@@ -36,7 +36,7 @@ template <bool is_full>
 std::int64_t Engine<is_full>::repeat_calls(const Component& component, std::int64_t num_periods) {
     if (component.calls.empty()) return num_periods;
     std::vector<std::vector<LawCall>> calls(component.queue_pairs.size());
-    for (const LawCall& call : component.calls) calls[skip.place_of_pair[call.queue_pair]].push_back(call);
+    for (const LawCall& call : component.calls) calls[place_of(component, call.queue_pair)].push_back(call);
     std::unordered_map<std::string, std::uint32_t> twins;
     std::vector<std::pair<std::uint32_t, std::uint32_t>> copies;
     for (std::size_t place = 0; place < calls.size(); place++) {
@@ -53,6 +53,11 @@ std::int64_t Engine<is_full>::repeat_calls(const Component& component, std::int6
         std::copy_n(&flows[from * flow_stride], flow_stride, &flows[to * flow_stride]);
     }
     return num_periods;
+}
+
+template <bool is_full>
+inline std::uint32_t Engine<is_full>::place_of(const Component& component, std::uint32_t qp) const {
+    return &component == &rounds.whole ? qp : skip.place_of_pair[qp];
 }
 
 // All that the outcome of a queue pair's repeated calls depends on.

@@ -25,7 +25,7 @@ void Engine<is_full>::start_log(Component& component) {
 template <bool is_full>
 void Engine<is_full>::end_log(Component& component) {
     component.stage = SearchStage::Watching;
-    for (const std::uint32_t qp : component.queue_pairs) senders[qp].is_logged = false;
+    for (const std::uint32_t qp : component.queue_pairs) senders[qp].is_logged = rounds.is_kept;
     skip.num_logging--;
     skip.num_spent += 2 * component.num_events;
 }
@@ -68,33 +68,47 @@ void Engine<is_full>::log_event(EventIdentity identity) {
 template <bool is_full>
 void Engine<is_full>::log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes, Picoseconds rtt_ps,
                                Picoseconds endpoint_ps, std::int32_t num_hops, bool is_marked) {
-    Component& component = skip.components[skip.component_of_pair[qp]];
-    if (component.calls.size() == MOST_LOGGED) {
-        component.is_disturbed = true;
-        return;
-    }
-    component.calls.push_back(
-        {event, qp, now_ps - component.state_ps, bytes, rtt_ps, endpoint_ps, num_hops, is_marked});
+    const auto append_to = [&](Component& component) {
+        if (component.calls.size() == MOST_LOGGED) {
+            component.is_disturbed = true;
+            return;
+        }
+        component.calls.push_back(
+            {event, qp, now_ps - component.state_ps, bytes, rtt_ps, endpoint_ps, num_hops, is_marked});
+    };
+    if (Component* component = logged_component(skip.component_of_pair[qp])) append_to(*component);
+    if (rounds.is_kept) append_to(rounds.whole);
+}
+
+template <bool is_full>
+inline Component* Engine<is_full>::logged_component(std::uint32_t index) const {
+    const bool is_logged = index != NONE && skip.components[index].stage == SearchStage::Whole;
+    return is_logged ? &skip.components[index] : nullptr;
 }
 
 template <bool is_full>
 void Engine<is_full>::log_window(std::uint32_t qp, double wanted_bytes, bool is_open) const {
-    Component& component = skip.components[skip.component_of_pair[qp]];
-    WindowUse& use = component.windows[skip.place_of_pair[qp]];
-    if (is_open) {
-        use.most_let = std::max(use.most_let, wanted_bytes);
-    } else {
-        use.least_held = std::min(use.least_held, wanted_bytes);
-    }
+    const auto note_in = [&](WindowUse& use) {
+        if (is_open) {
+            use.most_let = std::max(use.most_let, wanted_bytes);
+        } else {
+            use.least_held = std::min(use.least_held, wanted_bytes);
+        }
+    };
+    if (Component* component = logged_component(skip.component_of_pair[qp]))
+        note_in(component->windows[skip.place_of_pair[qp]]);
+    if (rounds.is_kept) note_in(rounds.whole.windows[qp]);
 }
 
 template <bool is_full>
 void Engine<is_full>::log_draw(std::uint32_t port, std::int32_t queued_bytes, std::uint32_t priority) {
-    const std::uint32_t index = skip.component_of_port[port];
-    if (index == NONE || marks_matter() || skip.components[index].stage != SearchStage::Whole) return;
-    Component& component = skip.components[index];
-    component.draws.push_back({port, queued_bytes, priority});
-    component.is_disturbed |= component.draws.size() == MOST_LOGGED;
+    if (marks_matter()) return;
+    const auto append_to = [&](Component& component) {
+        component.draws.push_back({port, queued_bytes, priority});
+        component.is_disturbed |= component.draws.size() == MOST_LOGGED;
+    };
+    if (Component* component = logged_component(skip.component_of_port[port])) append_to(*component);
+    if (rounds.is_kept) append_to(rounds.whole);
 }
 
 // A packet has left through a port that is watched.
@@ -106,6 +120,7 @@ void Engine<is_full>::note_flight(std::uint32_t port, Picoseconds arrives_ps, st
 // What has just happened to a queue pair must not be repeated.
 template <bool is_full>
 void Engine<is_full>::disturb(std::uint32_t qp) {
+    rounds.whole.is_disturbed = true;
     if (skip.component_of_pair[qp] != NONE) skip.components[skip.component_of_pair[qp]].is_disturbed = true;
 }
 

@@ -156,7 +156,10 @@ void Engine<is_full>::wake_up(Component& component, std::uint32_t index, std::in
     component.is_asleep = false;
     for (const std::uint32_t port : component.ports) ports[port].is_asleep = false;
     skip.num_asleep--;
-    if (num_periods > 0) move(component, num_periods);
+    if (num_periods > 0) {
+        if (rounds.is_kept) log_repeats(component, num_periods);
+        move(component, num_periods);
+    }
     if constexpr (is_full) order_captures(component.slept_ps);
     const Picoseconds moved_ps = num_periods * component.period_ps;
     for (const PendingEvent& event : component.parked) queue.push(event.time_ps + moved_ps, event.identity);

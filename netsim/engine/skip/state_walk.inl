@@ -47,18 +47,19 @@ template <typename Visitor>
 inline bool Engine<is_full>::walk_sender(Visitor& visitor, std::uint32_t qp) {
     Sender& sender = senders[qp];
     const std::int64_t base = sender.next_sequence;
+    if (Visitor::MOVES_MESSAGES && !walk_messages(visitor, sender)) return false;
     if (!visitor.same(base - sender.oldest_sequence) || !visitor.same(sender.in_flight_bytes)) return false;
     if (!visitor.same(sender.rtt_ps) || !visitor.same(sender.gap_ps)) return false;
     if (!visitor.stamp(sender.last_send_ps, sender.gap_ps)) return false;
-    if (!visitor.instant(sender.pace_event_ps, false) || !visitor.same(sender.timer_event_ps)) return false;
+    if (!visitor.instant(sender.pace_event_ps, false) || !visitor.standing(sender.timer_event_ps)) return false;
     if (!visitor.same(base - sender.highest_sequence) || !visitor.same(sender.last_wire_bytes)) return false;
     if (!visitor.same(static_cast<std::int64_t>(sender.state)) || !visitor.same(sender.num_timeouts)) return false;
     if (!visitor.same(std::bit_cast<std::int64_t>(sender.rate_bps))) return false;
-    if (!visitor.same(sender.sending) || !visitor.same(sender.oldest) || !visitor.same(sender.newest)) return false;
-    if (!visitor.same(sender.num_unacknowledged) || !visitor.instant(sender.timeout_ps, true)) return false;
+    if (!visitor.row(sender.sending) || !visitor.row(sender.oldest) || !visitor.row(sender.newest)) return false;
+    if (!visitor.count(sender.num_unacknowledged) || !visitor.instant(sender.timeout_ps, true)) return false;
     if (settings.cnp_delay_ps > 0 && !visitor.same(static_cast<std::int64_t>(pending_notifications[qp].size())))
         return false;
-    if (sender.oldest != NONE) {
+    if (!Visitor::MOVES_MESSAGES && sender.oldest != NONE) {
         Transfer& transfer = transfers[sender.oldest];
         if (!visitor.same(transfer.num_retransmitted) || !visitor.count(transfer.num_cnps)) return false;
     }
@@ -66,12 +67,31 @@ inline bool Engine<is_full>::walk_sender(Visitor& visitor, std::uint32_t qp) {
            visitor.count(sender.next_sequence);
 }
 
+// The messages that are ready and not acknowledged, and where they lie in the sequence.
+template <bool is_full>
+template <typename Visitor>
+inline bool Engine<is_full>::walk_messages(Visitor& visitor, Sender& sender) {
+    const std::int64_t base = sender.next_sequence;
+    if (!visitor.bound(sender.message_begin, base) || !visitor.bound(sender.message_end, base)) return false;
+    if (!visitor.bound(sender.oldest_end, base) || !visitor.bound(sender.end_sequence, base)) return false;
+    if (!visitor.same(sender.last_payload_bytes)) return false;
+    for (std::uint32_t row = sender.oldest; row != NONE; row = transfers[row].next) {
+        const Transfer& transfer = transfers[row];
+        std::uint32_t visited = row;
+        if (!visitor.row(visited) || !visitor.same(transfer.bytes)) return false;
+        if (!visitor.same(base - transfer.end_sequence)) return false;
+        if (!visitor.same(transfer.num_retransmitted) || !visitor.same(transfer.num_cnps)) return false;
+    }
+    return visitor.same(END_OF_LIST);
+}
+
 template <bool is_full>
 template <typename Visitor>
 inline bool Engine<is_full>::walk_receiver(Visitor& visitor, std::uint32_t qp) {
     Receiver& receiver = receivers[qp];
     if (!visitor.same(std::int64_t{senders[qp].highest_sequence} - receiver.expected_sequence)) return false;
-    if (!visitor.same(receiver.transfer) || !visitor.same(receiver.message_end)) return false;
+    if (!visitor.row(receiver.transfer)) return false;
+    if (!visitor.bound(receiver.message_end, senders[qp].next_sequence)) return false;
     if (!visitor.same(receiver.num_unanswered) || !visitor.same(receiver.has_sent_nak)) return false;
     if (!visitor.same(receiver.has_mark && marks_matter())) return false;
     return visitor.instant(receiver.cnp_allowed_ps, true) && visitor.count(receiver.expected_sequence);

@@ -6,6 +6,8 @@
 //   stamp    a time that lies behind and moves along, or no longer matters after `valid_ps`
 //   anchor   a time that lies behind and moves along or stays
 //   count    what grows by the same amount in every period
+//   standing a time that must be equal
+//   row      a transfer, and bound, where one ends in the sequence `base` is of: equal here, see rounds.hpp
 // so that nothing can be compared and not moved.
 #pragma once
 
@@ -20,6 +22,7 @@ namespace netsim {
 inline constexpr Picoseconds ALWAYS_VALID = NEVER / 4;
 
 struct Keeping {
+    static constexpr bool MOVES_MESSAGES = false;
     std::vector<std::int64_t>& kept;
     bool keep(std::int64_t value) {
         kept.push_back(value);
@@ -29,6 +32,9 @@ struct Keeping {
     bool instant(Picoseconds value, bool) { return keep(value); }
     bool stamp(Picoseconds value, Picoseconds) { return keep(value); }
     bool anchor(Picoseconds value) { return keep(value); }
+    bool standing(Picoseconds value) { return keep(value); }
+    bool row(std::uint32_t value) { return keep(value); }
+    bool bound(std::uint32_t value, std::int64_t) { return keep(value); }
     template <typename T>
     bool count(T value) {
         return keep(static_cast<std::int64_t>(value));
@@ -36,6 +42,7 @@ struct Keeping {
 };
 
 struct Comparing {
+    static constexpr bool MOVES_MESSAGES = false;
     const std::vector<std::int64_t>& kept;
     Picoseconds kept_ps, period_ps;
     Picoseconds until_ps = NEVER;  // where the first time comes that stands
@@ -43,6 +50,9 @@ struct Comparing {
 
     Picoseconds now_ps() const { return kept_ps + period_ps; }
     bool same(std::int64_t value) { return kept[place++] == value; }
+    bool standing(Picoseconds value) { return same(value); }
+    bool row(std::uint32_t value) { return same(value); }
+    bool bound(std::uint32_t value, std::int64_t) { return same(value); }
     bool instant(Picoseconds value, bool may_stand) {
         const Picoseconds before = kept[place++];
         if (before == NEVER || value == NEVER) return before == value;
@@ -67,6 +77,7 @@ struct Comparing {
 };
 
 struct Moving {
+    static constexpr bool MOVES_MESSAGES = false;
     const std::vector<std::int64_t>& kept;
     Picoseconds period_ps;
     std::int64_t num_periods;
@@ -76,6 +87,9 @@ struct Moving {
         place++;
         return true;
     }
+    bool standing(Picoseconds value) { return same(value); }
+    bool row(std::uint32_t value) { return same(value); }
+    bool bound(std::uint32_t value, std::int64_t) { return same(value); }
     bool move(Picoseconds& value) {
         const Picoseconds before = kept[place++];
         if (before != NEVER && value == before + period_ps) value += num_periods * period_ps;

@@ -71,6 +71,10 @@ class EventQueue {
         return true;
     }
 
+    // Take every event out, to begin anew after an instant at which none is left.
+    std::vector<FarEvents::Event> take_all();
+    void begin_after(Picoseconds time_ps);
+
     const std::uint64_t* open_begin() const { return open_.data(); }
     const std::uint64_t* open_end() const { return open_.data() + num_open_; }
     std::uint64_t num_events() const { return num_events_ - (num_open_ - next_); }  // taken so far
@@ -94,6 +98,7 @@ class EventQueue {
     void drain_slot(std::int64_t slot, std::vector<std::uint64_t>& keys, std::uint32_t& count);
     void adapt_width();
     void set_width(int width_log2);
+    void take_near(std::vector<FarEvents::Event>& events);
 
     std::vector<Chunk> chunks_;        // the first NUM_SLOTS belong to their slots, the rest are overflow
     std::vector<std::uint32_t> tail_;  // per slot: 8 * chunk + keys in it
@@ -213,9 +218,7 @@ inline void EventQueue::adapt_width() {
     if (events > MOST_EVENTS * slots && width_log2_ > MIN_WIDTH_LOG2) set_width(width_log2_ - 1);
 }
 
-// Take every near event out and put it back under the new width.
-inline void EventQueue::set_width(int width_log2) {
-    std::vector<FarEvents::Event> events;
+inline void EventQueue::take_near(std::vector<FarEvents::Event>& events) {
     std::vector<std::uint64_t> keys(open_.size());
     for (std::int64_t slot = nearest_occupied_slot(); slot != NEVER; slot = nearest_occupied_slot()) {
         std::uint32_t count = 0;
@@ -225,6 +228,30 @@ inline void EventQueue::set_width(int width_log2) {
             events.push_back({(slot << width_log2_) + offset, identity_of(keys[i])});
         }
     }
+}
+
+inline std::vector<FarEvents::Event> EventQueue::take_all() {
+    std::vector<FarEvents::Event> events;
+    for (; next_ < num_open_; next_++) {
+        events.push_back({time_of(open_[next_]), identity_of(open_[next_])});
+        num_events_--;
+    }
+    take_near(events);
+    for (; !far_.is_empty(); far_.pop()) events.push_back(far_.first());
+    return events;
+}
+
+inline void EventQueue::begin_after(Picoseconds time_ps) {
+    current_slot_ = (time_ps >> width_log2_) - 1;
+    base_ps_ = current_slot_ << width_log2_;
+    next_ = num_open_ = 0;
+    last_of_closed_slot_ps_ = time_ps;
+}
+
+// Put every near event back under a new width.
+inline void EventQueue::set_width(int width_log2) {
+    std::vector<FarEvents::Event> events;
+    take_near(events);
     const Picoseconds resume_ps = (current_slot_ + 1) << width_log2_;
     width_log2_ = width_log2;
     current_slot_ = (resume_ps >> width_log2_) - 1;

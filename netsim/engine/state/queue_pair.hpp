@@ -29,6 +29,7 @@ struct alignas(64) Sender {
     SenderState state = SenderState::Waiting;
     bool has_rewound : 1 = false;      // ever
     bool is_logged : 1 = false;        // see skip/log.inl
+    bool gives_rounds : 1 = false;     // its messages are the beats of skip/rounds.inl
     std::uint16_t sends_to_beat = 0;   // see skip/search.inl; 0: its sends are none
     std::int64_t in_flight_bytes = 0;  // payload between oldest_sequence and next_sequence
     Picoseconds last_send_ps = LONG_AGO;

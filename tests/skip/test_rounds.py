@@ -1,0 +1,91 @@
+"""Rounds leave the bytes that a run without skip leaves."""
+
+import numpy as np
+import pytest
+
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
+from tests.skip.rounds import Rows, random_rounds
+from tests.skip.runs import LAWS, MTU_BYTES, Run, compare
+
+RUNS_PER_TEST = 20
+
+
+@pytest.mark.parametrize("first_seed", range(0, 120, RUNS_PER_TEST))
+def test_rounds_change_nothing(first_seed: int) -> None:
+    """Rings in steps, iterations with computation and NVLink, trains of messages; some are disturbed, some sampled."""
+    num_skipped = 0
+    for seed in range(first_seed, first_seed + RUNS_PER_TEST):
+        run = random_rounds(seed)
+        got = compare(run.inputs(), LAWS[run.law])
+        assert not got.differences, f"seed {seed}"
+        num_skipped += got.num_skipped
+    assert num_skipped > 0
+
+
+def test_a_run_may_be_settled_between_rounds() -> None:
+    """As at Ctrl-C."""
+    for seed in range(300, 330):
+        run = random_rounds(seed)
+        got = compare(run.inputs(), LAWS[run.law], events_per_slice=2_000)
+        assert not got.differences, f"seed {seed}"
+
+
+def _one_tor(rows: Rows, law: str) -> Run:
+    fabric = build_clos(
+        ClosSpec(
+            num_hosts=8,
+            hosts_per_tor_set=8,
+            nics_per_host=1,
+            tiers=2,
+            nic_rate_bps=400 * 10**9,
+            uplink_rate_bps=400 * 10**9,
+            downlink_split=1,
+            uplinks_per_tor=2,
+        )
+    )
+    source_Q, destination_Q = np.ascontiguousarray(np.array(rows.pairs, np.int64).T)
+    network = build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec())
+    config = PacketConfig(mtu_bytes=MTU_BYTES)
+    return Run(network=network, traffic=rows.trace(), config=config, law=law, seed=0, probe=None)
+
+
+@pytest.mark.parametrize("law", ["none", "dcqcn", "swift"])
+def test_steps_of_a_ring_too_short_for_periods_are_taken(law: str) -> None:
+    """Messages of four packets, of which no component finds a period."""
+    rows = Rows()
+    before: list[int] = []
+    for _ in range(200):
+        before = [
+            rows.send(rank, (rank + 1) % 8, 4 * MTU_BYTES, [before[rank - 1]] if before else []) for rank in range(8)
+        ]
+    got = compare(_one_tor(rows, law).inputs(), LAWS[law])
+    assert not got.differences
+    assert got.num_skipped > 0.9 * got.num_events
+
+
+def test_iterations_that_are_longer_than_messages_are_taken() -> None:
+    """Collisions at a port, computation and copies between GPUs, twenty-five times."""
+    rows = Rows()
+    before: list[int] = []
+    for _ in range(25):
+        sent = [rows.send(source, 7, 20 * MTU_BYTES, before) for source in (0, 1, 2)]
+        sent.append(rows.send(3, 4, 7 * MTU_BYTES, [sent[0]]))
+        before = [rows.wait(5_000_000, [*sent, rows.copy(0, 900_000, before)])]
+    got = compare(_one_tor(rows, "none").inputs(), LAWS["none"])
+    assert not got.differences
+    assert got.num_skipped > 0.7 * got.num_events
+
+
+def test_a_step_that_differs_ends_the_rounds() -> None:
+    """One message is a packet longer; the others are taken all the same."""
+    rows = Rows()
+    last: list[int] = []
+    for number in range(120):
+        last = [rows.send(0, 1, (4 + (number == 60)) * MTU_BYTES, last)]
+    got = compare(_one_tor(rows, "none").inputs(), LAWS["none"])
+    assert not got.differences
+    assert 0.7 * got.num_events < got.num_skipped < got.num_events
