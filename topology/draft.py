@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabrictune.foundation.records import Finding
+from fabrictune.foundation.checks import CheckReport
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 
 DEFAULT_RATE_BPS = 100_000_000_000  # of a link whose file gives no rate
 DEFAULT_CABLE_MM = 10_000  # of a link whose file gives no length
 FIRST_IPV4 = (10 << 24) + 1  # NICs are addressed from 10.0.0.1 upwards, in their order
+_UNCHECKED = CheckReport()
 
 
 @dataclass
@@ -60,7 +61,7 @@ class FabricDraft:
             self.port_delay_ps.append(delay_ps)
             self.port_nic.append(self._nic_of_end(node, rail, nic))
 
-    def finish(self, *, notes: Sequence[str] = (), findings: Sequence[Finding] = ()) -> Fabric:
+    def finish(self, *, notes: Sequence[str] = (), checked: CheckReport = _UNCHECKED) -> Fabric:
         """Return the fabric with what to know of its files; raises FabricError with every rule it breaks."""
         num_ports = len(self.port_name)
         return Fabric(
@@ -79,7 +80,8 @@ class FabricDraft:
             nic_rail_C=np.array(self.nic_rail, np.int64),
             nic_ipv4_C=FIRST_IPV4 + np.arange(len(self.nic_host)),
             notes=tuple(notes),
-            findings=tuple(findings),
+            findings=checked.findings,
+            checks=checked.checks,
         )
 
     def _add_node(self, name: str, kind: NodeKind, tier: int, group: int) -> int:

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from fabrictune.foundation.arrays import BoolArray, IntArray
+from fabrictune.foundation.checks import Check, CheckReport, found_checks
 from fabrictune.foundation.errors import FabricError, Mistake
 from fabrictune.foundation.records import Finding
 from fabrictune.foundation.units import LINK_RATES, MAX_LINK_RATE_BPS
@@ -64,6 +65,7 @@ class Fabric:
 
     notes: tuple[str, ...] = ()  # what was assumed, skipped or guessed when its files were read
     findings: tuple[Finding, ...] = ()  # where these files contradict one another
+    checks: tuple[Check, ...] = ()  # by which they were looked at
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -74,6 +76,12 @@ class Fabric:
         mistakes = _check_fabric(self)
         if mistakes:
             raise FabricError(*mistakes)
+
+    def check_files(self) -> CheckReport:
+        """Return the checks of the fabric's files, also those that found nothing, with what they found."""
+        rules = {check.rule for check in self.checks}
+        others = found_checks("files of the fabric", [one for one in self.findings if one.id not in rules])
+        return CheckReport(checks=(*self.checks, *others.checks), findings=self.findings)
 
     @property
     def num_nodes(self) -> int:

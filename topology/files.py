@@ -13,17 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.checks import Check, CheckReport
 from fabrictune.foundation.documents import Document, load_json
 from fabrictune.foundation.errors import FabricError, Mistake
 from fabrictune.foundation.foreign_files import read_head
 from fabrictune.foundation.output_files import replaced_file
-from fabrictune.foundation.records import Columns, Finding, parse_finding
+from fabrictune.foundation.records import Columns, parse_finding
 from fabrictune.topology.fabric import Fabric, NodeKind
 
 FORMAT = "fabrictune fabric 1"
 MAX_FILE_BYTES = 64 * 2**20
 
 # Sections of the file, with the Fabric's column behind each key.
+REMARKS = ("notes", "findings", "checks")
 _SECTIONS: Mapping[str, Mapping[str, str]] = {
     "nodes": {
         "name": "node_name_N",
@@ -79,23 +81,28 @@ def write_fabric(fabric: Fabric, path: Path) -> None:
 
 
 def remarks(fabric: Fabric) -> dict[str, list[Any]]:
-    """Return the notes and the findings of the fabric's files as JSON values, without what is empty."""
+    """Return the notes, findings and checks of the fabric's files as JSON values, without what is empty."""
     values: dict[str, list[Any]] = {
         "notes": list(fabric.notes),
         "findings": [asdict(finding) for finding in fabric.findings],
+        "checks": [check.as_json() for check in fabric.checks],
     }
     return {key: value for key, value in values.items() if value}
 
 
-def read_remarks(tree: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Return the notes and findings that `remarks` gave; raises ValueError for anything else."""
-    notes, findings = tree.get("notes", []), tree.get("findings", [])
+def read_remarks(tree: Mapping[str, Any]) -> tuple[tuple[str, ...], CheckReport]:
+    """Return notes, checks and their findings that `remarks` gave; raises ValueError for anything else."""
+    notes, findings, checks = (tree.get(key, []) for key in REMARKS)
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         raise ValueError("notes that are no list of text")
     try:
-        return tuple(notes), tuple(parse_finding(row) for row in findings)
+        found = tuple(parse_finding(row) for row in findings)
     except (TypeError, KeyError, ValueError) as error:
         raise ValueError(f"findings that are none ({error})") from None
+    try:
+        return tuple(notes), CheckReport(checks=tuple(Check.from_json(row) for row in checks), findings=found)
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError(f"checks that are none ({error})") from None
 
 
 def read_fabric(path: Path) -> Fabric:
@@ -108,12 +115,12 @@ def read_fabric(path: Path) -> Fabric:
             for key, column in keys.items():
                 mistakes.extend(_read_column(document, section, key, column, columns))
         try:
-            notes, findings = read_remarks(document.tree)
+            notes, checked = read_remarks(document.tree)
         except ValueError as error:
             mistakes.append(Mistake(where=str(path), found=str(error), allowed="those that fabrictune wrote"))
     if mistakes:
         raise FabricError(*mistakes)
-    return Fabric(name=document.tree["name"], notes=notes, findings=findings, **columns)
+    return Fabric(name=document.tree["name"], notes=notes, findings=checked.findings, checks=checked.checks, **columns)
 
 
 def is_own_file(path: Path) -> bool:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray, IntArray
+from fabrictune.foundation.checks import CheckReport
 from fabrictune.foundation.documents import read_text
 from fabrictune.foundation.errors import FabricError, InputError, Mistake
 from fabrictune.foundation.output_files import replaced_file
-from fabrictune.foundation.records import Finding
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS, FIRST_IPV4
 from fabrictune.topology.fabric import NO_GROUP, NO_NIC, NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
-from fabrictune.topology.files import read_remarks, remarks
+from fabrictune.topology.files import REMARKS, read_remarks, remarks
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -65,7 +65,7 @@ def from_networkx(graph: "nx.Graph[Any]") -> Fabric:
     _raise_any(mistakes)
     nics = _read_nics(ports, mistakes)
     _raise_any(mistakes)
-    notes, findings = _read_remarks(graph)
+    notes, checked = _read_remarks(graph)
     index = {node["name"]: place for place, node in enumerate(nodes)}
     return Fabric(
         name=str(graph.graph.get("name") or "graph"),
@@ -83,7 +83,8 @@ def from_networkx(graph: "nx.Graph[Any]") -> Fabric:
         nic_rail_C=_column(nics, "rail"),
         nic_ipv4_C=_column(nics, "ipv4"),
         notes=(*notes, *_defaults(graph)),
-        findings=findings,
+        findings=checked.findings,
+        checks=checked.checks,
     )
 
 
@@ -143,10 +144,10 @@ def _end_of(fabric: Fabric, port: int) -> GraphRow:
     return end
 
 
-def _read_remarks(graph: "nx.Graph[Any]") -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Return the notes and findings that `to_networkx` kept; raises FabricError."""
+def _read_remarks(graph: "nx.Graph[Any]") -> tuple[tuple[str, ...], CheckReport]:
+    """Return the notes and checks that `to_networkx` kept; raises FabricError."""
     try:
-        return read_remarks({key: json.loads(graph.graph[key]) for key in ("notes", "findings") if key in graph.graph})
+        return read_remarks({key: json.loads(graph.graph[key]) for key in REMARKS if key in graph.graph})
     except (TypeError, ValueError, RecursionError) as error:
         found = f"remarks that cannot be read: {str(error)[:100]}"
         raise FabricError(Mistake(where="graph", found=found, allowed="those that fabrictune wrote")) from None

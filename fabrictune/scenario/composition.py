@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.cc.interface import CompiledLaw
-from fabrictune.foundation.checks import CheckReport, found_checks
+from fabrictune.foundation.checks import CheckReport
 from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Finding
@@ -50,8 +50,8 @@ class Composed:
         return (*notes_of_scenario(self.scenario), *self.network.fabric.notes, *self.traffic.notes)
 
     def check_files(self) -> CheckReport:
-        """Return the contradictions in the fabric's files, as the checks that found them."""
-        return found_checks("files of the fabric", self.findings)
+        """Return the checks of the fabric's files."""
+        return self.network.fabric.check_files()
 
 
 def notes_of_scenario(scenario: Scenario) -> tuple[str, ...]:

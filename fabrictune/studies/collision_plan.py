@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.scenario.composition import compose_fabric, compose_traffic, notes_of_scenario
@@ -91,7 +90,7 @@ def plan_scenario(
             **describe_scenario(scenario, (*notes_of_scenario(scenario), *fabric.notes, *traffic.notes)),
         },
         tables=_tables(plan),
-    ).with_checks(found_checks("files of the fabric", fabric.findings))
+    ).with_checks(fabric.check_files())
 
 
 def write_plan(record: RunRecord, directory: Path) -> list[Path]:

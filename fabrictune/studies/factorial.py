@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
@@ -49,7 +48,7 @@ def run_factorial(scenario: Scenario, *, num_seeds: int, progress: Progress | No
             "designs": {"design": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))},
             "effects": _effects_table(sampled.outcomes, names),
         },
-    ).with_checks(found_checks("files of the fabric", sampled.findings))
+    ).with_checks(sampled.files)
 
 
 def _variant(scenario: Scenario, levels: Levels) -> Variant:

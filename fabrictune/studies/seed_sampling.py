@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.foundation.checks import CheckReport
 from fabrictune.foundation.errors import InputError, Mistake, RouteError
 from fabrictune.foundation.progress import Progress, stage
-from fabrictune.foundation.records import Finding
 from fabrictune.foundation.settings.binding import settings_of
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.netsim.workloads.table import GeneratedTraffic
@@ -49,7 +49,7 @@ class Sampled:
     identities: Mapping[str, str]
     outcomes: Mapping[str, SeedOutcomes]
     notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    files: CheckReport  # of the fabrics
 
 
 def sample_variants(variants: Sequence[Variant], num_seeds: int, progress: Progress | None = None) -> Sampled:
@@ -62,7 +62,10 @@ def sample_variants(variants: Sequence[Variant], num_seeds: int, progress: Progr
         identities={variant.name: sample.identity for variant, sample in zip(variants, samples, strict=True)},
         outcomes={variant.name: sample.outcomes for variant, sample in zip(variants, samples, strict=True)},
         notes=tuple(dict.fromkeys(note for sample in samples for note in sample.notes)),
-        findings=tuple(dict.fromkeys(finding for sample in samples for finding in sample.findings)),
+        files=CheckReport(
+            checks=tuple(dict.fromkeys(check for sample in samples for check in sample.files.checks)),
+            findings=tuple(dict.fromkeys(finding for sample in samples for finding in sample.files.findings)),
+        ),
     )
 
 
@@ -76,7 +79,7 @@ class Sample:
     identity: str
     outcomes: SeedOutcomes
     notes: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    files: CheckReport  # of the fabrics
 
 
 def sample_variant(variant: Variant, num_seeds: int, progress: Progress | None = None) -> Sample:
@@ -119,7 +122,7 @@ def _sample(variant: Variant, num_seeds: int, progress: Progress | None) -> Samp
         identity=identity.hexdigest(),
         outcomes=SeedOutcomes.joined(parts),
         notes=tuple(notes),
-        findings=fabric.findings,
+        files=fabric.check_files(),
     )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fabrictune.foundation.checks import found_checks
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
@@ -52,7 +51,7 @@ def compare(
         kind="ecmp whatif",
         run={**describe_run(seed=scenario.seed, started=started), **describe_scenario(scenario, sampled.notes)},
         tables={"variants": {"variant": np.array(list(outcomes), object), **estimate_columns(list(outcomes.values()))}},
-    ).with_checks(found_checks("files of the fabric", sampled.findings))
+    ).with_checks(sampled.files)
 
 
 def variants_from(settings: Sequence[str], failures: Sequence[str]) -> list[WhatIf]:

@@ -1,7 +1,15 @@
 """Neighbour tables joined: told once or twice, a link is one cable, and what the ends disagree about is a finding."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabrictune.foundation.errors import FabricError
 from fabrictune.foundation.records import Confidence, Severity
 from fabrictune.topology.fabric import Fabric, NodeKind
+from fabrictune.topology.files import read_fabric, write_fabric
+from fabrictune.topology.graphs import from_networkx, to_networkx
 from fabrictune.topology.importers.adjacencies import Adjacency, join_adjacencies
 from fabrictune.topology.importers.cabling import Cabling
 
@@ -62,3 +70,39 @@ def test_two_speeds_are_a_finding_and_the_lower_is_taken() -> None:
     assert (finding.id, finding.severity) == ("cabling.speed-mismatch", Severity.ERROR)
     assert finding.actual == "100 Gbps at a:1 and 400 Gbps at b:1"
     assert set(imported.port_rate_bps_P.tolist()) == {100 * 10**9}
+
+
+def results(fabric: Fabric) -> list[tuple[str, str, str]]:
+    return [(check.rule, check.result.value, check.subject) for check in fabric.check_files().checks]
+
+
+def test_a_check_that_found_nothing_is_listed(tmp_path: Path) -> None:
+    """It passed, also in what its file and a graph of it give back; one that lacks both ends did not run."""
+    rate_bps = 100 * 10**9
+    both = joined(told("a", "b", rate_bps=rate_bps), told("b", "a", rate_bps=rate_bps), reporters=("a", "b"))
+    passed = [
+        ("cabling.speed-mismatch", "passed", "1 links with a speed at both ends"),
+        ("cabling.one-sided", "passed", "1 links between devices that were read"),
+    ]
+    write_fabric(both, tmp_path / "lab.json")
+    for fabric in (both, read_fabric(tmp_path / "lab.json"), from_networkx(to_networkx(both))):
+        assert results(fabric) == passed
+    assert results(joined(told("a", "b"), reporters=("a",))) == [
+        ("cabling.speed-mismatch", "not run", "1 links"),
+        ("cabling.one-sided", "not run", "1 links"),
+    ]
+
+
+def test_findings_of_an_older_file_have_their_checks(tmp_path: Path) -> None:
+    """A file from before checks were kept names the findings alone."""
+    odd = joined(told("a", "b"), reporters=("a", "b"))
+    assert results(replace(odd, checks=())) == [("cabling.one-sided", "found", "files of the fabric")]
+
+
+def test_checks_that_are_none_are_refused(tmp_path: Path) -> None:
+    """A file that somebody changed by hand."""
+    path = tmp_path / "lab.json"
+    write_fabric(joined(told("a", "b")), path)
+    path.write_text(path.read_text().replace('"num_found": 0', '"num_found": "0"'))
+    with pytest.raises(FabricError, match="checks that are none"):
+        read_fabric(path)

@@ -9,12 +9,16 @@ neighbours cannot be kept; that is a mistake of the files.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.fabric import ONE_SIDED, SPEED_MISMATCH
 from fabrictune.foundation.records import Confidence, Finding
 from fabrictune.foundation.units import CABLE_DELAY_PS_PER_MM, format_rate
 from fabrictune.topology.draft import DEFAULT_CABLE_MM, DEFAULT_RATE_BPS
 from fabrictune.topology.fabric import NO_RAIL
 from fabrictune.topology.importers.cabling import Cable, Cabling, End
+
+BOTH_SIDES = "every link in the tables of both its ends"
+ONE_SPEED = "one speed at both ends"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +31,9 @@ class Adjacency:
     rate_bps: int | None = None  # of the port here; None where its table does not tell
     cable_mm: int | None = None
     rail: int = NO_RAIL
+
+
+Links = list[list[Adjacency]]  # one or two of each link
 
 
 def join_adjacencies(
@@ -43,14 +50,8 @@ def join_adjacencies(
     default rate or cable is noted. `confidence` is MEASURED for what devices saw, CONFIGURED for what they were given.
     """
     links = _pair(adjacencies)
-    for link in links:
-        cabling.cables.append(_cable(link, default_rate_bps))
-        first = link[0]
-        if len(link) == 1 and first.there[0] in reporters:
-            cabling.findings.append(_one_sided(first, confidence))
-        rates_bps = [adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None]
-        if len(set(rates_bps)) > 1:
-            cabling.findings.append(_speed_mismatch(link, rates_bps, confidence))
+    cabling.cables.extend(_cable(link, default_rate_bps) for link in links)
+    cabling.checked += _check_speeds(links, confidence) + _check_sides(links, reporters, confidence)
     num_default_rates = sum(all(adjacency.rate_bps is None for adjacency in link) for link in links)
     num_default_cables = sum(all(adjacency.cable_mm is None for adjacency in link) for link in links)
     if num_default_rates:
@@ -59,6 +60,25 @@ def join_adjacencies(
     if num_default_cables:
         metres = DEFAULT_CABLE_MM // 1000
         cabling.notes.append(f"links without a cable length, taken as {metres} m: {num_default_cables}")
+
+
+def _check_sides(links: Links, reporters: Collection[str], confidence: Confidence) -> CheckReport:
+    """Return the check of the links whose other end had a chance to be read."""
+    heard = [link for link in links if len(link) > 1 or link[0].there[0] in reporters]
+    if not heard:
+        return skip_check(ONE_SIDED.id, f"{len(links):,} links", "no link leads to a device whose own table was read")
+    found = (_one_sided(link[0], confidence) for link in heard if len(link) == 1)
+    return run_check(ONE_SIDED.id, f"{len(heard):,} links between devices that were read", found, expected=BOTH_SIDES)
+
+
+def _check_speeds(links: Links, confidence: Confidence) -> CheckReport:
+    """Return the check of the links of which both ends say a speed."""
+    rates = [[adjacency.rate_bps for adjacency in link if adjacency.rate_bps is not None] for link in links]
+    told = [(link, rates_bps) for link, rates_bps in zip(links, rates, strict=True) if len(rates_bps) > 1]
+    if not told:
+        return skip_check(SPEED_MISMATCH.id, f"{len(links):,} links", "no link has a speed at both ends")
+    found = (_speed_mismatch(link, rates_bps, confidence) for link, rates_bps in told if len(set(rates_bps)) > 1)
+    return run_check(SPEED_MISMATCH.id, f"{len(told):,} links with a speed at both ends", found, expected=ONE_SPEED)
 
 
 def without_loops(cabling: Cabling, adjacencies: Iterable[Adjacency]) -> Iterator[Adjacency]:
@@ -73,9 +93,9 @@ def without_loops(cabling: Cabling, adjacencies: Iterable[Adjacency]) -> Iterato
             cabling.notes.append(f"{adjacency.where}: the link {_label(adjacency)}, from a node to itself, left out")
 
 
-def _pair(adjacencies: Iterable[Adjacency]) -> list[list[Adjacency]]:
+def _pair(adjacencies: Iterable[Adjacency]) -> Links:
     """Return one or two adjacencies for each link."""
-    links: list[list[Adjacency]] = []
+    links: Links = []
     one_sided: dict[tuple[End, End], list[Adjacency]] = {}
     for adjacency in adjacencies:
         link = one_sided.pop((adjacency.there, adjacency.here), None)
@@ -114,7 +134,7 @@ def _speed_mismatch(link: list[Adjacency], rates_bps: list[int], confidence: Con
     ]
     return SPEED_MISMATCH.finding(
         entity=_label(link[0]),
-        expected="one speed at both ends",
+        expected=ONE_SPEED,
         actual=" and ".join(ends),
         confidence=confidence,
         evidence=tuple(adjacency.where for adjacency in link),

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from fabrictune.foundation.checks import CheckReport
 from fabrictune.foundation.errors import FabricError, InputError, Mistake, nearest_name
-from fabrictune.foundation.records import Finding
 from fabrictune.topology.draft import FabricDraft
 from fabrictune.topology.fabric import NO_RAIL, UNKNOWN_TIER, Fabric, NodeKind
 from fabrictune.topology.importers.roles import named, tier_of_name
@@ -59,7 +59,7 @@ class Cabling:
     cables: list[Cable] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
+    checked: CheckReport = field(default_factory=CheckReport)
 
     def add_node(self, name: str, kind: NodeKind, *, where: str, tier: int = UNKNOWN_TIER) -> None:
         """Add a node, unless one of its name is known."""
@@ -85,7 +85,7 @@ class Cabling:
                 delay_ps=cable.delay_ps,
                 rail=cable.rail,
             )
-        return draft.finish(notes=self.notes, findings=self.findings)
+        return draft.finish(notes=self.notes, checked=self.checked)
 
     def add_mistakes(self, *mistakes: Mistake) -> None:
         """Note mistakes; raises FabricError at once when there are too many to read."""

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from fabrictune.foundation.checks import run_check, skip_check
 from fabrictune.foundation.errors import Mistake
 from fabrictune.foundation.finding_rules.fabric import ONE_NAME
 from fabrictune.foundation.records import Confidence, Finding
@@ -118,7 +119,7 @@ class _Names:
                 ids = seen.setdefault(self._of_name(neighbour.chassis.name), {})
                 ids.setdefault(neighbour.chassis.id, []).append(neighbour)
         apart: dict[tuple[str, str], str] = {}
-        merged = []
+        merged, found = [], []
         for name, ids in seen.items():
             known = {*ids, own_id[name]} if own_id.get(name) else set(ids)
             if len(known) < 2:
@@ -129,7 +130,12 @@ class _Names:
                 _refuse_unknown(name, devices, ids, cabling)
             else:
                 apart |= {(name, chassis): f"{name} ({chassis})" for chassis in ids if chassis != own_id.get(name)}
-                cabling.findings.append(_one_name(name, ids))
+                found.append(_one_name(name, ids))
+        subject = f"{len(seen):,} names of neighbours with a chassis id"
+        if seen:
+            cabling.checked += run_check(ONE_NAME.id, subject, found, expected="one device of each name")
+        else:
+            cabling.checked += skip_check(ONE_NAME.id, subject, "no neighbour has both a name and a chassis id")
         if merged:
             cabling.notes.append(f"devices with a chassis id for each port, taken as one each: {named(merged)}")
         return apart

@@ -124,12 +124,12 @@ def validate(files: tuple[Path, ...], file_format: str | None, fail_on: str, as_
       fabrictune topo validate cabling.csv --fail-on warning --json
     """
     from fabrictune.cli.framework.findings import exit_code, judged_json, print_findings
-    from fabrictune.foundation.checks import count_findings, found_checks
+    from fabrictune.foundation.checks import count_findings
     from fabrictune.topology.importers import import_fabric
     from fabrictune.topology.validation import validate_fabric
 
     fabric = import_fabric(files, file_format)
-    report = found_checks("files of the fabric", fabric.findings) + validate_fabric(fabric, site_rules())
+    report = fabric.check_files() + validate_fabric(fabric, site_rules())
     if as_json:
         print_json({"name": fabric.name, "notes": list(fabric.notes), **judged_json(report)})
     else:

@@ -15,6 +15,12 @@ MONDAY = HEADING + GOOD
 FRIDAY = MONDAY.replace("h2,nic0,host,t1,2,leaf,400G", "h2,nic0,host,t1,2,leaf,100G")
 
 
+NOT_BOTH_ENDS = (  # a list of cables has each once
+    "    not run: cabling.speed-mismatch: no link has a speed at both ends\n"
+    "    not run: cabling.one-sided: no link leads to a device whose own table was read\n"
+)
+
+
 @pytest.fixture
 def dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cabling list of two dates, in the folder that the command runs in: on Friday a link came up slower."""
@@ -28,7 +34,8 @@ def test_a_good_fabric_has_no_findings(capsys: pytest.CaptureFixture[str]) -> No
     """Only the notes of what was filled in."""
     assert run(["topo", "validate", "monday.csv", "--fail-on", "info"]) == 0
     assert capsys.readouterr().out == (
-        "note: links without a cable length, taken as 10 m: 3\n7 checks: 7 passed\nmonday: no findings\n"
+        "note: links without a cable length, taken as 10 m: 3\n9 checks: 7 passed, 2 not run\n"
+        f"{NOT_BOTH_ENDS}monday: no findings\n"
     )
 
 
@@ -46,7 +53,8 @@ def test_findings_are_printed_and_decide_the_exit_code(capsys: pytest.CaptureFix
         "next: look for a cable, module or setting of the wrong speed at either end\n"
         "next: check for uplinks that are missing, down, or in the wrong port\n"
         "about a rule: fabrictune rules ID\n"
-        "7 checks: 5 passed, 2 found something\n"
+        "9 checks: 5 passed, 2 found something, 2 not run\n"
+        f"{NOT_BOTH_ENDS}"
         "friday: 2 findings\n"
     )
     assert run(["topo", "validate", "friday.csv", "--fail-on", "warning"]) == 1
