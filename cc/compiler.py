@@ -42,20 +42,22 @@ def compile_law(module: ModuleType, settings: Mapping[str, float] | None = None)
         reads_marks=reads_marks(module),
         keep_alive=linked.owner,
         places=checked.places,
-        unset=_unset(module, settings),
+        unset=_ruled(module, settings, is_set=False),
+        chosen=_ruled(module, settings, is_set=True),
         marking=getattr(module, "MARKING", RED),
     )
 
 
 def with_settings(law: CompiledLaw, module: ModuleType, settings: Mapping[str, float] | None = None) -> CompiledLaw:
     """Return a law that was compiled from `module` with other settings, which needs no compiling; raises LawError."""
-    return replace(law, params=params_record(module, settings), unset=_unset(module, settings), derived={})
+    unset, chosen = (_ruled(module, settings, is_set=is_set) for is_set in (False, True))
+    return replace(law, params=params_record(module, settings), unset=unset, chosen=chosen, derived={})
 
 
-def _unset(module: ModuleType, settings: Mapping[str, float] | None) -> tuple[Parameter, ...]:
-    """Return the parameters with a rule that are not set."""
+def _ruled(module: ModuleType, settings: Mapping[str, float] | None, *, is_set: bool) -> tuple[Parameter, ...]:
+    """Return the parameters with a rule that are set, or those that are not."""
     given = settings or {}
-    return tuple(one for one in module.PARAMETERS if one.rule is not None and one.name not in given)
+    return tuple(one for one in module.PARAMETERS if one.rule is not None and (one.name in given) == is_set)
 
 
 def _object_file(law: CheckedLaw, params: np.dtype[np.void], flow: np.dtype[np.void]) -> bytes:

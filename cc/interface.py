@@ -154,6 +154,7 @@ class CompiledLaw:
     keep_alive: Any  # what the pointers point into
     places: tuple[Place, ...] = ()  # of each check, by its number
     unset: tuple[Parameter, ...] = ()  # those with a rule, of which only the default is known
+    chosen: tuple[Parameter, ...] = ()  # those with a rule that are set
     derived: Mapping[str, str] = field(default_factory=dict)  # parameter -> the rule that gave its value, with source
     marking: MarkingRule = RED  # how switches mark for it
 

@@ -6,9 +6,11 @@ import pytest
 
 from fabrictune.cc import dcqcn, dcqcn_firmware, hpcc
 from fabrictune.cc.compiler import compile_law, with_settings
-from fabrictune.cc.fitting import fit_law, fitting_note
+from fabrictune.cc.fitting import far_settings_note, fit_law, fitting_note
 from fabrictune.cc.interface import CompiledLaw
 from fabrictune.cc.link_rules import Link
+
+LINK = Link(rate_bps=100e9, base_rtt_ps=4_200_000, num_hops=2, mtu_bytes=4096, queue_limit_bytes=10**6)
 
 
 def fitted(module: ModuleType, *, rate_bps: float = 100e9, **settings: float) -> CompiledLaw:
@@ -69,3 +71,26 @@ def test_other_settings_open_what_they_leave_out() -> None:
     again = with_settings(law, dcqcn, {"hyper_increase_bps": 1e9})
     assert [one.name for one in again.unset] == ["byte_counter_bytes", "additive_increase_bps"]
     assert not again.derived
+
+
+@pytest.mark.parametrize(
+    ("network_rtt_ps", "shown"),
+    [(1_000_000, "1 us"), (3_000_000, "3 us"), (13_000_000, "13 us"), (100_000_000, "100 us")],
+)
+def test_a_setting_far_from_its_rule_is_said(network_rtt_ps: int, shown: str) -> None:
+    """HPCC's T on a fabric of 4.2 us: less has no effect, more averages over several round trips."""
+    assert far_settings_note(compile_law(hpcc, {"network_rtt_ps": network_rtt_ps}), LINK) == (
+        f"law hpcc: network_rtt {shown} is set, 5 us fits the link "
+        "(the next whole us above the longest unloaded round trip of a flow)"
+    )
+
+
+def test_a_setting_near_its_rule_is_not_said() -> None:
+    """4 to 7 us are near 5 us; what is not set has no note of this kind."""
+    for network_rtt_ps in (4_000_000, 5_000_000, 7_000_000):
+        assert far_settings_note(compile_law(hpcc, {"network_rtt_ps": network_rtt_ps}), LINK) == ""
+    assert far_settings_note(compile_law(hpcc), LINK) == ""
+    assert far_settings_note(with_settings(compile_law(hpcc), hpcc, {"additive_increase_bps": 0.0}), LINK) == (
+        "law hpcc: additive_increase 0 bps is set, 50 Mbps fits the link "
+        "(in proportion to the NICs' rate from 100 Gbps)"
+    )
