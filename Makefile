@@ -37,7 +37,7 @@ sanitize: $(VENV)/installed-for-tests  ## Run the engines under AddressSanitizer
 	setup/sanitize.sh
 
 mutants: $(VENV)/installed-for-tests  ## Try mutants of the core areas against their tests (SAMPLE=200 SEED=0)
-	$(BIN)/python -m tests.mutants --sample $(or $(SAMPLE),200) --seed $(or $(SEED),0)
+	nice $(BIN)/python -m tests.mutants --sample $(or $(SAMPLE),200) --seed $(or $(SEED),0)
 
 fuzz: $(VENV)/installed-for-tests  ## Give each command that reads damaged files (INPUTS=100000 SEED=0)
 	$(BIN)/python -m tests.fuzz --inputs $(or $(INPUTS),100000) --seed $(or $(SEED),0)

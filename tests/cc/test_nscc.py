@@ -86,6 +86,15 @@ def test_fast_increase_begins_after_a_window_without_delay():
     assert (flow.is_fast, flow.clear_bytes) == (0, 0)
 
 
+def test_what_was_gathered_is_added_once():
+    """Growth and arrivals count from nought again, and less cannot be in flight than nothing."""
+    flow = Flow()
+    flow.acknowledge(5, 14, packets=9)
+    assert (flow.growth_bytes2, flow.unadjusted_bytes, flow.in_flight_bytes) == (0, 0, 0)
+    flow.call("on_trim", 6_000_000, 1000, 12_000_000, 0)
+    assert flow.in_flight_bytes == 0
+
+
 def test_fair_increase_adds_the_same_to_small_and_large_windows():
     """No mark, 15 us of delay: 5 packets / 3 in a round trip's window of acknowledgements, whatever the window."""
     for window_packets in (10, 60):
@@ -103,6 +112,19 @@ def test_a_mark_without_delay_changes_nothing():
     flow.flow["cwnd_bytes"] = 20_000
     flow.acknowledge(10, 19, packets=20, is_marked=1)
     assert flow.cwnd_bytes == 20_000
+
+
+def test_a_mark_at_the_target_ends_fast_increase_and_cuts_nothing():
+    """A mean of 10 us is no excess over 10 us, and the time of the last cut stays; but a queue there is."""
+    flow = Flow(delay_gain=1.0, steady_increase_packets=0)
+    flow.flow["cwnd_bytes"] = 20_000
+    flow.acknowledge(1, 10.5, packets=21)
+    assert (flow.is_fast, flow.clear_bytes) == (1, 21_000)
+    before_bytes = flow.cwnd_bytes
+    flow.acknowledge(12, 20, is_marked=1)
+    assert (flow.is_fast, flow.clear_bytes, flow.cwnd_bytes) == (0, 0, before_bytes)
+    flow.acknowledge(13, 30, is_marked=1)
+    assert flow.cwnd_bytes == pytest.approx(before_bytes * 0.6)
 
 
 def test_multiplicative_decrease_takes_the_mean_delays_excess_once_a_round_trip():
@@ -149,6 +171,26 @@ def test_quick_adapt_sets_the_window_to_what_arrived():
     assert flow.growth_bytes2 == 0
 
 
+def test_the_first_look_only_begins_an_interval():
+    """Six targets of delay and one packet in a round trip: the window stays, and what arrives counts from then on."""
+    flow = in_flight(Flow(), 40)
+    flow.acknowledge(1, 70)
+    assert (flow.cwnd_bytes, flow.arrived_bytes, flow.adapt_ps) == (75_000, 0, 21_000_000)
+    flow.acknowledge(21, 70, packets=5)
+    assert (flow.cwnd_bytes, flow.unadjusted_bytes, flow.arrived_bytes) == (5000, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("delay_us", "fraction", "is_adapted"), [(40, 0.1, False), (40.1, 0.1, True), (60, 0.08, False), (60, 0.081, True)]
+)
+def test_quick_adapt_runs_above_four_targets_and_below_a_share_of_the_window(delay_us, fraction, is_adapted):
+    """Four targets are 40 us, and six packets are 0.08 of 75."""
+    flow = in_flight(Flow(quick_adapt_fraction=fraction), 40)
+    flow.acknowledge(1, 10)
+    flow.acknowledge(21, 10 + delay_us, packets=6)
+    assert (flow.cwnd_bytes == 6000) == is_adapted
+
+
 def test_quick_adapt_leaves_a_flow_whose_packets_arrive():
     """Ten packets are more than an eighth of 75."""
     flow = in_flight(Flow(), 40)
@@ -173,7 +215,7 @@ def test_a_gap_takes_a_packet_and_a_timeout_what_is_in_flight():
     """Of 75,000 B; never below one packet."""
     flow = in_flight(Flow(), 30)
     flow.call("on_nack", 1)
-    assert (flow.cwnd_bytes, flow.in_flight_bytes) == (74_000, 29_000)
+    assert (flow.cwnd_bytes, flow.in_flight_bytes, flow.ignored_bytes) == (74_000, 29_000, 1000)
     flow.call("on_timeout", 2)
     assert (flow.cwnd_bytes, flow.in_flight_bytes) == (45_000, 0)
     in_flight(flow, 60)
@@ -192,6 +234,13 @@ def test_a_trimmed_packet_is_taken_off_the_window_and_counts_as_a_round_trip_of_
     flow.call("on_trim", 5_000_000, 1000, 12_000_000, 1)
     assert (flow.cwnd_bytes, flow.in_flight_bytes, flow.has_trim) == (74_000, 29_000, 1)
     assert flow.mean_delay_ps == pytest.approx(10e6 / 80)
+
+
+def test_a_trimmed_packet_may_bring_a_shorter_round_trip():
+    """8 us make a window of 60 packets at most."""
+    flow = in_flight(Flow(), 30)
+    flow.call("on_trim", 5_000_000, 1000, 8_000_000, 1)
+    assert (flow.least_rtt_ps, flow.max_cwnd_bytes) == (8_000_000, 60_000)
 
 
 def test_a_trimmed_packet_lets_quick_adapt_run_without_delay():
@@ -214,3 +263,4 @@ def test_at_the_target_a_window_grows_by_the_fair_step():
     fair_packets = next(one.default for one in nscc.PARAMETERS if one.name == "fair_increase_packets")
     assert flow.growth_bytes2 - before == pytest.approx(fair_packets * 1000 * flow.scaling * 1000)
     assert flow.growth_bytes2 > before
+    assert flow.mean_delay_ps == pytest.approx(flow.target_ps / 80)  # a delay above the target would count as 2.5 us

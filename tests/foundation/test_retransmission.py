@@ -1,12 +1,14 @@
 """Waits of a reliable queue pair: the standard's, and a ConnectX-6's as they were measured."""
 
+from itertools import pairwise
+
 import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.retransmission import (
     CONNECTX_6,
-    ENDLESS_WAITS,
     NEVER_PS,
+    RNR_RETRIES_FOREVER,
     STANDARD,
     TimerModel,
     nominal_timeout_ps,
@@ -55,7 +57,7 @@ def test_a_shorter_first_wait_is_only_the_first() -> None:
 def test_a_count_without_limit_never_fails() -> None:
     """Waits follow one another without end, for which a thousand stand; the one that would fail never passes."""
     waits_ps = TimerModel(endless_retries=7).waits_ps(14, 7)
-    assert waits_ps == (nominal_timeout_ps(14),) * ENDLESS_WAITS + (NEVER_PS,)
+    assert waits_ps == (nominal_timeout_ps(14),) * 1024 + (NEVER_PS,)
 
 
 def test_waits_without_limit_stay_within_the_engines_clock() -> None:
@@ -103,6 +105,59 @@ def test_never_is_later_than_any_wait() -> None:
     """The slowest adapter that can be described waits 16 times 2.4 hours; twice NEVER is the end of 63 bits."""
     assert TimerModel(interval_multiplier=16.0).interval_ps(31) < NEVER_PS
     assert 2 * NEVER_PS == 2**63
+
+
+def test_the_defaults_are_the_standards() -> None:
+    """One wait more than retries, all alike, every exponent and count as it is; seven RNR retries are endless."""
+    assert (
+        TimerModel()
+        == STANDARD
+        == TimerModel(
+            floor_exponent=0,
+            interval_multiplier=1.0,
+            first_wait_multiplier=1.0,
+            extra_waits=1,
+            early_ns=(),
+            fewest_retries=0,
+            endless_retries=None,
+        )
+    )
+    assert RNR_RETRIES_FOREVER == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most", "beyond"),
+    [
+        ("floor_exponent", 0, 31, 1),
+        ("interval_multiplier", 0.1, 16.0, 0.01),
+        ("first_wait_multiplier", 0.1, 16.0, 0.01),
+        ("extra_waits", -1, 7, 1),
+        ("fewest_retries", 0, 7, 1),
+        ("endless_retries", 0, 7, 1),
+    ],
+)
+def test_every_number_of_a_model_has_a_range(name: str, least: float, most: float, beyond: float) -> None:
+    """Both ends are in it."""
+    assert [getattr(TimerModel(**{name: end}), name) for end in (least, most)] == [least, most]
+    for value in (least - beyond, most + beyond):
+        with pytest.raises(InputError) as raised:
+            TimerModel(**{name: value})
+        assert str(raised.value) == f"{name}: {value:g}\n  allowed: {least:g} to {most:g}"
+
+
+def test_a_step_as_long_as_the_nominal_timeout_is_taken() -> None:
+    """Times are known to a thousandth: T 10 is 4.194304 ms, and so is the first step; 4.2 ms are more than that."""
+    nominal_ns = nominal_timeout_ps(10) // 1000
+    assert TimerModel(early_ns=(nominal_ns,)).waits_ps(10, 0) == (nominal_ns * 1000, nominal_ns * 1000)
+    assert TimerModel(early_ns=(4_200_000,)).waits_ps(10, 0) == (nominal_ns * 1000,)
+
+
+def test_the_connectx_6s_series_is_as_measured() -> None:
+    """Tables A1 and B of the study, and its rule beyond them: a step is the nominal timeout of the next exponent."""
+    early_ms = [12, 71, 138, 239, 440.4, 977.2, 1782.5, 3930, 8225, 16_815, 33_995, 68_354, 137_074]
+    assert [time_ns / 1e6 for time_ns in CONNECTX_6.early_ns] == early_ms
+    for exponent, (sooner_ms, later_ms) in enumerate(pairwise(early_ms[6:]), start=19):
+        assert later_ms - sooner_ms == pytest.approx(nominal_timeout_ps(exponent) / MS, abs=1)
 
 
 def test_an_early_series_has_up_to_64_times() -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.mutants.areas import AREAS, Area, exchanged_files, mutations_of, nearest_tests
+from tests.mutants.areas import AREAS, Area, mutations_of, nearest_tests, source_files
 from tests.mutants.argued import argued
 from tests.mutants.mutation import Mutation
 from tests.mutants.sampling import sample
@@ -79,8 +79,7 @@ def _try_all(
         if mutation not in compiling:
             yield mutation, _keep(area, mutation, {"state": "not compiled", "by": ""})
     loaded = ["--cpp", *nearest_tests(area, tree, "")] if area.is_cpp else _exchange(area, tree)
-    exchanged = exchanged_files(area, tree)
-    quick = [one for one in compiling if area.is_cpp or one.path in exchanged]
+    quick = [] if area.is_compiled else compiling
     decided = set()
     for mutation, answer in _answers(area, quick, tree, numbers, loaded):
         if area.is_cpp or answer["is_killed"]:
@@ -93,7 +92,7 @@ def _try_all(
 
 def _exchange(area: Area, tree: Path) -> list[str]:
     # Nothing is compiled there, so that a test that takes seconds hangs.
-    return ["--least-cpu-s", "2", "--exchange", *exchanged_files(area, tree), "--tests", *nearest_tests(area, tree, "")]
+    return ["--least-cpu-s", "2", "--exchange", *source_files(area, tree), "--tests", *nearest_tests(area, tree, "")]
 
 
 def _answers(

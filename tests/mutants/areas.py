@@ -18,7 +18,7 @@ class Area:
     tests: tuple[str, ...]
     left_out: tuple[str, ...] = ()  # files of these patterns that run at import only, before a mutant is chosen
     is_cpp: bool = False
-    exchanged: tuple[str, ...] = ()  # files of which a function's code may be exchanged while the program runs
+    is_compiled: bool = False  # from its files: the code of a function is not all there is of it
 
 
 AREAS = (
@@ -33,32 +33,20 @@ AREAS = (
         name="laws",
         sources=("cc/*.py",),
         tests=("tests/cc", "tests/netsim/test_laws.py", "tests/netsim/test_packet.py"),
-        exchanged=("cc/*fluid*.py", "cc/bottleneck.py", "cc/nic_*.py", "cc/fitting.py", "cc/link_rules.py"),
+        is_compiled=True,
     ),
     Area(
         name="timers",
         sources=("foundation/retransmission.py", "rdma_bench/timers/*.py"),
         tests=("tests/foundation/test_retransmission.py", "tests/rdma_bench/timers"),
-        exchanged=("foundation/retransmission.py", "rdma_bench/timers/*.py"),
     ),
     Area(
         name="collectives",
         sources=("collectives/*.py", "collectives/schedules/*.py"),
         tests=("tests/collectives/*.py",),
-        exchanged=("collectives/*.py", "collectives/schedules/*.py"),
     ),
-    Area(
-        name="collisions",
-        sources=("topology/ecmp/*.py",),
-        tests=("tests/topology/ecmp",),
-        exchanged=("topology/ecmp/*.py",),
-    ),
-    Area(
-        name="ledger",
-        sources=("trainer_probe/ledger.py",),
-        tests=("tests/trainer_probe/test_ledger.py",),
-        exchanged=("trainer_probe/ledger.py",),
-    ),
+    Area(name="collisions", sources=("topology/ecmp/*.py",), tests=("tests/topology/ecmp",)),
+    Area(name="ledger", sources=("trainer_probe/ledger.py",), tests=("tests/trainer_probe/test_ledger.py",)),
 )
 
 
@@ -71,11 +59,6 @@ def mutations_of(area: Area, root: Path) -> list[Mutation]:
 def source_files(area: Area, root: Path) -> list[str]:
     """Return the paths of an area's files from the root."""
     return sorted(set(_found(area.sources, root)) - set(area.left_out))
-
-
-def exchanged_files(area: Area, root: Path) -> list[str]:
-    """Return the area's files whose functions may be exchanged; those of laws are read and compiled elsewhere."""
-    return sorted(set(_found(area.exchanged, root)))
 
 
 def nearest_tests(area: Area, root: Path, source: str) -> list[str]:

@@ -96,7 +96,7 @@ def _write_if_new(path: Path, content: bytes) -> None:
 
 def _build(tree: Path, build: Path, header: Path) -> str:
     """Return what the compiler says where it fails, else nothing."""
-    tools, folder = Path(sys.executable).parent, build / "engines"
+    tools, folder = Path(sys.executable).parent, build / "build_of_cpp"
     nanobind = subprocess.run(
         [sys.executable, "-m", "nanobind", "--cmake_dir"], check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -115,7 +115,7 @@ def _build(tree: Path, build: Path, header: Path) -> str:
 
 def _install(tree: Path, build: Path) -> None:
     for name, folder in ENGINES.items():
-        (library,) = (build / "engines").glob(f"{name}.*.so")
+        (library,) = (build / "build_of_cpp").glob(f"{name}.*.so")
         shutil.copy2(library, tree / folder / library.name)
 
 

@@ -92,6 +92,14 @@ def test_a_choice_of_two_links_is_one(small_clos: Fabric) -> None:
     assert (choice.num_flows, choice.num_links, choice.link_rate_bps / choice.demand_bps) == (3, 2, 2)
 
 
+def test_a_load_that_all_hashes_meet_may_reach_the_limit(two_tors: Fabric, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The NICs' own links are full, which is 1."""
+    monkeypatch.setattr(single_choice, "FULL", 1.0)
+    assert find_single_choice(two_tors, across(8), HashSpec()) is not None
+    monkeypatch.setattr(single_choice, "FULL", 1 - 1e-9)
+    assert find_single_choice(two_tors, across(8), HashSpec()) is None
+
+
 def test_another_nic_of_two_ports_does_not_matter() -> None:
     """Two hosts of one port below two ToRs with two uplinks; the last host has a NIC with a port to either ToR."""
     draft = FabricDraft("two ports at the end")
