@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fabrictune.collectives.nccl.log import read_nccl_log
-from fabrictune.rdma_bench.timers.nccl_log_settings import profile_of_devices
+from fabrictune.rdma_bench.timers.nccl_log_settings import is_usable, profile_of_devices
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,9 @@ def test_devices_of_one_driver_suggest_its_profile(devices: tuple[str, ...], nam
     assert [fact.name for fact in log.devices] == list(devices)
     profile, _ = profile_of_devices(log)
     assert (profile.name if profile else "") == name
+
+
+@pytest.mark.parametrize(("text", "usable"), [("020", True), ("0020", False), ("31", True), ("32", False), ("", False)])
+def test_a_setting_of_up_to_three_digits_is_a_number(text: str, usable: bool) -> None:
+    """A number of thousands of digits would take a while to read."""
+    assert is_usable(text, range(32)) == usable

@@ -30,6 +30,14 @@ def test_where_none_satisfies_both_the_nearest_of_each_is_named() -> None:
     assert choice.longest_to_survive.gives_up_ns <= 31 * SECOND_NS
 
 
+def test_of_those_that_survive_the_soonest_to_notice_is_named() -> None:
+    """By the standard that is T 16, R 4 for 1 s, although it gives up too late; for 31 years there is none."""
+    soonest = choose_settings(IBTA, survive_ns=SECOND_NS, notice_ns=0).soonest_to_notice
+    assert soonest is not None
+    assert (soonest.spec.timeout_exponent, soonest.spec.retries) == (16, 4)
+    assert choose_settings(IBTA, survive_ns=10**18, notice_ns=0).soonest_to_notice is None
+
+
 def test_of_those_that_notice_in_time_the_longest_to_survive_is_named() -> None:
     """Within 0.54 s the standard's T 14, R 7 sends last after 7 * 67 = 470 ms, and T 15, R 3 after 3 * 134 = 403."""
     longest = choose_settings(IBTA, survive_ns=SECOND_NS, notice_ns=0.54 * SECOND_NS).longest_to_survive
