@@ -134,6 +134,13 @@ def test_a_send_and_a_receive_of_other_sizes_are_refused() -> None:
         match_requests(replace(trace, peer_N=np.array([1, 0])))
 
 
+def test_as_many_sends_as_receives_need_not_meet() -> None:
+    """Rank 0 sends to 1, which receives from 2."""
+    trace = make_trace(((0, 1, 2),), [(0, 0, Operation.SEND, 8), (1, 0, Operation.RECEIVE, 8)])
+    with pytest.raises(TraceError, match="1 sends from rank 0 to 1 and 0 receives"):
+        match_requests(replace(trace, peer_N=np.array([1, 2])))
+
+
 @pytest.mark.parametrize("peer", [0, 2])
 def test_a_message_to_oneself_or_out_of_the_group_is_refused(peer: int) -> None:
     """Rank 0 of the group of 0 and 1."""
