@@ -50,6 +50,14 @@ def test_alpha_follows_the_share_of_marked_bytes():
     assert flow.alpha == pytest.approx((1 - GAIN) ** 2 + GAIN / 4)
 
 
+@pytest.mark.parametrize(("num_bytes", "alpha"), [(1, 1.0), (0, 1 - GAIN)])
+def test_a_round_trip_may_bring_a_byte_or_none(num_bytes, alpha):
+    """One byte of one marked is all of them; nothing of nothing is none."""
+    flow = Flow()
+    flow.acknowledge(10, 10, packets=num_bytes / 1000, is_marked=1)
+    assert flow.alpha == alpha
+
+
 def test_a_gap_halves_the_window_once_a_round_trip():
     """As TCP does."""
     flow = Flow()

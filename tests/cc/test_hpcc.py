@@ -75,6 +75,18 @@ def test_a_queue_counts_only_if_it_was_there_before():
     assert sender.utilization == pytest.approx(1)
 
 
+def test_a_port_whose_clock_stands_is_not_measured():
+    """Two packets that left within a picosecond of the switch's clock; one picosecond later is a measurement."""
+    sender = Sender()
+    sender.hear(RTT_PS, queue_bytes=FULL_BYTES)
+    sender.hear(2 * RTT_PS, sent_bytes=FULL_BYTES, queue_bytes=FULL_BYTES)
+    before = sender.utilization
+    sender.hear(2 * RTT_PS, sent_bytes=1000, queue_bytes=FULL_BYTES)
+    assert sender.utilization == before
+    sender.hear(2 * RTT_PS + 1, sent_bytes=1000, queue_bytes=FULL_BYTES)
+    assert sender.utilization > before
+
+
 def test_one_congestion_is_answered_once():
     """Later acknowledgements of packets sent before the cut start from the same reference window."""
     sender = Sender()

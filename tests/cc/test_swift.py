@@ -38,6 +38,13 @@ def test_a_window_below_one_packet_grows_by_a_packet_an_acknowledgement():
     assert flow.window_packets[0] == 1.25
 
 
+def test_at_the_target_a_window_stays():
+    """Neither growth nor excess, and the time of a cut that takes nothing counts."""
+    flow = Flow()
+    flow.acknowledge(29, 29)
+    assert (flow.window_packets[0], flow.decrease_time_ps[0]) == (50, 29_000_000)
+
+
 def test_above_the_target_the_excess_is_cut_once_a_round_trip():
     """40 us against 29: 1 - 0.8 * 11/40 = 0.78 of 50 packets is 39; again only 40 us later."""
     flow = Flow()

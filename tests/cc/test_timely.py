@@ -58,6 +58,14 @@ def test_between_them_the_rate_falls_with_the_slope():
     assert flow.rate_bps == pytest.approx((10e9 + STEP_BPS) * 0.86)
 
 
+@pytest.mark.parametrize(("rtt_us", "num_rises"), [(49.9, 0), (50, 1), (500, 1)])
+def test_both_delays_belong_to_what_is_between_them(rtt_us, num_rises):
+    """There a flat delay is a rise of a row; below T_low it is one as well, but of none."""
+    flow = Flow()
+    look(flow, rtt_us)
+    assert (flow.rate_bps, flow.num_rises) == (10e9 + STEP_BPS, num_rises)
+
+
 def test_the_fifth_rise_in_a_row_is_five_steps():
     """1 + 1 + 1 + 1 + 5; a look below the low delay ends the row."""
     flow = Flow()
