@@ -69,6 +69,32 @@ def test_a_round_ends_when_both_locks_are_open(is_time_first):
     assert sender.deadline_ps[0] == 2 * RTT_PS
 
 
+def test_both_locks_close_again_with_every_round():
+    """8,000 B are not more than 8,000, and what opened the last round opens no other."""
+    sender = Sender(rate_bps=50e9)
+    sender.end_round(RTT_PS)
+    after_one_bps = sender.rate_bps
+    sender.call("on_send", RTT_PS, 8001)
+    assert sender.rate_bps == after_one_bps
+    sender.call("on_cnp", RTT_PS)
+    before_bps = sender.rate_bps
+    sender.call("on_timer", 2 * RTT_PS, 0)
+    sender.call("on_send", 2 * RTT_PS, 8000)
+    assert sender.rate_bps == before_bps
+    sender.call("on_send", 2 * RTT_PS, 1)
+    assert sender.rate_bps == before_bps + 10 * MBPS
+
+
+def test_a_round_that_ends_at_line_rate_is_the_last():
+    """The step goes no further, and no timer runs; a flow that is held back has a quarter of the line for its own."""
+    sender = Sender(rate_bps=LINE_BPS - 1)
+    sender.end_round(RTT_PS)
+    assert (sender.rate_bps, sender.deadline_ps) == (LINE_BPS, [NEVER] * 4)
+    sender.hear(RTT_PS, 5 * RTT_PS)
+    sender.end_round(2 * RTT_PS)
+    assert (sender.rate_bps, sender.deadline_ps) == (LINE_BPS / 4, [NEVER] * 4)
+
+
 def test_after_five_clean_rounds_steps_are_a_thousandth_of_the_line():
     """10 Mb/s five times, then 100 Mb/s, until a CNP."""
     sender = Sender(rate_bps=50e9)
@@ -79,9 +105,11 @@ def test_after_five_clean_rounds_steps_are_a_thousandth_of_the_line():
     steps = [round((after - before) / MBPS) for before, after in pairwise(rates)]
     assert steps == [10, 10, 10, 10, 10, 100, 100]
     sender.call("on_cnp", 8 * RTT_PS)
-    before_bps = sender.rate_bps
-    sender.end_round(9 * RTT_PS)
-    assert round((sender.rate_bps - before_bps) / MBPS) == 10
+    rates = [sender.rate_bps]
+    for number in range(9, 15):
+        sender.end_round(number * RTT_PS)
+        rates.append(sender.rate_bps)
+    assert [round((after - before) / MBPS) for before, after in pairwise(rates)] == [10, 10, 10, 10, 10, 100]
 
 
 def test_a_step_may_grow_with_the_round_trip():

@@ -145,6 +145,34 @@ def test_without_clamping_a_second_cut_keeps_the_target():
     assert sender.target_rate_bps == 25 * GBPS
 
 
+def test_without_clamping_an_increase_by_the_byte_counter_counts_too():
+    """20 towards 40 Gb/s is 30, which the cut that follows takes for its target; counters begin anew with a cut."""
+    sender = Sender(decrease_interval_ps=0, clamp_target=0, byte_counter_bytes=1000)
+    sender.call("on_cnp", 0)
+    sender.call("on_send", 1, 1999)
+    assert (sender.rate_bps, sender.byte_stage, sender.counted_bytes) == (30 * GBPS, 1, 999)
+    sender.call("on_cnp", 2)
+    assert sender.target_rate_bps == 30 * GBPS
+    assert (sender.timer_stage, sender.byte_stage, sender.counted_bytes) == (0, 0, 0)
+
+
+def test_at_line_rate_no_byte_is_counted():
+    """There is nothing to raise."""
+    sender = Sender()
+    sender.call("on_send", 1, 10**6)
+    assert sender.counted_bytes == 0
+
+
+@pytest.mark.parametrize(("missing_bps", "rate_bps"), [(2, 40e9 - 1), (1.9, 40e9)])
+def test_less_than_a_bit_a_second_short_of_line_rate_is_line_rate(missing_bps, rate_bps):
+    """Half of the distance is left."""
+    sender = Sender()
+    sender.call("on_cnp", 0)
+    sender.flow["rate_bps"] = 40e9 - missing_bps
+    sender.call("on_timer", 1, 0)
+    assert sender.rate_bps == rate_bps
+
+
 def test_a_windowed_flow_keeps_one_round_trip_in_flight():
     """40 Gb/s over 10 us is 50,000 B; half the rate, half the window."""
     sender = Sender(is_windowed=1)

@@ -154,6 +154,38 @@ def test_a_cut_lowers_the_target_as_the_clamps_say(settings, is_lowered):
     assert sender.target_rate_bps == (rate_bps if is_lowered else target_bps)
 
 
+def test_an_increase_by_the_byte_counter_lowers_the_target_at_the_next_cut():
+    """Whatever the clamps say; and counters begin anew with a cut."""
+    sender = start(rpg_byte_reset_bytes=1000, clamp_tgt_rate_after_time_inc=0)
+    sender.call("on_cnp", 0)
+    sender.advance(PERIOD_PS)
+    sender.call("on_send", PERIOD_PS, 1999)
+    rate_bps = sender.rate_bps
+    assert (sender.byte_stage, sender.counted_bytes) == (1, 999)
+    sender.call("on_cnp", PERIOD_PS + 1)
+    sender.advance(2 * PERIOD_PS)
+    assert sender.target_rate_bps == rate_bps
+    assert (sender.timer_stage, sender.byte_stage, sender.counted_bytes) == (0, 0, 0)
+
+
+def test_at_the_largest_rate_no_byte_is_counted():
+    """There is nothing to raise."""
+    sender = start()
+    sender.call("on_send", 1, 10**6)
+    assert sender.counted_bytes == 0
+
+
+@pytest.mark.parametrize(("missing_bps", "rate_bps"), [(2, 40e9 - 1), (1.9, 40e9)])
+def test_less_than_a_bit_a_second_short_of_line_rate_is_line_rate(missing_bps, rate_bps):
+    """Half of the distance is left."""
+    sender = start()
+    sender.call("on_cnp", 0)
+    sender.advance(PERIOD_PS)
+    sender.flow["rate_bps"] = 40e9 - missing_bps
+    sender.call("on_timer", PERIOD_PS + 1, RATE_TIMER)
+    assert sender.rate_bps == rate_bps
+
+
 def test_rates_keep_to_their_bounds():
     """No increase above `rpg_max_rate`, and no cut below `rpg_min_rate`."""
     sender = start(rpg_max_rate_bps=20 * GBPS, rpg_min_rate_bps=15 * GBPS)

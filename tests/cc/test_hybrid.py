@@ -27,6 +27,13 @@ def test_below_the_target_a_window_of_acknowledgements_adds_one_packet():
     assert flow.window_packets == 51
 
 
+def test_at_the_target_a_window_stays():
+    """Nothing is left to grow into, and there is no excess to cut; it counts as a cut all the same."""
+    flow = Flow()
+    flow.acknowledge(20, 20, packets=50)
+    assert (flow.window_packets, flow.decrease_time_ps) == (50, 20_000_000)
+
+
 def test_above_the_target_the_excess_is_cut_once_a_round_trip():
     """40 us against 20: 1 - 0.8 * 20/40 = 0.6 of 50; the pace falls with it, 30/50 of 40 Gb/s."""
     flow = Flow()
