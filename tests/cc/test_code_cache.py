@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fabrictune.cc import code_cache
+from fabrictune.cc import code_cache, codegen, compiler
 from fabrictune.cc.code_cache import keep_code, kept_code
 from fabrictune.cc.compiler import compile_law
 from fabrictune.cc.flow_state import new_flow
@@ -73,6 +74,19 @@ def test_kept_code_raises_refuses_and_reads_telemetry_as_new_code_does(write_law
         assert law.call("on_ack", flow, 0, 4096, 8_000_000, 0, 2, 0, telemetry) == Status.OK
         assert flow["rate_bps"][0] == 4
         assert len(list(folder.glob("*.o"))) == 1
+
+
+def test_code_that_needs_this_process_is_not_kept(write_law, folder, monkeypatch):
+    """What refers to an address in it would lead anywhere in another; nor is a law kept that has no fingerprint."""
+    module = write_law("def on_start(params, flow, now_ps):\n    return Status.OK\n")
+    generate = codegen.generate
+    with monkeypatch.context() as patch:
+        patch.setattr(codegen, "generate", lambda *law: replace(generate(*law), is_self_contained=False))
+        compile_law(module)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "fingerprint", lambda *_law: "")
+        compile_law(module)
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])

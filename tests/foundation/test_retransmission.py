@@ -1,6 +1,7 @@
 """Waits of a reliable queue pair: the standard's, and a ConnectX-6's as they were measured."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -138,10 +139,13 @@ def test_the_defaults_are_the_standards() -> None:
 )
 def test_every_number_of_a_model_has_a_range(name: str, least: float, most: float, beyond: float) -> None:
     """Both ends are in it."""
-    assert [getattr(TimerModel(**{name: end}), name) for end in (least, most)] == [least, most]
+    for end in (least, most):
+        fitting: dict[str, Any] = {name: end}
+        assert getattr(TimerModel(**fitting), name) == end
     for value in (least - beyond, most + beyond):
+        outside: dict[str, Any] = {name: value}
         with pytest.raises(InputError) as raised:
-            TimerModel(**{name: value})
+            TimerModel(**outside)
         assert str(raised.value) == f"{name}: {value:g}\n  allowed: {least:g} to {most:g}"
 
 

@@ -65,8 +65,8 @@ class SequenceSet {
         SequenceSet larger;
         larger.num_bits_ = std::bit_ceil(end - first);
         larger.more_ = std::make_unique<std::uint64_t[]>(larger.num_bits_ / WORD_BITS);
-        for (std::uint32_t place = 0; place < num_bits_; place++) {
-            if (contains(first + place)) larger.insert(first + place);
+        for (std::uint32_t sequence = first; sequence != first + num_bits_; sequence++) {
+            if (contains(sequence)) larger.insert(sequence);
         }
         *this = std::move(larger);
     }
