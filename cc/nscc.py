@@ -12,21 +12,37 @@ targets, and a round trip has brought less than an eighth of the largest window,
 arrived, and marks of packets that were in flight then count for nothing.
 
 Source: Ultra Ethernet Specification 1.0, section 3.6.13: 3.6.13.3 for the parameters, 3.6.13.5 and 3.6.13.6 for the
-rules. Two things it leaves open are as the consortium's public htsim model has them: a delay counts as none up to 1 us
-(`clear_delay_ps`), and the mean delay moves by 1/80 an acknowledgement, an unmarked delay above the target counting as
-a quarter of a round trip (`delay_gain`).
-The window counts payload, where the specification counts headers, too. What is in flight is counted by sendings,
-acknowledgements and losses; a gap counts as one packet. Left out: the receiver's penalty (3.6.13.2); Probe CP; times in
-steps of 128 ns.
+rules, which are in `cc/nscc_window.py`. Three things it leaves open are as the consortium's public htsim model has
+them: a delay counts as none up to 1 us (`clear_delay_ps`), the mean delay moves by 1/80 an acknowledgement, an unmarked
+delay above the target counting as a quarter of a round trip (`delay_gain`), and where switches begin to mark
+(`MARKING`). The window counts payload, where the specification counts headers, too. What is in flight is counted by
+sendings, acknowledgements and losses; a gap counts as one packet. Left out: the receiver's penalty (3.6.13.2); Probe
+CP; times in steps of 128 ns.
 """
 
 from typing import Any
 
 from fabrictune.cc.interface import Parameter, Status
+from fabrictune.cc.link_rules import MarkingRule
+from fabrictune.cc.nscc_window import (
+    PS_PER_SECOND,
+    REFERENCE_BDP_BYTES,
+    add_growth,
+    bound_window,
+    decrease,
+    increase_in_proportion,
+    note_delay,
+    note_round_trip,
+    quick_adapt,
+)
 
-PS_PER_SECOND = 1e12
-REFERENCE_RTT_PS = 12_000_000  # of the network for which the increases are given: 100 Gb/s, 12 us
-REFERENCE_BDP_BYTES = 150_000.0
+MARKING = MarkingRule(
+    kmin_bytes=lambda link: 0.2 * link.bytes_in(link.base_rtt_ps),
+    kmax_factor=4,
+    pmax_fraction=1.0,
+    text="0.2 and 0.8 of what the NICs send in the longest unloaded round trip, 100 %",
+    source="the Ultra Ethernet Consortium's htsim model, main_uec.cpp, commit 40ccb05",
+)
 
 PARAMETERS = (
     Parameter(
@@ -162,7 +178,7 @@ def on_start(params: Any, flow: Any, now_ps: int) -> int:
     flow.last_adjust_ps = now_ps
     flow.last_decrease_ps = now_ps
     flow.rate_bps = flow.line_rate_bps
-    _bound_window(params, flow)
+    bound_window(params, flow)
     flow.cwnd_bytes = flow.max_cwnd_bytes
     return Status.OK
 
@@ -189,20 +205,20 @@ def on_ack(
     flow.ignored_bytes += acked_bytes
     flow.unadjusted_bytes += acked_bytes
     flow.arrived_bytes += acked_bytes
-    _note_round_trip(params, flow, rtt_ps - endpoint_delay_ps)
+    note_round_trip(params, flow, rtt_ps - endpoint_delay_ps)
     delay_ps = rtt_ps - endpoint_delay_ps - flow.least_rtt_ps
-    _note_delay(params, flow, delay_ps, is_ecn_marked)
-    if _quick_adapt(params, flow, now_ps, is_ecn_marked, delay_ps) == 1:
+    note_delay(params, flow, delay_ps, is_ecn_marked)
+    if quick_adapt(params, flow, now_ps, is_ecn_marked, delay_ps) == 1:
         return Status.OK
     if is_ecn_marked == 0 and delay_ps >= flow.target_ps:
         flow.growth_bytes2 += params.fair_increase_packets * flow.mtu_bytes * flow.scaling * acked_bytes
     elif is_ecn_marked == 0:
-        _increase_in_proportion(params, flow, acked_bytes, delay_ps)
+        increase_in_proportion(params, flow, acked_bytes, delay_ps)
     elif delay_ps >= flow.target_ps:
-        _decrease(params, flow, now_ps)
+        decrease(params, flow, now_ps)
     is_late = now_ps - flow.last_adjust_ps >= flow.round_trip_ps
     if is_late or flow.unadjusted_bytes > params.adjust_packets * flow.mtu_bytes:
-        _add_growth(params, flow, now_ps, is_late)
+        add_growth(params, flow, now_ps, is_late)
     return Status.OK
 
 
@@ -217,9 +233,9 @@ def on_trim(params: Any, flow: Any, now_ps: int, trimmed_bytes: int, rtt_ps: int
     flow.in_flight_bytes = max(flow.in_flight_bytes - trimmed_bytes, 0.0)
     flow.ignored_bytes += trimmed_bytes
     flow.has_trim = 1
-    _note_round_trip(params, flow, rtt_ps)
-    _note_delay(params, flow, float(flow.round_trip_ps), 1)
-    if _quick_adapt(params, flow, now_ps, 1, 0.0) == 0:
+    note_round_trip(params, flow, rtt_ps)
+    note_delay(params, flow, float(flow.round_trip_ps), 1)
+    if quick_adapt(params, flow, now_ps, 1, 0.0) == 0:
         flow.cwnd_bytes = max(flow.cwnd_bytes - trimmed_bytes, float(flow.mtu_bytes))
     return Status.OK
 
@@ -234,83 +250,3 @@ def _lose(flow: Any, lost_bytes: float) -> None:
     flow.cwnd_bytes = max(flow.cwnd_bytes - lost_bytes, float(flow.mtu_bytes))
     flow.ignored_bytes += lost_bytes
     flow.in_flight_bytes = max(flow.in_flight_bytes - lost_bytes, 0.0)
-
-
-def _note_round_trip(params: Any, flow: Any, rtt_ps: int) -> None:
-    """Take a shorter round trip for the unloaded one (update_base_rtt)."""
-    if rtt_ps < flow.least_rtt_ps:
-        flow.least_rtt_ps = rtt_ps
-        _bound_window(params, flow)
-
-
-def _bound_window(params: Any, flow: Any) -> None:
-    most_bytes = params.max_window_fraction * flow.line_rate_bps * flow.least_rtt_ps / (8 * PS_PER_SECOND)
-    flow.max_cwnd_bytes = max(most_bytes, float(flow.mtu_bytes))
-
-
-def _note_delay(params: Any, flow: Any, delay_ps: float, is_ecn_marked: int) -> None:
-    """Move the mean delay (update_delay): an unmarked packet's queue is gone, and its delay counts little."""
-    seen_ps = float(delay_ps)
-    if is_ecn_marked == 0 and delay_ps > flow.target_ps:
-        seen_ps = 0.25 * flow.least_rtt_ps
-    flow.mean_delay_ps += params.delay_gain * (seen_ps - flow.mean_delay_ps)
-
-
-def _quick_adapt(params: Any, flow: Any, now_ps: int, is_ecn_marked: int, delay_ps: float) -> int:
-    """Set the window to what arrived where far too little did; return 1 if so, or while marks count for nothing."""
-    is_done = 0
-    if is_ecn_marked == 1 and flow.ignored_bytes < flow.bytes_to_ignore:
-        is_done = 1
-    elif now_ps >= flow.adapt_ps:
-        is_bad = flow.has_trim == 1 or delay_ps > params.quick_adapt_delay_factor * flow.target_ps
-        if flow.adapt_ps > 0 and is_bad and flow.arrived_bytes < params.quick_adapt_fraction * flow.max_cwnd_bytes:
-            flow.cwnd_bytes = max(flow.arrived_bytes, float(flow.mtu_bytes))
-            flow.bytes_to_ignore = flow.in_flight_bytes
-            flow.ignored_bytes = 0.0
-            flow.has_trim = 0
-            is_done = 1
-        flow.arrived_bytes = 0.0
-        flow.adapt_ps = now_ps + flow.least_rtt_ps + int(flow.target_ps)
-    if is_done == 1:
-        flow.growth_bytes2 = 0.0
-        flow.unadjusted_bytes = 0.0
-    return is_done
-
-
-def _increase_in_proportion(params: Any, flow: Any, acked_bytes: int, delay_ps: float) -> None:
-    """Grow by what is left of the target (proportional_increase), or fast after a window without delay."""
-    if delay_ps < params.clear_delay_ps:
-        flow.clear_bytes += acked_bytes
-        if flow.clear_bytes > flow.cwnd_bytes or flow.is_fast == 1:
-            grown_bytes = flow.cwnd_bytes + acked_bytes * params.fast_increase_fraction * flow.scaling
-            flow.cwnd_bytes = min(grown_bytes, flow.max_cwnd_bytes)
-            flow.is_fast = 1
-            return
-    else:
-        flow.clear_bytes = 0.0
-    flow.is_fast = 0
-    step_bytes = params.proportional_increase_packets * flow.mtu_bytes * flow.scaling
-    left = (flow.target_ps - delay_ps) / REFERENCE_RTT_PS  # scaling_b / target_qdelay is one over the reference's
-    flow.growth_bytes2 += step_bytes * left * acked_bytes
-
-
-def _decrease(params: Any, flow: Any, now_ps: int) -> None:
-    """Cut by the mean delay's excess (multiplicative_decrease)."""
-    flow.is_fast = 0
-    flow.clear_bytes = 0.0
-    if flow.mean_delay_ps > flow.target_ps and now_ps - flow.last_decrease_ps > flow.least_rtt_ps:
-        excess = (flow.mean_delay_ps - flow.target_ps) / flow.mean_delay_ps
-        kept = max(1 - params.decrease_factor * excess, params.min_kept_fraction)
-        flow.cwnd_bytes = max(flow.cwnd_bytes * kept, float(flow.mtu_bytes))
-        flow.last_decrease_ps = now_ps
-
-
-def _add_growth(params: Any, flow: Any, now_ps: int, is_late: bool) -> None:
-    """Add gathered growth (fulfill_adjustment)."""
-    grown_bytes = flow.cwnd_bytes + flow.growth_bytes2 / flow.cwnd_bytes
-    if is_late:
-        flow.last_adjust_ps = now_ps
-        grown_bytes += params.steady_increase_packets * flow.mtu_bytes * flow.scaling
-    flow.cwnd_bytes = min(grown_bytes, flow.max_cwnd_bytes)
-    flow.growth_bytes2 = 0.0
-    flow.unadjusted_bytes = 0.0

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from fabrictune.cc import dcqcn, dctcp, hpcc, swift, timely
+from fabrictune.cc import dcqcn, dctcp, hpcc, nscc, swift, timely
 from fabrictune.cc.fluid import solve_fixed_point
 from fabrictune.cc.interface import Parameter
 from fabrictune.cc.laws import LAWS
@@ -72,6 +72,13 @@ def test_swift_s_largest_window_is_above_every_target() -> None:
     settings = {one.name: one.default for one in swift.PARAMETERS} | {"base_target_ps": 125_000_000}
     assert rule
     assert rule.value(fast, settings) == pytest.approx(229e-6 * 400e9 / 8 / 4096)
+
+
+def test_nscc_s_marking_is_a_share_of_the_bandwidth_delay_product() -> None:
+    """0.2 and 0.8 of 150 KB at 100 Gbps over 12 us, the specification's reference network."""
+    reference = replace(LINK, base_rtt_ps=12_000_000)
+    marking = nscc.MARKING
+    assert (marking.kmin_bytes(reference), marking.kmax_factor, marking.pmax_fraction) == (30_000, 4, 1.0)
 
 
 def test_marking_is_hpcc_s_table_and_dctcp_s_step() -> None:
