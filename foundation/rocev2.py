@@ -143,8 +143,39 @@ def pack_packet(
     destination_mac: bytes = b"\x02\x00\x00\x00\x00\x02",
 ) -> bytes:
     """Return a whole Ethernet frame without its FCS: valid IPv4 checksum, UDP checksum zero, valid ICRC."""
-    transport = header.pack() + extended_header + payload
-    udp_bytes = UDP_BYTES + len(transport) + ICRC_BYTES
+    frame = pack_datagram(
+        header.pack() + extended_header + payload + bytes(ICRC_BYTES),
+        source_ipv4=source_ipv4,
+        destination_ipv4=destination_ipv4,
+        source_port=source_port,
+        destination_port=UDP_PORT,
+        dscp=dscp,
+        ecn=ecn,
+        time_to_live=time_to_live,
+        identification=identification,
+        source_mac=source_mac,
+        destination_mac=destination_mac,
+    )
+    without_crc = frame[:-ICRC_BYTES]
+    return without_crc + invariant_crc(without_crc[ETHERNET_BYTES:]).to_bytes(ICRC_BYTES, "little")
+
+
+def pack_datagram(
+    transport: bytes,
+    *,
+    source_ipv4: int,
+    destination_ipv4: int,
+    source_port: int,
+    destination_port: int,
+    dscp: int,
+    ecn: int,
+    time_to_live: int = 64,
+    identification: int = 0,
+    source_mac: bytes,
+    destination_mac: bytes,
+) -> bytes:
+    """Return an Ethernet frame without its FCS that carries a UDP datagram: valid IPv4 checksum, UDP checksum zero."""
+    udp_bytes = UDP_BYTES + len(transport)
     ipv4 = bytearray(
         struct.pack(
             ">BBHHHBBHII",
@@ -161,10 +192,8 @@ def pack_packet(
         )
     )
     struct.pack_into(">H", ipv4, 10, _internet_checksum(bytes(ipv4)))
-    udp = struct.pack(">HHHH", source_port, UDP_PORT, udp_bytes, 0)
-    datagram = bytes(ipv4) + udp + transport
-    ethernet = destination_mac + source_mac + b"\x08\x00"
-    return ethernet + datagram + invariant_crc(datagram).to_bytes(ICRC_BYTES, "little")
+    udp = struct.pack(">HHHH", source_port, destination_port, udp_bytes, 0)
+    return destination_mac + source_mac + b"\x08\x00" + bytes(ipv4) + udp + transport
 
 
 def invariant_crc(datagram: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Packet captures of a run: RoCEv2 frames in a pcap file with nanosecond timestamps.
+"""Packet captures of a run: RoCEv2 or Ultra Ethernet frames in a pcap file with nanosecond timestamps.
 
 Transfers are RDMA writes of zeros, with immediate data where receives are counted. Addresses, queue-pair numbers and
 source ports are the network's; the time counts from 1970 as 0. DSCP is the customary one of the packet's priority (26
@@ -7,13 +7,15 @@ acknowledgement that it reports a mark.
 
 Source: foundation/rocev2.py for the headers; InfiniBand Architecture Specification vol. 1, 9.7.5 (AETH), A17 (CNP).
 Left out: the time to live stays as sent; RETH and immediate data take no time on the simulated wire; under selective
-repeat an acknowledgement has the sequence number of the packet that caused it, and no standard header.
+repeat an acknowledgement has the sequence number of the packet that caused it, and no standard header. What Ultra
+Ethernet's frames have is said in `netsim/uet_capture.py`.
 """
 
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
@@ -39,11 +41,12 @@ from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.uet_capture import UetDscps, UetFrames, UetPacket
 from fabrictune.topology.network import Network
 
 CAPTURE_NAME = "capture.pcap"
 PSN_LIMIT = 2**24
-CNP_PRIORITY = 6  # where ports do not keep priorities apart
+CNP_PRIORITY = CONTROL_PRIORITY = 6  # where ports do not keep priorities apart
 DSCP_OF_PRIORITY = {3: 26, 6: 48}
 
 
@@ -55,6 +58,10 @@ class PacketType(IntEnum):
     NAK = 2
     CNP = 3
     RECEIVER_NOT_READY = 4
+    TRIMMED = 5
+    TRIM_NACK = 6
+    CREDIT = 7
+    CREDIT_REQUEST = 8
 
 
 def with_capture(
@@ -100,11 +107,15 @@ def capture_file(
     rows = simulation.capture_columns()
     messages = simulation.message_columns()
     flows = {qp: _flow(network, traffic, messages, qp) for qp in np.unique(rows["qp"]).tolist()}
+    uet = {qp: flow.uet_frames(qp, config) for qp, flow in flows.items()} if capture.headers == "uet" else {}
     content = bytearray(pcap_header(capture.snap_bytes))
-    for time_ps, qp, sequence, kind, is_marked in zip(
-        *(rows[name].tolist() for name in ("time_ps", "qp", "sequence", "type", "is_marked")), strict=True
-    ):
-        frame = flows[qp].frame(PacketType(kind), sequence, bool(is_marked), config)
+    for row in range(len(rows["qp"])):
+        noted: dict[str, Any] = {name: int(column[row]) for name, column in rows.items()}
+        time_ps, qp, kind = noted.pop("time_ps"), noted.pop("qp"), PacketType(noted.pop("type"))
+        if uet:
+            frame = flows[qp].uet_frame(uet[qp], kind, UetPacket(**noted), config)
+        else:
+            frame = flows[qp].frame(kind, noted["sequence"], bool(noted["is_marked"]), config)
         content += pcap_record(time_ps // 1000, frame, capture.snap_bytes)
     return content
 
@@ -146,11 +157,52 @@ class _Flow:
         }[kind]
         return self._pack(header, 0, config.queues.acknowledgements, ECN_CAPABLE, pack_aeth(syndrome, num_done))
 
+    def uet_frames(self, row: int, config: PacketConfig) -> UetFrames:
+        """Return what makes its Ultra Ethernet frames."""
+        addresses = [
+            {
+                "source_ipv4": self.addresses[1 - end],
+                "destination_ipv4": self.addresses[end],
+                "source_mac": _mac(self.nics[1 - end]),
+                "destination_mac": _mac(self.nics[end]),
+            }
+            for end in range(2)
+        ]
+        answers = config.queues.acknowledgements
+        trimmed = CONTROL_PRIORITY if config.trimming.priority is None else config.trimming.priority
+        priorities = self.priority, self.priority if answers is None else answers, trimmed
+        data, answer, cut = map(_dscp, priorities)
+        return UetFrames(
+            row=row,
+            addresses=(addresses[0], addresses[1]),
+            dscps=UetDscps(data=data, answer=answer, trimmed=cut),
+            source_port=self.source_port,
+            config=config,
+        )
+
+    def uet_frame(self, frames: UetFrames, kind: PacketType, packet: UetPacket, config: PacketConfig) -> bytes:
+        """Return a packet's whole Ultra Ethernet frame."""
+        if kind == PacketType.DATA:
+            return frames.data(packet, self.payload_bytes(packet.sequence, config))
+        if kind == PacketType.TRIMMED:
+            return frames.trimmed(packet)
+        if kind == PacketType.TRIM_NACK:
+            return frames.trim_answer(packet)
+        if kind == PacketType.ACK:
+            return frames.acknowledgement(packet)
+        assert kind in (PacketType.CREDIT, PacketType.CREDIT_REQUEST), "the inputs were checked"
+        return frames.credit(packet, is_request=kind == PacketType.CREDIT_REQUEST)
+
+    def payload_bytes(self, sequence: int, config: PacketConfig) -> int:
+        """Return the payload of a data packet."""
+        number = bisect_right(self.end, sequence)
+        before_bytes = (sequence - self.first[number]) * config.mtu_bytes
+        return min(self.num_bytes[number] - before_bytes, config.mtu_bytes)
+
     def _data(self, sequence: int, is_marked: bool, config: PacketConfig) -> bytes:
         number = bisect_right(self.end, sequence)
         is_first, is_last = sequence == self.first[number], sequence + 1 == self.end[number]
-        before_bytes = (sequence - self.first[number]) * config.mtu_bytes
-        payload_bytes = min(self.num_bytes[number] - before_bytes, config.mtu_bytes)
+        payload_bytes = self.payload_bytes(sequence, config)
         has_immediate = is_last and config.transport.rnr.receives is not None  # no other write takes a receive
         header = BaseTransportHeader(
             opcode=_WRITES[is_first, is_last] + has_immediate,
@@ -174,7 +226,7 @@ class _Flow:
             source_ipv4=self.addresses[1 - end],
             destination_ipv4=self.addresses[end],
             source_port=self.source_port,
-            dscp=DSCP_OF_PRIORITY.get(priority, 8 * priority),
+            dscp=_dscp(priority),
             ecn=ecn,
             extended_header=more,
             payload=payload,
@@ -207,6 +259,10 @@ def _flow(network: Network, traffic: TrafficTrace, messages: Mapping[str, IntArr
         end=end_N[rows].tolist(),
         num_bytes=traffic.bytes_N[rows].tolist(),
     )
+
+
+def _dscp(priority: int) -> int:
+    return DSCP_OF_PRIORITY.get(priority, 8 * priority)
 
 
 def _mac(nic: int) -> bytes:

@@ -68,7 +68,7 @@ NEEDS: Mapping[type, Sequence[Need]] = {
     ),
     TrimmingConfig: (
         Need(
-            fields=("threshold_bytes", "last_hop_threshold_bytes", "trimmed_bytes"),
+            fields=("threshold_bytes", "last_hop_threshold_bytes", "trimmed_bytes", "priority"),
             what="`enabled: true`",
             is_met=lambda trimming: trimming.enabled,
         ),

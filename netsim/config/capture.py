@@ -1,6 +1,7 @@
 """Configuration of packet captures."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fabrictune.foundation.pcap import RECORD_BYTES
 from fabrictune.netsim.config.settings import require, setting
@@ -16,6 +17,9 @@ class CaptureConfig:
     flows: tuple[int, ...] = setting((), "queue pairs, by row; all, where neither these nor hosts are given")
     hosts: tuple[str, ...] = setting((), "names of hosts: every queue pair from or to one of them")
     at: str = setting(SENDER, "sender or receiver: the queue pair's NIC there; or a link, by a port: tor0:up1")
+    headers: Literal["rocev2", "uet"] = setting(
+        "rocev2", "rocev2, or uet: frames of Ultra Ethernet, which need selective repeat"
+    )
     snap_bytes: int = setting(2**16, "how much of each packet is kept; headers fit into 128 B, by default all is")
     max_packets: int = setting(10_000, "packets kept; the record counts those beyond")
 

@@ -95,10 +95,15 @@ class PacketConfig:
         transport = self.transport
         found = f"transport.reliability {transport.reliability}"
         require(transport.is_selective, "trimming", found, "selective-repeat")
-        require(
-            not self.pfc.enabled, "trimming", "pfc.enabled true", "pfc.enabled false: what waits too long is trimmed"
-        )
-        require(not self.queues.priorities, "trimming", "a list of priorities", "no `queues.priorities`")
+        lossy = [entry.priority for entry in self.queues.priorities if not entry.lossless]
+        if self.queues.priorities:
+            found, allowed = f"trimming.priority {self.trimming.priority}", f"one of the lossy priorities {lossy}"
+            require(self.trimming.priority in lossy, "trimming", found, allowed)
+        else:
+            found, allowed = "pfc.enabled true", "pfc.enabled false: what waits too long is trimmed"
+            require(not self.pfc.enabled, "trimming", found, allowed)
+            found = f"trimming.priority {self.trimming.priority} without a list of priorities"
+            require(self.trimming.priority is None, "trimming", found, "with `queues.priorities` only")
         for name, value in (
             ("threshold", self.trimming.threshold_bytes),
             ("last_hop_threshold", self.trimming.at_last_hop_bytes),

@@ -67,8 +67,9 @@ class EcnConfig:
 class TrimmingConfig:
     """Trimming, per output: a data packet that finds too long a queue goes on without its payload, before all data.
 
-    It needs selective repeat, and neither PFC nor `queues.priorities`. Defaults are one bandwidth-delay product of 100
-    Gb/s over 12 us, the specification's reference network, and headers of UET over UDP and IP in the shortest frame.
+    It needs selective repeat, and no PFC; or `queues.priorities` with one for trimmed packets: what is lossy is
+    trimmed, what is lossless pauses. Defaults are one bandwidth-delay product of 100 Gb/s over 12 us, the
+    specification's reference network, and headers of UET over UDP and IP in the shortest frame.
     """
 
     enabled: bool = setting(False, "whether switches trim")
@@ -77,6 +78,7 @@ class TrimmingConfig:
         None, "the same at ports that lead to hosts; by default one and a half times the other"
     )
     trimmed_bytes: int = setting(84, "a trimmed packet on the wire, with preamble and gap")
+    priority: int | None = setting(None, "with `queues.priorities`: priority of trimmed packets, one that is lossy")
 
     def __post_init__(self) -> None:
         for name in ("threshold", "last_hop_threshold"):

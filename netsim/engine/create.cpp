@@ -34,6 +34,7 @@ std::vector<std::string> not_visited(const Inputs& inputs) {
         {inputs.law.uses_telemetry, "telemetry"},
         {settings.endpoint_jitter_ps > 0, "random delays in hosts"},
         {!is_fixed, "switches that choose paths by chance, turn or load"},
+        {settings.num_entropy_values > 0 && !inputs.captured_flow.empty(), "captures of entropy values"},
         {settings.acknowledge_after_bytes > 0, "coalesced acknowledgements"},
         {!inputs.credit_window.empty(), "receiver credits"},
     };

@@ -200,7 +200,7 @@ class Engine final : public Simulation {
     void on_path_failure(std::uint32_t qp);
 
     // events/trimming.inl
-    bool is_to_be_trimmed(std::uint32_t port, const Port& out, const Packet& packet) const;
+    bool is_to_be_trimmed(std::uint32_t port, std::int32_t queued_bytes, const Packet& packet) const;
     void trim(std::uint32_t port, std::uint32_t packet);
     void on_trim_nack(std::uint32_t packet);
     bool forget_transmission(std::uint32_t qp, const Sender& sender, const Packet& packet);
@@ -249,9 +249,9 @@ class Engine final : public Simulation {
     void sample_flow(std::uint32_t qp);
 
     // events/capture.inl
-    void note(const Packet& packet, bool is_there);
-    void note_leaving(std::uint32_t port, const Packet& packet);
-    void note_arrival(std::uint32_t port, const Packet& packet, bool is_at_its_end);
+    void note(std::uint32_t packet, bool is_there);
+    void note_leaving(std::uint32_t port, std::uint32_t packet);
+    void note_arrival(std::uint32_t port, std::uint32_t packet, bool is_at_its_end);
 
     // events/transfers.inl
     void schedule_transfer(Picoseconds time_ps, std::uint32_t row, bool is_end);

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from fabrictune.cc.interface import CompiledLaw
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.netsim.config.capture import RECEIVER, SENDER, CaptureConfig
@@ -40,15 +41,33 @@ def check_captured_messages(largest_bytes: int, capture: CaptureConfig | None) -
         )
 
 
-def check_captured_packets(config: PacketConfig, capture: CaptureConfig | None) -> None:
-    """Raise InputError for packets that a capture has no RoCE frame for."""
-    if capture is not None and config.trimming.enabled:
+def check_captured_packets(config: PacketConfig, law: CompiledLaw, capture: CaptureConfig | None) -> None:
+    """Raise InputError for packets that a capture has no frame for."""
+    if capture is None:
+        return
+    transport = config.transport
+    refused = {
+        "rocev2": {
+            "switches that trim": config.trimming.enabled,
+            "receiver credits": transport.credits.enabled,
+            "coalesced acknowledgements": transport.coalesces,
+        },
+        "uet": {
+            f"reliability {transport.reliability}": not transport.is_selective,
+            "receives that are counted": transport.rnr.receives is not None,
+            f"congestion notifications, which the law {law.name} reads": "on_cnp" in law.handler_address,
+        },
+    }
+    others = {"rocev2": ("RoCE", "uet"), "uet": ("Ultra Ethernet", "rocev2")}
+    found = [what for what, is_there in refused[capture.headers].items() if is_there]
+    if found:
+        standard, other = others[capture.headers]
         raise InputError(
             Mistake(
                 where="capture",
-                found="switches that trim",
-                allowed="packets as RoCE has them",
-                next_step="leave out the capture, or turn trimming off",
+                found=" and ".join(found),
+                allowed=f"packets as {standard} has them",
+                next_step=f"leave out the capture, or try `headers: {other}`",
             )
         )
 

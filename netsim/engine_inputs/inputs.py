@@ -87,7 +87,7 @@ def make_engine_inputs(
     path_QDH = checked_paths(network, uses_telemetry=law.uses_telemetry)
     totals = check_traffic(traffic, len(network.queue_pairs), config)
     check_captured_messages(totals.largest_bytes, capture)
-    check_captured_packets(config, capture)
+    check_captured_packets(config, law, capture)
     path, epochs = with_epochs(network, path_QDH)
     flow = make_flow_records(fabric, path_QDH, law, config, drain_rate_P=ports["drain_rate"])
     return EngineInputs(

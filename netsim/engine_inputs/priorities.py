@@ -61,6 +61,7 @@ def priority_settings(config: PacketConfig) -> dict[str, Any]:
         "full_frame_bytes": config.full_frame_bytes,
         "acknowledgement_priority": place(queues.acknowledgements),
         "cnp_priority": place(queues.cnp),
+        "trimmed_priority": place(config.trimming.priority if config.trimming.enabled else None),
         "acknowledgements_are_ecn_capable": config.nic.ecn_capable != "data",
         "cnps_are_ecn_capable": config.nic.ecn_capable == "all",
         "pause_quanta": pfc.quanta or 0,

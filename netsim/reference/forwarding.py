@@ -90,13 +90,16 @@ class Forwarding:
         settings = self.run.settings
         if not settings.trim_above_bytes or packet.kind != "data" or packet.wire_bytes <= settings.trimmed_bytes:
             return False
+        if self.run.has_priorities and self.run.columns["priority_is_lossless"][packet.priority]:
+            return False
         limit_bytes = settings.last_hop_trim_above_bytes if port.peer.is_host else settings.trim_above_bytes
-        return bool(port.queued_bytes + packet.wire_bytes > limit_bytes)
+        return bool(port.queues[packet.priority].queued_bytes + packet.wire_bytes > limit_bytes)
 
     def _trim(self, port: Port, packet: Packet) -> None:
-        """Cut a packet's payload off; the rest goes before all data."""
-        packet.kind, packet.wire_bytes = "trimmed", self.run.settings.trimmed_bytes
-        packet.priority, packet.is_last_hop = CONTROL, port.peer.is_host
+        """Cut a packet's payload off; the rest goes before all data, or in a priority of its own."""
+        settings = self.run.settings
+        packet.kind, packet.wire_bytes, packet.is_last_hop = "trimmed", settings.trimmed_bytes, port.peer.is_host
+        packet.priority = settings.trimmed_priority if self.run.has_priorities else CONTROL
 
     def _mark(self, port: Port, queue: OutputQueue, packet: Packet) -> None:
         """Perhaps mark a packet by the length of the queue that it finds."""

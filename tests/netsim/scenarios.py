@@ -194,7 +194,10 @@ def random_host(dice: np.random.Generator) -> HostConfig:
 
 
 def with_trimming(scenario: Scenario, law: str) -> Scenario:
-    """Return a scenario without priorities under another law, with switches that trim and senders that repeat alone."""
+    """Return a scenario under another law, with switches that trim and senders that repeat alone.
+
+    Of priorities the first is lossy, and takes what is trimmed; without any there is no PFC.
+    """
     dice, config = np.random.default_rng([scenario.seed, 6]), scenario.config
     trimming = TrimmingConfig(
         enabled=True,
@@ -204,7 +207,13 @@ def with_trimming(scenario: Scenario, law: str) -> Scenario:
     )
     transport = replace(config.transport, reliability="selective-repeat", window_packets=int(dice.choice([7, 1024])))
     pfc = replace(config.pfc, enabled=False, buffer_bytes=int(dice.choice([4_000, 100_000])))
-    return replace(scenario, law=law, config=replace(config, trimming=trimming, transport=transport, pfc=pfc))
+    queues = config.queues
+    if queues.priorities:
+        first, *others = queues.priorities
+        queues = replace(queues, priorities=(replace(first, lossless=False), *others))
+        trimming, pfc = replace(trimming, priority=first.priority), config.pfc
+    config = replace(config, queues=queues, trimming=trimming, transport=transport, pfc=pfc)
+    return replace(scenario, law=law, config=config)
 
 
 def random_nic(dice: np.random.Generator) -> NicConfig:

@@ -82,7 +82,7 @@ NO_PFC = PfcConfig(enabled=False)
                 pfc=NO_PFC,
                 queues=QueuesConfig(priorities=(PriorityConfig(),)),
             ),
-            "trimming: a list of priorities\n  allowed: no `queues.priorities`",
+            "trimming: trimming.priority None\n  allowed: one of the lossy priorities [3]",
         ),
         (
             lambda: PacketConfig(

@@ -10,6 +10,7 @@ from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
@@ -90,6 +91,43 @@ def test_an_incast_under_nscc_finishes_without_a_drop_or_a_timeout(simulate: Sim
     assert packets["dropped"] == 0
     finish_us = record.tables["transfers"]["finish_ps"].max() / 1e6
     assert 506 < finish_us < 1.1 * 506 + 12
+
+
+def test_trimmed_packets_take_their_turns_in_a_priority_of_their_own(simulate: Simulate) -> None:
+    """Cut to 100 B, a packet of the lower strict priority waits for the whole one, 80 ns, and all after it too."""
+    priorities = (PriorityConfig(priority=3), PriorityConfig(priority=1), PriorityConfig(priority=6))
+    queues = QueuesConfig(priorities=priorities, acknowledgements=6)
+    pairs = [(source, 3) for source in range(3)]
+    for priority, finish_ps in ((6, [180_000, 268_000, 404_000]), (1, [180_000, 260_000, 484_000])):
+        config = replace(TRIMS, queues=queues, trimming=replace(TRIMS.trimming, priority=priority))
+        record = simulate(pairs, ONE_PACKET_EACH, config)
+        assert record.tables["transfers"]["finish_ps"].tolist() == finish_ps
+        assert record.run["packets"]["data_trimmed"] == 1
+
+
+def test_lossless_priorities_pause_and_are_not_trimmed(simulate: Simulate) -> None:
+    """The same incast in two priorities: only the lossy one loses payload."""
+    priorities = (PriorityConfig(priority=3, lossless=True), PriorityConfig(priority=1), PriorityConfig(priority=6))
+    queues = QueuesConfig(priorities=priorities)
+    config = replace(
+        TRIMS, queues=queues, pfc=PfcConfig(), trimming=replace(TRIMS.trimming, priority=6), transport=PATIENT
+    )
+    rows = [{"bytes": 30_000, "qp": qp} for qp in range(3)]
+    lossless = simulate(INCAST, rows, config)  # queue pairs have priority 3
+    assert lossless.run["packets"]["data_trimmed"] == 0
+    lossy = replace(priorities[0], lossless=False)
+    record = simulate(INCAST, rows, replace(config, queues=replace(queues, priorities=(lossy, *priorities[1:]))))
+    assert record.run["packets"]["data_trimmed"] > 10
+
+
+@pytest.mark.parametrize("first_seed", range(1, 81, 40))
+def test_compiled_engine_equals_the_reference_beside_priorities(first_seed: int) -> None:
+    """Over random runs with priorities of which one is lossy and takes what is trimmed."""
+    num_trimmed = 0
+    for seed in range(first_seed, first_seed + 40, 2):
+        simulation = assert_equals_reference(with_trimming(random_scenario(seed), "nscc"))
+        num_trimmed += simulation.packet_counts()["data_trimmed"]
+    assert num_trimmed > 100
 
 
 @pytest.mark.parametrize("law", ["nscc", "dcqcn", "none"])

@@ -168,6 +168,13 @@ Columns capture_columns(const Simulation& simulation) {
         {"sequence", column(rows, [](const CapturedPacket& row) { return row.sequence; })},
         {"type", column(rows, [](const CapturedPacket& row) { return static_cast<std::int64_t>(row.type); })},
         {"is_marked", column(rows, [](const CapturedPacket& row) { return row.is_marked; })},
+        {"is_last_hop", column(rows, [](const CapturedPacket& row) { return row.is_last_hop; })},
+        {"entropy", column(rows, [](const CapturedPacket& row) { return row.entropy; })},
+        {"expected_sequence", column(rows, [](const CapturedPacket& row) { return row.expected_sequence; })},
+        {"report_first", column(rows, [](const CapturedPacket& row) { return row.report.first; })},
+        {"report_bits",
+         column(rows, [](const CapturedPacket& row) { return static_cast<std::int64_t>(row.report.arrived); })},
+        {"credit_bytes", column(rows, [](const CapturedPacket& row) { return row.credit_bytes; })},
     };
 }
 

@@ -8,9 +8,24 @@
 namespace netsim {
 
 template <bool is_full>
-void Engine<is_full>::note(const Packet& packet, bool is_there) {
+void Engine<is_full>::note(std::uint32_t packet_id, bool is_there) {
+    const Packet& packet = packets[packet_id];
     if (!is_there || !captured_flows[packet.queue_pair]) return;
-    CapturedPacket row{now_ps, packet.queue_pair, packet.sequence, 0, packet.type, packet.is_marked};
+    const bool was_trimmed = packet.type == PacketType::Trimmed || packet.type == PacketType::TrimNack;
+    CapturedPacket row{.time_ps = now_ps,
+                       .queue_pair = packet.queue_pair,
+                       .sequence = packet.sequence,
+                       .order = 0,
+                       .type = packet.type,
+                       .is_marked = packet.is_marked,
+                       .is_last_hop = was_trimmed && packet.is_last_hop,
+                       .entropy = entropy_of(packet_id),
+                       .expected_sequence = 0,
+                       .report = {},
+                       .credit_bytes = 0};
+    if (is_selective() && !is_forward(packet.type)) row.expected_sequence = expected_sequences[packet_id];
+    if (coalesces() && packet.type == PacketType::Ack) row.report = arrival_reports[packet_id];
+    if (has_credits() && says_credit(packet.type)) row.credit_bytes = credit_counts[packet_id];
     if constexpr (SKIPS) log_capture(row);
     num_captured++;
     if (captured.size() < settings.max_captured) captured.push_back(row);
@@ -18,17 +33,19 @@ void Engine<is_full>::note(const Packet& packet, bool is_there) {
 
 // `packet.ingress_port` is still that of its arrival.
 template <bool is_full>
-void Engine<is_full>::note_leaving(std::uint32_t port, const Packet& packet) {
-    if (settings.capture_at == CapturePoint::Port) return note(packet, port == settings.capture_port);
-    const bool is_data = packet.type == PacketType::Data;
-    note(packet, packet.ingress_port == NONE && is_data == (settings.capture_at == CapturePoint::Sender));
+void Engine<is_full>::note_leaving(std::uint32_t port, std::uint32_t packet_id) {
+    const Packet& packet = packets[packet_id];
+    if (settings.capture_at == CapturePoint::Port) return note(packet_id, port == settings.capture_port);
+    const bool is_forth = is_forward(packet.type);
+    note(packet_id, packet.ingress_port == NONE && is_forth == (settings.capture_at == CapturePoint::Sender));
 }
 
 template <bool is_full>
-void Engine<is_full>::note_arrival(std::uint32_t port, const Packet& packet, bool is_at_its_end) {
-    if (settings.capture_at == CapturePoint::Port) return note(packet, port_stats[port].peer == settings.capture_port);
-    const bool is_data = packet.type == PacketType::Data;
-    note(packet, is_at_its_end && is_data == (settings.capture_at == CapturePoint::Receiver));
+void Engine<is_full>::note_arrival(std::uint32_t port, std::uint32_t packet_id, bool is_at_its_end) {
+    if (settings.capture_at == CapturePoint::Port)
+        return note(packet_id, port_stats[port].peer == settings.capture_port);
+    const bool is_forth = is_forward(packets[packet_id].type);
+    note(packet_id, is_at_its_end && is_forth == (settings.capture_at == CapturePoint::Receiver));
 }
 
 }  // namespace netsim

@@ -29,7 +29,7 @@ inline void Engine<is_full>::arrive(std::uint32_t port, std::uint32_t packet) {
     }
     const std::uint32_t out = next_port(port, packet);
     if constexpr (is_full) {
-        if (!captured_flows.empty()) note_arrival(port, packets[packet], out == NONE);
+        if (!captured_flows.empty()) note_arrival(port, packet, out == NONE);
     }
     if (out != NONE) {
         enqueue(out, packet);
@@ -78,7 +78,7 @@ inline void Engine<is_full>::enqueue(std::uint32_t port, std::uint32_t packet_id
     Packet& packet = packets[packet_id];
     Port& out = ports[port];
     if constexpr (is_full) {
-        if (settings.trim_above_bytes > 0 && is_to_be_trimmed(port, out, packet)) trim(port, packet_id);
+        if (is_to_be_trimmed(port, out.queued_bytes, packet)) trim(port, packet_id);
     }
     const TrafficClass cls = class_of(packet.type);
     if (cls == DATA) {
@@ -189,7 +189,7 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         if (packet.type == PacketType::Data && law.uses_telemetry) append_telemetry(port, out, packet_id);
     }
     if constexpr (is_full) {
-        if (!captured_flows.empty()) note_leaving(port, packet);
+        if (!captured_flows.empty()) note_leaving(port, packet_id);
     }
     packet.ingress_port = port;
     if constexpr (is_full) {

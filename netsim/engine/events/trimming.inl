@@ -1,24 +1,26 @@
 // Trimming: a switch that would queue too much cuts a data packet's payload off, and the rest tells what was lost.
 //
-// A data packet that finds more than a threshold in its port's queue goes on without its payload, before all data and
-// without a place in the buffer. Its receiver answers it at once, and the sender, who repeats selectively, sends again
-// what was trimmed; it hears of it about a round trip after the sending, where a lost packet would take the timeout if
-// none behind it arrived.
+// A data packet that finds more than a threshold in its queue goes on without its payload: before all data and without
+// a place in the buffer, or in the priority that trimmed packets have, with its buffer and its turns. Lossless
+// priorities pause, and are not trimmed. The receiver answers at once, and the sender, who repeats selectively, sends
+// again what was trimmed; it hears of it about a round trip after the sending, where a lost packet would take the
+// timeout if none behind it arrived.
 //
 // Source: Ultra Ethernet Specification 1.0, sections 4.1 and 3.6.4.4, and 3.6.17 for thresholds.
-// Left out: a queue of their own for trimmed packets, with a share of the wire; trimmed acknowledgements; a NIC's
-// buffer and time to answer, which trimmed packets pass by.
+// Left out: trimmed acknowledgements; a NIC's buffer and time to answer, which trimmed packets pass by.
 
 #include "../engine.hpp"
 
 namespace netsim {
 
 template <bool is_full>
-bool Engine<is_full>::is_to_be_trimmed(std::uint32_t port, const Port& out, const Packet& packet) const {
+bool Engine<is_full>::is_to_be_trimmed(std::uint32_t port, std::int32_t queued_bytes, const Packet& packet) const {
+    if (settings.trim_above_bytes == 0) return false;
     if (packet.type != PacketType::Data || packet.wire_bytes <= settings.trimmed_bytes) return false;
+    if (has_priorities() && priorities.rules[packet.priority].is_lossless) return false;
     const bool is_last_hop = ports[port_stats[port].peer].is_host;
     const std::int64_t limit_bytes = is_last_hop ? settings.last_hop_trim_above_bytes : settings.trim_above_bytes;
-    return std::int64_t{out.queued_bytes} + packet.wire_bytes > limit_bytes;
+    return std::int64_t{queued_bytes} + packet.wire_bytes > limit_bytes;
 }
 
 template <bool is_full>
@@ -26,6 +28,7 @@ void Engine<is_full>::trim(std::uint32_t port, std::uint32_t packet_id) {
     if constexpr (SKIPS) disturb_port(port);
     packets[packet_id].type = PacketType::Trimmed;
     packets[packet_id].wire_bytes = static_cast<std::uint16_t>(settings.trimmed_bytes);
+    if (has_priorities()) packets[packet_id].priority = static_cast<std::uint8_t>(settings.trimmed_priority);
     packets[packet_id].is_last_hop = ports[port_stats[port].peer].is_host;
     num_trimmed++;
 }

@@ -29,7 +29,11 @@ void Engine<is_full>::repeat_captures(const Component& component, std::int64_t n
             const std::uint32_t before = component.next_sequences[skip.place_of_pair[row.queue_pair]];
             const std::uint32_t moved = senders[row.queue_pair].next_sequence - before;
             row.time_ps += period * component.period_ps;
-            if (row.type != PacketType::Cnp) row.sequence += static_cast<std::uint32_t>(period) * moved;
+            if (row.type != PacketType::Cnp) {
+                row.sequence += static_cast<std::uint32_t>(period) * moved;
+                if (is_selective() && !is_forward(row.type))
+                    row.expected_sequence += static_cast<std::uint32_t>(period) * moved;
+            }
             captured.push_back(row);
         }
     }

@@ -36,6 +36,10 @@ constexpr bool is_forward(PacketType type) {
     return type == PacketType::Data || type == PacketType::Trimmed || type == PacketType::CreditRequest;
 }
 
+constexpr bool says_credit(PacketType type) {
+    return is_forward(type) || type == PacketType::Credit;
+}
+
 struct alignas(32) Packet {
     std::uint32_t next;           // behind it in a queue, or in the pool's free list
     std::uint32_t queue_pair;     // row

@@ -44,6 +44,7 @@ SETTING(bool, force_full);  // run in the full engine even where the lean one wo
 // Only where ports have priorities; see priorities.hpp.
 SETTING(std::int32_t, full_frame_bytes);
 SETTING(std::uint32_t, acknowledgement_priority);  // NONE: that of their queue pair
+SETTING(std::uint32_t, trimmed_priority);          // only where switches trim
 SETTING(std::uint32_t, cnp_priority);              // the same
 SETTING(bool, acknowledgements_are_ecn_capable);
 SETTING(bool, cnps_are_ecn_capable);

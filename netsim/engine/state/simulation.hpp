@@ -61,7 +61,11 @@ struct CapturedPacket {
     std::uint32_t queue_pair, sequence;
     std::uint32_t order;  // of the event in its instant; only kept with exact skip
     PacketType type;
-    bool is_marked;
+    bool is_marked, is_last_hop;
+    std::uint16_t entropy;
+    std::uint32_t expected_sequence;
+    ArrivalReport report;
+    std::int64_t credit_bytes;
 };
 
 class Simulation {

@@ -75,6 +75,7 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
      {"engine.path_choice.mode": "entropy", "engine.path_choice.entropy": "reps"}),
     *((f"engine.trimming.{key}", value, {}, TRIMS) for key, value in (
         ("threshold", "50 KB"), ("last_hop_threshold", "80 KB"), ("trimmed", "100 B"))),
+    ("engine.trimming.priority", 3, {}, {**TRIMS, "engine.queues.priorities": [{"priority": 3}]}),
     ("engine.nic.receive_buffer", "2 MB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
     ("engine.nic.xoff", "20 KB", {}, {"engine.nic.drain_rate": "50 Gbps"}),
     ("engine.transport.rnr.replenish", "1 us", {}, {"engine.transport.rnr.receives": 4}),
