@@ -88,7 +88,7 @@ class _Buffers:
         self._reserve_bytes = inputs["priority_input_reserve"]
         self._offset_bytes = inputs["priority_resume_offset"]
         self._alpha = np.tile(inputs["priority_alpha"], len(inputs["port_peer"]))  # by queue
-        self._node = np.repeat(inputs["priority_port_node"][inputs["port_peer"]], num_priorities)  # that a queue fills
+        self._node = np.repeat(inputs["port_node"][inputs["port_peer"]], num_priorities)  # that a queue fills
 
     def resumed(self, stuck: set[int]) -> set[int]:
         """Return the queues that are resumed once all that is not for stuck ones has left.

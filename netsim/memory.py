@@ -33,22 +33,34 @@ DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
 
 def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> int:
     """Return an upper estimate of a run's memory; telemetry takes room with every packet."""
-    num_pairs = len(inputs["flow"])
+    given_bytes = sum(array.nbytes for array in inputs.arrays.values())
+    num_threads = int(inputs.settings["num_threads"])
+    captured_bytes = int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
+    packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
+    packet_bytes += DEPARTURE_BYTES if _can_go_wrong(inputs) else 0
+    return (
+        (COPIES - 1) * given_bytes
+        + num_threads * (given_bytes + _state_bytes(inputs) + captured_bytes)
+        + _python_bytes(inputs)
+        + _sample_bytes(inputs) * GROWTH
+        + _most_packets(inputs) * packet_bytes * GROWTH
+    )
+
+
+def _state_bytes(inputs: EngineInputs) -> int:
+    """Return the room of what the engine keeps beside its arrays and packets, of which each thread has its own."""
     flow_bytes = -(-inputs["flow"].dtype.itemsize // 64) * 64
-    fixed = (
-        COPIES * sum(array.nbytes for array in inputs.arrays.values())
-        + len(inputs["port_rate_bps"]) * _engine.BYTES_PER_PORT
-        + num_pairs * (_engine.BYTES_PER_QUEUE_PAIR + flow_bytes)
+    transfer_bytes = _engine.BYTES_PER_TRANSFER + DEPENDENT_OFFSET_BYTES + EVENT_BYTES
+    return (
+        len(inputs["port_rate_bps"]) * _engine.BYTES_PER_PORT
+        + len(inputs["flow"]) * (_engine.BYTES_PER_QUEUE_PAIR + flow_bytes)
+        + transfer_bytes * len(inputs.traffic)
+        + DEPENDENCY_BYTES * inputs.totals.num_dependencies
         + _path_choice_bytes(inputs)
         + _fault_bytes(inputs)
         + _priority_bytes(inputs)
-        + _transfer_bytes(inputs)
-        + _sample_bytes(inputs) * GROWTH
-        + int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
+        + _host_bytes(inputs)
     )
-    packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
-    packet_bytes += DEPARTURE_BYTES if _can_go_wrong(inputs) else 0
-    return fixed + _host_bytes(inputs) + _most_packets(inputs) * packet_bytes * GROWTH
 
 
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
@@ -62,7 +74,7 @@ def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, availa
                 where="traffic",
                 found=f"a run that may need {format_bytes(needed_bytes)} of memory",
                 allowed=f"what is free on this machine, or allowed: {format_bytes(available_bytes)}",
-                next_step="simulate fewer transfers, a smaller fabric or smaller buffers, or probe more rarely",
+                next_step="simulate fewer transfers, a smaller fabric or buffers, take fewer threads, or probe rarely",
             )
         )
 
@@ -83,15 +95,13 @@ def least_limit_bytes() -> int:
     return min(limits)
 
 
-def _transfer_bytes(inputs: EngineInputs) -> int:
-    """Return the room of all transfers in the engine, in Python and in the record."""
+def _python_bytes(inputs: EngineInputs) -> int:
+    """Return the room of all transfers in Python and in the record."""
     num_transfers = len(inputs.traffic)
-    engine_bytes = _engine.BYTES_PER_TRANSFER + DEPENDENT_OFFSET_BYTES + EVENT_BYTES
-    python_bytes = PYTHON_BYTES_PER_TRANSFER * num_transfers
-    if isinstance(inputs.traffic, GeneratedTrace):
-        chunk_rows = min(num_transfers, CHUNK_ROWS)
-        python_bytes = GENERATED_BYTES_PER_TRANSFER * num_transfers + PYTHON_BYTES_PER_TRANSFER * chunk_rows
-    return engine_bytes * num_transfers + DEPENDENCY_BYTES * inputs.totals.num_dependencies + python_bytes
+    if not isinstance(inputs.traffic, GeneratedTrace):
+        return PYTHON_BYTES_PER_TRANSFER * num_transfers
+    chunk_rows = min(num_transfers, CHUNK_ROWS)
+    return GENERATED_BYTES_PER_TRANSFER * num_transfers + PYTHON_BYTES_PER_TRANSFER * chunk_rows
 
 
 def _path_choice_bytes(inputs: EngineInputs) -> int:

@@ -30,6 +30,7 @@ from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.results import tables
 from fabrictune.netsim.skip import describe_skip
+from fabrictune.netsim.threads import describe_threads
 from fabrictune.netsim.work import warn_of_long_run
 from fabrictune.topology.network import Network
 
@@ -200,6 +201,7 @@ def _describe(
         end_ps=simulation.now_ps,
         events=simulation.num_events,
         skip=describe_skip(config, simulation),
+        threads=describe_threads(config, simulation),
         packets=simulation.packet_counts(),
         samples_are_complete=simulation.has_all_samples,
         law={

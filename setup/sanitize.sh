@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Build the engines with AddressSanitizer and UBSan into build/sanitize, and run in them what tests/sanitized.py lists:
-# random scenarios and conformance cases must raise no alarm and give the bytes of the release build. After install.sh.
+# Build the engines with AddressSanitizer and UBSan into build/sanitize, and with ThreadSanitizer into build/tsan, and run
+# in them what tests/sanitized.py lists: random scenarios and conformance cases, and under ThreadSanitizer runs over
+# several threads, must raise no alarm and give the bytes of the release build. After install.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 VENV=$(realpath -m "${VENV:-.venv}")
@@ -15,12 +16,17 @@ if [ ! -e "$runtime" ] || ! CXXFLAGS="${CXXFLAGS:-} -fsanitize=address,undefined
     exit 0
 fi
 
+# build FOLDER OPTION
+build() {
+    "$VENV/bin/cmake" -S . -B "$1" -G Ninja -DCMAKE_MAKE_PROGRAM="$VENV/bin/ninja" -DCMAKE_BUILD_TYPE=Debug \
+        -D"$2"=ON -DPython_EXECUTABLE="$VENV/bin/python" \
+        -Dnanobind_DIR="$("$VENV/bin/python" -m nanobind --cmake_dir)" >/dev/null
+    "$VENV/bin/cmake" --build "$1" >/dev/null
+}
+
 folder=build/sanitize
 step "engines with AddressSanitizer and UBSan"
-"$VENV/bin/cmake" -S . -B "$folder" -G Ninja -DCMAKE_MAKE_PROGRAM="$VENV/bin/ninja" -DCMAKE_BUILD_TYPE=Debug \
-    -DFABRICTUNE_SANITIZE=ON -DPython_EXECUTABLE="$VENV/bin/python" \
-    -Dnanobind_DIR="$("$VENV/bin/python" -m nanobind --cmake_dir)" >/dev/null
-"$VENV/bin/cmake" --build "$folder" >/dev/null
+build "$folder" FABRICTUNE_SANITIZE
 
 step "the same runs in the release build, then sanitized"
 "$VENV/bin/python" -m tests.sanitized >"$folder/release.txt"
@@ -30,3 +36,15 @@ LD_PRELOAD="$runtime $("$CXX" -print-file-name=libstdc++.so)" \
     "$VENV/bin/python" -m tests.sanitized "$folder" >"$folder/sanitized.txt"
 diff "$folder/release.txt" "$folder/sanitized.txt"
 echo "sanitized: $(wc -l <"$folder/release.txt") runs, no alarm, and the bytes of the release build"
+
+runtime=$("$CXX" -print-file-name=libtsan.so)
+if [ ! -e "$runtime" ]; then
+    step "threads are not sanitized: $CXX has no ThreadSanitizer; next: install g++"
+    exit 0
+fi
+step "runs over several threads, with ThreadSanitizer"
+build build/tsan FABRICTUNE_SANITIZE_THREADS
+LD_PRELOAD="$runtime" TSAN_OPTIONS="halt_on_error=1" \
+    "$VENV/bin/python" -m tests.sanitized --over-threads build/tsan >"$folder/threads.txt"
+diff <(grep "^over threads" "$folder/release.txt") "$folder/threads.txt"
+echo "sanitized: $(wc -l <"$folder/threads.txt") runs over threads, no race, and the bytes of the release build"

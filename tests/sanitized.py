@@ -1,9 +1,11 @@
-"""What `make sanitize` runs, in the release build and in one with AddressSanitizer and UBSan: a line for each result.
+"""What `make sanitize` runs, in the release build and in those with sanitizers: a line for each result.
 
-`python -m tests.sanitized [FOLDER]` takes the engines built in FOLDER in place of the installed ones. Random scenarios
-and random flows give a digest of their results, conformance cases whose names hold one of `CASES` their value.
+`python -m tests.sanitized [FOLDER]` takes the engines built in FOLDER in place of the installed ones; with
+`--over-threads` it only gives runs over several threads. Random scenarios and random flows give a digest of their
+results, conformance cases whose names hold one of `CASES` their value.
 """
 
+import argparse
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 NUM_SCENARIOS = 300
 NUM_SKIPPING = 60
+NUM_OVER_THREADS = 200
 CASES = ("incast-8", "incast-15", "equal-flows", "permutation-16", "pfc", "conserved", "go-back-n", "failure", "spray")
 NUM_SHARINGS = 100
 
@@ -44,6 +47,7 @@ def lines() -> Iterator[str]:
     """Yield the results."""
     yield from _scenarios()
     yield from _skipping_runs()
+    yield from runs_over_threads()
     yield from _cases()
     yield from _sharings()
 
@@ -82,6 +86,20 @@ def _skipping_runs() -> Iterator[str]:
         yield f"skipping {seed} {simulation.num_skipped_events} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
+def runs_over_threads() -> Iterator[str]:
+    """Yield the results of runs over two to four threads, in half of them a few events at a time."""
+    from tests.netsim.scenarios import COMPILED, inputs_of, random_scenario
+    from tests.skip.runs import results
+    from tests.threads.runs import finished
+
+    for seed in range(NUM_OVER_THREADS):
+        scenario = random_scenario(seed)
+        per_slice = 10**8 if seed % 2 else 300
+        simulation = finished(inputs_of(scenario), COMPILED[scenario.law], 2 + seed % 3, events_per_slice=per_slice)
+        text = "".join(f"{name} {value!r}" for name, value in results(simulation).items())
+        yield f"over threads {seed} {simulation.num_parts} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
 def _cases() -> Iterator[str]:
     from fabrictune.conformance.suite import collect_cases
 
@@ -102,7 +120,11 @@ def _sharings() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        take_engines(Path(sys.argv[1]))
-    for line in lines():
-        print(line)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--over-threads", action="store_true")
+    options = parser.parse_args()
+    if options.folder:
+        take_engines(options.folder)
+    for line in runs_over_threads() if options.over_threads else lines():
+        print(line, flush=True)

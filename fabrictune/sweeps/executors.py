@@ -4,6 +4,7 @@ The engine runs without the interpreter's lock, so threads run side by side and 
 gives each record, as it is done, to a function that keeps it, in the thread that called: only one writes.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Threads:
     num_workers: int
 
     def __post_init__(self) -> None:
-        self._worker = Worker()
+        self._worker = Worker(most_threads=max(1, (os.cpu_count() or 1) // self.num_workers))
 
     def run(self, tasks: Sequence[Task], take: Take) -> None:
         """Run all tasks; on Ctrl-C, and on an error, those under way are given up."""

@@ -21,7 +21,8 @@ from fabrictune.foundation.metrics.measures import measure_all, measures_as_json
 from fabrictune.foundation.progress import Progress
 from fabrictune.foundation.records import RunRecord, describe_run
 from fabrictune.foundation.settings.binding import bind
-from fabrictune.scenario.compilation import assemble
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.scenario.compilation import CompiledScenario, assemble
 from fabrictune.scenario.composition import Composed, compose
 from fabrictune.scenario.engines import engine_of, without_ignored
 from fabrictune.scenario.laws import resolve
@@ -43,9 +44,10 @@ class Stopped(Protocol):
 
 
 class Worker:
-    """Runs tasks, from one thread or several."""
+    """Runs tasks, from one thread or several; each run takes `most_threads` at most, since others run beside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_threads: int = 1) -> None:
+        self._most_threads = most_threads
         self._laws: OrderedDict[Hashable, Any] = OrderedDict()
         self._composed: OrderedDict[Hashable, Any] = OrderedDict()
         self._making = Lock()  # what is made here holds the interpreter's lock anyway
@@ -57,7 +59,7 @@ class Worker:
         """
         scenario = without_ignored(bind(Scenario, task.tree, folder=task.folder))
         try:
-            compiled = assemble(self._compose(scenario), self._law(scenario, task))
+            compiled = self._with_few_threads(assemble(self._compose(scenario), self._law(scenario, task)))
             record = judge(compiled, run_engine(compiled, progress=_watch(is_stopped)))
         except InputError as error:
             return RunRecord(
@@ -68,6 +70,12 @@ class Worker:
         metrics = measures_as_json(measure_all(record))
         head = {**record.run, **_head(task), "metrics": metrics, "result": _digest(record)}
         return replace(record, kind=KIND, run=head, tables=record.tables if task.keep_tables else {})
+
+    def _with_few_threads(self, compiled: CompiledScenario) -> CompiledScenario:
+        config = compiled.config
+        if not isinstance(config, PacketConfig) or config.threads <= self._most_threads:
+            return compiled
+        return replace(compiled, config=replace(config, threads=self._most_threads))
 
     def _law(self, scenario: Scenario, task: Task) -> CompiledLaw | None:
         if "law" in engine_of(scenario).ignores:

@@ -20,6 +20,7 @@ from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
 
 MAX_FRAME_BYTES = 2**16 - 1
+MAX_THREADS = 128
 TELEMETRY_BYTES = 42  # 2 B, and 8 B for each of up to five hops: HPCC (SIGCOMM 2019), section 4.1
 
 
@@ -58,7 +59,11 @@ class PacketConfig:
         "off", "exact: take what repeats at once, with the same results; off: take every event"
     )
 
+    threads: int = setting(1, "threads that share one run, each with a part of the fabric; the results are the same")
+
     def __post_init__(self) -> None:
+        is_right = 1 <= self.threads <= MAX_THREADS
+        require(is_right, "threads", f"{self.threads}", f"1 to {MAX_THREADS}")
         require(self.mtu_bytes >= 1, "mtu", f"{self.mtu_bytes} B", "1 B or more")
         require(self.wire_overhead_bytes >= 0, "wire_overhead", f"{self.wire_overhead_bytes} B", "0 B or more")
         is_right = 0 <= self.telemetry_bytes <= MAX_FRAME_BYTES

@@ -12,6 +12,10 @@ namespace skipping {
 std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);
 }
 
+namespace parted {
+std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);
+}
+
 namespace {
 
 // Whether a run has what only the full engine has.
@@ -45,15 +49,26 @@ std::vector<std::string> not_visited(const Inputs& inputs) {
     return names;
 }
 
+// What keeps a run on one thread, whatever its traffic.
+const char* obstacle_to_parts(const Inputs& inputs, bool skips) {
+    const Settings& settings = inputs.settings;
+    if (skips) return "exact skip";
+    if (settings.pause_quanta > 0 && settings.is_pause_refreshed) return "pauses that are refreshed";
+    return "";
+}
+
 }  // namespace
 
 std::unique_ptr<Simulation> Simulation::create(const Inputs& inputs) {
     const std::vector<std::string> names = not_visited(inputs);
     const bool is_full = needs_full(inputs) || inputs.settings.force_full;
     const bool skips = inputs.settings.skips_repeats && names.empty();
-    std::unique_ptr<Simulation> simulation =
-        skips ? skipping::make_engine(inputs, is_full) : plain::make_engine(inputs, is_full);
+    const bool is_cut = inputs.settings.num_threads > 1;
+    const char* obstacle = is_cut ? obstacle_to_parts(inputs, skips) : "";
+    const auto make = skips ? skipping::make_engine : is_cut && !*obstacle ? parted::make_engine : plain::make_engine;
+    std::unique_ptr<Simulation> simulation = make(inputs, is_full);
     simulation->not_skipped = names;
+    simulation->not_cut = obstacle;
     return simulation;
 }
 

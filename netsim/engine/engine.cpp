@@ -22,6 +22,9 @@
 #include "events/senders.inl"
 #include "events/transfers.inl"
 #include "events/trimming.inl"
+#include "parts/mail.inl"
+#include "parts/results.inl"
+#include "parts/windows.inl"
 #if NETSIM_SKIPS
 #include "skip/captures.inl"
 #include "skip/components.inl"
@@ -42,6 +45,7 @@ namespace netsim {
 
 template <bool is_full>
 Outcome Engine<is_full>::advance(std::uint64_t num_events) {
+    if constexpr (PARTS) return advance_parts(num_events);
     if (run(queue.num_events() + num_events, false) != Outcome::Running) forget_dependents();
     return outcome;
 }
@@ -190,6 +194,7 @@ Engine<is_full>::Engine(const Inputs& inputs) : Simulation(inputs) {
 template <bool is_full>
 void Engine<is_full>::settle() {
     if constexpr (SKIPS) rouse_all();
+    if constexpr (PARTS) settle_parts();
 }
 
 std::unique_ptr<Simulation> NETSIM_BUILD::make_engine(const Inputs& inputs, bool is_full) {

@@ -5,10 +5,12 @@
 // includes them. The engine is a template so that what is rarely wanted (losses, telemetry, priorities, endpoint delay)
 // costs nothing where it is not.
 //
-// It is compiled twice: without and with exact skip (engine_skipping.cpp), whose hooks in events/ stand behind
-// `if constexpr (SKIPS)`. A run without it runs what was compiled without it.
+// It is compiled three times: as it is, with exact skip (engine_skipping.cpp), and for runs over several threads
+// (engine_parted.cpp). What these need in events/ stands behind `if constexpr (SKIPS)` and `if constexpr (PARTS)`, so
+// that a run without them runs what was compiled without them.
 #pragma once
 
+#include "parts/part.hpp"
 #include "skip/rounds.hpp"
 #include "skip/visitors.hpp"
 #include "state/simulation.hpp"
@@ -16,12 +18,14 @@
 #ifndef NETSIM_BUILD
 #define NETSIM_BUILD plain
 #define NETSIM_SKIPS false
+#define NETSIM_PARTS false
 #endif
 
 namespace netsim {
 inline namespace NETSIM_BUILD {
 
 inline constexpr bool SKIPS = NETSIM_SKIPS;
+inline constexpr bool PARTS = NETSIM_PARTS;
 
 template <bool is_full>
 class Engine final : public Simulation {
@@ -29,8 +33,11 @@ class Engine final : public Simulation {
     explicit Engine(const Inputs& inputs);
     Outcome advance(std::uint64_t num_events) override;
     void settle() override;
+    void start() override;
 
   private:
+    Engine(const Engine&) = default;  // a part, at the start of a run
+
     Outcome run(std::uint64_t stop_at, bool is_catching_up);
     void handle(std::uint64_t key);
     // Inlined by order: g++ 12 drops calls of a function that only prefetches, as having no effect.
@@ -58,6 +65,7 @@ class Engine final : public Simulation {
     void leave_buffer(std::uint32_t ingress, std::int32_t bytes);
     std::uint32_t pause_generation(std::uint32_t port) const;
     void send_pause_frame(std::uint32_t port);
+    void push_at_sender(Picoseconds time_ps, std::uint32_t port, std::uint32_t payload);
     void obey_pause_frame(std::uint32_t port, bool is_pause);
     void append_telemetry(std::uint32_t port, const Port& out, std::uint32_t packet);
     void wake(std::uint32_t port);
@@ -245,6 +253,7 @@ class Engine final : public Simulation {
 
     // events/probes.inl
     void on_probe();
+    Picoseconds previous_ps() const;
     void sample_port(std::uint32_t port);
     void sample_flow(std::uint32_t qp);
 
@@ -258,6 +267,7 @@ class Engine final : public Simulation {
     void on_transfer(std::uint32_t row, bool is_end);
     Picoseconds cross_nvlink(std::uint32_t source, std::uint32_t destination, std::int64_t bytes);
     void append_to_queue_pair(std::uint32_t row);
+    void expect_message(Receiver& receiver, std::uint32_t row);
     void complete(std::uint32_t row);
     void finish(std::uint32_t row);
 
@@ -438,6 +448,59 @@ class Engine final : public Simulation {
 
     mutable Skipper skip;
     mutable Rounds rounds;
+
+    // In a run over several threads each part is an engine of its own, the first the one that holds the others.
+
+    // parts/windows.inl
+    void take_part(std::uint32_t number, const std::vector<Engine*>& all, Crew& crew);
+    Outcome advance_parts(std::uint64_t num_events);
+    void handle_windows_in_threads();
+    void handle_windows();
+    void run_until(FarEvents::Event until, bool is_behind);
+    bool is_quiet() const { return packets.num_live() == 0 && num_open == 0 && num_transfer_events == 0; }
+    Report report() const;
+    void write_report() { part.crew->reports[part.turn][part.number] = report(); }
+    void handle_clock();
+    bool nothing_is_pending() const;
+    void schedule_clock(Picoseconds time_ps, ClockEvent event);
+    void conclude();
+    void settle_parts();
+    FarEvents::Event last_event() const;
+    void follow_up_to(FarEvents::Event end);
+    void rethrow_first_failure();
+
+    // parts/mail.inl
+    void mail_packet(std::uint32_t port, Picoseconds arrives_ps, std::uint32_t packet);
+    void mail_extras(Mailbox& box, std::uint32_t packet);
+    void mail_event(std::uint32_t port, Picoseconds time_ps, EventIdentity identity);
+    void mail_message(std::uint32_t row);
+    void take_mail();
+    void take_packets(const Mailbox& box);
+    void require_to_come(Picoseconds time_ps) const;
+    void take_extras(const PacketExtras& extras, const TelemetryRecord* hops, std::uint32_t packet);
+    void take_message(const MessageMail& mail);
+
+    // parts/results.inl
+    bool sends(std::uint32_t port) const { return !PARTS || part.crew->cut.part_of_port[port] == part.number; }
+    bool receives(std::uint32_t qp) const { return !PARTS || part.crew->cut.part_of_receiver[qp] == part.number; }
+    Engine& part_that_sends(std::uint32_t port);
+    std::uint64_t acknowledged_in_all() const;
+    void add_up();
+    void join_results();
+    void join_port(std::uint32_t port);
+    void join_priority(std::uint32_t port, std::uint32_t priority, Engine& sender, Engine& receiver);
+    void join_queue(std::uint32_t& head, Engine& sender);
+    void join_pairs();
+    void join_rows();
+    void join_counts(Engine& other);
+    template <typename Row>
+    void join_list(std::vector<Row> Simulation::* list, std::vector<EventIdentity> Part::* order,
+                   std::size_t most_rows);
+    void join_lists();
+
+    Part part;
+    std::vector<Engine*> parts;      // all, in each
+    std::shared_ptr<Crew> own_crew;  // of the first
 };
 
 std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);

@@ -34,6 +34,7 @@ def port_arrays(fabric: Fabric, config: PacketConfig) -> dict[str, NDArray[Any]]
         "port_rate_bps": fabric.port_rate_bps_P,
         "port_delay_ps": fabric.port_delay_ps_P,
         "port_peer": fabric.port_peer_P,
+        "port_node": fabric.port_node_P,
         "port_is_host": (fabric.port_nic_P != NO_NIC).astype(np.int64),
         **_thresholds(fabric, config, is_before_nic_P=drain_rate_P > 0),
         "drain_rate": drain_rate_P,

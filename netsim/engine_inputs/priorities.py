@@ -36,7 +36,6 @@ INTEGERS = (
     "priority_input_reserve",
     "priority_input_headroom",
     "priority_resume_offset",
-    "priority_port_node",
     "priority_shared_buffer",
     "priority_headroom_pool",
     "priority_queue_pair",
@@ -95,7 +94,6 @@ def priorities(network: Network, config: PacketConfig, ports: Mapping[str, IntAr
         "priority_ecn_min": [curve[0] for curve in curve_C],
         "priority_ecn_max": [curve[1] for curve in curve_C],
         "priority_ecn_drops": [(rule.ecn or config.ecn).not_capable == "drop" for rule in rules],
-        "priority_port_node": network.fabric.port_node_P,
         "priority_queue_pair": _queue_pairs(network, config.queues.numbers),
         **(
             _own_buffers(network.fabric, config, is_lossless_C, ports)

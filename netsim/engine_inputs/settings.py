@@ -47,6 +47,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
         "skips_repeats": config.skip == "exact",
+        "num_threads": config.threads,
         "first_packet_count": 0,
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),

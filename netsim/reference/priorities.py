@@ -113,7 +113,7 @@ class PriorityBuffers:
         return InputQueue(
             port=port,
             priority=priority,
-            pool=self.pools[columns["priority_port_node"][port.peer.number]],
+            pool=self.pools[columns["port_node"][port.peer.number]],
             share=Share(columns["priority_input_reserve"][row]),
             alpha=columns["priority_alpha"][priority],
             is_lossless=bool(columns["priority_is_lossless"][priority]),

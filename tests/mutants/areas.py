@@ -25,7 +25,7 @@ AREAS = (
     Area(
         name="engine",
         sources=("netsim/engine/**/*.?pp", "netsim/engine/**/*.inl", "topology/fairness_engine/*.?pp"),
-        tests=("tests/netsim", "tests/skip", "tests/topology/test_fairness.py"),
+        tests=("tests/netsim", "tests/skip", "tests/threads", "tests/topology/test_fairness.py"),
         left_out=("netsim/engine/bindings/module.cpp", "topology/fairness_engine/bindings.cpp"),
         is_cpp=True,
     ),

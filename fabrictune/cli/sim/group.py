@@ -43,6 +43,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
       fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
     """
     from fabrictune.netsim.skip import skip_lines
+    from fabrictune.netsim.threads import thread_lines
     from fabrictune.scenario.engine_notes import ACKNOWLEDGEMENTS, PCIE
     from fabrictune.scenario.files import load_scenario
     from fabrictune.studies.run_summary import summarize
@@ -63,7 +64,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
         return code
     if not quiet:
         _print(checked.headline, summary)
-        print_lines(skip_lines(record.run))
+        print_lines([*skip_lines(record.run), *thread_lines(record.run)])
         print_lines(
             f"note: {note}" for note in notes_of(record) if note.startswith((f"law {law}: ", ACKNOWLEDGEMENTS, PCIE))
         )

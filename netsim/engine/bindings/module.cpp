@@ -116,6 +116,8 @@ NB_MODULE(_engine, module) {
         .def_prop_ro("num_events", at_rest(&Simulation::num_events))
         .def_prop_ro("num_skipped_events", at_rest(&Simulation::num_skipped_events))
         .def_prop_ro("not_skipped", at_rest(&Simulation::not_skipped))
+        .def_prop_ro("num_parts", at_rest(&Simulation::num_parts))
+        .def_prop_ro("not_cut", at_rest(&Simulation::not_cut))
         .def_prop_ro("peak_packets", at_rest(peak_packets))
         .def("packet_counts", at_rest(packet_counts))
         .def("transfer_columns", at_rest(transfer_columns))

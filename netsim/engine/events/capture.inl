@@ -28,7 +28,9 @@ void Engine<is_full>::note(std::uint32_t packet_id, bool is_there) {
     if (has_credits() && says_credit(packet.type)) row.credit_bytes = credit_counts[packet_id];
     if constexpr (SKIPS) log_capture(row);
     num_captured++;
-    if (captured.size() < settings.max_captured) captured.push_back(row);
+    if (captured.size() == settings.max_captured) return;
+    captured.push_back(row);
+    if constexpr (PARTS) part.capture_order.push_back(part.last.identity);
 }
 
 // `packet.ingress_port` is still that of its arrival.

@@ -12,15 +12,16 @@ namespace netsim {
 
 template <bool is_full>
 void Engine<is_full>::on_fault() {
-    faults.milestones.push_back({now_ps, acknowledged_bytes});
+    faults.milestones.push_back({now_ps, acknowledged_in_all()});
     const std::size_t first = faults.next_change;
     std::size_t& next = faults.next_change;
     for (; next < faults.changes.size() && faults.changes[next].time_ps == now_ps; next++) apply(faults.changes[next]);
     // Only now, so that no port of a switch that fails tells another to resume.
     for (std::size_t row = first; row < next; row++) {
-        if (faults.changes[row].effect == Effect::Down) clear(faults.changes[row].port);
+        const Change& change = faults.changes[row];
+        if (change.effect == Effect::Down && sends(change.port)) clear(change.port);
     }
-    if (next < faults.changes.size()) queue.push(faults.changes[next].time_ps, identify(EventKind::Clock, FAULT));
+    if (next < faults.changes.size()) schedule_clock(faults.changes[next].time_ps, FAULT);
     if constexpr (SKIPS) search_all_anew();
 }
 
@@ -112,12 +113,10 @@ void Engine<is_full>::lose(std::uint32_t port, std::uint32_t packet, DropCause c
 template <bool is_full>
 void Engine<is_full>::on_reroute() {
     for (const std::uint32_t flow : epochs.begin_next()) {
-        if (flow % 2 == 0) follow_path(flow / 2);
+        if (flow % 2 == 0 && sends(senders[flow / 2].port)) follow_path(flow / 2);
     }
     path_chooser.begin_set(epochs.current_set());
-    if (epochs.next < epochs.times_ps.size()) {
-        queue.push(epochs.times_ps[epochs.next], identify(EventKind::Clock, REROUTE));
-    }
+    if (epochs.next < epochs.times_ps.size()) schedule_clock(epochs.times_ps[epochs.next], REROUTE);
     if constexpr (SKIPS) {
         rejoin_all();
         search_all_anew();

@@ -199,6 +199,9 @@ inline void Engine<is_full>::transmit(std::uint32_t port, Port& out, std::uint32
         if (out.is_watched) [[unlikely]]
             note_flight(port, arrives_ps, packet_id);
     }
+    if constexpr (PARTS) {
+        if (out.is_cut) return mail_packet(port, arrives_ps, packet_id);
+    }
     queue.push(arrives_ps, identify(EventKind::Arrival, port, packet_id));
 }
 
@@ -237,7 +240,17 @@ void Engine<is_full>::send_pause_frame(std::uint32_t port) {
     const Picoseconds effective_ps = carrier.busy_until_ps + carrier.delay_ps + stats.pause_response_ps;
     const std::uint32_t payload = pause_generation(port) << 1 | ports[port].pauses_sender;
     if constexpr (SKIPS) skip.pause_frames[port].push_back({effective_ps, payload});
-    queue.push(effective_ps, identify(EventKind::PauseFrame, port, payload));
+    push_at_sender(effective_ps, port, payload);
+}
+
+// A pause frame takes effect at the node that sends through `port`.
+template <bool is_full>
+inline void Engine<is_full>::push_at_sender(Picoseconds time_ps, std::uint32_t port, std::uint32_t payload) {
+    const EventIdentity identity = identify(EventKind::PauseFrame, port, payload);
+    if constexpr (PARTS) {
+        if (ports[port].is_cut) return mail_event(port, time_ps, identity);
+    }
+    queue.push(time_ps, identity);
 }
 
 template <bool is_full>

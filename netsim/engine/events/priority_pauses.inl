@@ -23,6 +23,7 @@ void Engine<is_full>::schedule_pause_event(Picoseconds time_ps, std::uint32_t po
     if (event != PauseEvent::Watch) priorities.num_pause_events++;
     const std::uint32_t payload = pause_generation(port) << 6 | static_cast<std::uint32_t>(event) << 3 | priority;
     if constexpr (SKIPS) note_pause_event(port, event <= PauseEvent::Begin, time_ps, payload);
+    if (event == PauseEvent::Begin || event == PauseEvent::End) return push_at_sender(time_ps, port, payload);
     queue.push(time_ps, identify(EventKind::PauseFrame, port, payload));
 }
 

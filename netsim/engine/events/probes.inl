@@ -10,8 +10,8 @@ namespace netsim {
 template <bool is_full>
 void Engine<is_full>::on_probe() {
     num_probes++;
-    if (queue.size() == skip.num_void_resumes) {
-        now_ps = SKIPS ? skip.before_ps : queue.previous_ps();
+    if (nothing_is_pending()) {
+        now_ps = previous_ps();
         outcome = Outcome::Stalled;
         return;
     }
@@ -21,19 +21,28 @@ void Engine<is_full>::on_probe() {
     sample_times_ps.push_back(now_ps);
     for (const std::uint32_t port : probed_ports) sample_port(port);
     for (const std::uint32_t qp : probed_flows) sample_flow(qp);
-    queue.push(now_ps + settings.probe_interval_ps, identify(EventKind::Clock, PROBE));
+    schedule_clock(now_ps + settings.probe_interval_ps, PROBE);
+}
+
+// When the event before the probe happened.
+template <bool is_full>
+Picoseconds Engine<is_full>::previous_ps() const {
+    if constexpr (PARTS) return part.crew->before_clock_ps;
+    return SKIPS ? skip.before_ps : queue.previous_ps();
 }
 
 template <bool is_full>
 void Engine<is_full>::sample_port(std::uint32_t port) {
-    const Port& probed = ports[port];
-    port_samples.push_back({paused_ps(port), probed.tx_bytes, probed.queued_bytes, probed.is_paused});
+    const Engine& owner = part_that_sends(port);
+    const Port& probed = owner.ports[port];
+    port_samples.push_back({owner.paused_ps(port), probed.tx_bytes, probed.queued_bytes, probed.is_paused});
 }
 
 template <bool is_full>
 void Engine<is_full>::sample_flow(std::uint32_t qp) {
-    const Sender& sender = senders[qp];
-    const FlowHeader& law_state = flow(qp);
+    const Engine& owner = part_that_sends(senders[qp].port);
+    const Sender& sender = owner.senders[qp];
+    const FlowHeader& law_state = owner.flow(qp);
     flow_samples.push_back(
         {law_state.rate_bps, law_state.cwnd_bytes, sender.rtt_ps, sender.in_flight_bytes, sender.oldest_sequence});
 }

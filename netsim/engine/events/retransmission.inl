@@ -157,6 +157,7 @@ void Engine<is_full>::fail(Sender& sender) {
     for (std::uint32_t row = sender.oldest; row != NONE; row = transfers[row].next) num_open--;
     sender.state = SenderState::Failed;
     failed_pairs.push_back({now_ps, static_cast<std::uint32_t>(&sender - senders.data())});
+    if constexpr (PARTS) part.failure_order.push_back(part.last.identity);
 }
 
 }  // namespace netsim

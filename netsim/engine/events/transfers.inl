@@ -38,7 +38,6 @@ template <bool is_full>
 void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
     Transfer& transfer = transfers[row];
     Sender& sender = senders[transfer.queue_pair];
-    Receiver& receiver = receivers[transfer.queue_pair];
     if (sender.state == SenderState::Failed) return;
     if constexpr (SKIPS) join_component(transfer.queue_pair);
     const std::uint32_t first_sequence = sender.end_sequence;
@@ -56,12 +55,21 @@ void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
         sender.oldest = row;
         sender.oldest_end = transfer.end_sequence;
     }
-    if (receiver.expected_sequence == first_sequence) {
-        receiver.transfer = row;
-        receiver.message_end = transfer.end_sequence;
+    if (receives(transfer.queue_pair)) {
+        expect_message(receivers[transfer.queue_pair], row);
+    } else if constexpr (PARTS) {
+        mail_message(row);
     }
     if (is_first) notify_law(ON_START, law.on_start, transfer.queue_pair);
     resume(transfer.queue_pair);
+}
+
+// A message that has become ready, behind those before.
+template <bool is_full>
+inline void Engine<is_full>::expect_message(Receiver& receiver, std::uint32_t row) {
+    if (receiver.expected_sequence != transfers[row].first_sequence(settings.mtu_bytes)) return;
+    receiver.transfer = row;
+    receiver.message_end = transfers[row].end_sequence;
 }
 
 // End a transfer that crossed no fabric.

@@ -7,6 +7,7 @@
 ARRAY(std::int64_t, port_rate_bps);   // P
 ARRAY(std::int64_t, port_delay_ps);   // P
 ARRAY(std::int64_t, port_peer);       // P: the same link's other direction
+ARRAY(std::int64_t, port_node);       // P: the node that sends through it
 ARRAY(std::int64_t, port_is_host);    // P
 ARRAY(std::int64_t, pause_above);     // P: bytes in the ingress buffer behind the port
 ARRAY(std::int64_t, resume_below);    // P
@@ -58,7 +59,6 @@ ARRAY(std::int64_t, priority_output_reserve);  // C: bytes of each queue, if los
 ARRAY(std::int64_t, priority_input_reserve);   // P x C: bytes behind the port, if lossless
 ARRAY(std::int64_t, priority_input_headroom);  // P x C
 ARRAY(std::int64_t, priority_resume_offset);   // P x C
-ARRAY(std::int64_t, priority_port_node);       // P: the node that sends through it
 ARRAY(std::int64_t, priority_shared_buffer);   // N: bytes
 ARRAY(std::int64_t, priority_headroom_pool);   // N: bytes
 ARRAY(std::int64_t, priority_queue_pair);      // Q: priority of its data

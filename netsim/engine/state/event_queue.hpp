@@ -49,6 +49,16 @@ class EventQueue {
     // Open the next slot that holds events; false when there is none.
     bool open_next_slot();
 
+    // The same for a slot that begins up to `last_ps`.
+    bool open_slot_until(Picoseconds last_ps);
+
+    // No event comes before it; NEVER if none is left.
+    Picoseconds next_ps() const {
+        if (!is_slot_exhausted()) return time_of(open_[next_]);
+        const std::int64_t slot = next_slot();
+        return slot == NEVER ? NEVER : slot << width_log2_;
+    }
+
     // The key of the next event in the open slot, and after `take` of the one behind it (0 if there is none).
     std::uint64_t peek() const { return open_[next_]; }
     std::uint64_t take() { return open_[next_++]; }
@@ -96,6 +106,8 @@ class EventQueue {
     std::int64_t nearest_occupied_slot() const;
     std::int64_t next_slot() const;
     void drain_slot(std::int64_t slot, std::vector<std::uint64_t>& keys, std::uint32_t& count);
+    void close_slot();
+    void open_slot(std::int64_t slot);
     void adapt_width();
     void set_width(int width_log2);
     void take_near(std::vector<FarEvents::Event>& events);
@@ -187,11 +199,28 @@ inline void EventQueue::drain_slot(std::int64_t slot, std::vector<std::uint64_t>
 }
 
 inline bool EventQueue::open_next_slot() {
+    close_slot();
+    const std::int64_t slot = next_slot();
+    if (slot == NEVER) return false;
+    open_slot(slot);
+    return true;
+}
+
+inline bool EventQueue::open_slot_until(Picoseconds last_ps) {
+    close_slot();
+    const std::int64_t slot = next_slot();
+    if (slot == NEVER || slot << width_log2_ > last_ps) return false;
+    open_slot(slot);
+    return true;
+}
+
+inline void EventQueue::close_slot() {
     if (num_open_ > 0) last_of_closed_slot_ps_ = time_of(open_[num_open_ - 1]);
     if (num_slots_opened_ - slots_at_adaptation_ >= SLOTS_BETWEEN_ADAPTATIONS) [[unlikely]]
         adapt_width();
-    const std::int64_t slot = next_slot();
-    if (slot == NEVER) return false;
+}
+
+inline void EventQueue::open_slot(std::int64_t slot) {
     current_slot_ = slot;
     base_ps_ = slot << width_log2_;
     next_ = num_open_ = 0;
@@ -206,7 +235,6 @@ inline bool EventQueue::open_next_slot() {
     open_[num_open_] = open_[num_open_ + 1] = 0;
     num_events_ += num_open_;
     num_slots_opened_++;
-    return true;
 }
 
 inline void EventQueue::adapt_width() {
@@ -248,11 +276,11 @@ inline void EventQueue::begin_after(Picoseconds time_ps) {
     last_of_closed_slot_ps_ = time_ps;
 }
 
-// Put every near event back under a new width.
+// Put every near event back under a new width. What is pushed next may still lie in the slot that was open last.
 inline void EventQueue::set_width(int width_log2) {
     std::vector<FarEvents::Event> events;
     take_near(events);
-    const Picoseconds resume_ps = (current_slot_ + 1) << width_log2_;
+    const Picoseconds resume_ps = current_slot_ << width_log2_;
     width_log2_ = width_log2;
     current_slot_ = (resume_ps >> width_log2_) - 1;
     base_ps_ = current_slot_ << width_log2_;

@@ -56,8 +56,14 @@ class Faults {
 
     // Remember with a packet how often its wire has been down. What is put on a dead one never arrives.
     void note_departure(std::uint32_t packet, std::uint32_t port) {
+        set_departure(packet, health[port].num_downs - health[port].is_down);
+    }
+
+    std::uint32_t departure(std::uint32_t packet) const { return num_downs_at_departure_[packet]; }
+
+    void set_departure(std::uint32_t packet, std::uint32_t num_downs) {
         if (packet >= num_downs_at_departure_.size()) num_downs_at_departure_.resize(2 * std::size_t{packet} + 64);
-        num_downs_at_departure_[packet] = health[port].num_downs - health[port].is_down;
+        num_downs_at_departure_[packet] = num_downs;
     }
 
     bool has_been_cut(std::uint32_t packet, std::uint32_t port) const {

@@ -81,6 +81,12 @@ class PacketPool {
         num_live_--;
     }
 
+    // Count packets that were elsewhere, and the most that were there at once.
+    void add_live(std::uint32_t num_live, std::uint32_t peak_live) {
+        num_live_ += num_live;
+        peak_live_ += peak_live;
+    }
+
     std::uint32_t num_live() const { return num_live_; }
     std::uint32_t peak_live() const { return peak_live_; }
 

@@ -52,6 +52,7 @@ struct alignas(64) Port {
     bool is_host : 1;                // data come from the host's queue pairs
     bool is_asleep : 1 = false;      // as its component, see skip/
     bool is_watched : 1 = false;     // what leaves is noted, see skip/
+    bool is_cut : 1 = false;         // the wire ends in another part of the run, see parts/
 };
 static_assert(sizeof(Port) == 64);
 

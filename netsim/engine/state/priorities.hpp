@@ -144,7 +144,8 @@ inline Priorities::Priorities(const Inputs& given)
     for (std::size_t place = 0; place < given.priority_shared_buffer.size(); place++) {
         pools.emplace_back(given.priority_shared_buffer[place], given.priority_headroom_pool[place]);
     }
-    for (const std::int64_t node : given.priority_port_node) ports.push_back({static_cast<std::uint32_t>(node)});
+    if (size_ == 0) return;
+    for (const std::int64_t node : given.port_node) ports.push_back({static_cast<std::uint32_t>(node)});
     const std::size_t num_queues = ports.size() * rules.size();
     outputs.resize(num_queues);
     inputs.resize(num_queues);

@@ -15,6 +15,15 @@ class RingBuffer {
   public:
     static constexpr std::size_t FIRST_BYTES = FIRST_CAPACITY * sizeof(T);
 
+    RingBuffer() = default;
+    RingBuffer(RingBuffer&&) noexcept = default;
+    RingBuffer& operator=(RingBuffer&&) noexcept = default;
+    RingBuffer(const RingBuffer& other) {
+        for (std::uint32_t place = 0; place < other.size_; place++) {
+            push_back(other.values_[(other.head_ + place) & other.mask()]);
+        }
+    }
+
     bool empty() const { return size_ == 0; }
     std::uint32_t size() const { return size_; }
     const T& front() const { return values_[head_]; }

@@ -5,6 +5,7 @@
 // does.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,16 @@ namespace netsim {
 
 class SequenceSet {
   public:
+    SequenceSet() = default;
+    SequenceSet(SequenceSet&&) noexcept = default;
+    SequenceSet& operator=(SequenceSet&&) noexcept = default;
+    SequenceSet(const SequenceSet& other) : num_bits_(other.num_bits_), size_(other.size_) {
+        std::copy(other.own_, other.own_ + OWN_WORDS, own_);
+        if (!other.more_) return;
+        more_ = std::make_unique<std::uint64_t[]>(num_bits_ / WORD_BITS);
+        std::copy(other.more_.get(), other.more_.get() + num_bits_ / WORD_BITS, more_.get());
+    }
+
     bool empty() const { return size_ == 0; }
     bool contains(std::uint32_t sequence) const { return word(sequence) >> (sequence % WORD_BITS) & 1; }
 

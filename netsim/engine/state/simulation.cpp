@@ -10,6 +10,7 @@ Simulation::Simulation(const Inputs& inputs)
     : settings(inputs.settings),
       law(inputs.law),
       has_losses(inputs.has_losses()),
+      port_node(inputs.port_node.begin(), inputs.port_node.end()),
       retransmission_waits(inputs.retransmission_wait.begin(), inputs.retransmission_wait.end()),
       path(inputs.path.begin(), inputs.path.end()),
       epochs(inputs),
@@ -25,10 +26,19 @@ Simulation::Simulation(const Inputs& inputs)
     add_ports(inputs);
     add_queue_pairs(inputs);
     transfers.reserve(settings.num_transfers);
-    if (settings.time_limit_ps != NEVER) queue.push(settings.time_limit_ps, identify(EventKind::Clock, TIME_LIMIT));
-    if (!faults.changes.empty()) queue.push(faults.changes.front().time_ps, identify(EventKind::Clock, FAULT));
-    if (!epochs.times_ps.empty()) queue.push(epochs.times_ps.front(), identify(EventKind::Clock, REROUTE));
-    if (settings.probe_interval_ps != NEVER) queue.push(0, identify(EventKind::Clock, PROBE));
+    for (const FarEvents::Event& event : first_clock_events()) queue.push(event.time_ps, event.identity);
+}
+
+std::vector<FarEvents::Event> Simulation::first_clock_events() const {
+    std::vector<FarEvents::Event> events;
+    const auto add = [&](Picoseconds time_ps, ClockEvent event) {
+        events.push_back({time_ps, identify(EventKind::Clock, event)});
+    };
+    if (settings.time_limit_ps != NEVER) add(settings.time_limit_ps, TIME_LIMIT);
+    if (!faults.changes.empty()) add(faults.changes.front().time_ps, FAULT);
+    if (!epochs.times_ps.empty()) add(epochs.times_ps.front(), REROUTE);
+    if (settings.probe_interval_ps != NEVER) add(0, PROBE);
+    return events;
 }
 
 void Simulation::add_ports(const Inputs& inputs) {
@@ -107,12 +117,7 @@ void Simulation::start() {
     num_unfinished = static_cast<std::uint32_t>(transfers.size());
     if (!ready_rules.empty()) ready_rules.resize(transfers.size());
     turn_dependencies_round();
-    for (std::size_t row = 0; row < transfers.size(); row++) {
-        if (transfers[row].num_dependencies > 0) continue;
-        num_transfer_events++;
-        const ReadyRule rule = ready_rules.empty() ? ReadyRule{} : ready_rules[row];
-        queue.push(rule.earliest_ps + rule.delay_ps, identify_transfer(row, false));
-    }
+    for (std::uint32_t row = 0; row < transfers.size(); row++) push_when_ready(row);
     std::uint32_t num_gpus = 0;
     for (const auto* ends : {&nvlink_source, &nvlink_destination}) {
         for (const std::uint32_t gpu : *ends) num_gpus = std::max(num_gpus, gpu + 1);  // NONE + 1 is 0
@@ -120,6 +125,14 @@ void Simulation::start() {
     nvlink_out_until_ps.resize(num_gpus);
     nvlink_in_until_ps.resize(num_gpus);
     if (transfers.empty()) outcome = Outcome::Finished;
+}
+
+// A transfer that waits for none is ready at a time of its own.
+void Simulation::push_when_ready(std::uint32_t row) {
+    if (transfers[row].num_dependencies > 0) return;
+    num_transfer_events++;
+    const ReadyRule rule = ready_rules.empty() ? ReadyRule{} : ready_rules[row];
+    queue.push(rule.earliest_ps + rule.delay_ps, identify_transfer(row, false));
 }
 
 // Who waits for each transfer, in the order of rows.

@@ -74,11 +74,10 @@ class Simulation {
     // `start`.
     static std::unique_ptr<Simulation> create(const Inputs& inputs);
     virtual ~Simulation() = default;
-    Simulation(const Simulation&) = delete;
     Simulation& operator=(const Simulation&) = delete;
 
     void add_transfers(const TransferRows& rows);
-    void start();
+    virtual void start();
 
     // Handle about `num_events` events. Throws LawFault.
     virtual Outcome advance(std::uint64_t num_events) = 0;
@@ -119,6 +118,7 @@ class Simulation {
     EventQueue queue;
     PacketPool packets;
     std::vector<Port> ports;
+    std::vector<std::uint32_t> port_node;  // that sends through each
     std::vector<PortStats> port_stats;
     std::vector<Sender> senders;
     std::vector<Receiver> receivers;
@@ -159,6 +159,8 @@ class Simulation {
     std::vector<FlowSample> flow_samples;
     std::uint64_t num_probes = 0;
     std::vector<std::string> not_skipped;  // what the run has that exact skip does not know
+    std::string not_cut;                   // why the run does not take several threads; empty if it does
+    std::uint32_t num_parts = 1;           // of the run, each handled by a thread of its own
     std::uint64_t num_skipped_events = 0;
     std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
     std::vector<bool> captured_flows;      // by queue pair; empty if nothing is captured
@@ -183,6 +185,9 @@ class Simulation {
 
   protected:
     explicit Simulation(const Inputs& inputs);
+    Simulation(const Simulation&) = default;
+    void push_when_ready(std::uint32_t row);
+    std::vector<FarEvents::Event> first_clock_events() const;
     void forget_dependents();
 
   private:

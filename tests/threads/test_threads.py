@@ -1,0 +1,109 @@
+"""One run over several threads leaves the bytes that one thread leaves."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fabrictune.foundation.errors import InputError
+from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.memory import estimated_bytes
+from fabrictune.netsim.packet import make_simulation
+from fabrictune.netsim.packet import run as run_packets
+from fabrictune.netsim.threads import thread_lines
+from fabrictune.scenario.compilation import compile_scenario
+from fabrictune.scenario.files import load_scenario
+from fabrictune.studies.simulation import run_engine
+from tests.netsim import scenarios
+from tests.skip.runs import LAWS, random_run
+from tests.threads.runs import compare, every_run_compared
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+LIGHT_SCENARIOS = ("incast", "slow-receiver", "link-flap", "shared-buffer")
+
+
+@pytest.mark.parametrize("num_threads", [2, 3, 8])
+def test_threads_change_nothing(num_threads: int) -> None:
+    """Runs with rings, incasts and messages under all laws, of which most are cut."""
+    num_cut = 0
+    for seed in range(12):
+        run = random_run(seed)
+        got = compare(run.inputs(), LAWS[run.law], num_threads)
+        assert not got.differences, f"seed {seed}"
+        num_cut += got.num_parts > 1
+    assert num_cut > 6
+
+
+@pytest.mark.parametrize("num_threads", [2, 5])
+def test_random_runs_of_all_features_are_the_same(num_threads: int) -> None:
+    """Faults, priorities, selective repeat, path choice, captures and the rest, advanced a few events at a time."""
+    probe, num_cut = ProbeConfig(interval_ns=2_000, ports="all", all_flows=True), 0
+    for seed in range(60):
+        scenario = scenarios.random_scenario(seed)
+        capture = CaptureConfig(at="receiver") if seed % 2 else None
+        inputs = scenarios.inputs_of(scenario, probe if seed % 3 else None, capture)
+        per_slice = 10**8 if seed % 4 else 300
+        got = compare(inputs, scenarios.COMPILED[scenario.law], num_threads, events_per_slice=per_slice)
+        assert not got.differences, f"seed {seed}"
+        num_cut += got.num_parts > 1
+    assert num_cut > 20
+
+
+@pytest.mark.parametrize("name", LIGHT_SCENARIOS)
+def test_bundled_scenarios_are_the_same(name: str) -> None:
+    """With their own laws, probes and faults; `python -m tests.threads --scenarios` takes all of them."""
+    compiled = compile_scenario(load_scenario(SCENARIOS / f"{name}.yaml"), trust_code=True)
+    with every_run_compared(2) as made:
+        run_engine(compiled)
+    assert [got.differences for got in made] == [()]
+
+
+def test_a_settled_run_has_what_there_is() -> None:
+    """As at Ctrl-C; it goes on no more."""
+    run = random_run(0)
+    inputs = run.inputs()
+    simulation = make_simulation(replace(inputs, settings={**inputs.settings, "num_threads": 2}), LAWS[run.law])
+    simulation.advance(5_000)
+    simulation.settle()
+    counts = simulation.packet_counts()
+    assert simulation.num_parts == 2
+    assert counts["sent"] == counts["delivered"] + counts["dropped"] + counts["in_flight"] > 0
+    assert simulation.transfer_columns()["acknowledged_ps"].max() <= simulation.now_ps
+    with pytest.raises(RuntimeError, match="settled"):
+        simulation.advance(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({}, "2 threads, with the same results as one"),
+        ({"threads": 1}, ""),
+        ({"skip": "exact"}, "one thread: exact skip"),
+        ({"loss_fraction": 0.001}, "one thread: random loss"),
+    ],
+)
+def test_the_record_says_how_many_threads_there_were(change: dict[str, object], line: str) -> None:
+    """Or why there was one."""
+    run = random_run(0)
+    config = replace(run.config, **{"threads": 2, **change})
+    head = run_packets(run.network, run.traffic, LAWS["none"], config).run
+    assert "".join(thread_lines(head)) == line
+    assert head["threads"]["used"] == (2 if line.startswith("2") else 1)
+
+
+def test_each_thread_has_its_own_state() -> None:
+    """The memory estimate grows by what a part keeps, not by what Python does."""
+    inputs = random_run(0).inputs()
+    one, two, three = (
+        estimated_bytes(replace(inputs, settings={**inputs.settings, "num_threads": number})) for number in (1, 2, 3)
+    )
+    assert one < two < 2 * one
+    assert three - two == two - one
+
+
+def test_threads_are_bounded() -> None:
+    """One to 128."""
+    with pytest.raises(InputError, match="1 to 128"):
+        PacketConfig(threads=0)
