@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_a_settled_run_has_what_there_is() -> None:
         ({"loss_fraction": 0.001}, "one thread: random loss"),
     ],
 )
-def test_the_record_says_how_many_threads_there_were(change: dict[str, object], line: str) -> None:
+def test_the_record_says_how_many_threads_there_were(change: dict[str, Any], line: str) -> None:
     """Or why there was one."""
     run = random_run(0)
     config = replace(run.config, **{"threads": 2, **change})
