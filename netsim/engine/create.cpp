@@ -54,6 +54,8 @@ const char* obstacle_to_parts(const Inputs& inputs, bool skips) {
     const Settings& settings = inputs.settings;
     if (skips) return "exact skip";
     if (settings.pause_quanta > 0 && settings.is_pause_refreshed) return "pauses that are refreshed";
+    if (settings.acknowledge_after_bytes > 0) return "coalesced acknowledgements";
+    if (!inputs.credit_window.empty()) return "receiver credits";
     return "";
 }
 
