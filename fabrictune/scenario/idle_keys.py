@@ -8,8 +8,11 @@ shared buffer, is not here.
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
+from fabrictune.cc.law_rules import handlers, reads_telemetry
+from fabrictune.cc.laws import LAWS
 from fabrictune.collectives.expansion import ExpansionSpec
 from fabrictune.foundation.documents import Key
 from fabrictune.foundation.settings.binding import Chosen, settings_of
@@ -22,7 +25,9 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, TransportConfig
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
+from fabrictune.scenario.mixture import MixSpec
 from fabrictune.scenario.schema import Scenario
+from fabrictune.scenario.traffic import TrafficTraceSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +54,21 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             fields=("adapter",),
             what="the adapter's own timers, which `engine.transport.timeout` replaces",
             is_met=lambda scenario: not _has_own_timeout(scenario),
+        ),
+        Need(
+            fields=("engine.cnp.interval_ns", "engine.cnp.generation_delay_ns", "engine.cnp.handling_delay_ns"),
+            what="a law that takes CNPs",
+            is_met=lambda scenario: _law_has(scenario, lambda module: "on_cnp" in handlers(module)),
+        ),
+        Need(
+            fields=("engine.telemetry_bytes",),
+            what="a law that reads telemetry",
+            is_met=lambda scenario: _law_has(scenario, reads_telemetry),
+        ),
+        Need(
+            fields=("engine.nvlink_rate_bps",),
+            what="a job's traffic, whose ranks may share a host",
+            is_met=lambda scenario: isinstance(scenario.traffic.spec, JobSpec | TrafficTraceSpec | MixSpec),
         ),
     ),
     EcnConfig: (
@@ -227,6 +247,7 @@ def _is_set(spec: Any, names: Sequence[str]) -> bool:
     *outer, name = names
     for part in outer:
         spec = getattr(spec, part)
+        spec = spec.spec if isinstance(spec, Chosen) else spec
     default = next(field for field in dataclasses.fields(spec) if field.name == name)
     known = default.default if default.default_factory is dataclasses.MISSING else default.default_factory()
     return bool(getattr(spec, name) != known)
@@ -243,6 +264,12 @@ def _nested(key: str, value: Any) -> Iterator[tuple[tuple[Key, ...], Any]]:
             yield (key,), value.spec
     elif dataclasses.is_dataclass(value):
         yield (key,), value
+
+
+def _law_has(scenario: Scenario, has: Callable[[ModuleType], bool]) -> bool:
+    """Return whether the law has it; one from outside the project may."""
+    module = LAWS.get(scenario.law.name)
+    return module is None or has(module)
 
 
 def _has_own_timeout(scenario: Scenario) -> bool:

@@ -18,6 +18,7 @@ from fabrictune.foundation.traces import CommTrace, Dependencies, Operation
 from fabrictune.topology.draft import FIRST_IPV4
 from tests.big_files.texts import profile
 
+PACKED_EVENTS = 20_000  # of a profile, again and again
 NUM_PAIRS = 4096  # of queue pairs in a capture
 
 
@@ -79,6 +80,17 @@ def _node(number: int) -> Any:
 def packed_profile(count: int) -> bytes:
     """Return a profile in gzip's form, not made smaller: text of many times the file would be another size."""
     return gzip.compress(profile(count).encode(), compresslevel=0)
+
+
+def well_packed_profile(path: Path, count: int) -> None:
+    """Write a profile in gzip's form, some 25 to 1, as profilers do: of a hundred events one is a collective's."""
+    head, _, events = profile(PACKED_EVENTS, one_in=100).partition("[\n")
+    block = events.removesuffix("]}\n").encode()
+    with gzip.open(path, "wb", compresslevel=6) as file:
+        file.write(f"{head}[\n".encode())
+        for number in range(-(-25 * count // PACKED_EVENTS)):
+            file.write((b",\n" if number else b"") + block)
+        file.write(b"]}\n")
 
 
 def flows(path: Path, count: int) -> None:

@@ -89,6 +89,7 @@ def make_readings(inputs: Inputs, fabric: Path) -> list[Reading]:
         Reading(name="Chakra", file="big.0.et", write=_bytes(binaries.chakra), words=IMPORT),
         Reading(name="profile", file="big.json", write=_text(texts.profile), words=IMPORT),
         Reading(name="packed profile", file="big.json.gz", write=_bytes(binaries.packed_profile), words=IMPORT),
+        Reading(name="profile, 25 to 1", file="big.json.gz", write=binaries.well_packed_profile, words=IMPORT),
         Reading(name="own trace", file="big.parquet", write=binaries.trace, words=("trace", "show", FILE)),
         Reading(name="replay", file="big.parquet", write=binaries.trace, words=ANALYZE, scenario=REPLAY),
         Reading(name="nccl-tests text", file="big.log", write=_text(texts.nccl_tests_text), words=MEASURED),

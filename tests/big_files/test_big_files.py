@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from fabrictune.cli.main import run
+from fabrictune.collectives.traces.formats import TRACE_FORMATS
+from fabrictune.topology.importers import IMPORTERS
 from tests.big_files.driver import FEW_ROWS, MAX_BYTES, MAX_CPU_S, Result, command_line, faults, try_reading
 from tests.big_files.readings import Reading, make_readings
 from tests.fuzz.doors import GOLDEN
@@ -68,3 +70,18 @@ def test_what_must_not_happen_is_a_fault(
     assert (MAX_CPU_S, MAX_BYTES) == (10, 2**30)
     result = Result(num_bytes=1, exit_code=exit_code, cpu_s=cpu_s, peak_bytes=peak_bytes, said=said, fault="")
     assert faults(result, Path("big.csv")) == found
+
+
+def test_every_format_has_a_large_file(readings: list[Reading], tmp_path: Path) -> None:
+    """Formats of topologies and of traces, by the file's own look; a new one needs its line in `readings.py`."""
+    topologies, traces = set(), set()
+    for number, reading in enumerate(readings):
+        path = tmp_path / f"{number}" / reading.file
+        path.parent.mkdir()
+        reading.write(path, FEW_ROWS)
+        if reading.words[0] == "topo":
+            topologies |= {name for name, importer in IMPORTERS.items() if importer.recognises(path)}
+        if reading.words[0] == "trace":
+            traces |= {name for name, trace_format in TRACE_FORMATS.items() if trace_format.recognises(path)}
+    assert topologies == set(IMPORTERS)
+    assert traces == set(TRACE_FORMATS)

@@ -159,12 +159,12 @@ def aicb_csv(count: int) -> str:
     return f"[rank0 ~ rank3]\n{head}" + _rows(count, lambda n: row.format(4096 + n))
 
 
-def profile(count: int) -> str:
-    """What PyTorch writes for one rank: of ten events one is a collective's kernel."""
+def profile(count: int, one_in: int = 10) -> str:
+    """What PyTorch writes for one rank: of ten events, or so many, one is a collective's kernel."""
 
     def event(n: int) -> str:
         common = {"ph": "X", "pid": 0, "tid": 7, "ts": 1000.5 + 10 * n, "dur": 5.25}
-        if n % 10:
+        if n % one_in:
             return json.dumps({**common, "cat": "cpu_op", "name": "aten::mul", "args": {"External id": n}})
         return json.dumps({**common, "cat": "kernel", "name": "ncclDevKernel_AllReduce", "args": ALL_REDUCE_OF_TWO})
 

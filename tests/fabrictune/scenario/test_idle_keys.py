@@ -39,6 +39,10 @@ TRIMS = {
 KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     ("convergence_delay", "1 us", {}, {"faults": [{"fault": "link_down", "link": "tor0:up0", "at": "1 s"}]}),
     ("adapter", "connectx-6", {"engine.transport.timeout": "1 ms"}, {}),
+    *((f"engine.cnp.{key}", "7 us", {"law": "timely"}, {}) for key in (
+        "interval", "generation_delay", "handling_delay")),
+    ("engine.telemetry", "50 B", {}, {"law": "hpcc"}),
+    ("engine.nvlink_rate", "1 Tbps", {}, {"traffic": JOB}),
     *((f"engine.ecn.{key}", value, {"engine.ecn.enabled": False}, {}) for key, value in (
         ("kmin", "10 KB"), ("kmax", "2 MB"), ("pmax", 0.5))),
     *((f"engine.pfc.{key}", value, {"engine.pfc.enabled": False}, {}) for key, value in (

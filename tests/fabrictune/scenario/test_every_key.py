@@ -1,0 +1,98 @@
+"""Every key of the engine changes a run, is refused, or is said to have no effect; a new one that is idle shows."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fabrictune.foundation.errors import FabrictuneError, FabrictuneWarning
+from fabrictune.foundation.settings.keys import KeyLine, list_keys, sections
+from fabrictune.scenario.files import parse_scenario
+from fabrictune.scenario.idle_keys import idle_keys
+from fabrictune.scenario.overrides import override
+from fabrictune.scenario.schema import Scenario
+from fabrictune.studies.simulation import simulate
+
+# Marks, pauses and flows that share uplinks, but no loss and no host of several ranks.
+BASE = """name: x
+fabric: {builder: clos, num_hosts: 16, hosts_per_tor_set: 4, nics_per_host: 1, tiers: 2}
+traffic: {workload: incast, senders: 7, message: 500 KB}
+law: %s
+"""
+VALUES = {
+    "size": ("1 KB", "20 KB", "3 MB"),
+    "duration": ("1 us", "50 us", "1 s"),
+    "rate": ("10 Gbps",),
+    "share of one": (0.3, 0.01),
+    "number": (2,),
+    "whole number": (2, 3, 5, 100),
+    "list of text": (["host0"],),
+    "list of whole number": ([0],),
+}
+MATTERS_LATER = {  # what has to happen in a run before a key matters
+    "engine.pfc.xon": "a pause that ends before the queue is empty",
+    "engine.transport.reliability": "a loss",
+    "engine.transport.timeout_exponent": "a loss",
+    "engine.transport.retries": "a loss",
+    "engine.transport.rnr.receives": "more messages than receives",
+    "engine.queues.acknowledgement_class": "data on the way of acknowledgements, or a law that follows round trips",
+    "engine.skip": "nothing: a run that skips is the same run",
+}
+NAMED = sections(Scenario, "scenario")
+LINES = [
+    (f"{section}.{line.key}", line)
+    for section in ("engine", "probe")
+    for line in list_keys(NAMED, section)
+    if line.takes not in ("keys", "list of keys") and "priorities." not in line.key
+]
+
+
+def values_of(line: KeyLine) -> Iterator[Any]:
+    """Yield values that are not the default."""
+    if line.takes == "true or false":
+        yield line.default != "true"
+    elif "|" in line.takes or line.takes not in VALUES:
+        yield from (choice for choice in line.takes.split(" | ") if choice != line.default)
+    else:
+        yield from VALUES[line.takes]
+
+
+def columns(scenario: Scenario) -> dict[tuple[str, str], Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FabrictuneWarning)
+        tables = simulate(scenario, with_collisions=False).tables
+    return {(table, name): column for table, values in tables.items() for name, column in values.items()}
+
+
+def is_same(first: dict[tuple[str, str], Any], second: dict[tuple[str, str], Any]) -> bool:
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def is_noticed(base: Scenario, expected: dict[tuple[str, str], Any], key: str, value: Any) -> bool | None:
+    """Return whether a key changes the run or is said to be idle; None where it is refused."""
+    try:
+        scenario = override(base, {key: value}, origin="test")
+        if any(key.startswith(".".join(map(str, path))) for path, _ in idle_keys(scenario)):
+            return True
+        return not is_same(columns(scenario), expected)
+    except FabrictuneError:
+        return None
+
+
+@pytest.mark.parametrize("law", ["dcqcn", "none"])
+def test_no_key_is_idle_in_silence(law: str) -> None:
+    """With any of several values, by the tables of the record; a key whose every value is refused is not silent."""
+    base = parse_scenario(BASE % law, Path("x.yaml"))
+    expected = columns(base)
+    silent = set()
+    for key, line in LINES:
+        noticed = [is_noticed(base, expected, key, value) for value in values_of(line)]
+        assert noticed, f"{key}: no value to try for {line.takes!r}"
+        if True not in noticed and False in noticed:
+            silent.add(key)
+    assert silent <= MATTERS_LATER.keys()
+    if law == "none":
+        assert silent == MATTERS_LATER.keys(), "a key that does show in a run needs no excuse"
