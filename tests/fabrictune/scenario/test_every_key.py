@@ -40,6 +40,7 @@ MATTERS_LATER = {  # what has to happen in a run before a key matters
     "engine.transport.rnr.receives": "more messages than receives",
     "engine.queues.acknowledgement_class": "data on the way of acknowledgements, or a law that follows round trips",
     "engine.skip": "nothing: a run that skips is the same run",
+    "engine.threads": "nothing: a run over threads is the same run",
 }
 NAMED = sections(Scenario, "scenario")
 LINES = [
