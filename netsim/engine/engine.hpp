@@ -347,6 +347,7 @@ class Engine final : public Simulation {
     void stop_search(Component& component);
     void set_watched(Component& component, bool is_watched);
     void update_attention();
+    std::uint32_t num_left(std::uint32_t qp) const;
     bool choose_reference(Component& component);
     void rest(Component& component);
     [[gnu::noinline]] void note_send(std::uint32_t qp, Sender& sender, std::uint32_t payload_bytes);

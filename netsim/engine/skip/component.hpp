@@ -56,8 +56,9 @@ struct Component {
     std::vector<std::uint32_t> queue_pairs, ports;
     std::uint32_t num_at_rest = 0;   // queue pairs of it, about
     std::uint32_t reference = NONE;  // queue pair whose sends are the beats
-    bool is_beating = false;         // the reference has sent
-    bool is_loose = false;           // it is to be rebuilt
+    std::uint32_t last_reference = NONE;
+    bool is_beating = false;  // the reference has sent
+    bool is_loose = false;    // it is to be rebuilt
     bool is_asleep = false;
     bool is_disturbed = false;  // something has happened since the kept state that must not be repeated
 

@@ -15,7 +15,7 @@ namespace netsim {
 // what follows is done at any cost, and the debt is paid before the next search.
 template <bool is_full>
 bool Engine<is_full>::can_spend(std::size_t num_values) const {
-    static constexpr std::uint64_t FREE = 1 << 13, EVENTS_PER_VALUE = 64;
+    static constexpr std::uint64_t FREE = 1 << 16, EVENTS_PER_VALUE = 32;
     return skip.num_spent + num_values < FREE + queue.num_events() / EVENTS_PER_VALUE + num_skipped_events;
 }
 
@@ -88,19 +88,36 @@ void Engine<is_full>::update_attention() {
     look_after(skip.look_ps);
 }
 
-// The queue pair that has most left to send gives the beat.
+// How many packets of its message a queue pair has yet to send.
+template <bool is_full>
+inline std::uint32_t Engine<is_full>::num_left(std::uint32_t qp) const {
+    const Sender& sender = senders[qp];
+    const bool is_sending = sender.sending != NONE && sender.next_sequence < sender.message_end;
+    return is_sending ? sender.message_end - sender.next_sequence : 0;
+}
+
+// The queue pair that has most left to send gives the beat, or, where to look for it is dear, the one that gave
+// it last.
 template <bool is_full>
 bool Engine<is_full>::choose_reference(Component& component) {
     static constexpr std::uint32_t FEWEST_PACKETS = 8;
+    static constexpr std::size_t WORTH = 256;
     std::uint32_t most = FEWEST_PACKETS;
-    skip.num_spent += component.queue_pairs.size();
-    for (const std::uint32_t qp : component.queue_pairs) {
-        const Sender& sender = senders[qp];
-        if (sender.sending == NONE || sender.next_sequence >= sender.message_end) continue;
-        if (sender.message_end - sender.next_sequence <= most) continue;
-        most = sender.message_end - sender.next_sequence;
-        component.reference = qp;
+    const std::uint32_t last = component.last_reference;
+    const std::uint32_t index = last == NONE ? NONE : skip.component_of_pair[last];
+    const bool is_of_it = index != NONE && &skip.components[index] == &component;
+    const bool is_dear = !can_spend(WORTH * component.queue_pairs.size());
+    if (is_dear && is_of_it && num_left(last) > 2 * FEWEST_PACKETS) {
+        component.reference = last;
+    } else {
+        skip.num_spent += component.queue_pairs.size();
+        for (const std::uint32_t qp : component.queue_pairs) {
+            if (num_left(qp) <= most) continue;
+            most = num_left(qp);
+            component.reference = qp;
+        }
     }
+    component.last_reference = component.reference;
     if (component.reference == NONE) return false;
     senders[component.reference].sends_to_beat = 1;
     component.num_beats = 0;
@@ -132,7 +149,7 @@ template <bool is_full>
 void Engine<is_full>::on_beat(Component& component, std::uint32_t index, Picoseconds instant_ps) {
     static constexpr std::uint32_t FEWEST_LEFT = 4;
     if (component.reference == NONE) {  // if there is none, it is looked for again when a transfer begins or ends
-        if (!can_spend(component.queue_pairs.size()) || !choose_reference(component)) return;
+        if (!can_spend(0) || !choose_reference(component)) return;
     }
     const Sender& leader = senders[component.reference];
     if (leader.message_end - leader.next_sequence < FEWEST_LEFT) return stop_search(component);
