@@ -18,6 +18,7 @@ ALLOWED = (
 )
 _PREAMBLE = "Failed in nopython mode pipeline"
 _MAX_REASON = 200
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")  # Numba's messages have them where it finds colorama
 
 
 def cannot_compile(handler: FunctionType, error: Exception, fields: Sequence[str]) -> LawError:
@@ -91,7 +92,7 @@ def _no_such_field(handler: FunctionType, field: str, fields: Sequence[str]) -> 
 def _line_named_by(error: Exception, handler: FunctionType) -> int | None:
     """Return the line of the handler's file that the complaint points at, the innermost if several."""
     path = re.escape(handler.__code__.co_filename)
-    named = re.findall(rf"{path} \((\d+)\)|{path}:(\d+)|{path}\", line (\d+)", str(error))
+    named = re.findall(rf"{path} \((\d+)\)|{path}:(\d+)|{path}\", line (\d+)", _text(error))
     numbers = [int(number) for groups in named for number in groups if number]
     location = getattr(error, "loc", None)
     if location is not None and location.filename == handler.__code__.co_filename:
@@ -100,12 +101,16 @@ def _line_named_by(error: Exception, handler: FunctionType) -> int | None:
 
 
 def _reason(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in _text(error).splitlines()]
     meaningful = [line for line in lines if line and not line.startswith(_PREAMBLE)]
     reason = meaningful[0] if meaningful else type(error).__name__
     if reason.endswith(":") and len(meaningful) > 1:
         reason = f"{reason} {meaningful[1]}"
     return f"cannot be compiled ({reason[:_MAX_REASON]})"
+
+
+def _text(error: Exception) -> str:
+    return _COLOR.sub("", str(error))
 
 
 def _where(handler: FunctionType, line: int) -> str:
