@@ -76,3 +76,29 @@ def test_a_simulation_is_read_only_between_two_slices() -> None:
     message = "the simulation is advancing in another thread; use it between two calls of advance"
     assert errors == [message] * 3
     assert running[0].now_ps > 0
+
+
+def test_it_starts_once_with_all_its_transfers_before_it_advances() -> None:
+    """Without a start it stalled at time 0, as if its transfers were done for."""
+    inputs, law = _inputs(4096), compiled("none")
+    simulation = _engine.Simulation(
+        settings=inputs.settings,
+        law=_engine.Law(
+            handlers=law.handler_address,
+            params=law.params.ctypes.data,
+            uses_telemetry=law.uses_telemetry,
+            reads_marks=law.reads_marks,
+        ),
+        arrays={**inputs.arrays, "flow": inputs["flow"].view("u1")},
+    )
+    (arrays,) = inputs.transfers()
+    simulation.add_transfers(arrays)
+    with pytest.raises(
+        RuntimeError, match=r"^the simulation has not started; call start once it has all its transfers$"
+    ):
+        simulation.advance(MOST)
+    simulation.start()
+    for late in (simulation.start, lambda: simulation.add_transfers(arrays)):
+        with pytest.raises(RuntimeError, match=r"^the simulation has started; make a new one for other transfers$"):
+            late()
+    assert simulation.advance(MOST) == _engine.Outcome.FINISHED

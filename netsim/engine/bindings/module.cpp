@@ -26,6 +26,13 @@ void require_rest(const Simulation& simulation) {
         throw std::runtime_error("the simulation is advancing in another thread; use it between two calls of advance");
 }
 
+// It has all its transfers before it starts, and starts once, before it advances.
+void require_start(const Simulation& simulation, bool has_started) {
+    if (simulation.has_started == has_started) return;
+    throw std::runtime_error(has_started ? "the simulation has not started; call start once it has all its transfers"
+                                         : "the simulation has started; make a new one for other transfers");
+}
+
 class Advancing {
   public:
     explicit Advancing(Simulation& simulation) : simulation_(simulation) { simulation_.is_advancing = true; }
@@ -39,9 +46,20 @@ class Advancing {
 
 Outcome advance(Simulation& simulation, std::uint64_t num_events) {
     require_rest(simulation);
+    require_start(simulation, true);
     const Advancing advancing(simulation);
     const nb::gil_scoped_release release;
     return simulation.advance(num_events);
+}
+
+void add_more_transfers(Simulation& simulation, const ByName& arrays) {
+    require_start(simulation, false);
+    add_transfers(simulation, arrays);
+}
+
+void start(Simulation& simulation) {
+    require_start(simulation, false);
+    simulation.start();
 }
 
 // A reader of a simulation at rest.
@@ -105,8 +123,8 @@ NB_MODULE(_engine, module) {
         .value("TIME_LIMIT", Outcome::TimeLimit);
     nb::class_<Simulation>(module, "Simulation")
         .def(nb::new_(&make_simulation), nb::kw_only(), "settings"_a, "law"_a, "arrays"_a)
-        .def("add_transfers", &add_transfers, "arrays"_a)
-        .def("start", at_rest(&Simulation::start))
+        .def("add_transfers", at_rest(add_more_transfers), "arrays"_a)
+        .def("start", at_rest(start))
         .def("advance", &advance, "num_events"_a)
         .def_prop_ro("now_ps", at_rest(&Simulation::now_ps))
         .def_prop_ro("acknowledged_bytes", at_rest(&Simulation::acknowledged_bytes))

@@ -114,6 +114,7 @@ void Simulation::add_transfers(const TransferRows& rows) {
 }
 
 void Simulation::start() {
+    has_started = true;
     num_unfinished = static_cast<std::uint32_t>(transfers.size());
     if (!ready_rules.empty()) ready_rules.resize(transfers.size());
     turn_dependencies_round();

@@ -111,6 +111,7 @@ class Simulation {
     const Law law;
     const bool has_losses;  // on any wire, apart from faults
 
+    bool has_started = false;   // and so has all its transfers
     bool is_advancing = false;  // in some thread; only read and written under the interpreter's lock
 
     Picoseconds now_ps = 0;
