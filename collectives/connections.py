@@ -87,6 +87,8 @@ def cut(traffic: TrafficTrace, num_parts: int) -> TrafficTrace:
         source_N=traffic.source_N[row],
         destination_N=traffic.destination_N[row],
         medium_N=traffic.medium_N[row],
+        relayed_from_N=traffic.relayed_from_N[row],
+        relayed_to_N=traffic.relayed_to_N[row],
         qp_N=traffic.qp_N[row],
         bytes_N=size_N[row] + (part < rest_N[row]),
         start_ps_N=traffic.start_ps_N[row],

@@ -5,10 +5,10 @@ ranks on one host talk over NVLINK, GPU to GPU, others over the FABRIC, NIC to N
 rank. A chunk of no bytes crosses nothing, and only passes on the wait.
 
 Between hosts a message keeps to the receiver's rail: it leaves through the NIC of the GPU that has, on the sender's
-host, the receiver's place, as NCCL does where it may not cross rails (NCCL_CROSS_NIC=0). Where the job has no such
-GPU it leaves through the sender's own.
+host, the receiver's place, as NCCL does where it may not cross rails (NCCL_CROSS_NIC=0). To that GPU it crosses NVLink
+first (PXN). Where the job has no such GPU it leaves through the sender's own.
 
-Left out: the work of adding chunks up; the way from a GPU to another GPU's NIC.
+Left out: the work of adding chunks up.
 
 Shapes: N requests, K connections.
 """
@@ -22,7 +22,7 @@ from fabrictune.collectives.algorithms import ALGORITHMS
 from fabrictune.collectives.connections import connect, cut, take_turns
 from fabrictune.collectives.messages import blocks_of
 from fabrictune.collectives.plans import Slicing, make_plans, refuse_too_many
-from fabrictune.collectives.rails import exit_nics
+from fabrictune.collectives.rails import exit_ranks
 from fabrictune.collectives.transfers import Transfers
 from fabrictune.foundation.errors import InputError, Mistake, TraceError, require_one_of
 from fabrictune.foundation.generated_traces import GeneratedTrace
@@ -93,8 +93,8 @@ def expand(
     del plans  # their schedules are large, and now in the blocks
     parts = ((block.batch, block.edges, block.bytes_UE[block.size_C]) for block in blocks)
     connections = connect(trace, placement.host_R, parts)
-    exit_nic_K = exit_nics(placement, connections.source_K, connections.destination_K)
-    transfers = Transfers(trace, placement, blocks, connections, exit_nic_K)
+    exit_rank_K = exit_ranks(placement, connections.source_K, connections.destination_K)
+    transfers = Transfers(trace, placement, blocks, connections, exit_rank_K)
     traffic: TrafficTrace = GeneratedTrace(transfers, trace.notes)
     if len(transfers) <= written_out_rows or num_qps > 1 or not transfers.wait_one_way:
         refuse_too_many(sum(block.num_messages for block in blocks))
@@ -103,7 +103,7 @@ def expand(
         traffic = cut(traffic, num_qps) if options.qp_use == "split" else traffic
         traffic = replace(traffic, qp_N=take_turns(traffic.qp_N, num_qps))
     queue_pairs = make_queue_pairs(
-        np.repeat(exit_nic_K, num_qps),
+        np.repeat(placement.nic_R[exit_rank_K], num_qps),
         np.repeat(placement.nic_R[connections.destination_K], num_qps),
         priority=options.priority,
     )

@@ -2,9 +2,10 @@
 
 A message cannot leave before the longest chain of messages it waits for, and a collective cannot end before the longest
 chain of those that wait for it. In between, every NIC and every GPU's NVLink carries its messages one after another, in
-either direction. For each of them the best order is known when messages may be interrupted: of those that could leave,
-always the one with the longest chain behind it. The largest of these ends is the bound. Acknowledgements are left out,
-and so is everything that messages can do to one another elsewhere.
+either direction; a message that leaves through another GPU's NIC crosses NVLink to it first. For each of them the best
+order is known when messages may be interrupted: of those that could leave, always the one with the longest chain behind
+it. The largest of these ends is the bound. Acknowledgements are left out, what messages on their way to a NIC do to
+others on NVLink, and everything that messages can do to one another elsewhere.
 
 Source: Jackson's preemptive schedule; Carlier, "The one-machine sequencing problem", European Journal of Operational
 Research 11 (1982).
@@ -73,8 +74,10 @@ def lower_bound_ps(schedule: Schedule, shape: GroupShape, num_bytes: int, links:
     nvlink_M = payload_M * (BITS_PER_BYTE * PS_PER_S / links.nvlink_rate_bps)
     busy_M = np.where(is_local_M, nvlink_M, links.duration_ps(links.wire_bytes(payload_M)))
     after_M = np.where(is_local_M | (payload_M == 0), 0.0, links.tail_ps(payload_M))
-    head_M = _heads(schedule, busy_M + after_M)
-    tail_M = after_M + _tails(schedule, busy_M + after_M)
+    before_M = np.where(is_local_M | (_exits(schedule, shape) == schedule.sender_M), 0.0, nvlink_M)
+    total_M = before_M + busy_M + after_M
+    head_M = _heads(schedule, total_M) + before_M
+    tail_M = after_M + _tails(schedule, total_M)
     ends_ps = []
     for carrier_M in _carriers(schedule, shape, is_local_M):
         order = np.argsort(carrier_M, kind="stable")
@@ -85,12 +88,16 @@ def lower_bound_ps(schedule: Schedule, shape: GroupShape, num_bytes: int, links:
 
 def _carriers(schedule: Schedule, shape: GroupShape, is_local_M: BoolArray) -> tuple[IntArray, IntArray]:
     """Return what carries each message out of its sender and into its receiver: NICs from 0, NVLinks from n on."""
-    n, g = shape.num_members, shape.local_size
-    exit_M = schedule.sender_M // g * g + schedule.receiver_M % g  # messages keep to the receiver's rail
+    n = shape.num_members
     return (
-        np.where(is_local_M, n + schedule.sender_M, exit_M),
+        np.where(is_local_M, n + schedule.sender_M, _exits(schedule, shape)),
         np.where(is_local_M, n + schedule.receiver_M, schedule.receiver_M),
     )
+
+
+def _exits(schedule: Schedule, shape: GroupShape) -> IntArray:
+    """Return through whose NIC each message would leave its host: it keeps to the receiver's rail."""
+    return schedule.sender_M // shape.local_size * shape.local_size + schedule.receiver_M % shape.local_size
 
 
 def _heads(schedule: Schedule, total_M: FloatArray) -> FloatArray:

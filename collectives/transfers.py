@@ -1,7 +1,8 @@
 """Transfers of a trace's collectives, made from their blocks range by range.
 
 A message between two hosts is a transfer over the fabric from NIC to NIC, one inside a host over NVLink from GPU to
-GPU; ready and done rows, and messages of no bytes, move nothing and stand between the GPUs.
+GPU. One that leaves through another GPU's NIC crosses NVLink to that GPU first. Ready and done rows, and messages of no
+bytes, move nothing and stand between the GPUs.
 
 Shapes: N requests or rows, K connections, C collectives, E edges, with one of each member to itself, D dependencies.
 """
@@ -15,7 +16,7 @@ from fabrictune.collectives.connections import Connections
 from fabrictune.collectives.messages import Block, ready_waits
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.generated_traces import join_dependencies
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, is_acyclic
+from fabrictune.foundation.traces import RELAYS, UNKNOWN, CommTrace, Dependencies, Medium, is_acyclic
 from fabrictune.topology.placement import Placement
 
 
@@ -29,6 +30,8 @@ class _Ends:
     connection_CE: IntArray
     source_rank_CE: IntArray
     destination_rank_CE: IntArray
+    relayed_from_CE: IntArray  # UNKNOWN where the data are at the NIC's own GPU
+    relayed_to_CE: IntArray
     request_CE: IntArray  # the sender's
 
 
@@ -41,13 +44,13 @@ class Transfers:
         placement: Placement,
         blocks: Sequence[Block],
         connections: Connections,
-        exit_nic_K: IntArray,
+        exit_rank_K: IntArray,
     ) -> None:
         self._trace = trace
         self._blocks = blocks
         self._ready_waits = ready_waits(trace, blocks)
         self._ends = [
-            _ends(trace, placement, block, connection_CE, exit_nic_K)
+            _ends(trace, placement, block, connection_CE, exit_rank_K)
             for block, connection_CE in zip(blocks, connections.connection_CE, strict=True)
         ]
 
@@ -92,11 +95,13 @@ class Transfers:
             "delay_ps_N": self._trace.compute_before_ps_N,
             "operation_N": np.arange(len(self._trace)),
         }
-        constants = {"medium_N": int(Medium.NONE), "qp_N": UNKNOWN}
+        constants = {"medium_N": int(Medium.NONE)} | dict.fromkeys(("qp_N", *RELAYS), UNKNOWN)
         return columns[name] if name in columns else np.full(len(self._trace), constants.get(name, 0), np.int64)
 
 
-def _ends(trace: CommTrace, placement: Placement, block: Block, connection_CE: IntArray, exit_nic_K: IntArray) -> _Ends:
+def _ends(
+    trace: CommTrace, placement: Placement, block: Block, connection_CE: IntArray, exit_rank_K: IntArray
+) -> _Ends:
     """Return the ends of a block's edges, those of its done rows included."""
     request_Cn, member = block.batch.request_Cn, np.arange(block.batch.num_members)
     rank_Cn = trace.rank_N[request_Cn]
@@ -104,15 +109,18 @@ def _ends(trace: CommTrace, placement: Placement, block: Block, connection_CE: I
     source_CE, destination_CE = rank_Cn[:, sender_E], rank_Cn[:, np.concatenate([block.edges.receiver_E, member])]
     connection_CE = np.concatenate([connection_CE, np.full(request_Cn.shape, UNKNOWN)], axis=1)
     crosses = connection_CE != UNKNOWN
-    exit_nic_CE = exit_nic_K[connection_CE] if len(exit_nic_K) else connection_CE
+    exit_CE = np.where(crosses, exit_rank_K[connection_CE] if len(exit_rank_K) else UNKNOWN, source_CE)
+    is_relayed = exit_CE != source_CE
     stays = np.where(source_CE == destination_CE, Medium.NONE, Medium.NVLINK)
     return _Ends(
-        source_CE=np.where(crosses, exit_nic_CE, source_CE),
+        source_CE=np.where(crosses, placement.nic_R[exit_CE], source_CE),
         destination_CE=np.where(crosses, placement.nic_R[destination_CE], destination_CE),
         medium_CE=np.where(crosses, Medium.FABRIC, stays),
         connection_CE=connection_CE,
         source_rank_CE=source_CE,
         destination_rank_CE=destination_CE,
+        relayed_from_CE=np.where(is_relayed, source_CE, UNKNOWN),
+        relayed_to_CE=np.where(is_relayed, exit_CE, UNKNOWN),
         request_CE=request_Cn[:, sender_E],
     )
 
@@ -143,6 +151,8 @@ _COLUMNS: Mapping[str, Callable[[Block, _Ends, slice, slice], IntArray]] = {
     "bytes_N": lambda block, ends, collectives, rows: block.bytes_of(collectives, rows),
     "start_ps_N": _zeros,
     "delay_ps_N": _zeros,
+    "relayed_from_N": _where_it_moves("relayed_from_CE", UNKNOWN),
+    "relayed_to_N": _where_it_moves("relayed_to_CE", UNKNOWN),
     "operation_N": lambda block, ends, *place: block.of_edges(ends.request_CE, *place),
 }
 

@@ -34,6 +34,7 @@ from fabrictune.foundation.texts import TextColumn, Texts
 
 UNKNOWN = -1  # a time that was not measured, a peer that does not exist
 MAX_RANK = 2**31 - 1
+RELAYS = ("relayed_from_N", "relayed_to_N")  # files in which no transfer is relayed lack them
 KIND = "table"  # of the metadata: what the rows of a file are
 
 
@@ -174,16 +175,23 @@ class TrafficTrace:
     delay_ps_N: IntArray
     operation_N: IntArray  # row of the CommTrace it came from; UNKNOWN for traffic made otherwise
     dependencies: Dependencies
+    # GPU whose data cross NVLink to the GPU beside the NIC before they cross the fabric; UNKNOWN for data beside it.
+    relayed_from_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    relayed_to_N: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     notes: tuple[str, ...] = ()  # what was left out, guessed or filled in on the way here
 
     def __post_init__(self) -> None:
         where = "traffic trace"
+        _fill_unknown(self, RELAYS, len(self.source_N))
         _check_columns(self, where)
         for name in ("bytes_N", "start_ps_N", "delay_ps_N"):
             _check(bool((getattr(self, name) >= 0).all()), where, f"a negative value in {name}")
         _check(_within(self.medium_N, len(Medium)), where, "an unknown medium")
         on_fabric = self.medium_N == Medium.FABRIC
         _check(bool((self.qp_N[on_fabric] >= 0).all()), where, "a transfer on the fabric without queue pair")
+        is_relayed = (self.relayed_from_N != UNKNOWN) | (self.relayed_to_N != UNKNOWN)
+        has_both = (self.relayed_from_N >= 0) & (self.relayed_to_N >= 0) & on_fabric
+        _check(not (is_relayed & ~has_both).any(), where, "a relay without both its GPUs, or off the fabric")
         _check_acyclic(self.dependencies, where)
 
     def __len__(self) -> int:
@@ -218,7 +226,11 @@ class TrafficTrace:
 
     def write(self, path: Path) -> None:
         """Write as Parquet."""
-        write_table(path, _arrow_columns(self), {**_noted(self.notes), KIND: "TrafficTrace"})
+        columns = _arrow_columns(self)
+        for name in RELAYS:
+            if (getattr(self, name) == UNKNOWN).all():
+                del columns[name.removesuffix("_N")]
+        write_table(path, columns, {**_noted(self.notes), KIND: "TrafficTrace"})
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -395,7 +407,8 @@ def _columns(
         elif name in is_text:
             columns[f"{name}_N"] = _texts(column, name, where) if is_text[name] else _numbers(column, name, where)
     for name in (*is_text, "dependencies"):
-        _check(name in columns or f"{name}_N" in columns, where, f"no column {name!r}")
+        is_there = name in columns or f"{name}_N" in columns
+        _check(is_there or f"{name}_N" in RELAYS, where, f"no column {name!r}")
     return columns
 
 

@@ -87,7 +87,8 @@ def _check_times(
 ) -> int:
     """Return the last start; raises TraceError for a start, wait or time over NVLink beyond the engine's clock."""
     start_ps_N = traffic.column("start_ps_N", begin, end)
-    nvlink_s_N = np.where(medium_N == Medium.NVLINK, 8.0 * bytes_N / config.nvlink_rate_bps, 0.0)
+    takes_nvlink_N = (medium_N == Medium.NVLINK) | (traffic.column("relayed_to_N", begin, end) != UNKNOWN)
+    nvlink_s_N = np.where(takes_nvlink_N, 8.0 * bytes_N / config.nvlink_rate_bps, 0.0)
     delay_ps_N = traffic.column("delay_ps_N", begin, end)
     columns = {"start": start_ps_N, "delay": delay_ps_N, "time over NVLink": nvlink_s_N * PS_PER_S}
     for what, time_ps_N in columns.items():
@@ -116,8 +117,7 @@ def transfer_arrays(traffic: TrafficTrace, begin: int, end: int, gpu_G: IntArray
         "transfer_delay": traffic.column("delay_ps_N", begin, end),
         "num_dependencies": np.diff(waits.offset_N1),
         "dependency_row": waits.row_D,
-        "nvlink_source": _nvlink_end(traffic.column("source_N", begin, end), medium_N, gpu_G),
-        "nvlink_destination": _nvlink_end(traffic.column("destination_N", begin, end), medium_N, gpu_G),
+        **{name: _numbered(gpu_N, gpu_G) for name, gpu_N in _nvlink_ends(traffic, begin, end).items()},
     }
 
 
@@ -127,18 +127,26 @@ def join_transfers(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArra
 
 
 def nvlink_gpus(traffic: TrafficTrace) -> IntArray:
-    """Return the GPUs at the ends of all transfers over NVLink, in order, shape (G,)."""
+    """Return the GPUs whose NVLink some transfer takes, in order, shape (G,)."""
     gpus = [np.zeros(0, np.int64)]
     for begin, end in ranges(0, len(traffic)):
-        on_nvlink_N = traffic.column("medium_N", begin, end) == Medium.NVLINK
-        if on_nvlink_N.any():
-            gpus += [traffic.column(name, begin, end)[on_nvlink_N] for name in ("source_N", "destination_N")]
-            gpus = [np.unique(np.concatenate(gpus))]
+        gpus = [np.unique(np.concatenate([*gpus, *_nvlink_ends(traffic, begin, end).values()]))]
+        gpus = [gpus[0][gpus[0] != UNKNOWN]]
     return gpus[0]
 
 
-def _nvlink_end(gpu_N: IntArray, medium_N: IntArray, gpu_G: IntArray) -> IntArray:
-    """Return each transfer's GPU numbered anew from 0, UNKNOWN off NVLink; no rows where no transfer takes NVLink."""
+def _nvlink_ends(traffic: TrafficTrace, begin: int, end: int) -> dict[str, IntArray]:
+    """Return between which GPUs each transfer takes NVLink, all its way or to its NIC; UNKNOWN off NVLink."""
+    on_nvlink_N = traffic.column("medium_N", begin, end) == Medium.NVLINK
+    ends = {"nvlink_source": ("source_N", "relayed_from_N"), "nvlink_destination": ("destination_N", "relayed_to_N")}
+    return {
+        name: np.where(on_nvlink_N, *(traffic.column(column, begin, end) for column in columns))
+        for name, columns in ends.items()
+    }
+
+
+def _numbered(gpu_N: IntArray, gpu_G: IntArray) -> IntArray:
+    """Return GPUs numbered anew from 0; no rows where no transfer takes NVLink."""
     if not len(gpu_G):
         return np.zeros(0, np.int64)
-    return np.where(medium_N == Medium.NVLINK, np.searchsorted(gpu_G, gpu_N), UNKNOWN).astype(np.int64)
+    return np.where(gpu_N == UNKNOWN, UNKNOWN, np.searchsorted(gpu_G, gpu_N)).astype(np.int64)

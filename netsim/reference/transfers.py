@@ -1,7 +1,8 @@
 """Transfers: when they become ready, what their ends set free, and the messages of a queue pair.
 
 A transfer is ready some time after the later of its start and the end of its last dependency. Each GPU's NVLink out
-carries its transfers one after another, and so does each GPU's link in; a transfer ends when both have carried it.
+carries its transfers one after another, and so does each GPU's link in; a transfer ends when both have carried it, or
+is for its queue pair to send where it took NVLink to a GPU beside another NIC.
 
 Left out: switches between NVLinks, which add nothing.
 """
@@ -9,7 +10,7 @@ Left out: switches between NVLinks, which add nothing.
 from dataclasses import dataclass, field
 from itertools import islice
 
-from fabrictune.foundation.traces import Medium
+from fabrictune.foundation.traces import UNKNOWN, Medium
 from fabrictune.netsim.reference.ports import serialization_ps
 from fabrictune.netsim.reference.run import EventKind, RunState
 
@@ -105,18 +106,23 @@ class Transfers:
     def on_event(self, row: int, *, is_end: bool) -> Transfer | None:
         """Begin or end a transfer; return it if it is for its queue pair to send."""
         self.num_events -= 1
-        transfer, medium = self.all[row], self.run.columns["transfer_medium"][row]
+        transfer, crosses_fabric = self.all[row], self.run.columns["transfer_medium"][row] == Medium.FABRIC
         if not is_end:
             transfer.times["ready_ps"] = self.run.now_ps
-            if medium == Medium.FABRIC:
-                return transfer
-            transfer.times["start_ps"] = self.run.now_ps
-            if medium == Medium.NVLINK:
+            if not crosses_fabric:
+                transfer.times["start_ps"] = self.run.now_ps
+            if self._takes_nvlink(row):
                 self._schedule(self._cross_nvlink(transfer), transfer, is_end=True)
                 return None
+        if crosses_fabric:
+            return transfer
         transfer.times["acknowledged_ps"] = self.run.now_ps
         self.finish(transfer)
         return None
+
+    def _takes_nvlink(self, row: int) -> bool:
+        source = self.run.columns["nvlink_source"]
+        return len(source) > 0 and source[row] != UNKNOWN
 
     def _cross_nvlink(self, transfer: Transfer) -> int:
         """Return when both GPUs' links have carried a transfer that is ready now."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabrictune.foundation.arrays import IntArray
-from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
+from fabrictune.foundation.traces import RELAYS, UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
 from fabrictune.netsim.workloads.table import GeneratedTraffic, raise_input_error
 from fabrictune.topology.queue_pairs import join_queue_pairs
@@ -26,8 +26,12 @@ def join(parts: Sequence[GeneratedTraffic], start_ps: Sequence[int], notes: Sequ
     first_row = _firsts([len(trace) for trace in traces])
     first_qp = _firsts([len(queue_pairs) for queue_pairs, _ in parts])
     first_operation = _firsts([int(trace.operation_N.max(initial=UNKNOWN)) + 1 for trace in traces])
+    first_gpu = _firsts([_num_gpus(trace) for trace in traces])
     traffic = TrafficTrace(
-        **{name: _stacked(traces, name) for name in ("source_N", "destination_N", "medium_N", "bytes_N", "delay_ps_N")},
+        **{name: _stacked(traces, name) for name in ("medium_N", "bytes_N", "delay_ps_N")},
+        **{name: _stacked(traces, name, first_gpu) for name in RELAYS},
+        source_N=_stacked_ends(traces, "source_N", first_gpu),
+        destination_N=_stacked_ends(traces, "destination_N", first_gpu),
         qp_N=_stacked(traces, "qp_N", first_qp),
         operation_N=_stacked(traces, "operation_N", first_operation),
         start_ps_N=np.concatenate([trace.start_ps_N + start for trace, start in zip(traces, start_ps, strict=True)]),
@@ -50,6 +54,23 @@ def _stacked(traces: Sequence[TrafficTrace], name: str, firsts: Sequence[int] | 
             np.where(column == UNKNOWN, UNKNOWN, column + first) for column, first in zip(columns, firsts, strict=True)
         ]
     return np.concatenate(columns)
+
+
+def _num_gpus(trace: TrafficTrace) -> int:
+    """Return how many numbers the GPUs of a part take."""
+    is_gpu_N = trace.medium_N != Medium.FABRIC
+    ends = [trace.source_N[is_gpu_N], trace.destination_N[is_gpu_N], trace.relayed_from_N, trace.relayed_to_N]
+    return 1 + max(int(gpus.max(initial=UNKNOWN)) for gpus in ends)
+
+
+def _stacked_ends(traces: Sequence[TrafficTrace], name: str, first_gpu: IntArray) -> IntArray:
+    """Return one end of all parts' transfers: NICs are those of one fabric, GPUs each part's own."""
+    return np.concatenate(
+        [
+            np.where(trace.medium_N == Medium.FABRIC, getattr(trace, name), getattr(trace, name) + first)
+            for trace, first in zip(traces, first_gpu, strict=True)
+        ]
+    )
 
 
 def _joined_dependencies(traces: Sequence[TrafficTrace], first_row: IntArray) -> Dependencies:

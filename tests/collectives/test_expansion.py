@@ -101,6 +101,27 @@ def test_neighbours_on_one_host_use_nvlink() -> None:
     assert edges == {(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7)}
 
 
+def test_a_message_crosses_nvlink_to_the_nic_on_its_receivers_rail() -> None:
+    """Ranks 3 and 7 send to 4 and 0, through the NICs of ranks 0 and 4; the six edges inside are relayed nowhere."""
+    queue_pairs, traffic = expand_step(8, 8000, gpus_per_host=4)
+    assert queue_pairs.source_nic_Q.tolist() == [0, 4]
+    is_outside = traffic.medium_N == Medium.FABRIC
+    relays = set(
+        zip(traffic.relayed_from_N[is_outside].tolist(), traffic.relayed_to_N[is_outside].tolist(), strict=True)
+    )
+    assert relays == {(3, 0), (7, 4)}
+    assert set(traffic.relayed_from_N[~is_outside].tolist()) == {UNKNOWN}
+
+
+def test_gpus_that_share_a_nic_need_no_relay() -> None:
+    """Two GPUs beside each NIC: the NIC on the receiver's rail is the sender's own."""
+    layout, fabric = ParallelLayout(dp=4), star(2)
+    placement = place(layout, fabric, "contiguous", gpus_per_host=2)
+    _, traffic = expand(collective_step(layout, 4000), placement, fabric, ExpansionSpec())
+    assert np.count_nonzero(traffic.medium_N == Medium.FABRIC) == 2 * 6
+    assert set(traffic.relayed_to_N.tolist()) == {UNKNOWN}
+
+
 def test_chunks_of_no_bytes_cross_nothing() -> None:
     """Three bytes among five ranks: chunks 3 and 4 are empty, 3 * 8 messages remain on the wires."""
     _, traffic = expand_step(5, 3)

@@ -63,6 +63,14 @@ def test_inside_a_host_nvlink_carries_it() -> None:
     assert lower_bound_ps(hierarchical.all_reduce(shape), shape, 400, LINKS) == 2 * 20
 
 
+def test_a_message_crosses_nvlink_to_the_nic_on_the_receivers_rail() -> None:
+    """Member 0 of the first host sends 100 B to member 1 of the second: 10 ps of NVLink, then two links and a cable."""
+    shape = GroupShape(num_members=4, local_size=2)
+    own_rail, other_rail = (from_moves(4, 1, [(0, 0, receiver, 0, False)]) for receiver in (2, 3))
+    assert lower_bound_ps(own_rail, shape, 100, LINKS) == 110 + 110 + 1000
+    assert lower_bound_ps(other_rail, shape, 100, LINKS) == 10 + 110 + 110 + 1000
+
+
 def test_what_moves_nothing_takes_no_time() -> None:
     """A barrier's messages are empty."""
     shape = GroupShape(num_members=4)

@@ -283,3 +283,26 @@ def test_notes_of_a_trace_travel_in_its_file(tmp_path: Path) -> None:
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"notes": b"7"}), path)
     with pytest.raises(TraceError, match="notes in the file's metadata that cannot be read"):
         TrafficTrace.read(path)
+
+
+def test_relays_travel_in_a_file_that_has_some(tmp_path: Path) -> None:
+    """A file without any is as it was before there were relays."""
+    for relays in ({}, {"relayed_from_N": np.array([-1, 3]), "relayed_to_N": np.array([-1, 0])}):
+        path, trace = tmp_path / "trace.parquet", traffic([[], []], **relays)
+        trace.write(path)
+        assert ("relayed_to" in pq.read_schema(path).names) == bool(relays)
+        assert_same(TrafficTrace.read(path), trace)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"relayed_from_N": np.array([0])},
+        {"relayed_from_N": np.array([0]), "relayed_to_N": np.array([-2])},
+        {"relayed_from_N": np.array([0]), "relayed_to_N": np.array([1]), "medium_N": np.array([int(Medium.NVLINK)])},
+    ],
+)
+def test_a_relay_has_two_gpus_and_a_way_over_the_fabric(wrong: dict[str, Any]) -> None:
+    """NVLink is a transfer's whole way, or its way to a NIC."""
+    with pytest.raises(TraceError, match=r"^traffic trace: a relay without both its GPUs, or off the fabric$"):
+        traffic([[]], **wrong)

@@ -39,7 +39,7 @@ def compiled(name: str) -> CompiledLaw:
 
 
 def traffic_of(rows: Rows) -> TrafficTrace:
-    """Return a trace; a row has bytes, and perhaps qp, medium, source, destination, start_ps, delay_ps and waits."""
+    """Return a trace; a row has bytes, and perhaps waits and any other column by its name."""
 
     def column(name: str, default: int) -> np.ndarray:
         return np.array([row.get(name, default) for row in rows], np.int64)
@@ -53,6 +53,8 @@ def traffic_of(rows: Rows) -> TrafficTrace:
         start_ps_N=column("start_ps", 0),
         delay_ps_N=column("delay_ps", 0),
         operation_N=np.full(len(rows), UNKNOWN, np.int64),
+        relayed_from_N=column("relayed_from", UNKNOWN),
+        relayed_to_N=column("relayed_to", UNKNOWN),
         dependencies=Dependencies.from_lists([row.get("waits", []) for row in rows]),
     )
 

@@ -68,7 +68,7 @@ def random_scenario(seed: int) -> Scenario:
     """Return a small run with whatever features the dice give it."""
     dice = np.random.default_rng(seed)
     network = random_network(random_fabric(dice, is_dual=seed % 5 == 0), dice)
-    traffic = random_traffic(len(network.queue_pairs), dice)
+    traffic = relayed(random_traffic(len(network.queue_pairs), dice), np.random.default_rng([seed, 5]))
     config = random_config(seed, dice)
     if seed % 2:
         network, traffic, config = with_priorities(network, config, np.random.default_rng([seed, 4]))
@@ -145,6 +145,19 @@ def random_traffic(num_pairs: int, dice: np.random.Generator) -> TrafficTrace:
         delay_ps_N=dice.choice([0, 0, 500_000], num_rows),
         operation_N=np.full(num_rows, UNKNOWN, np.int64),
         dependencies=Dependencies.from_lists(waits),
+    )
+
+
+def relayed(traffic: TrafficTrace, dice: np.random.Generator) -> TrafficTrace:
+    """Return, in a third of cases, transfers of which some reach their NIC over NVLink."""
+    is_relayed_N = (
+        (traffic.medium_N == Medium.FABRIC) & (dice.integers(3, size=len(traffic)) == 0) & (dice.integers(3) == 0)
+    )
+    gpu_N = dice.integers(0, 2, len(traffic))
+    return replace(
+        traffic,
+        relayed_from_N=np.where(is_relayed_N, gpu_N, UNKNOWN),
+        relayed_to_N=np.where(is_relayed_N, 1 - gpu_N, UNKNOWN),
     )
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.foundation.traces import UNKNOWN, Dependencies, TrafficTrace
+from fabrictune.foundation.traces import UNKNOWN, Dependencies, Medium, TrafficTrace
 from fabrictune.netsim.workloads.incast import IncastSpec, make_incast
 from fabrictune.netsim.workloads.merge import join
 from fabrictune.netsim.workloads.permutation import PermutationSpec, make_permutation
 from fabrictune.netsim.workloads.table import GeneratedTraffic
-from tests.netsim.conftest import one_switch
+from tests.netsim.conftest import one_switch, traffic_of
 
 
 def chain() -> GeneratedTraffic:
@@ -49,6 +49,22 @@ def test_operations_of_different_parts_stay_apart() -> None:
     incast = make_incast(IncastSpec(senders=1, message_bytes=500), one_switch(4), 0)
     _, traffic = join([chain(), incast, chain()], start_ps=[0, 0, 0])
     assert traffic.operation_N.tolist() == [0, 0, UNKNOWN, 1, 1]
+
+
+def test_gpus_of_different_parts_stay_apart() -> None:
+    """Both jobs number their GPUs by rank, from 0; NICs are those of one fabric."""
+    job = traffic_of(
+        [
+            {"medium": Medium.NVLINK, "source": 0, "destination": 2},
+            {"source": 1, "destination": 3, "relayed_from": 0, "relayed_to": 1},
+        ]
+    )
+    queue_pairs, _ = chain()
+    _, traffic = join([(queue_pairs, job), (queue_pairs, job)], start_ps=[0, 0])
+    assert traffic.source_N.tolist() == [0, 1, 3, 1]
+    assert traffic.destination_N.tolist() == [2, 3, 5, 3]
+    assert traffic.relayed_from_N.tolist() == [UNKNOWN, 0, UNKNOWN, 3]
+    assert traffic.relayed_to_N.tolist() == [UNKNOWN, 1, UNKNOWN, 4]
 
 
 def test_one_part_is_itself() -> None:

@@ -119,6 +119,37 @@ def test_transfers_over_nvlink_share_the_links_of_their_gpus(simulate: Simulate)
     assert transfers(simulate([(0, 1)], rows, BARE), "finish_ps") == [one, 2 * one, 2 * one, 2 * one]
 
 
+def test_data_cross_nvlink_to_another_gpus_nic_before_they_cross_the_fabric(simulate: Simulate) -> None:
+    """1 MB at 3.6 Tb/s takes 2,222,223 ps: so much later it begins, and its thousand packets take as long as ever."""
+    relay = {"relayed_from": 0, "relayed_to": 1}
+    alone, relayed = (simulate([(0, 1)], [{"bytes": 1_000_000} | more], BARE) for more in ({}, relay))
+    assert transfers(relayed, "ready_ps") == [0]
+    assert transfers(relayed, "start_ps") == [2_222_223]
+    assert transfers(relayed, "finish_ps") == [transfers(alone, "finish_ps")[0] + 2_222_223]
+    assert transfers(relayed, "ideal_ps") == transfers(alone, "ideal_ps")
+
+
+def test_the_way_to_a_nic_shares_nvlink(simulate: Simulate) -> None:
+    """4 MB take 8,888,889 ps. GPU 0 sends GPU 1 a message, then what NIC 1 is to send, which so begins after both; what
+    goes from GPU 2 to GPU 0 meets neither.
+    """
+    rows = [
+        {"medium": Medium.NVLINK, "source": 0, "destination": 1, "bytes": 4_000_000},
+        {"bytes": 4_000_000, "relayed_from": 0, "relayed_to": 1},
+        {"bytes": 4_000_000, "relayed_from": 2, "relayed_to": 0, "qp": 1},
+        {"bytes": 1000, "qp": 2},
+    ]
+    record = simulate([(0, 1), (2, 3), (4, 5)], rows, BARE, fabric=one_switch(6))
+    one = 8_888_889
+    assert transfers(record, "start_ps") == [0, 2 * one, one, 0]
+
+
+def test_transfers_of_a_queue_pair_leave_in_the_order_they_reach_their_nic(simulate: Simulate) -> None:
+    """Row 0 is on its way to the NIC when row 1 is there."""
+    rows = [{"bytes": 1_000_000, "relayed_from": 0, "relayed_to": 1}, {"bytes": 1000, "start_ps": 1000}]
+    assert transfers(simulate([(0, 1)], rows, BARE), "start_ps") == [2_222_223, 1000]
+
+
 def test_a_nic_serves_its_queue_pairs_in_turn(simulate: Simulate) -> None:
     """Three messages of 30 packets share 90 frames; the first to come is one frame ahead of its turn.
 

@@ -3,7 +3,8 @@
 // A transfer is ready `delay_ps` after the later of its start and the end of its last dependency, and ends when its
 // last byte is at its destination. The transfers of a queue pair leave in the order they became ready, ties by row.
 // NVLink: each GPU's link out carries its transfers one after another, in the order in which they became ready, and so
-// does each GPU's link in; a transfer ends when both have carried it. Left out: switches between them, which add none.
+// does each GPU's link in; a transfer ends when both have carried it. One whose data leave through the NIC of another
+// GPU crosses NVLink to it first, and is its queue pair's to send after that. Left out: NVSwitches, which add no time.
 
 #include "../engine.hpp"
 
@@ -13,17 +14,21 @@ template <bool is_full>
 void Engine<is_full>::on_transfer(std::uint32_t row, bool is_end) {
     num_transfer_events--;
     Transfer& transfer = transfers[row];
-    if (is_end) return complete(row);
-    transfer.ready_ps = now_ps;
-    transfer.next = NONE;  // in place of its dependencies
-    if (transfer.queue_pair != NONE) return append_to_queue_pair(row);
-    transfer.start_ps = now_ps;
-    const bool takes_nvlink = !nvlink_source.empty() && nvlink_source[row] != NONE;
-    if (!takes_nvlink) return complete(row);
-    schedule_transfer(cross_nvlink(nvlink_source[row], nvlink_destination[row], transfer.bytes), row, true);
+    const bool crosses_fabric = transfer.queue_pair != NONE;
+    if (!is_end) {
+        transfer.ready_ps = now_ps;
+        transfer.next = NONE;  // in place of its dependencies
+        if (!crosses_fabric) transfer.start_ps = now_ps;
+        const bool takes_nvlink = !nvlink_source.empty() && nvlink_source[row] != NONE;
+        if (takes_nvlink) {
+            const Picoseconds end_ps = cross_nvlink(nvlink_source[row], nvlink_destination[row], transfer.bytes);
+            return schedule_transfer(end_ps, row, true);
+        }
+    }
+    crosses_fabric ? append_to_queue_pair(row) : complete(row);
 }
 
-// When a transfer between two GPUs ends that is ready now.
+// When a transfer has crossed from one GPU to another that is ready now.
 template <bool is_full>
 Picoseconds Engine<is_full>::cross_nvlink(std::uint32_t source, std::uint32_t destination, std::int64_t bytes) {
     const Picoseconds duration_ps = transfer_ps(bytes, settings.nvlink_rate_bps);
