@@ -18,7 +18,7 @@ from fabrictune.foundation.traces import TrafficTrace
 from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.capture import with_capture
-from fabrictune.netsim.checks import Outcome, check_run, check_samples
+from fabrictune.netsim.checks import check_run, check_samples
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
@@ -28,6 +28,7 @@ from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
 from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
 from fabrictune.netsim.memory import require_memory
+from fabrictune.netsim.outcome import Outcome
 from fabrictune.netsim.results import tables
 from fabrictune.netsim.skip import describe_skip
 from fabrictune.netsim.threads import describe_threads

@@ -12,10 +12,10 @@ from fabrictune.foundation.retransmission import RNR_RETRIES_FOREVER
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_duration, format_fraction
 from fabrictune.netsim import _engine
-from fabrictune.netsim.checks import Outcome
 from fabrictune.netsim.config.faults import FAULTS, Fault, SlowPort, SwitchDown
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.faults.timeline import END_OF_TIME_PS, FaultInterval
+from fabrictune.netsim.outcome import Outcome
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.lookup import find_port
 from fabrictune.topology.network import Network
