@@ -126,6 +126,7 @@ inline void Engine<is_full>::prefetch_open_slot() {
     for (const std::uint64_t* key = queue.open_begin(); key != queue.open_end(); key++) {
         packets.prefetch(payload_of(*key));
     }
+    queue.look_ahead([this](std::uint64_t key) { packets.prefetch(payload_of(key)); });
 }
 
 template <bool is_full>

@@ -13,6 +13,7 @@
 
 #include "event.hpp"
 #include "far_events.hpp"
+#include "prefetch.hpp"
 #include "sorting_network.hpp"
 
 namespace netsim {
@@ -85,6 +86,11 @@ class EventQueue {
     std::vector<FarEvents::Event> take_all();
     void begin_after(Picoseconds time_ps);
 
+    // Call with each key of the slot behind the open one that is in the first or the last of its cache lines, and fetch
+    // those of the slot behind that.
+    template <typename Visit>
+    [[gnu::always_inline]] void look_ahead(Visit visit) const;
+
     const std::uint64_t* open_begin() const { return open_.data(); }
     const std::uint64_t* open_end() const { return open_.data() + num_open_; }
     std::uint64_t num_events() const { return num_events_ - (num_open_ - next_); }  // taken so far
@@ -103,7 +109,8 @@ class EventQueue {
     void push_into_open_slot(Picoseconds time_ps, EventIdentity identity);
     std::uint32_t append_chunk(std::uint32_t full_position);
     void grow_overflow();
-    std::int64_t nearest_occupied_slot() const;
+    std::int64_t nearest_occupied_slot() const { return occupied_slot_behind(current_slot_); }
+    std::int64_t occupied_slot_behind(std::int64_t slot) const;
     std::int64_t next_slot() const;
     void drain_slot(std::int64_t slot, std::vector<std::uint64_t>& keys, std::uint32_t& count);
     void close_slot();
@@ -159,9 +166,9 @@ inline void EventQueue::grow_overflow() {
     free_chunk_ = static_cast<std::uint32_t>(first);
 }
 
-inline std::int64_t EventQueue::nearest_occupied_slot() const {
+inline std::int64_t EventQueue::occupied_slot_behind(std::int64_t slot) const {
     if (!num_near_) return NEVER;
-    const std::uint32_t start = (current_slot_ + 1) & (NUM_SLOTS - 1);
+    const std::uint32_t start = (slot + 1) & (NUM_SLOTS - 1);
     std::uint32_t word = start / 64;
     std::uint64_t bits = occupied_[word] & (~0ull << (start % 64));
     while (!bits) {
@@ -169,7 +176,23 @@ inline std::int64_t EventQueue::nearest_occupied_slot() const {
         bits = occupied_[word];
     }
     const std::uint32_t found = word * 64 + static_cast<std::uint32_t>(std::countr_zero(bits));
-    return current_slot_ + 1 + ((found - start) & (NUM_SLOTS - 1));
+    return slot + 1 + ((found - start) & (NUM_SLOTS - 1));
+}
+
+template <typename Visit>
+inline void EventQueue::look_ahead(Visit visit) const {
+    const std::int64_t next = occupied_slot_behind(current_slot_);
+    if (next == NEVER) return;
+    const std::uint32_t index = next & (NUM_SLOTS - 1);
+    const std::uint32_t last = tail_[index];
+    const Chunk& chunk = chunks_[last / 8];
+    for (std::uint32_t i = 0; i < last % 8; i++) visit(chunk.keys[i]);
+    if (last / 8 != index) {
+        for (const std::uint64_t key : chunks_[index].keys) visit(key);
+    }
+    const std::uint32_t behind = occupied_slot_behind(next) & (NUM_SLOTS - 1);
+    prefetch(chunks_.data(), behind);
+    prefetch(chunks_.data(), tail_[behind] / 8);
 }
 
 inline std::int64_t EventQueue::next_slot() const {

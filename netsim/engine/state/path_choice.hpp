@@ -53,7 +53,7 @@ class PathChooser {
     std::uint32_t choose(std::uint32_t set, std::uint32_t arrived, std::uint64_t visit, Picoseconds now_ps,
                          const std::vector<Port>& ports);
     template <class Rank>
-    std::uint32_t least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank) const;
+    std::uint32_t least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank);
     std::uint32_t by_weight(std::uint32_t set, std::uint64_t visit) const;
 
     std::span<const std::uint32_t> ports_of(std::uint32_t set) const {
@@ -70,6 +70,7 @@ class PathChooser {
     std::vector<std::uint32_t> switch_behind_, peer_, row_, exit_, set_, offset_, port_, weight_;
     std::vector<RandomStream> random_;      // a port, used by what arrives through it
     std::vector<std::uint32_t> next_turn_;  // a set, for round robin
+    std::vector<std::int64_t> ranks_;       // of the ports of a set, while one of them is chosen
     FlowletTable flowlets_;
 };
 
@@ -160,7 +161,8 @@ inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrive
             return choices[next_turn_[set]++ % choices.size()];
         case PathRule::LeastQueue:
             return least(choices, random_[arrived], [&](std::uint32_t port) {
-                return std::min(ports[port].queued_bytes / queue_step_bytes_, last_level_);
+                const std::int32_t bytes = ports[port].queued_bytes;
+                return std::min(queue_step_bytes_ == 1 ? bytes : bytes / queue_step_bytes_, last_level_);
             });
         case PathRule::Quality:
             for (const std::uint32_t port : choices) loads.settle(port, ports[port], now_ps);
@@ -173,14 +175,14 @@ inline std::uint32_t PathChooser::choose(std::uint32_t set, std::uint32_t arrive
 
 // The port of the lowest rank; among equals the first, or any with equal chances.
 template <class Rank>
-std::uint32_t PathChooser::least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank) const {
-    auto lowest = rank(choices[0]);
-    for (const std::uint32_t port : choices) lowest = std::min(lowest, rank(port));
-    const auto is_lowest = [&](std::uint32_t port) { return rank(port) == lowest; };
-    const auto num_lowest = static_cast<std::uint64_t>(std::ranges::count_if(choices, is_lowest));
+std::uint32_t PathChooser::least(std::span<const std::uint32_t> choices, RandomStream& random, Rank rank) {
+    ranks_.clear();
+    for (const std::uint32_t port : choices) ranks_.push_back(rank(port));
+    const std::int64_t lowest = std::ranges::min(ranks_);
+    const auto num_lowest = static_cast<std::uint64_t>(std::ranges::count(ranks_, lowest));
     std::uint64_t turn = num_lowest > 1 && is_tie_random_ ? random.next_below(num_lowest) : 0;
-    for (const std::uint32_t port : choices) {
-        if (is_lowest(port) && turn-- == 0) return port;
+    for (std::size_t place = 0; place < choices.size(); place++) {
+        if (ranks_[place] == lowest && turn-- == 0) return choices[place];
     }
     return NONE;
 }

@@ -26,12 +26,7 @@ class PortLoads {
     }
 
     // The mean band of a port's loads by weights; the lowest is the best.
-    std::int64_t quality(std::uint32_t port) const {
-        const Meter& meter = meters_[port];
-        const std::int64_t past = past_weight_ * band(meter.past_scaled, past_);
-        const std::int64_t future = future_weight_ * band(meter.future_scaled, future_);
-        return (past + future) / (past_weight_ + future_weight_);
-    }
+    std::int64_t quality(std::uint32_t port) const { return meters_[port].quality; }
 
   private:
     static constexpr int FRACTION_BITS = 8;              // of an average
@@ -43,9 +38,11 @@ class PortLoads {
         Picoseconds next_ps;
         std::uint64_t tx_bytes = 0;  // when the last interval ended
         std::int64_t past_scaled = 0, future_scaled = 0;
+        std::int64_t quality = 0;  // of these averages
     };
 
     void close_intervals(Meter& meter, const Port& state, Picoseconds now_ps);
+    std::int64_t quality_of(const Meter& meter) const;
     bool sample(Meter& meter, double past, double future) const;
     std::int64_t moved(std::int64_t average_scaled, double sample) const;
     std::int64_t band(std::int64_t average_scaled, const LoadRange& range) const;
@@ -74,6 +71,7 @@ inline PortLoads::PortLoads(const Inputs& inputs)
         meters_.push_back({.capacity = rate_bps * static_cast<double>(interval_ps_),
                            .queue_scale = fastest_bps / rate_bps,
                            .next_ps = interval_ps_});
+        meters_.back().quality = quality_of(meters_.back());
     }
 }
 
@@ -86,6 +84,13 @@ inline void PortLoads::close_intervals(Meter& meter, const Port& state, Picoseco
     meter.next_ps += num_ended * interval_ps_;
     sample(meter, sent, queued);
     for (Picoseconds i = 1; i < num_ended && sample(meter, 0, queued); i++) continue;
+    meter.quality = quality_of(meter);
+}
+
+inline std::int64_t PortLoads::quality_of(const Meter& meter) const {
+    const std::int64_t past = past_weight_ * band(meter.past_scaled, past_);
+    const std::int64_t future = future_weight_ * band(meter.future_scaled, future_);
+    return (past + future) / (past_weight_ + future_weight_);
 }
 
 // Move both averages; returns whether one has changed.
