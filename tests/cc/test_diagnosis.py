@@ -1,5 +1,7 @@
 """Diagnosis of a compiler's error: the author's line, and what is wrong there."""
 
+from types import FunctionType
+
 from fabrictune.cc.diagnosis import cannot_compile
 
 
@@ -10,6 +12,7 @@ def handler() -> int:
 
 def test_colors_of_the_compilers_message_are_left_out() -> None:
     """Numba colors its messages in a process that has colorama, and finds the line within them."""
+    assert isinstance(handler, FunctionType)
     line = handler.__code__.co_firstlineno + 2
     error = TypeError(
         "Failed in nopython mode pipeline (step: nopython frontend)\n"
