@@ -435,7 +435,7 @@ class Engine final : public Simulation {
     bool is_released_again(std::int64_t round, const Release& release, std::uint32_t row, Picoseconds finish_ps);
     void take_back_releases(std::int64_t round, std::size_t num_told);
     void write_transfers(std::int64_t num_rounds);
-    void write_transfer(std::uint32_t row, std::int64_t stride, std::int64_t num_rounds);
+    void write_transfer(std::uint32_t row, const Transfer& first, std::int64_t num_rounds);
     std::vector<std::vector<MessageUnderWay>> messages_under_way() const;
     void link_messages(const std::vector<std::vector<MessageUnderWay>>& messages, std::int64_t num_rounds);
 

@@ -86,11 +86,23 @@ def random_rounds(seed: int) -> Run:
         )
     return Run(
         network=build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec()),
-        traffic=rows.trace(),
+        traffic=_relayed(rows.trace(), len(rows.pairs), np.random.default_rng([seed, 70])),
         config=config,
         law=str(dice.choice(list(LAWS)[:NUM_LAWS_OF_PLAIN_RUNS])),
         seed=seed,
         probe=random_probe(dice) if dice.integers(4) == 0 else None,
+    )
+
+
+def _relayed(traffic: TrafficTrace, num_pairs: int, dice: np.random.Generator) -> TrafficTrace:
+    """Return, in a third of runs, transfers of which those of some queue pairs reach their NIC over NVLink."""
+    is_relayed_Q = dice.integers(2, size=num_pairs) * (dice.integers(3) == 0) > 0
+    is_relayed_N = (traffic.qp_N != UNKNOWN) & is_relayed_Q[traffic.qp_N]
+    gpu_N = traffic.qp_N % 2
+    return replace(
+        traffic,
+        relayed_from_N=np.where(is_relayed_N, gpu_N, UNKNOWN),
+        relayed_to_N=np.where(is_relayed_N, gpu_N + 1, UNKNOWN),
     )
 
 

@@ -120,15 +120,18 @@ void Engine<is_full>::take_back_releases(std::int64_t round, std::size_t num_tol
 
 template <bool is_full>
 void Engine<is_full>::write_transfers(std::int64_t num_rounds) {
+    std::vector<std::pair<std::uint32_t, Transfer>> kept;  // as the round has left them: one may be in another's place
     for (const auto& [row, stride] : rounds.strides) {
-        if (stride != 0) write_transfer(row, stride, num_rounds);
+        if (stride != 0) kept.emplace_back(row, transfers[row]);
     }
+    for (const auto& [row, transfer] : kept) write_transfer(row, transfer, num_rounds);
 }
 
-// Write what happens to those in a transfer's place as it happened to it in the kept round.
+// Write what happens to those in a transfer's place as it happened to it in the kept round. Its packets have numbers
+// once it is its queue pair's to send, which may be in a later round than that in which it became ready.
 template <bool is_full>
-void Engine<is_full>::write_transfer(std::uint32_t row, std::int64_t stride, std::int64_t num_rounds) {
-    const Transfer first = transfers[row];
+void Engine<is_full>::write_transfer(std::uint32_t row, const Transfer& first, std::int64_t num_rounds) {
+    const std::int64_t stride = rounds.strides.at(row);
     const auto is_of_round = [&](Picoseconds time_ps) { return time_ps > rounds.whole.state_ps && time_ps <= now_ps; };
     std::uint32_t num_packets = 0;
     if (first.queue_pair != NONE)
@@ -139,9 +142,9 @@ void Engine<is_full>::write_transfer(std::uint32_t row, std::int64_t stride, std
         if (is_of_round(first.ready_ps)) {
             transfer.ready_ps = first.ready_ps + moved_ps;
             transfer.next = NONE;
-            if (first.queue_pair != NONE)
-                transfer.end_sequence = first.end_sequence + static_cast<std::uint32_t>(round) * num_packets;
         }
+        if (first.end_sequence > 0)
+            transfer.end_sequence = first.end_sequence + static_cast<std::uint32_t>(round) * num_packets;
         if (is_of_round(first.start_ps)) transfer.start_ps = first.start_ps + moved_ps;
         if (is_of_round(first.finish_ps)) transfer.finish_ps = first.finish_ps + moved_ps;
         if (!is_of_round(first.acknowledged_ps)) continue;

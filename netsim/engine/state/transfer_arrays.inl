@@ -10,5 +10,5 @@ ARRAY(std::int64_t, transfer_start);      // T: picoseconds
 ARRAY(std::int64_t, transfer_delay);      // T: picoseconds
 ARRAY(std::int64_t, num_dependencies);    // T
 ARRAY(std::int64_t, dependency_row);      // D: the transfers that each transfer waits for, of the whole run
-ARRAY(std::int64_t, nvlink_source);       // T: GPU, -1 for transfers that take no NVLink, not even to their NIC; empty if none does
+ARRAY(std::int64_t, nvlink_source);       // T: GPU, -1 for transfers that take none; empty if all are
 ARRAY(std::int64_t, nvlink_destination);  // T
