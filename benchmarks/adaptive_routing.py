@@ -14,13 +14,13 @@ from fabrictune.studies.simulation import simulate
 
 SEEDS = (1, 2, 3)
 CHOICES = {
-    "hash": "hash",
+    "hash": "{mode: hash}",
     "flowlet-500us": "{mode: flowlet, gap: 500 us}",
-    "ars": "ars",
+    "ars": "{mode: ars}",
     "ars-idle-8us-samples-1us": "{mode: ars, ars: {flowlet_idle_time: 8 us, sampling_interval: 1 us}}",
     "ars-per-packet": "{mode: ars, ars: {assign_mode: per_packet}}",
     "ars-per-packet-samples-1us": "{mode: ars, ars: {assign_mode: per_packet, sampling_interval: 1 us}}",
-    "adaptive": "adaptive",
+    "adaptive": "{mode: adaptive}",
 }
 TRAFFIC = {
     "permutation": "{{workload: permutation, message: {size} KB}}",

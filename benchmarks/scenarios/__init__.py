@@ -20,7 +20,7 @@ from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.network import Network
 
-BUNDLED = Path(__file__).parents[1] / "scenarios"
+BUNDLED = Path(__file__).parents[2] / "scenarios"
 
 
 def bundled(name: str, changes: Mapping[str, Any] | None = None) -> Scenario:
