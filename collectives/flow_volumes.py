@@ -35,7 +35,7 @@ def expand_to_flows(
     """
     check_placement(trace, placement, fabric)
     plans = make_plans(trace, placement.host_R, options.algorithm, options.slicing, is_written_out=False)
-    connections = connect(trace, placement.host_R, (_volumes(trace, plan) for plan in plans))
+    connections = connect(trace, placement.host_R, (_volumes(trace, plan, len(placement.nic_R)) for plan in plans))
     source_K, destination_K, bytes_K = connections.source_K, connections.destination_K, connections.bytes_K
     num_qps = options.qps_per_connection
     nic_K = placement.nic_R[exit_ranks(placement, source_K, destination_K)]
@@ -58,14 +58,13 @@ def expand_to_flows(
     return make_queue_pairs(source_Q, destination_Q, priority=options.priority), traffic
 
 
-def _volumes(trace: CommTrace, plan: CollectivePlan) -> tuple[Batch, Edges, IntArray]:
+def _volumes(trace: CommTrace, plan: CollectivePlan, num_ranks: int) -> tuple[Batch, Edges, IntArray]:
     """Return a plan's collectives added up, those of the same ranks in the same order as one; edges, and their bytes.
 
     The group, the first member and the last give the ranks: a broadcast's begin at its root, a message has two.
     """
     batch, edges = plan.batch, edges_of(plan.schedule)
     rank_C2 = trace.rank_N[batch.request_Cn[:, [0, -1]]]
-    num_ranks = 1 + int(rank_C2.max(initial=0))
     key_C = (batch.group_C * num_ranks + rank_C2[:, 0]) * num_ranks + rank_C2[:, 1]
     _, first_S, sum_C = np.unique(key_C, return_index=True, return_inverse=True)
     sums = replace(batch, group_C=batch.group_C[first_S], request_Cn=batch.request_Cn[first_S])

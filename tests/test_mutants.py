@@ -44,6 +44,8 @@ int f(int a, bool is_on) {
     switch (a) {
         case 3: stop(a); break;
     }
+    if (a) __builtin_prefetch(&counts[1]);
+    rows.prefetch(a + 1);
     return a * 2 + counts[0];
 }
 """

@@ -29,7 +29,7 @@ _FIXED = (
     *("template_argument_list", "static_assert_declaration", "attribute_declaration", "enumerator", "bitfield_clause"),
     *("lambda_capture_specifier", "array_declarator", "requires_clause", "string_literal", "char_literal"),
 )
-_PREFETCH = b"__builtin_prefetch"
+_PREFETCH = b"prefetch"  # what a function's name ends with that only fetches ahead
 
 
 def cpp_mutations(path: str, source: bytes) -> list[Mutation]:
@@ -59,7 +59,7 @@ class _Finder:
     def of(self, node: Node) -> Iterator[Mutation]:
         if node.type in _FIXED or self._is_fixed_declaration(node):
             return
-        if node.type == "call_expression" and self._text(node).startswith(_PREFETCH):
+        if self._only_prefetches(node):
             return
         yield from self._own(node)
         for index, child in enumerate(node.children):
@@ -98,8 +98,12 @@ class _Finder:
                 yield self._replace(node, ";", node, is_statement=True)
 
     def _left_out(self, node: Node) -> Iterator[Mutation]:
-        if node.children and not self._text(node).startswith(_PREFETCH):
+        if node.children and not self._only_prefetches(node.children[0]):
             yield self._replace(node, ";", node, is_statement=True)
+
+    def _only_prefetches(self, node: Node) -> bool:
+        function = node.child_by_field_name("function") if node.type == "call_expression" else None
+        return function is not None and self._text(function).endswith(_PREFETCH)
 
     def _is_fixed_declaration(self, node: Node) -> bool:
         return node.type == "declaration" and any(

@@ -1,9 +1,14 @@
 """Medians of trials: which trials count for which settings."""
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from fabrictune.foundation.errors import RecordError
+from fabrictune.foundation.records import RunRecord
 from fabrictune.rdma_bench.timers.prediction import RetransmissionSpec
 from fabrictune.rdma_bench.timers.trials import (
     FOR_GOOD,
@@ -13,6 +18,7 @@ from fabrictune.rdma_bench.timers.trials import (
     TimerTrial,
     median_gives_up_ns,
     median_stall_ns,
+    read_trials,
 )
 
 SPEC = RetransmissionSpec(timeout_exponent=14, retries=7)
@@ -22,6 +28,37 @@ OTHER = RetransmissionSpec(timeout_exponent=15, retries=7)
 def trial(spec: RetransmissionSpec, cut_ns: int, status: int, after_ns: int) -> TimerTrial:
     """Return a trial."""
     return TimerTrial(spec=spec, cut_ns=cut_ns, status=status, after_ns=after_ns)
+
+
+def read(monkeypatch: pytest.MonkeyPatch, tables: dict[str, dict[str, np.ndarray]]) -> tuple[TimerTrial, ...]:
+    """Read the trials of a record with these tables."""
+    monkeypatch.setattr(RunRecord, "read", lambda _directory, tables=(), read=tables: SimpleNamespace(tables=read))
+    return read_trials(Path("measured"))
+
+
+def test_trials_are_rows_of_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its settings, its cut and what came of it."""
+    columns = {"after_ns": [9, 8], "timeout": [14, 15], "retries": [7, 6], "cut_ns": [FOR_GOOD, 50], "status": [12, 0]}
+    tables = {"trials": {name: np.array(values) for name, values in columns.items()}}
+    assert read(monkeypatch, tables) == (
+        trial(RetransmissionSpec(timeout_exponent=14, retries=7), FOR_GOOD, RETRIES_EXCEEDED, 9),
+        trial(RetransmissionSpec(timeout_exponent=15, retries=6), 50, SUCCESS, 8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [({}, "no trials"), ({"trials": {"timeout": np.array([14])}}, "trials without retries, cut_ns, status, after_ns")],
+)
+def test_a_record_without_trials_is_refused(
+    tables: dict[str, dict[str, np.ndarray]], found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says what is missing, and what writes one."""
+    with pytest.raises(RecordError) as refused:
+        read(monkeypatch, tables)
+    assert str(refused.value) == (
+        f"measured: {found}\n  next: give the folder that `fabrictune rdma timers measure` wrote"
+    )
 
 
 def test_statuses_are_those_of_verbs() -> None:
