@@ -83,7 +83,8 @@ def run(
         **fault_tables(network.fabric, faults.faults, faults.intervals, simulation),
     }
     deadlock = find_deadlock(simulation, inputs)
-    described = _describe(law, config, simulation, outcome=outcome, seed=seed, started=started)
+    skip = describe_skip(config, simulation, law, num_transfers=len(traffic), probe=probe)
+    described = _describe(law, config, simulation, outcome=outcome, skip=skip, seed=seed, started=started)
     judged = Outcome(network=network, tables=all_tables, run=described, config=on_wire, deadlock=deadlock, rules=rules)
     report = join_reports(
         check_run(judged),
@@ -190,6 +191,7 @@ def _describe(
     simulation: _engine.Simulation,
     *,
     outcome: str,
+    skip: dict[str, Any],
     seed: int,
     started: float,
 ) -> dict[str, Any]:
@@ -201,7 +203,7 @@ def _describe(
         is_partial=outcome != "finished",
         end_ps=simulation.now_ps,
         events=simulation.num_events,
-        skip=describe_skip(config, simulation),
+        skip=skip,
         threads=describe_threads(config, simulation),
         packets=simulation.packet_counts(),
         samples_are_complete=simulation.has_all_samples,

@@ -1,34 +1,120 @@
-"""Report of exact skip: how much of a run it took at once, or why nothing."""
+"""Report of skip: how much of a run was taken at once, what that leaves open, or why nothing was."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from fabrictune.cc.interface import CompiledLaw
+from fabrictune.foundation.row_ranges import ranges
+from fabrictune.foundation.units import format_duration
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
+
+FEWEST_AUDITED = 20  # below it, one miss is more than 5 %
 
 
-def describe_skip(config: PacketConfig, simulation: _engine.Simulation) -> dict[str, Any]:
-    """Return what `run.json` says of skip: the mode, the events skipped and their share, and why there were none."""
+def describe_skip(
+    config: PacketConfig,
+    simulation: _engine.Simulation,
+    law: CompiledLaw,
+    *,
+    num_transfers: int,
+    probe: ProbeConfig | None,
+) -> dict[str, Any]:
+    """Return what `run.json` says of skip: the mode, the events skipped and their share, and why there were none.
+
+    With bounded skip it also has what was taken at mean rates, how audits went, and the interval of the last finish.
+    """
     num_events, num_skipped = simulation.num_events, simulation.num_skipped_events
-    return {
+    described: dict[str, Any] = {
         "mode": config.skip,
         "events": num_skipped,
         "share": num_skipped / num_events if num_events else 0.0,
         "reason": None if config.skip == "off" or num_skipped else _reason(simulation.not_skipped),
     }
+    if config.skip == "bounded":
+        described["bounded"] = _describe_bounded(simulation, law, num_transfers, has_probes=probe is not None)
+    return described
+
+
+def _describe_bounded(
+    simulation: _engine.Simulation, law: CompiledLaw, num_transfers: int, *, has_probes: bool
+) -> dict[str, Any]:
+    counts = dict(simulation.skip_counts())
+    total = simulation.num_events + counts["events"]
+    is_taken = counts["spans"] > 0
+    return {
+        **counts,
+        "share": counts["events"] / total if total else 0.0,
+        "reason": None if is_taken else _bounded_reason(simulation, law, counts, has_probes=has_probes),
+        **_last_finish(simulation, num_transfers if is_taken else 0),
+    }
+
+
+def _last_finish(simulation: _engine.Simulation, num_transfers: int) -> dict[str, int | None]:
+    """Return when the last transfer is done at the earliest and at the latest; None of none."""
+    latest = dict.fromkeys(("finish_ps", "finish_low_ps", "finish_high_ps"), -1)
+    for begin, end in ranges(0, num_transfers):
+        for name in latest:
+            latest[name] = max(latest[name], int(simulation.transfer_column(name, begin, end).max()))
+    return {f"last_{name}": value if value >= 0 else None for name, value in latest.items()}
 
 
 def skip_lines(run: Mapping[str, Any]) -> list[str]:
-    """Return the line of a terminal for a record's `run`; none where skip is off or the engine has none."""
+    """Return the lines of a terminal for a record's `run`; none where skip is off or the engine has none."""
     skip = run.get("skip", {"mode": "off"})
     if skip["mode"] == "off":
         return []
-    if skip["reason"]:
-        return [f"skipped 0 %: {skip['reason']}"]
-    return [f"skipped {skip['share']:.1%} of {run['events']:,} events, with the same results"]
+    exact = f"skipped {skip['share']:.1%} of {run['events']:,} events, with the same results"
+    lines = [f"skipped 0 %: {skip['reason']}" if skip["reason"] else exact]
+    return lines + (_bounded_lines(skip["bounded"]) if skip["mode"] == "bounded" else [])
+
+
+def bounded_json(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a record's `run` stands beside its figures: those of bounded skip, if there was any."""
+    bounded = run.get("skip", {}).get("bounded")
+    return {"bounded_skip": bounded} if bounded else {}
+
+
+def _bounded_lines(bounded: Mapping[str, Any]) -> list[str]:
+    if bounded["reason"]:
+        return [f"taken at mean rates 0 %: {bounded['reason']}"]
+    taken = f"taken at mean rates {bounded['share']:.1%}, in {bounded['spans']:,} spans"
+    low, last, high = (
+        format_duration(bounded[f"last_{name}"]) for name in ("finish_low_ps", "finish_ps", "finish_high_ps")
+    )
+    return [
+        f"{taken}; {_audit_words(bounded)}",
+        f"last finish {last}, between {low} and {high} (95 %); largest queues on their ways are not known",
+    ]
+
+
+def _audit_words(bounded: Mapping[str, Any]) -> str:
+    num, num_inside = bounded["audited_counts"], bounded["audited_counts_inside"]
+    if num < FEWEST_AUDITED:
+        return f"{num_inside} of {num} audited counts inside their intervals, too few to tell"
+    return f"{num_inside / num:.1%} of {num:,} audited counts inside their intervals"
 
 
 def _reason(not_skipped: list[str]) -> str:
     if not_skipped:
         return f"runs with {' and '.join(not_skipped)} are not skipped"
     return "nothing repeated for long enough"
+
+
+def _bounded_reason(
+    simulation: _engine.Simulation, law: CompiledLaw, counts: Mapping[str, int], *, has_probes: bool
+) -> str:
+    if simulation.not_skipped:
+        return _reason(simulation.not_skipped)
+    if has_probes:
+        return "probes sample what a span would not have"
+    if "on_timer" in law.handler_address:
+        return "laws with timers recover for longer than windows can tell"
+    if "finish_low_ps" not in simulation.transfer_column_names():
+        return (
+            "runs of the full engine (priorities, faults, captures and the like) keep every event of contended traffic"
+        )
+    if counts["audits"]:
+        return "audits did not bear out intervals as narrow as engine.skip_precision"
+    return "nothing was stationary for long enough"

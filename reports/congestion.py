@@ -252,7 +252,9 @@ def _port_row(run: Run, ports_P: Columns, port: int) -> tuple[Cell, ...]:
         number(row["pauses"], f"{row['pauses']:,}"),
         number(row["paused_ps"], duration(row["paused_ps"])),
         number(share, percent(share)),
-        number(row["max_queue_bytes"], format_bytes(row["max_queue_bytes"])),
+        number(
+            row["max_queue_bytes"], "not known" if row["max_queue_bytes"] < 0 else format_bytes(row["max_queue_bytes"])
+        ),
         number(row["ecn_marked_packets"], f"{row['ecn_marked_packets']:,}"),
         number(row["dropped_packets"], f"{row['dropped_packets']:,}", tone="bad" if row["dropped_packets"] else ""),
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fabrictune.foundation.arrays import FloatArray
+from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.metrics import formulas, transfers
 from fabrictune.foundation.metrics.units import QUANTITIES, Unit, format_metric
 from fabrictune.foundation.records import Columns, RunRecord
@@ -124,6 +124,11 @@ def _makespan_ratio(record: RunRecord) -> float:
     return transfers.makespan_ps(record.tables["transfers"]) / ideal_ps
 
 
+def _deepest_queue(queue_bytes_P: IntArray) -> float:
+    """Return the largest of the ports' deepest queues; nan where one is not known."""
+    return math.nan if (queue_bytes_P < 0).any() else float(queue_bytes_P.max(initial=0))
+
+
 def _bus_bandwidth_bps(record: RunRecord) -> float:
     collective, time_ps = record.run.get("collective"), transfers.makespan_ps(record.tables["transfers"])
     if not isinstance(collective, Mapping) or not time_ps > 0:
@@ -226,9 +231,9 @@ METRICS: Mapping[str, Metric] = {
     "queue.max": Metric(
         label="Peak queue depth",
         unit="bytes",
-        meaning="deepest queue of any port at any time",
+        meaning="deepest queue of any port at any time; nan where bounded skip does not know one",
         columns=("ports.max_queue_bytes",),
-        formula=lambda record: float(record.tables["ports"]["max_queue_bytes"].max(initial=0)),
+        formula=lambda record: _deepest_queue(record.tables["ports"]["max_queue_bytes"]),
         is_of_transfers=False,
     ),
     "queue.p95": Metric(

@@ -10,7 +10,7 @@ _QUEUE_PAIR = integer_column("qp", "queue pair; -1 for a transfer that does not 
 _PAUSES = integer_column("pauses", "pauses begun by PFC", unit="pauses")
 _PAUSED = integer_column("paused_ps", "time that PFC paused it")
 _MARKED = integer_column("ecn_marked_packets", "packets marked with congestion experienced")
-_DEEPEST = integer_column("max_queue_bytes", "deepest queue at any time")
+_DEEPEST = integer_column("max_queue_bytes", "deepest queue at any time; -1 where bounded skip does not know")
 
 TABLES = (
     TableSchema(
@@ -55,6 +55,12 @@ TABLES = (
             ),
             integer_column("packets_retransmitted", "data packets sent again", unit="packets", is_optional=True),
             integer_column("cnps", "congestion notification packets received", unit="packets", is_optional=True),
+            integer_column(
+                "finish_low_ps",
+                "earliest instant that `finish_ps` may be, with bounded skip; -1 never",
+                is_optional=True,
+            ),
+            integer_column("finish_high_ps", "latest such instant, with bounded skip; -1 never", is_optional=True),
             integer_column("ideal_ps", "time it takes alone on the fabric", is_optional=True),
             number_column("slowdown", "time from ready to finish over `ideal_ps`; nan if unfinished", is_optional=True),
             integer_column(

@@ -55,8 +55,13 @@ class PacketConfig:
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
 
-    skip: Literal["exact", "off"] = setting(
-        "off", "exact: take what repeats at once, with the same results; off: take every event"
+    skip: Literal["exact", "bounded", "off"] = setting(
+        "off",
+        "exact: take what repeats at once, with the same results; bounded: contended traffic too, at its mean rates, "
+        "with an interval; off: take every event",
+    )
+    skip_precision_fraction: float = setting(
+        0.05, "bounded skip: widest interval of what is taken at once, in parts of it"
     )
 
     threads: int = setting(1, "threads that share one run, each with a part of the fabric; the results are the same")
@@ -78,6 +83,8 @@ class PacketConfig:
         is_right = 1 <= self.nvlink_rate_bps <= MAX_RATE_BPS
         require(is_right, "nvlink_rate", f"{self.nvlink_rate_bps} bps", f"above 0, up to {MAX_RATE_BPS} bps")
         require(0 <= self.loss_fraction <= 1, "loss", f"{self.loss_fraction}", "0 to 1")
+        is_right = 0 < self.skip_precision_fraction <= 1
+        require(is_right, "skip_precision", f"{self.skip_precision_fraction}", "above 0, up to 1")
         self._check_priorities()
         self._check_trimming()
 

@@ -30,6 +30,7 @@
 #include "skip/components.inl"
 #include "skip/features_walk.inl"
 #include "skip/groups.inl"
+#include "skip/intervals.inl"
 #include "skip/law_calls.inl"
 #include "skip/log.inl"
 #include "skip/round_move.inl"
@@ -38,7 +39,9 @@
 #include "skip/rounds.inl"
 #include "skip/search.inl"
 #include "skip/sleep.inl"
+#include "skip/spans.inl"
 #include "skip/state_walk.inl"
+#include "skip/windows.inl"
 #endif
 
 namespace netsim {
@@ -188,6 +191,8 @@ Engine<is_full>::Engine(const Inputs& inputs) : Simulation(inputs) {
         if constexpr (is_full) find_groups();
         rounds.whole.queue_pairs.resize(senders.size());
         std::iota(rounds.whole.queue_pairs.begin(), rounds.whole.queue_pairs.end(), 0u);
+        skip.law_lag_ps.resize(senders.size());
+        prepare_mean_rates();
         update_attention();
     }
 }

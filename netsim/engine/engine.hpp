@@ -238,7 +238,15 @@ class Engine final : public Simulation {
     void make_room_for_answers();
     void reply(std::uint32_t packet, PacketType type);
 
+    // A law's clock stands still while its queue pair is taken at its mean rate.
+    Picoseconds law_lag_ps([[maybe_unused]] std::uint32_t qp) const {
+        if constexpr (SKIPS) return skip.law_lag_ps[qp];
+        return 0;
+    }
+    Picoseconds law_now_ps(std::uint32_t qp) const { return now_ps - law_lag_ps(qp); }
+
     // events/laws.inl
+    Picoseconds earliest_deadline_ps(std::uint32_t qp) const;
     FlowHeader& flow(std::uint32_t qp) { return reinterpret_cast<FlowHeader&>(flows[qp * flow_stride]); }
     const FlowHeader& flow(std::uint32_t qp) const { return const_cast<Engine*>(this)->flow(qp); }
     void obey(LawEvent event, std::uint32_t qp, std::int64_t status);
@@ -389,9 +397,51 @@ class Engine final : public Simulation {
     std::int64_t repeat_call(const LawCall& call, Picoseconds time_ps);
     void repeat_draws(const Component& component, std::int64_t num_periods);
 
+    // skip/windows.inl
+    void prepare_mean_rates();
+    bool is_bounded() const { return at_mean_rates.are_taken; }
+    bool is_busy(std::uint32_t qp) const { return senders[qp].oldest_sequence != senders[qp].end_sequence; }
+    Picoseconds window_length_ps(const Component& component) const;
+    void arm_window(std::uint32_t index);
+    void note_change(std::uint32_t index);
+    void push_window(ComponentWindows& windows, std::uint32_t index, Picoseconds time_ps);
+    void on_window(std::uint32_t index);
+    bool end_window(Component& component);
+    void open_window(PairWindows& pair, const Sender& sender);
+    void close_window(PairWindows& pair, std::uint32_t qp, Picoseconds length_ps);
+    void make_groups(const Component& component);
+    void change_group(std::uint32_t qp, std::uint64_t group);
+    std::uint32_t group_root(std::uint32_t place);
+
+    // skip/spans.inl
+    std::int64_t packets_left(std::uint32_t qp) const;
+    double mean_packets(const MeanRate& rate, double span_ps) const;
+    Picoseconds longest_span_ps(const Component& component) const;
+    bool is_precise(const Component& component, Picoseconds span_ps, double factor) const;
+    void consider_span(Component& component, std::uint32_t index);
+    void begin_span(Component& component, std::uint32_t index, Picoseconds span_ps);
+    Picoseconds last_arrival_ps(const Component& component) const;
+    void rouse_from_span(std::uint32_t index, EventIdentity identity);
+    void end_span(Component& component, std::uint32_t index, Picoseconds span_ps);
+    void move_by(Component& component, Picoseconds span_ps);
+    void move_pair(std::uint32_t qp, Picoseconds span_ps);
+    void move_packet(std::uint32_t packet, Picoseconds span_ps);
+    void move_port(std::uint32_t port, Picoseconds span_ps);
+    void count_moved(std::uint32_t qp, std::uint32_t num_packets);
+    void begin_audit(Component& component, Picoseconds span_ps);
+    void end_audit(std::uint32_t index);
+
+    // skip/intervals.inl
+    void note_ready(std::uint32_t row);
+    void note_append(std::uint32_t row);
+    void note_finish(std::uint32_t row);
+    Width width_of(const Component& component) const;
+    void widen(Component& component, Picoseconds span_ps);
+
     // skip/sleep.inl
     [[gnu::noinline]] bool is_awake(std::uint64_t key);
     bool park(EventIdentity identity);
+    bool is_timer_of_span(EventIdentity identity);
     void on_resume(std::uint32_t index);
     std::int64_t num_repeats(const Component& component, Picoseconds instant_ps, Picoseconds event_ps) const;
     Picoseconds next_probe_ps(Picoseconds instant_ps) const;

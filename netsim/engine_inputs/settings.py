@@ -18,6 +18,8 @@ from fabrictune.netsim.engine_inputs.priorities import marking, priority_setting
 from fabrictune.netsim.engine_inputs.probes import MAX_SAMPLES
 from fabrictune.netsim.headroom import PAUSE_FRAME_BYTES
 
+AUDITED_FRACTION = 0.02  # of spans at mean rates
+
 
 def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict[str, Any]:
     """Return the settings; times in picoseconds."""
@@ -46,7 +48,11 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "max_samples": MAX_SAMPLES,
         "random_key": stream_key(seed, "netsim", "ports") % 2**64,
         "fault_key": stream_key(seed, "netsim", "faults") % 2**64,
-        "skips_repeats": config.skip == "exact",
+        "skips_repeats": config.skip != "off",
+        "skips_at_mean_rates": config.skip == "bounded",
+        "skip_precision": config.skip_precision_fraction,
+        "audited_fraction": AUDITED_FRACTION,
+        "mean_rate_bias": 0.0,
         "num_threads": config.threads,
         "first_packet_count": 0,
         "force_full": False,

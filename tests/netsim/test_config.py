@@ -54,6 +54,7 @@ NO_PFC = PfcConfig(enabled=False)
             lambda: NicConfig(endpoint_jitter_ns=10**10),
             "nic.endpoint_jitter: 10000000000 ns\n  allowed: 0 to 1000000000 ns",
         ),
+        (lambda: PacketConfig(skip_precision_fraction=0), "skip_precision: 0\n  allowed: above 0, up to 1"),
         (lambda: PacketConfig(nvlink_rate_bps=0), "nvlink_rate: 0 bps\n  allowed: above 0, up to 1000000000000000 bps"),
         (lambda: PacketConfig(loss_fraction=1.5), "loss: 1.5\n  allowed: 0 to 1"),
         (lambda: PacketConfig(loss_fraction=float("nan")), "loss: nan\n  allowed: 0 to 1"),

@@ -123,7 +123,7 @@ def _ring(num_nics: int, dice: np.random.Generator) -> Workload:
         qp_N, bytes_N = np.append(qp_N, size), np.append(bytes_N, dice.integers(1, 200) * MTU_BYTES)
         start_ps_N = np.append(start_ps_N, dice.integers(0, 200_000_000))
         waits.append([])
-    return source_Q, destination_Q, _trace(qp_N, bytes_N, start_ps_N, waits)
+    return source_Q, destination_Q, make_trace(qp_N, bytes_N, start_ps_N, waits)
 
 
 def _messages(num_nics: int, dice: np.random.Generator) -> Workload:
@@ -135,7 +135,7 @@ def _messages(num_nics: int, dice: np.random.Generator) -> Workload:
     qp_N = np.append(np.arange(num_pairs), dice.integers(0, num_pairs, num_rows - num_pairs))
     bytes_N = dice.integers(1, 3_000, num_rows) * MTU_BYTES + dice.integers(0, MTU_BYTES, num_rows)
     start_ps_N = dice.integers(0, 300_000_000, num_rows) * dice.integers(0, 2, num_rows)
-    return source_Q, destination_Q, _trace(qp_N, bytes_N, start_ps_N, [[] for _ in range(num_rows)])
+    return source_Q, destination_Q, make_trace(qp_N, bytes_N, start_ps_N, [[] for _ in range(num_rows)])
 
 
 def _incast(num_nics: int, dice: np.random.Generator) -> Workload:
@@ -144,10 +144,15 @@ def _incast(num_nics: int, dice: np.random.Generator) -> Workload:
     source_Q = dice.permutation(np.arange(1, num_nics))[:num_pairs]
     bytes_N = np.full(num_pairs, int(dice.choice([300, 3_000, 10_000])) * MTU_BYTES)
     start_ps_N = np.zeros(num_pairs, np.int64)
-    return source_Q, np.zeros(num_pairs, np.int64), _trace(np.arange(num_pairs), bytes_N, start_ps_N, [[]] * num_pairs)
+    return (
+        source_Q,
+        np.zeros(num_pairs, np.int64),
+        make_trace(np.arange(num_pairs), bytes_N, start_ps_N, [[]] * num_pairs),
+    )
 
 
-def _trace(qp_N: Any, bytes_N: Any, start_ps_N: Any, waits: list[list[int]]) -> TrafficTrace:
+def make_trace(qp_N: Any, bytes_N: Any, start_ps_N: Any, waits: list[list[int]]) -> TrafficTrace:
+    """Return fabric transfers of queue pairs, each with a size, a start and what it waits for."""
     num_rows = len(qp_N)
     return TrafficTrace(
         source_N=np.zeros(num_rows, np.int64),

@@ -42,7 +42,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
       fabrictune sim run scenarios/incast.yaml
       fabrictune sim run my.yaml --trust-code --out runs/try-2 --json
     """
-    from fabrictune.netsim.skip import skip_lines
+    from fabrictune.netsim.skip import bounded_json, skip_lines
     from fabrictune.netsim.threads import thread_lines
     from fabrictune.scenario.engine_notes import ACKNOWLEDGEMENTS, PCIE
     from fabrictune.scenario.files import load_scenario
@@ -59,7 +59,7 @@ def run(scenario: Path, out: Path | None, fail_on: str, trust_code: bool, quiet:
     is_partial = record.run["outcome"] == "interrupted"
     code = INTERRUPTED if is_partial else exit_code(record.findings, fail_on)
     if as_json:
-        shown = {"record": str(directory), "notes": notes_of(record), **summary.as_json()}
+        shown = {"record": str(directory), "notes": notes_of(record), **summary.as_json(), **bounded_json(record.run)}
         print_json({**shown, **judged_json(record)})
         return code
     if not quiet:

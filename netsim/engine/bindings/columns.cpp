@@ -55,6 +55,7 @@ std::vector<std::string> transfer_column_names(const Simulation& simulation) {
     std::vector<std::string> names{
         "ready_ps", "start_ps", "finish_ps", "acknowledged_ps", "packets_sent", "packets_retransmitted", "cnps"};
     if (!simulation.round_trips.empty()) names.insert(names.end(), {"mean_rtt_ps", "mean_endpoint_ps"});
+    if (simulation.at_mean_rates.are_taken) names.insert(names.end(), {"finish_low_ps", "finish_high_ps"});
     return names;
 }
 
@@ -69,6 +70,13 @@ Column transfer_column(const Simulation& simulation, const std::string& name, st
     if (name == "packets_sent") return of_transfer([&](const Transfer& row) { return packets_sent(simulation, row); });
     if (name == "packets_retransmitted") return of_transfer([](const Transfer& row) { return row.num_retransmitted; });
     if (name == "cnps") return of_transfer([](const Transfer& row) { return row.num_cnps; });
+    if (simulation.at_mean_rates.are_taken && name.starts_with("finish_")) {
+        const auto& bounds_ps =
+            name == "finish_low_ps" ? simulation.at_mean_rates.low_ps : simulation.at_mean_rates.high_ps;
+        return numbered_column(end - begin, [&](std::size_t i) {
+            return simulation.transfers[begin + i].finish_ps == NOT_YET ? NOT_YET : bounds_ps[begin + i];
+        });
+    }
     if (simulation.round_trips.empty()) throw nb::key_error(name.c_str());
     if (name == "mean_rtt_ps") return of_trips([](const RoundTrips& row) { return mean_ps(row.rtt_ps, row.num); });
     if (name == "mean_endpoint_ps")
@@ -82,6 +90,12 @@ Columns transfer_columns(const Simulation& simulation) {
         columns.insert_or_assign(name, transfer_column(simulation, name, 0, simulation.transfers.size()));
     }
     return columns;
+}
+
+// Not known where a span has passed.
+static std::int64_t largest_queue(const Simulation& simulation, std::size_t port) {
+    const std::vector<bool>& passed = simulation.at_mean_rates.passed_port;
+    return !passed.empty() && passed[port] ? -1 : simulation.ports[port].max_queue_bytes;
 }
 
 Columns port_columns(const Simulation& simulation) {
@@ -101,7 +115,8 @@ Columns port_columns(const Simulation& simulation) {
         {"ecn_marked_packets", column(port_stats, [](const PortStats& stats) { return stats.marked_packets; })},
         {"pauses", column(port_stats, [](const PortStats& stats) { return stats.num_pauses; })},
         {"paused_ps", column(ports, [&](const Port& port) { return simulation.paused_ps(index_of(port)); })},
-        {"max_queue_bytes", column(ports, [](const Port& port) { return port.max_queue_bytes; })},
+        {"max_queue_bytes",
+         numbered_column(ports.size(), [&](std::size_t port) { return largest_queue(simulation, port); })},
     };
 }
 
@@ -232,6 +247,18 @@ Columns failure_columns(const Simulation& simulation) {
     return {
         {"time_ps", column(rows, [](const FailedPair& row) { return row.time_ps; })},
         {"qp", column(rows, [](const FailedPair& row) { return row.queue_pair; })},
+    };
+}
+
+std::map<std::string, std::uint64_t> skip_counts(const Simulation& simulation) {
+    const MeanRateResults& results = simulation.at_mean_rates;
+    return {
+        {"spans", results.num_spans},
+        {"packets", results.num_packets},
+        {"events", results.num_events},
+        {"audits", results.num_audits},
+        {"audited_counts", results.num_predicted},
+        {"audited_counts_inside", results.num_inside},
     };
 }
 

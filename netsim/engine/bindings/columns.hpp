@@ -42,6 +42,8 @@ Columns milestone_columns(const Simulation& simulation);
 // Queue pairs that ran out of retries, and when.
 Columns failure_columns(const Simulation& simulation);
 std::map<std::string, std::uint64_t> packet_counts(const Simulation& simulation);
+// What was taken at mean rates, and how audits of that went.
+std::map<std::string, std::uint64_t> skip_counts(const Simulation& simulation);
 // The laws' records of all queue pairs, one behind the other.
 nanobind::bytes flow_records(const Simulation& simulation);
 

@@ -13,6 +13,7 @@
 #include "columns.hpp"
 #include "inputs.hpp"
 #include "law.hpp"
+#include "mean_rates.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -115,6 +116,7 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_WATCHDOG") = sizeof(Watchdog);
     module.attr("BYTES_PER_TELEMETRY") = Trails::BYTES_PER_PACKET;
     bind_law(module);
+    bind_mean_rates(module);
 
     nb::enum_<Outcome>(module, "Outcome")
         .value("RUNNING", Outcome::Running)
@@ -138,6 +140,7 @@ NB_MODULE(_engine, module) {
         .def_prop_ro("not_cut", at_rest(&Simulation::not_cut))
         .def_prop_ro("peak_packets", at_rest(peak_packets))
         .def("packet_counts", at_rest(packet_counts))
+        .def("skip_counts", at_rest(skip_counts))
         .def("transfer_columns", at_rest(transfer_columns))
         .def("transfer_column_names", at_rest(transfer_column_names))
         .def("transfer_column", at_rest(transfer_column), "name"_a, "begin"_a, "end"_a)

@@ -12,6 +12,14 @@
 
 namespace netsim {
 
+// By the engine's clock.
+template <bool is_full>
+inline Picoseconds Engine<is_full>::earliest_deadline_ps(std::uint32_t qp) const {
+    const Picoseconds* deadlines_ps = flow(qp).deadline_ps;
+    const Picoseconds earliest_ps = *std::min_element(deadlines_ps, deadlines_ps + NUM_TIMERS);
+    return SKIPS && earliest_ps != NEVER ? earliest_ps + law_lag_ps(qp) : earliest_ps;
+}
+
 // Throws LawFault if the handler failed or wrote what cannot be obeyed.
 template <bool is_full>
 inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t status) {
@@ -20,7 +28,7 @@ inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t
     if (status == OK && !(header.rate_bps >= MIN_RATE_BPS && std::isfinite(header.rate_bps))) status = BAD_RATE;
     if (status == OK && !(header.cwnd_bytes >= MIN_CWND_BYTES)) status = BAD_CWND;
     if (status == OK && law.on_timer) {
-        const Picoseconds earliest_ps = *std::min_element(header.deadline_ps, header.deadline_ps + NUM_TIMERS);
+        const Picoseconds earliest_ps = earliest_deadline_ps(qp);
         if (earliest_ps < now_ps || (earliest_ps == now_ps && event == ON_TIMER)) status = BAD_DEADLINE;
         arm_timer(qp, sender, earliest_ps);
     }
@@ -32,7 +40,7 @@ inline void Engine<is_full>::obey(LawEvent event, std::uint32_t qp, std::int64_t
 template <bool is_full>
 inline void Engine<is_full>::notify_law(LawEvent event, Law::OnInstant handler, std::uint32_t qp) {
     if constexpr (SKIPS) note_notification(event, qp);
-    if (handler) obey(event, qp, handler(law.params, &flow(qp), now_ps));
+    if (handler) obey(event, qp, handler(law.params, &flow(qp), law_now_ps(qp)));
 }
 
 template <bool is_full>
@@ -59,7 +67,7 @@ void Engine<is_full>::on_timer(std::uint32_t qp) {
     if (sender.num_unacknowledged == 0 || sender.state == SenderState::Failed) return;
     if (law.on_timer) {
         call_due_timers(qp);
-        arm_timer(qp, sender, *std::min_element(flow(qp).deadline_ps, flow(qp).deadline_ps + NUM_TIMERS));
+        arm_timer(qp, sender, earliest_deadline_ps(qp));
     }
     if constexpr (is_full) {
         if (is_selective()) on_reorder_deadline(qp, sender);
@@ -76,11 +84,11 @@ template <bool is_full>
 void Engine<is_full>::call_due_timers(std::uint32_t qp) {
     bool is_due[NUM_TIMERS];
     for (std::int32_t timer = 0; Picoseconds& deadline_ps : flow(qp).deadline_ps) {
-        is_due[timer++] = deadline_ps == now_ps;
-        if (deadline_ps == now_ps) deadline_ps = NEVER;
+        is_due[timer++] = deadline_ps == law_now_ps(qp);
+        if (deadline_ps == law_now_ps(qp)) deadline_ps = NEVER;
     }
     for (std::int32_t timer = 0; const bool is_due_now : is_due) {
-        if (is_due_now) obey(ON_TIMER, qp, law.on_timer(law.params, &flow(qp), now_ps, timer));
+        if (is_due_now) obey(ON_TIMER, qp, law.on_timer(law.params, &flow(qp), law_now_ps(qp), timer));
         timer++;
     }
 }

@@ -46,8 +46,9 @@ inline void Engine<is_full>::on_acknowledgement(std::uint32_t packet_id) {
                 log_call(ON_ACK, qp, acked_bytes, sender.rtt_ps, endpoint_ps, num_hops, packet.is_marked);
         }
         obey(ON_ACK, qp,
-             law.on_ack(law.params, &flow(qp), now_ps, static_cast<std::int64_t>(acknowledged_bytes - before_bytes),
-                        sender.rtt_ps, endpoint_ps, num_hops, packet.is_marked, telemetry));
+             law.on_ack(law.params, &flow(qp), law_now_ps(qp),
+                        static_cast<std::int64_t>(acknowledged_bytes - before_bytes), sender.rtt_ps, endpoint_ps,
+                        num_hops, packet.is_marked, telemetry));
     }
     packets.release(packet_id);
     if constexpr (is_full) {

@@ -198,7 +198,7 @@ inline void Engine<is_full>::finish_sending(std::uint32_t qp, Sender& sender, co
         if (sender.sends_to_beat || sender.is_logged) [[unlikely]]
             note_send(qp, sender, payload_bytes);
     }
-    if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), now_ps, payload_bytes));
+    if (law.on_send) obey(ON_SEND, qp, law.on_send(law.params, &flow(qp), law_now_ps(qp), payload_bytes));
     const bool goes_on = may_send(qp, sender);
     if constexpr (is_full) {
         if (coalesces()) packets[packet_id].wants_ack = !goes_on;

@@ -17,6 +17,7 @@ void Engine<is_full>::on_transfer(std::uint32_t row, bool is_end) {
     const bool crosses_fabric = transfer.queue_pair != NONE;
     if (!is_end) {
         transfer.ready_ps = now_ps;
+        if constexpr (SKIPS) note_ready(row);
         transfer.next = NONE;  // in place of its dependencies
         if (!crosses_fabric) transfer.start_ps = now_ps;
         const bool takes_nvlink = !nvlink_source.empty() && nvlink_source[row] != NONE;
@@ -44,7 +45,10 @@ void Engine<is_full>::append_to_queue_pair(std::uint32_t row) {
     Transfer& transfer = transfers[row];
     Sender& sender = senders[transfer.queue_pair];
     if (sender.state == SenderState::Failed) return;
-    if constexpr (SKIPS) join_component(transfer.queue_pair);
+    if constexpr (SKIPS) {
+        join_component(transfer.queue_pair);
+        note_append(row);
+    }
     const std::uint32_t first_sequence = sender.end_sequence;
     transfer.end_sequence = first_sequence + transfer.num_packets(settings.mtu_bytes);
     sender.end_sequence = transfer.end_sequence;
@@ -89,7 +93,10 @@ void Engine<is_full>::complete(std::uint32_t row) {
 template <bool is_full>
 void Engine<is_full>::finish(std::uint32_t row) {
     transfers[row].finish_ps = now_ps;
-    if constexpr (SKIPS) log_finish(row);
+    if constexpr (SKIPS) {
+        log_finish(row);
+        note_finish(row);
+    }
     for (std::uint32_t i = dependent_offset[row]; i < dependent_offset[row + 1]; i++) {
         Transfer& dependent = transfers[dependent_row[i]];
         if (--dependent.num_dependencies > 0) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../state/simulation.hpp"
+#include "bounded.hpp"
 
 namespace netsim {
 
@@ -84,6 +85,8 @@ struct Component {
     std::int64_t num_periods = 0;
     std::vector<PendingEvent> parked;
     std::vector<CacheLine> records;  // the laws', before it
+
+    ComponentWindows windows_of_rates;  // see windows.inl
 };
 
 // The packets on a port's wire, in order; those that have arrived are dropped when another leaves or it is looked at.
@@ -142,6 +145,9 @@ struct Skipper {
     Picoseconds handled_ps = 0, before_ps = 0;  // when it and the one before were, while is_attentive
 
     std::uint64_t num_spent = 0;  // on the search, in values visited
+
+    std::vector<Picoseconds> law_lag_ps;  // by queue pair: how long its law's clock has stood still, see spans.inl
+    MeanRates mean_rates;                 // empty but with bounded skip
 };
 
 }  // namespace netsim

@@ -46,8 +46,9 @@ void Engine<is_full>::join_component(std::uint32_t qp) {
     const std::uint32_t index = skip.component_of_pair[qp];
     rouse(index);
     Component& component = skip.components[index];
-    if (senders[qp].oldest_sequence == senders[qp].end_sequence && component.num_at_rest > 0) component.num_at_rest--;
+    if (!is_busy(qp) && component.num_at_rest > 0) component.num_at_rest--;
     start_search(component, index);
+    if (!is_busy(qp)) note_change(index);
 }
 
 // Make one component of a queue pair, its own if it has one, and all that share a port with its paths.
@@ -72,6 +73,7 @@ void Engine<is_full>::merge_into_one(std::uint32_t qp) {
     }
     add_to_component(into, qp);
     start_search(skip.components[into], into);
+    note_change(into);
 }
 
 // Move all that a component has into another one.
@@ -101,6 +103,7 @@ std::uint32_t Engine<is_full>::make_component() {
 // Its queue pairs and ports belong to others, or to none, already.
 template <bool is_full>
 void Engine<is_full>::free_component(std::uint32_t index) {
+    end_audit(index);
     stop_search(skip.components[index]);
     skip.components[index] = {};
     skip.free_components.push_back(index);
@@ -126,6 +129,7 @@ void Engine<is_full>::leave_component(std::uint32_t qp, bool is_last) {
     Component& component = skip.components[index];
     start_search(component, index);
     if (!is_last) return;
+    note_change(index);
     component.num_at_rest++;
     if (component.is_loose) return;
     component.is_loose = true;

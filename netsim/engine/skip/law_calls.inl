@@ -71,6 +71,7 @@ std::string Engine<is_full>::key_of_calls(const Component& component, std::size_
     append(component.windows[place].least_held);
     append(senders[qp].timer_event_ps);
     append(senders[qp].rate_bps);
+    append(skip.law_lag_ps[qp]);
     for (const LawCall& call : calls) {
         append(call.event);
         append(call.after_ps);
@@ -95,9 +96,7 @@ std::int64_t Engine<is_full>::repeat_calls_of(const Component& component, std::s
             if (repeat_call(call, base_ps + call.after_ps) != OK) return period - 1;
             if (header.rate_bps != senders[qp].rate_bps) return period - 1;
             if (!(use.most_let <= header.cwnd_bytes && header.cwnd_bytes < use.least_held)) return period - 1;
-            const Picoseconds* deadlines_ps = header.deadline_ps;
-            if (law.on_timer && *std::min_element(deadlines_ps, deadlines_ps + NUM_TIMERS) < senders[qp].timer_event_ps)
-                return period - 1;
+            if (law.on_timer && earliest_deadline_ps(qp) < senders[qp].timer_event_ps) return period - 1;
         }
     }
     return num_periods;
@@ -107,6 +106,7 @@ template <bool is_full>
 std::int64_t Engine<is_full>::repeat_call(const LawCall& call, Picoseconds time_ps) {
     static constexpr TelemetryRecord NO_TELEMETRY[MAX_TELEMETRY_HOPS] = {};
     void* record = &flow(call.queue_pair);
+    time_ps -= skip.law_lag_ps[call.queue_pair];
     if (call.event == ON_SEND) return law.on_send(law.params, record, time_ps, call.bytes);
     if (call.event == ON_CNP) return law.on_cnp(law.params, record, time_ps);
     return law.on_ack(law.params, record, time_ps, call.bytes, call.rtt_ps, call.endpoint_ps, call.num_hops,

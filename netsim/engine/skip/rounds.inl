@@ -18,7 +18,8 @@ void Engine<is_full>::choose_rounds() {
     if (rounds.reference != NONE) senders[rounds.reference].gives_rounds = false;
     rounds.reference = NONE;
     std::uint32_t most = FEWEST_MESSAGES - 1;
-    for (std::uint32_t qp = 0; !is_full && qp < senders.size(); qp++) {
+    const bool is_possible = !is_full && !is_bounded();  // a round has no interval
+    for (std::uint32_t qp = 0; is_possible && qp < senders.size(); qp++) {
         if (senders[qp].num_unacknowledged <= most) continue;
         most = senders[qp].num_unacknowledged;
         rounds.reference = qp;

@@ -83,7 +83,8 @@ void Engine<is_full>::set_watched(Component& component, bool is_watched) {
 template <bool is_full>
 void Engine<is_full>::update_attention() {
     const bool was_attentive = skip.is_attentive;
-    skip.is_attentive = skip.num_asleep || skip.num_logging || skip.num_resumes || settings.probe_interval_ps != NEVER;
+    skip.is_attentive =
+        skip.num_asleep || skip.num_logging || skip.num_resumes || settings.probe_interval_ps != NEVER || is_bounded();
     if (skip.is_attentive && !was_attentive) skip.handled_ps = queue.previous_ps();
     look_after(skip.look_ps);
 }

@@ -23,6 +23,10 @@ bool Engine<is_full>::is_awake(std::uint64_t key) {
         on_resume(payload_of(key));
         return false;
     }
+    if (skip.current >> PAYLOAD_BITS == identify(EventKind::Clock, WINDOW) >> PAYLOAD_BITS) {
+        on_window(payload_of(key));
+        return false;
+    }
     skip.before_ps = skip.handled_ps;
     skip.handled_ps = now_ps;
     return true;
@@ -32,9 +36,19 @@ bool Engine<is_full>::is_awake(std::uint64_t key) {
 template <bool is_full>
 bool Engine<is_full>::park(EventIdentity identity) {
     const std::uint32_t index = component_of(identity);
-    if (index == NONE || !skip.components[index].is_asleep) return false;
+    if (index == NONE || !skip.components[index].is_asleep) return is_timer_of_span(identity);
     skip.components[index].parked.push_back({now_ps, identity});
     num_unqueued_events--;  // it will come again
+    return true;
+}
+
+// The timers of what a span takes are moved with it; those of queue pairs at rest go on.
+template <bool is_full>
+bool Engine<is_full>::is_timer_of_span(EventIdentity identity) {
+    if (kind_of(identity) != EventKind::Timer) return false;
+    const std::uint32_t qp = id_of(identity), index = skip.component_of_pair[qp];
+    if (index == NONE || !skip.components[index].windows_of_rates.is_span || !is_busy(qp)) return false;
+    num_unqueued_events--;
     return true;
 }
 
@@ -45,7 +59,11 @@ void Engine<is_full>::on_resume(std::uint32_t index) {
     skip.num_resumes--;
     Component& component = skip.components[index];
     if (component.is_asleep && component.wake_ps == now_ps) {
-        wake_up(component, index, component.num_periods);
+        if (component.windows_of_rates.is_span) {
+            end_span(component, index, now_ps - component.slept_ps);
+        } else {
+            wake_up(component, index, component.num_periods);
+        }
     } else {
         skip.num_void_resumes--;
         now_ps = skip.handled_ps;
@@ -138,6 +156,7 @@ inline void Engine<is_full>::rouse(std::uint32_t index) {
 template <bool is_full>
 void Engine<is_full>::rouse_before(std::uint32_t index, EventIdentity identity) {
     Component& component = skip.components[index];
+    if (component.windows_of_rates.is_span) return rouse_from_span(index, identity);
     std::int64_t num = std::min(component.num_periods, (now_ps - 1 - component.slept_ps) / component.period_ps);
     if (now_ps <= component.horizon_ps) num = 0;  // some of its events have not been put aside yet
     restore_records(component);

@@ -23,7 +23,7 @@ enum class EventKind : std::uint32_t {
 };
 
 // Three bits of kind are full, and stay so: a kind of its own is for what happens with every packet or pause.
-enum ClockEvent : std::uint32_t { TIME_LIMIT, FAULT, REROUTE, DRAIN, GRANT, PROBE, RESUME, ROUND };
+enum ClockEvent : std::uint32_t { TIME_LIMIT, FAULT, REROUTE, DRAIN, GRANT, PROBE, RESUME, ROUND, WINDOW };
 
 inline constexpr int OFFSET_BITS = 12, ID_BITS = 24, PAYLOAD_BITS = 25;
 inline constexpr std::uint32_t MAX_IDS = 1u << ID_BITS;

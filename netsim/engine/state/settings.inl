@@ -38,6 +38,10 @@ SETTING(std::uint64_t, num_transfers);
 SETTING(std::uint32_t, path_stride);  // entries of a path; a queue pair's data path begins at 2 * path_stride * row
 SETTING(std::size_t, flow_bytes);     // of a law's record
 SETTING(bool, skips_repeats);         // take what repeats at once, see skip/; the results are the same
+SETTING(bool, skips_at_mean_rates);   // take what is stationary at once, see skip/windows.inl
+SETTING(double, skip_precision);      // largest half-width of what is taken so, in parts of it
+SETTING(double, audited_fraction);    // of such spans
+SETTING(double, mean_rate_bias);      // added to mean rates, in parts of them: what audits must find
 SETTING(std::uint32_t, num_threads);  // that the run may take, see parts/; the results are the same for any
 SETTING(std::uint32_t, first_packet_count);  // where 32-bit counts of packets begin; results are the same for any
 SETTING(bool, force_full);  // run in the full engine even where the lean one would do; the results are the same

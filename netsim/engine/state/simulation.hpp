@@ -13,6 +13,7 @@
 #include "faults.hpp"
 #include "host_links.hpp"
 #include "inputs.hpp"
+#include "mean_rates.hpp"
 #include "packet.hpp"
 #include "path_choice.hpp"
 #include "port.hpp"
@@ -164,7 +165,8 @@ class Simulation {
     std::uint32_t num_parts = 1;           // of the run, each handled by a thread of its own
     std::uint64_t num_skipped_events = 0;
     std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
-    std::vector<bool> captured_flows;      // by queue pair; empty if nothing is captured
+    MeanRateResults at_mean_rates;
+    std::vector<bool> captured_flows;  // by queue pair; empty if nothing is captured
     std::vector<CapturedPacket> captured;
     std::uint64_t num_captured = 0;  // with those that found no room
     bool has_all_samples = true;
