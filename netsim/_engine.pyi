@@ -53,6 +53,20 @@ BYTES_PER_WATCHDOG: int
 
 BYTES_PER_TELEMETRY: int
 
+SKIP_BYTES_PER_PORT: int
+
+SKIP_BYTES_PER_PAIR: int
+
+SKIP_BYTES_PER_PACKET: int
+
+SKIP_BYTES_PER_LOGGED: int
+
+SKIP_BYTES_PER_VALUE: int
+
+MOST_KEPT: int
+
+MOST_LOGGED: int
+
 class LawFaultError(RuntimeError):
     pass
 

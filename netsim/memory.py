@@ -29,6 +29,8 @@ DEPENDENCY_BYTES = 8  # turned round, and as it came
 PYTHON_BYTES_PER_TRANSFER = 310  # of the trace, its tables and the record
 GENERATED_BYTES_PER_TRANSFER = 40  # of the columns that a metric needs, where the rest is generated
 DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
+VALUES_PER_PACKET = 60  # kept by exact skip at most, with the part of a pair and a port
+LOGGED_PER_PACKET = 4  # by exact skip: calls of a law for its sending, acknowledgement and notification; a draw
 
 
 def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> int:
@@ -38,11 +40,13 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
     captured_bytes = int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
     packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
     packet_bytes += DEPARTURE_BYTES if _can_go_wrong(inputs) else 0
+    packet_bytes += _engine.SKIP_BYTES_PER_PACKET if inputs.settings["skips_repeats"] else 0
     return (
         (COPIES - 1) * given_bytes
         + num_threads * (given_bytes + _state_bytes(inputs) + captured_bytes)
         + _python_bytes(inputs)
         + _sample_bytes(inputs) * GROWTH
+        + _skip_bytes(inputs) * GROWTH
         + _most_packets(inputs) * packet_bytes * GROWTH
     )
 
@@ -172,6 +176,20 @@ def _priority_bytes(inputs: EngineInputs) -> int:
     num_queues = len(inputs["priority_input_reserve"])
     watchdog_bytes = 0 if inputs.settings["watchdog_detect_ps"] == NEVER else _engine.BYTES_PER_WATCHDOG
     return num_queues * (_engine.BYTES_PER_PRIORITY + watchdog_bytes)
+
+
+def _skip_bytes(inputs: EngineInputs) -> int:
+    """Return the room of what exact skip keeps of pairs, ports and queues, and of what it logs."""
+    if not inputs.settings["skips_repeats"]:
+        return 0
+    sent = int(inputs.totals.packets_Q.sum())
+    flow_bytes = -(-inputs["flow"].dtype.itemsize // 64) * 64
+    return (
+        len(inputs["flow"]) * (_engine.SKIP_BYTES_PER_PAIR + flow_bytes)
+        + (len(inputs["port_rate_bps"]) + len(inputs["priority_input_reserve"])) * _engine.SKIP_BYTES_PER_PORT
+        + min(VALUES_PER_PACKET * sent, _engine.MOST_KEPT) * _engine.SKIP_BYTES_PER_VALUE
+        + min(LOGGED_PER_PACKET * sent, _engine.MOST_LOGGED) * _engine.SKIP_BYTES_PER_LOGGED
+    )
 
 
 def _most_packets(inputs: EngineInputs) -> int:

@@ -367,11 +367,13 @@ class Engine final : public Simulation {
     void keep_senders(Component& component, Picoseconds instant_ps);
     void keep_whole(Component& component, Picoseconds instant_ps);
     void keep(Component& component, Picoseconds instant_ps);
+    void forget_state(Component& component);
 
     // skip/log.inl
-    static constexpr std::size_t MOST_LOGGED = 1 << 20;
     void start_log(Component& component);
     void end_log(Component& component);
+    void forget_log(Component& component);
+    bool has_room_to_log(Component& component);
     std::uint32_t component_of(EventIdentity identity) const;
     void log_event(EventIdentity identity);
     Component* logged_component(std::uint32_t index) const;

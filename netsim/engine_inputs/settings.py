@@ -19,6 +19,7 @@ from fabrictune.netsim.engine_inputs.probes import MAX_SAMPLES
 from fabrictune.netsim.headroom import PAUSE_FRAME_BYTES
 
 AUDITED_FRACTION = 0.02  # of spans at mean rates
+FREE_SEARCH_VALUES = 2**16  # about what eight thousand events cost
 
 
 def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict[str, Any]:
@@ -54,6 +55,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "audited_fraction": AUDITED_FRACTION,
         "mean_rate_bias": 0.0,
         "num_threads": config.threads,
+        "free_search_values": FREE_SEARCH_VALUES,
         "first_packet_count": 0,
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),

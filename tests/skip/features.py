@@ -19,15 +19,17 @@ from fabrictune.netsim.config.transport import RnrConfig
 from fabrictune.netsim.faults.timeline import changes, down_ports, fault_intervals
 from fabrictune.topology.failures import follow_failures
 from fabrictune.topology.hashing import HashSpec
-from tests.skip.runs import Run, random_run
+from tests.skip.runs import LAWS, Run, random_run
 
 Dice = np.random.Generator
 
 
 def featured_run(seed: int) -> Run:
-    """Return a random run with one to three features."""
+    """Return a random run with one to three features, under any law."""
     dice = np.random.default_rng([seed, 57])
     run = random_run(seed)
+    if dice.integers(2):
+        run = replace(run, law=str(dice.choice(list(LAWS))))
     for place in dice.permutation(len(FEATURES))[: int(dice.integers(1, 4))]:
         run = FEATURES[place](run, dice)
     return run

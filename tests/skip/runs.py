@@ -26,6 +26,7 @@ from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import Network
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
+from tests.skip import steady_law
 
 MTU_BYTES = 1024
 LAWS: dict[str, CompiledLaw] = {
@@ -33,6 +34,9 @@ LAWS: dict[str, CompiledLaw] = {
     for name in ("none", "dcqcn", "swift", "hybrid", "timely", "dctcp", "barre", "nscc", "hpcc", "dcqcn_firmware")
 }
 NUM_LAWS_OF_PLAIN_RUNS = 7  # the first ones
+STEADY_LAWS = {"paced": {"rate_fraction": 0.3}, "narrow": {"window_packets": 30}}
+LAWS |= {name: compile_law(steady_law, settings) for name, settings in STEADY_LAWS.items()}
+ENDLESS = 2**40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +200,11 @@ class Comparison:
     differences: tuple[str, ...]  # names of results
     num_events: int
     num_skipped: int
+
+
+def searching_long(inputs: EngineInputs) -> EngineInputs:
+    """Return a run in which the search for what repeats may cost what it likes."""
+    return replace(inputs, settings={**inputs.settings, "free_search_values": ENDLESS})
 
 
 def compare(inputs: EngineInputs, law: CompiledLaw, *, events_per_slice: int = 10**8) -> Comparison:

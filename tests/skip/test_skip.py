@@ -17,7 +17,8 @@ from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
 from tests.skip.features import FEATURES, featured_run, with_loss
-from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run
+from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run, searching_long
+from tests.skip.targets import NEVER_SKIPPED, TARGETS
 
 RUNS_PER_TEST = 10
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -60,6 +61,15 @@ def test_skip_changes_nothing_with_several_features() -> None:
         assert not got.differences, f"seed {seed}"
         num_skipped += got.num_skipped
     assert num_skipped > 0
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_random_runs_seldom_have_is_skipped(name: str) -> None:
+    """Pauses in a cycle, notifications to come, weights, late answers: the same, and skipped, all but one."""
+    run = TARGETS[name]()
+    got = compare(searching_long(run.inputs()), LAWS[run.law])
+    assert not got.differences
+    assert (got.num_skipped > 0) == (name not in NEVER_SKIPPED)
 
 
 def test_a_run_may_be_settled_at_any_event() -> None:

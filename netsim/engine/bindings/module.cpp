@@ -9,6 +9,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "../skip/component.hpp"
 #include "../state/simulation.hpp"
 #include "columns.hpp"
 #include "inputs.hpp"
@@ -115,6 +116,13 @@ NB_MODULE(_engine, module) {
     module.attr("BYTES_PER_PRIORITY") = sizeof(OutputQueue) + sizeof(InputQueue) + sizeof(QueueStats);
     module.attr("BYTES_PER_WATCHDOG") = sizeof(Watchdog);
     module.attr("BYTES_PER_TELEMETRY") = Trails::BYTES_PER_PACKET;
+    module.attr("SKIP_BYTES_PER_PORT") = SKIP_BYTES_PER_PORT;
+    module.attr("SKIP_BYTES_PER_PAIR") = SKIP_BYTES_PER_PAIR;
+    module.attr("SKIP_BYTES_PER_PACKET") = SKIP_BYTES_PER_PACKET;
+    module.attr("SKIP_BYTES_PER_LOGGED") = sizeof(LawCall);
+    module.attr("SKIP_BYTES_PER_VALUE") = sizeof(std::int64_t);
+    module.attr("MOST_KEPT") = MOST_KEPT;
+    module.attr("MOST_LOGGED") = MOST_LOGGED;
     bind_law(module);
     bind_mean_rates(module);
 

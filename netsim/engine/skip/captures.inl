@@ -14,8 +14,7 @@ void Engine<is_full>::log_capture(CapturedPacket& row) {
     row.order = static_cast<std::uint32_t>(skip.current >> PAYLOAD_BITS);
     if (!senders[row.queue_pair].is_logged) return;
     Component& component = skip.components[skip.component_of_pair[row.queue_pair]];
-    component.captured.push_back(row);
-    component.is_disturbed |= component.captured.size() == MOST_LOGGED;
+    if (has_room_to_log(component)) component.captured.push_back(row);
 }
 
 // Senders are still where they were when the component fell asleep.

@@ -144,10 +144,22 @@ struct Skipper {
     EventIdentity current = 0;                  // the event being handled
     Picoseconds handled_ps = 0, before_ps = 0;  // when it and the one before were, while is_attentive
 
-    std::uint64_t num_spent = 0;  // on the search, in values visited
+    std::uint64_t num_spent = 0;   // on the search, in values visited
+    std::uint64_t num_kept = 0;    // values, of all components
+    std::uint64_t num_logged = 0;  // calls, draws and captured packets, of all components
 
     std::vector<Picoseconds> law_lag_ps;  // by queue pair: how long its law's clock has stood still, see spans.inl
     MeanRates mean_rates;                 // empty but with bounded skip
 };
+
+// Bounds of what is kept and logged; what goes beyond is not repeated.
+inline constexpr std::uint64_t MOST_KEPT = 1 << 22, MOST_LOGGED = 1 << 20;
+
+// What exact skip takes besides, for the estimate of a run's memory.
+inline constexpr std::size_t SKIP_BYTES_PER_PAIR =
+    sizeof(Component) + sizeof(WindowUse) + sizeof(Wire) + sizeof(PendingEvent) + 4 * sizeof(std::uint32_t);
+inline constexpr std::size_t SKIP_BYTES_PER_PORT =
+    sizeof(Wire) + 2 * sizeof(std::vector<PauseFrame>) + sizeof(PendingEvent) + 4 * sizeof(std::uint32_t);
+inline constexpr std::size_t SKIP_BYTES_PER_PACKET = sizeof(Wire::Flight) + sizeof(PendingEvent);
 
 }  // namespace netsim

@@ -105,6 +105,7 @@ template <bool is_full>
 void Engine<is_full>::free_component(std::uint32_t index) {
     end_audit(index);
     stop_search(skip.components[index]);
+    forget_log(skip.components[index]);
     skip.components[index] = {};
     skip.free_components.push_back(index);
 }

@@ -9,9 +9,7 @@ namespace netsim {
 template <bool is_full>
 void Engine<is_full>::start_log(Component& component) {
     component.num_events = component.num_data = component.num_control = 0;
-    component.calls.clear();
-    component.draws.clear();
-    component.captured.clear();
+    forget_log(component);
     component.windows.assign(component.queue_pairs.size(), {});
     for (std::size_t place = 0; place < component.queue_pairs.size(); place++) {
         senders[component.queue_pairs[place]].is_logged = true;
@@ -19,6 +17,26 @@ void Engine<is_full>::start_log(Component& component) {
     }
     skip.num_logging++;
     update_attention();
+}
+
+template <bool is_full>
+void Engine<is_full>::forget_log(Component& component) {
+    skip.num_logged -= component.calls.size() + component.draws.size() + component.captured.size();
+    std::vector<LawCall>().swap(component.calls);
+    std::vector<Draw>().swap(component.draws);
+    std::vector<CapturedPacket>().swap(component.captured);
+}
+
+// Whether there is room for one entry more, which is then taken; what does not fit in cannot be repeated. What rounds
+// log is bounded by itself.
+template <bool is_full>
+bool Engine<is_full>::has_room_to_log(Component& component) {
+    const bool is_whole = &component == &rounds.whole;
+    const bool has_room = is_whole ? component.calls.size() + component.draws.size() < MOST_LOGGED
+                                   : skip.num_logged < MOST_LOGGED;
+    component.is_disturbed |= !has_room;
+    skip.num_logged += has_room && !is_whole;
+    return has_room;
 }
 
 // Wires stay watched, since what is on them is part of the state.
@@ -69,10 +87,7 @@ template <bool is_full>
 void Engine<is_full>::log_call(LawEvent event, std::uint32_t qp, std::int64_t bytes, Picoseconds rtt_ps,
                                Picoseconds endpoint_ps, std::int32_t num_hops, bool is_marked) {
     const auto append_to = [&](Component& component) {
-        if (component.calls.size() == MOST_LOGGED) {
-            component.is_disturbed = true;
-            return;
-        }
+        if (!has_room_to_log(component)) return;
         component.calls.push_back(
             {event, qp, now_ps - component.state_ps, bytes, rtt_ps, endpoint_ps, num_hops, is_marked});
     };
@@ -104,8 +119,7 @@ template <bool is_full>
 void Engine<is_full>::log_draw(std::uint32_t port, std::int32_t queued_bytes, std::uint32_t priority) {
     if (marks_matter()) return;
     const auto append_to = [&](Component& component) {
-        component.draws.push_back({port, queued_bytes, priority});
-        component.is_disturbed |= component.draws.size() == MOST_LOGGED;
+        if (has_room_to_log(component)) component.draws.push_back({port, queued_bytes, priority});
     };
     if (Component* component = logged_component(skip.component_of_port[port])) append_to(*component);
     if (rounds.is_kept) append_to(rounds.whole);

@@ -15,8 +15,9 @@ namespace netsim {
 // what follows is done at any cost, and the debt is paid before the next search.
 template <bool is_full>
 bool Engine<is_full>::can_spend(std::size_t num_values) const {
-    static constexpr std::uint64_t FREE = 1 << 16, EVENTS_PER_VALUE = 32;
-    return skip.num_spent + num_values < FREE + queue.num_events() / EVENTS_PER_VALUE + num_skipped_events;
+    static constexpr std::uint64_t EVENTS_PER_VALUE = 32;
+    const std::uint64_t earned = queue.num_events() / EVENTS_PER_VALUE + num_skipped_events;
+    return skip.num_spent + num_values < settings.free_search_values + earned;
 }
 
 // Look at the components of which something happened in the instant that has just ended.
@@ -69,6 +70,7 @@ void Engine<is_full>::stop_search(Component& component) {
     if (component.stage == SearchStage::Whole) end_log(component);
     if (component.stage >= SearchStage::Watching) set_watched(component, false);
     component.stage = SearchStage::Idle;
+    forget_state(component);
     update_attention();
 }
 
@@ -245,13 +247,20 @@ void Engine<is_full>::keep_whole(Component& component, Picoseconds instant_ps) {
 
 template <bool is_full>
 void Engine<is_full>::keep(Component& component, Picoseconds instant_ps) {
-    component.values.clear();
+    forget_state(component);
     Keeping keeping{component.values};
     walk(keeping, component, component.stage == SearchStage::Whole);
+    skip.num_kept += component.values.size();
     component.state_ps = instant_ps;
     component.num_beats = 0;
-    component.is_disturbed = false;
+    component.is_disturbed = skip.num_kept > MOST_KEPT;  // then it is dropped at the next beat
     skip.num_spent += component.values.size();
+}
+
+template <bool is_full>
+void Engine<is_full>::forget_state(Component& component) {
+    skip.num_kept -= component.values.size();
+    component.values.clear();
 }
 
 }  // namespace netsim

@@ -1,0 +1,48 @@
+"""`python -m tests.skip.memory_probe exact|off`: the peak memory of a process that simulates a ring of 512 NICs."""
+
+import resource
+import sys
+
+import numpy as np
+
+from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
+from fabrictune.topology.builders.clos import ClosSpec, build_clos
+from fabrictune.topology.hashing import HashSpec
+from fabrictune.topology.queue_pairs import make_queue_pairs
+from fabrictune.topology.routing import build_network
+from tests.skip.runs import LAWS, MTU_BYTES, finished, trace
+
+NUM_NICS, NUM_PACKETS = 512, 2_048
+
+
+def inputs_of(mode: str) -> EngineInputs:
+    """Return the ring, with skip `exact` or `off`."""
+    fabric = build_clos(
+        ClosSpec(
+            num_hosts=NUM_NICS,
+            hosts_per_tor_set=32,
+            nics_per_host=1,
+            tiers=2,
+            nic_rate_bps=400 * 10**9,
+            uplink_rate_bps=400 * 10**9,
+            downlink_split=1,
+            uplinks_per_tor=8,
+        )
+    )
+    nics = np.arange(NUM_NICS)
+    network = build_network(fabric, make_queue_pairs(nics, np.roll(nics, -1)), HashSpec())
+    bytes_N = np.full(NUM_NICS, NUM_PACKETS * MTU_BYTES)
+    traffic = trace(nics, bytes_N, np.zeros(NUM_NICS, np.int64), [[] for _ in nics])
+    config = PacketConfig(mtu_bytes=MTU_BYTES, skip="exact" if mode == "exact" else "off")
+    return make_engine_inputs(network, traffic, LAWS["swift"], config, seed=0, probe=None)
+
+
+def main() -> None:
+    mode = sys.argv[1]
+    finished(inputs_of(mode), LAWS["swift"], skips=mode == "exact", events_per_slice=10**8)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+if __name__ == "__main__":
+    main()
