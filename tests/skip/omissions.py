@@ -43,8 +43,72 @@ bool tell_KIND(int number, Visitor& visitor, Arguments&&... arguments) {
 }
 """
 
-# What follows from other values, so that no run can tell that it is left out.
-IMPLIED: dict[str, str] = {}
+# What follows from other values, which are named: no known run tells that it is left out.
+IMPLIED = {
+    "state_walk: same(base - sender.oldest_sequence)": "the bytes in flight are full packets",
+    "state_walk: same(sender.in_flight_bytes)": "the oldest sequence number",
+    "state_walk: same(sender.rtt_ps)": "each repeat ends with the same acknowledgement, and it is read after one",
+    "state_walk: same(sender.gap_ps)": "the rate and the last packet's size",
+    "state_walk: same(sender.timer_event_ps)": "it bounds the sleep by its value at the second state alone",
+    "state_walk: same(base - sender.highest_sequence)": "packets sent again are counted",
+    "state_walk: same(sender.last_wire_bytes)": "within a message packets are full",
+    "state_walk: same(static_cast<std::int64_t>(sender.state))": "the rings of ports; a failure comes of a timer",
+    "state_walk: same(sender.num_timeouts)": "a timeout ends the search; after progress it is 0",
+    "state_walk: same(std::bit_cast<std::int64_t>(sender.rate_bps": "the gap",
+    "state_walk: same(sender.sending)": "no message ends in a repeat, and the beginning of one leaves nothing else",
+    "state_walk: same(sender.oldest)": "the end of a transfer begins the search anew",
+    "state_walk: same(sender.newest)": "a new transfer begins the search anew",
+    "state_walk: same(sender.num_unacknowledged)": "the end of a transfer begins the search anew",
+    "state_walk: same(transfer.num_retransmitted)": "the highest sequence number stands while packets are sent again",
+    "state_walk: same(std::int64_t{senders[qp].highest_sequence} ": "packets on their way; a gap comes of a drop",
+    "state_walk: same(receiver.transfer)": "as the transfer that is sent",
+    "state_walk: same(receiver.message_end)": "as the transfer that is sent",
+    "state_walk: same(receiver.num_unanswered)": "the sender's oldest packet and the acknowledgements on their way",
+    "state_walk: same(receiver.has_sent_nak)": "a NAK ends the search",
+    "state_walk: same(receiver.has_mark && marks_matter())": "packets not yet acknowledged met the same queues without a draw",
+    "state_walk: same(port.queued_bytes)": "the packets in the queue",
+    "state_walk: same(port.ingress_bytes)": "the packets that came through the port",
+    "state_walk: same(port.has_wake | port.is_paused << 1 | port.": "what waits, and pause frames and their counts",
+    "state_walk: same(stats.dropped_packets)": "a gap: NAK, timer or packet out of order, or bytes in flight that grow",
+    "state_walk: instant(flight.arrives_ps, false)": "when the packet was sent and what it met",
+    "state_walk: same(END_OF_LIST)": "a longer list moves all values behind it",
+    "state_walk: instant(frame.effective_ps, false)": "the packets by which the threshold was crossed",
+    "state_walk: same(frame.payload)": "pauses and resumes take turns",
+    "state_walk: same(qp)": "what each of the ring's pairs has sent last",
+    "state_walk: same(packet.queue_pair)": "the sequence number and the time of sending",
+    "state_walk: same(packet.path_position)": "the port it is at, and its queue pair",
+    "state_walk: same(packet.wire_bytes | static_cast<std::int64_": "how long it takes on the wire",
+    "state_walk: same(packet.ingress_port)": "the queue pair",
+    "state_walk: same(is_cnp ? 0 : from_oldest)": "the time of sending",
+    "features_walk: same(output.balance_bytes)": "the turn, and the packets sent last",
+    "features_walk: same(input.headroom_bytes)": "the packets that came through the port, and pauses",
+    "features_walk: same(output.is_paused | output.is_storm << 1 | i": "what waits, and pause frames; a storm begins by a watch, which ends the search",
+    "features_walk: instant(stats.pause_ends_ps, true)": "its beginning ends the search",
+    "features_walk: instant(stats.refresh_ps, true)": "as the end of the pause",
+    "features_walk: instant(watchdog.look_ps, true)": "a watch that begins or comes due ends the search",
+    "features_walk: anchor(watchdog.last_pause_ps)": "only a storm reads it, which takes a watch",
+    "features_walk: anchor(selective.newest_sent_ps)": "the next acknowledgement sets it",
+    "features_walk: instant(selective.deadline_ps, true)": "only packets out of order set it",
+    "features_walk: same(std::int64_t{transmission.sequence} - sende": "all from the oldest to the next, in order",
+    "features_walk: same(END_OF_LIST)": "a longer list moves all values behind it",
+    "features_walk: instant(endpoints[qp].answer_ps, false)": "the last of the answers to come",
+    "features_walk: instant(reply.arrives_ps, false)": "the time of its packet's arrival in the host",
+    "features_walk: same(priorities.ports[port].turn)": "the balance, and the packets sent last",
+    "features_walk: instant(nics[port].drained_ps, false)": "the packet before it, and PCIe",
+    "features_walk: same(entropies[packet_id])": "the port that it chooses, and the values kept",
+    "features_walk: same(times_in_host_ps[packet_id])": "the time of sending and where the answer is",
+    "features_walk: same(std::int64_t{expected} - senders[packet.que": "its own sequence number, in order",
+    "host_links: instant(read_.until_ps[link], false)": "the transmitters of the link's ports",
+    "host_links: instant(write_.until_ps[link], false)": "the packet being taken by the host",
+    "entropy_cache: same(value)": "the values of packets on their way",
+    "entropy_cache: same(std::bit_cast<std::int64_t>(random_))": "a value drawn shows in the port it chooses",
+    "entropy_cache: instant(thaws_ps_, true)": "a freeze comes of a timeout",
+    "entropy_cache: same(next_)": "the number of acknowledgements in a period",
+    "entropy_cache: same(num_kept_)": "it is full after eight acknowledgements",
+    "entropy_cache: same(num_fresh_)": "acknowledgements and packets sent",
+    "entropy_cache: same(frozen_)": "a freeze comes of a timeout",
+    "entropy_cache: same(num_to_explore_)": "a freeze comes of a timeout",
+}
 
 
 @dataclass(frozen=True)
@@ -58,8 +122,8 @@ class Value:
 
     @property
     def name(self) -> str:
-        """Return it as IMPLIED has it."""
-        return f"{Path(self.file).stem}: {self.text}"
+        """Return it as IMPLIED has it, which is its beginning."""
+        return f"{Path(self.file).stem}: {self.text[:48]}"
 
 
 def plant(engine: Path) -> list[Value]:

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from fabrictune.netsim.config.capture import CaptureConfig
+from fabrictune.netsim.config.faults import LinkDown
 from fabrictune.netsim.config.host import HostConfig
 from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
@@ -17,6 +18,7 @@ from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.queues import BufferConfig, PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig
 from fabrictune.netsim.config.transport import CnpConfig, TransportConfig
+from fabrictune.netsim.faults.timeline import fault_intervals
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.queue_pairs import make_queue_pairs
@@ -70,6 +72,14 @@ def run_of(
     )
 
 
+def _going_down(run: Run) -> Run:
+    """Return the run with the link to the first pair's destination down for a microsecond."""
+    fabric = run.network.fabric
+    label = fabric.port_label(int(run.network.epochs[0].port_QDH[0, 0, 1]))
+    fault = LinkDown(link=label, at_ns=90_000, until_ns=91_000)
+    return replace(run, faults=fault_intervals(fabric, [fault], run.config))
+
+
 def _queues(*rules: tuple[int, int, bool]) -> QueuesConfig:
     return QueuesConfig(
         priorities=tuple(
@@ -98,6 +108,14 @@ TARGETS: dict[str, Callable[[], Run]] = {
     ),
     "pauses in a cycle, by priority": partial(
         run_of, "none", INCAST, replace(PAUSING, queues=_queues((3, 0, True))), num_packets=12_000, priorities=(3, 3, 3)
+    ),
+    "pauses in a cycle, by priority, slow frames": partial(
+        run_of,
+        "none",
+        INCAST,
+        replace(PAUSING, pfc=replace(PAUSING.pfc, response_ns=2_000), queues=_queues((3, 0, True))),
+        num_packets=12_000,
+        priorities=(3, 3, 3),
     ),
     "pauses in a cycle, shared buffer": partial(
         run_of,
@@ -138,6 +156,9 @@ TARGETS: dict[str, Callable[[], Run]] = {
     "selective repeat, few acknowledgements": partial(
         run_of, "narrow", ((0, 1), (2, 1)), replace(PLAIN, transport=SELECTIVE, ack_every_packets=3)
     ),
+    "selective repeat, then losses": lambda: _going_down(
+        run_of("narrow", ((0, 1), (2, 1)), replace(PLAIN, transport=replace(SELECTIVE, timeout_ns=50_000)))
+    ),
     "late answers": partial(run_of, "narrow", ((0, 1), (2, 1)), replace(PLAIN, nic=NicConfig(endpoint_delay_ns=3_000))),
     "slow hosts": partial(
         run_of,
@@ -150,7 +171,9 @@ TARGETS: dict[str, Callable[[], Run]] = {
             ),
         ),
     ),
-    "PCIe": partial(run_of, "none", ((0, 1), (2, 3)), replace(PLAIN, host=HostConfig(pcie_generation=4, pcie_lanes=8))),
+    "PCIe": partial(
+        run_of, "narrow", ((0, 1), (2, 3)), replace(PLAIN, host=HostConfig(pcie_generation=4, pcie_lanes=8))
+    ),
     "PCIe, both ways": partial(
         run_of,
         "narrow",
