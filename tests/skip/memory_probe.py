@@ -1,7 +1,8 @@
-"""`python -m tests.skip.memory_probe exact|off`: the peak memory of a process that simulates a ring of 512 NICs."""
+"""`python -m tests.skip.memory_probe exact|off`: the memory that a simulation of a ring takes in its own process."""
 
-import resource
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
 from tests.skip.runs import LAWS, MTU_BYTES, finished, trace
 
-NUM_NICS, NUM_PACKETS = 512, 2_048
+NUM_NICS, NUM_PACKETS = 2_048, 512
 
 
 def inputs_of(mode: str) -> EngineInputs:
@@ -21,12 +22,13 @@ def inputs_of(mode: str) -> EngineInputs:
     fabric = build_clos(
         ClosSpec(
             num_hosts=NUM_NICS,
-            hosts_per_tor_set=32,
+            hosts_per_tor_set=64,
             nics_per_host=1,
             tiers=2,
             nic_rate_bps=400 * 10**9,
             uplink_rate_bps=400 * 10**9,
             downlink_split=1,
+            switch_radix=128,
             uplinks_per_tor=8,
         )
     )
@@ -38,10 +40,17 @@ def inputs_of(mode: str) -> EngineInputs:
     return make_engine_inputs(network, traffic, LAWS["swift"], config, seed=0, probe=None)
 
 
+def resident_bytes() -> int:
+    """Return the memory of this process that is resident now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def main() -> None:
     mode = sys.argv[1]
-    finished(inputs_of(mode), LAWS["swift"], skips=mode == "exact", events_per_slice=10**8)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    inputs = inputs_of(mode)
+    before = resident_bytes()
+    simulation = finished(inputs, LAWS["swift"], skips=mode == "exact", events_per_slice=10**8)
+    print(resident_bytes() - before, simulation.num_skipped_events)
 
 
 if __name__ == "__main__":
