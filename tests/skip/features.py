@@ -67,7 +67,7 @@ def with_priorities(run: Run, dice: Dice) -> Run:
         pfc = replace(pfc, xoff_bytes=40_000)
     buffer = BufferConfig()
     if dice.integers(2):
-        size_bytes = int(dice.choice([3_000_000, 30_000_000]))
+        size_bytes = int(dice.choice([12_000_000, 30_000_000]))
         buffer = BufferConfig(size_bytes=size_bytes, headroom_pool_bytes=[None, 400_000][dice.integers(2)])
         pfc = replace(pfc, buffer_bytes=300_000)
     config = replace(run.config, queues=queues, pfc=pfc, buffer=buffer)

@@ -12,7 +12,7 @@ from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
-from tests.skip.runs import LAWS, MTU_BYTES, finished, trace
+from tests.skip.runs import LAWS, MTU_BYTES, finished, make_trace
 
 NUM_NICS, NUM_PACKETS = 2_048, 512
 
@@ -35,7 +35,7 @@ def inputs_of(mode: str) -> EngineInputs:
     nics = np.arange(NUM_NICS)
     network = build_network(fabric, make_queue_pairs(nics, np.roll(nics, -1)), HashSpec())
     bytes_N = np.full(NUM_NICS, NUM_PACKETS * MTU_BYTES)
-    traffic = trace(nics, bytes_N, np.zeros(NUM_NICS, np.int64), [[] for _ in nics])
+    traffic = make_trace(nics, bytes_N, np.zeros(NUM_NICS, np.int64), [[] for _ in nics])
     config = PacketConfig(mtu_bytes=MTU_BYTES, skip="exact" if mode == "exact" else "off")
     return make_engine_inputs(network, traffic, LAWS["swift"], config, seed=0, probe=None)
 

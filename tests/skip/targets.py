@@ -23,7 +23,7 @@ from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
-from tests.skip.runs import MTU_BYTES, Run, trace
+from tests.skip.runs import MTU_BYTES, Run, make_trace
 
 INCAST = ((1, 0), (2, 0), (3, 0))
 ALWAYS_MARKED = EcnConfig(kmin_bytes=2_000, kmax_bytes=2_001, pmax_fraction=1.0)
@@ -63,7 +63,7 @@ def run_of(
     bytes_N = (num_packets - 7 * np.arange(size)) * MTU_BYTES + 100
     return Run(
         network=build_network(fabric, queue_pairs, HashSpec()),
-        traffic=trace(np.arange(size), bytes_N, np.zeros(size, np.int64), [[]] * size),
+        traffic=make_trace(np.arange(size), bytes_N, np.zeros(size, np.int64), [[]] * size),
         config=config,
         law=law,
         seed=0,
