@@ -1,6 +1,6 @@
 // Bounded skip: what is watched of queue pairs and components that do not repeat.
 //
-// See docs/decisions/0067-bounded-skip.md for what is stationary, what is moved, and where intervals come from.
+// See docs/decisions/0066-bounded-skip.md for what is stationary, what is moved, and where intervals come from.
 #pragma once
 
 #include <algorithm>
