@@ -33,6 +33,7 @@ class Metric:
     formula: Callable[[RunRecord], float]
     is_of_transfers: bool = True  # so that a part of a mixture has one, too
     is_better_more: bool = False
+    follows_makespan: bool = False  # of the transfers' times it depends on the makespan alone
 
     @property
     def quantity(self) -> Quantity:
@@ -44,6 +45,13 @@ class Metric:
         names = (name.split(".") for name in self.columns)
         is_known = all(column in record.tables.get(table, {}) for table, column in names)
         return float(self.formula(record)) if is_known else math.nan
+
+    def interval(self, record: RunRecord) -> tuple[float, float] | None:
+        """Return its least and largest value in a record of bounded skip; None where their distance is unknown."""
+        if not (self.follows_makespan and record.tables.get("transfers", {}).keys() >= set(transfers.FINISH_BOUNDS)):
+            return None
+        low, high = sorted(self.measure(transfers.with_finish(record, column)) for column in transfers.FINISH_BOUNDS)
+        return low, high
 
     def show(self, value: float) -> str:
         """Return a value for people."""
@@ -150,6 +158,7 @@ METRICS: Mapping[str, Metric] = {
         meaning="job completion time: from the first transfer ready to the last one's last byte",
         columns=TIMES,
         formula=lambda record: transfers.makespan_ps(record.tables["transfers"]),
+        follows_makespan=True,
     ),
     "makespan_ratio": Metric(
         label="JCT ratio",
@@ -157,6 +166,7 @@ METRICS: Mapping[str, Metric] = {
         meaning="JCT over the job's time on an ideal fabric",
         columns=TIMES,
         formula=_makespan_ratio,
+        follows_makespan=True,
         is_of_transfers=False,
     ),
     "bus_bandwidth": Metric(
@@ -165,6 +175,7 @@ METRICS: Mapping[str, Metric] = {
         meaning="size of the collective times its bus factor, over the JCT, as nccl-tests defines it",
         columns=TIMES,
         formula=_bus_bandwidth_bps,
+        follows_makespan=True,
         is_of_transfers=False,
         is_better_more=True,
     ),
@@ -174,6 +185,7 @@ METRICS: Mapping[str, Metric] = {
         meaning="payload of all flows over the JCT",
         columns=TIMES,
         formula=lambda record: transfers.aggregate_throughput_bps(record.tables["transfers"]),
+        follows_makespan=True,
         is_better_more=True,
     ),
     "completion_time.max": _completion("Max FCT", "completion time of the slowest flow", lambda ps_F: ps_F.max()),

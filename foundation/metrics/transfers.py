@@ -24,6 +24,21 @@ from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 MOST_SORTED = 2**21  # flows at a time
+FINISH_BOUNDS = ("finish_low_ps", "finish_high_ps")  # columns of runs with bounded skip
+
+
+def has_estimates(record: RunRecord) -> bool:
+    """Return whether bounded skip took traffic at its mean rates in the record's run."""
+    skip = record.run.get("skip")
+    bounded = skip.get("bounded") if isinstance(skip, Mapping) else None
+    return isinstance(bounded, Mapping) and bool(bounded.get("spans"))
+
+
+def with_finish(record: RunRecord, column: str) -> RunRecord:
+    """Return the record with its transfers' times alone, each finished at the time of another column."""
+    table = record.tables["transfers"]
+    times = {name: table[name] for name in ("qp", "bytes", "ready_ps")}
+    return replace(record, tables={"transfers": {**times, "finish_ps": table[column]}})
 
 
 def is_flow(transfers: Columns) -> BoolArray:

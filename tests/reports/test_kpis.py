@@ -1,6 +1,7 @@
 """Every indicator, with the arithmetic of the two-flow run done by hand (see conftest)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,6 +43,20 @@ def by_name(record: RunRecord) -> dict[str, Kpi]:
 def test_each_indicator_of_two_flows_is_what_the_arithmetic_says(record: RunRecord, name: str, value: float) -> None:
     """The parameters carry the arithmetic."""
     assert by_name(record)[name].value == pytest.approx(value, rel=1e-12)
+
+
+def test_what_bounded_skip_estimates_has_its_interval(record: RunRecord) -> None:
+    """Of the JCT, 190 to 210 us; without one where flows' own times count, or the record lacks the columns."""
+    times = record.tables["transfers"]
+    bounds = {"finish_low_ps": times["finish_ps"] - 10**7, "finish_high_ps": times["finish_ps"] + 10**7}
+    run = {**record.run, "skip": {"mode": "bounded", "bounded": {"spans": 1}}}
+    lacking = replace(record, run=run)
+    shown = by_name(replace(lacking, tables={**record.tables, "transfers": {**times, **bounds}}))
+    assert shown["JCT"].formula.endswith("last byte; estimated by bounded skip, 95 %: 190 us to 210 us")
+    unknown = "; estimated by bounded skip, without an interval"
+    assert shown["p99 FCT"].formula.endswith(unknown)
+    assert shown["Packet drop"].is_within is None
+    assert by_name(lacking)["JCT"].formula.endswith(unknown)
 
 
 def test_a_drop_is_out_of_the_drafts_bound_of_none(record: RunRecord) -> None:

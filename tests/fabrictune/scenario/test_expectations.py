@@ -1,6 +1,7 @@
 """Metrics of a record, and the bounds a scenario sets for them."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,3 +165,39 @@ def test_a_record_without_ideal_times_breaks_bounds_on_slowdown() -> None:
     del old.tables["transfers"]["ideal_ps"]  # type: ignore[attr-defined]
     (finding,) = Expectation(metric="slowdown.p99", at_most="2").check(old).findings
     assert finding.actual == "unknown"
+
+
+def estimated(low_ps: int, high_ps: int) -> RunRecord:
+    """Return a record of bounded skip whose last byte came after 60 us, in its interval."""
+    exact = record([2_000_000, 60_000_000])
+    bounds = {
+        name: np.array([2_000_000, bound_ps, 50_000_000])
+        for name, bound_ps in (("finish_low_ps", low_ps), ("finish_high_ps", high_ps))
+    }
+    tables = {**exact.tables, "transfers": {**exact.tables["transfers"], **bounds}}
+    return replace(exact, run={"skip": {"mode": "bounded", "bounded": {"spans": 1}}}, tables=tables)
+
+
+@pytest.mark.parametrize(
+    ("low_ps", "high_ps", "is_met"),
+    [(58_000_000, 61_000_000, True), (58_000_000, 61_000_001, False), (61_000_001, 63_000_000, False)],
+)
+def test_the_whole_interval_of_an_estimate_must_keep_a_bound(low_ps: int, high_ps: int, is_met: bool) -> None:
+    """At most 60 us from 1 us on: an interval on both sides of it is no pass."""
+    (check,) = Expectation(metric="makespan", at_most="60 us").check(estimated(low_ps, high_ps)).checks
+    assert check.result == (Result.PASSED if is_met else Result.FOUND)
+
+
+def test_throughput_has_its_least_where_the_last_byte_comes_latest() -> None:
+    """2,000 B in 60 us are 0.267 Gbps, in 57 us 0.281."""
+    expected = Expectation(metric="throughput.total", at_least="0.27 Gbps")
+    (check,), (finding,) = (report := expected.check(estimated(58_000_000, 61_000_000))).checks, report.findings
+    assert check.result == Result.FOUND
+    assert finding.actual == "271.2 Mbps, between 266.7 Mbps and 280.7 Mbps"
+
+
+def test_an_estimate_without_an_interval_is_not_checked() -> None:
+    """A flow's own time has none that holds: it says so, and has not passed."""
+    (check,) = Expectation(metric="completion_time.max", at_most="1 s").check(estimated(1, 2)).checks
+    assert check.result == Result.NOT_RUN
+    assert check.reason == "bounded skip estimates 59 us, without an interval; engine: {skip: exact} measures it"
