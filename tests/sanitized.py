@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NUM_SCENARIOS = 300
-NUM_SKIPPING = 60
+NUM_SKIPPING = 300
 NUM_OVER_THREADS = 200
 CASES = ("incast-8", "incast-15", "equal-flows", "permutation-16", "pfc", "conserved", "go-back-n", "failure", "spray")
 NUM_SHARINGS = 100
@@ -77,11 +77,13 @@ def _scenarios() -> Iterator[str]:
 
 
 def _skipping_runs() -> Iterator[str]:
-    from tests.skip.runs import LAWS, finished, random_run, results
+    from tests.skip.features import featured_run
+    from tests.skip.runs import LAWS, finished, random_run, results, searching_long
 
     for seed in range(NUM_SKIPPING):
-        run = random_run(seed)
-        simulation = finished(run.inputs(), LAWS[run.law], skips=True, events_per_slice=10**8 if seed % 2 else 5_000)
+        run = featured_run(seed) if seed % 2 else random_run(seed)
+        inputs = run.inputs() if seed % 3 else searching_long(run.inputs())
+        simulation = finished(inputs, LAWS[run.law], skips=True, events_per_slice=10**8 if seed % 2 else 5_000)
         text = "".join(f"{name} {value!r}" for name, value in results(simulation).items())
         yield f"skipping {seed} {simulation.num_skipped_events} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

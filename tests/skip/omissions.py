@@ -30,7 +30,7 @@ template <typename Visitor>
 bool leave_out(Visitor& visitor) {
     if constexpr (requires { visitor.place; }) {
         visitor.place++;
-    } else {
+    } else if constexpr (requires { visitor.keep(0); }) {
         visitor.keep(0);
     }
     return true;

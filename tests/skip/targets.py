@@ -184,5 +184,15 @@ TARGETS: dict[str, Callable[[], Run]] = {
             nic=NicConfig(drain_rate_bps=300 * 10**9, receive_buffer_bytes=200_000, xoff_bytes=100_000),
         ),
     ),
+    "captured in hosts that take at one instant": partial(
+        run_of,
+        "narrow",
+        ((0, 1), (2, 3)),
+        replace(
+            PLAIN,
+            nic=NicConfig(drain_rate_bps=100 * 10**9, receive_buffer_bytes=200_000, xoff_bytes=100_000),
+        ),
+        capture=CaptureConfig(at="receiver", max_packets=4_000),
+    ),
     "captured": partial(run_of, "narrow", INCAST, MARKING, capture=CaptureConfig(at="receiver", max_packets=4_000)),
 }

@@ -11,7 +11,9 @@ namespace netsim {
 
 template <bool is_full>
 void Engine<is_full>::log_capture(CapturedPacket& row) {
-    row.order = static_cast<std::uint32_t>(skip.current >> PAYLOAD_BITS);
+    const EventKind kind = kind_of(skip.current);  // what a Clock event is about stands in its payload
+    const std::uint32_t id = kind == EventKind::Clock ? payload_of(skip.current) : id_of(skip.current);
+    row.order = static_cast<std::uint32_t>(kind) << PAYLOAD_BITS | id;
     if (!senders[row.queue_pair].is_logged) return;
     Component& component = skip.components[skip.component_of_pair[row.queue_pair]];
     if (has_room_to_log(component)) component.captured.push_back(row);
