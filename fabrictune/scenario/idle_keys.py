@@ -174,6 +174,9 @@ NEEDS: Mapping[type, Sequence[Need]] = {
     ),
     PacketConfig: (
         Need(
+            fields=("skip_precision_fraction",), what="`skip: bounded`", is_met=lambda config: config.skip == "bounded"
+        ),
+        Need(
             fields=("pfc.xoff_bytes", "pfc.xon_bytes", "pfc.buffer_bytes"),
             what="ports with buffers of their own, which `buffer.size` replaces",
             is_met=lambda config: config.buffer.size_bytes is None,
@@ -246,8 +249,10 @@ def _is_set(spec: Any, names: Sequence[str]) -> bool:
     """Return whether a field has another value than its default."""
     *outer, name = names
     for part in outer:
-        spec = getattr(spec, part)
+        spec = getattr(spec, part, None)  # of another engine
         spec = spec.spec if isinstance(spec, Chosen) else spec
+    if not hasattr(spec, name):
+        return False
     default = next(field for field in dataclasses.fields(spec) if field.name == name)
     known = default.default if default.default_factory is dataclasses.MISSING else default.default_factory()
     return bool(getattr(spec, name) != known)

@@ -17,10 +17,9 @@ IEEE/ACM Transactions on Networking, 1998.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fabrictune.netsim.config.settings import MAX_BUFFER_BYTES, require, setting
+from fabrictune.netsim.config.settings import MAX_BUFFER_BYTES, NUM_PRIORITIES, require, setting
 from fabrictune.netsim.config.switch import EcnConfig
 
-NUM_PRIORITIES = 8
 MAX_WEIGHT = 255
 MAX_ALPHA = 128.0
 

@@ -12,6 +12,7 @@ MAX_PACKETS = 2**31 - 1
 MAX_PORTS = 2**31 - 1
 MAX_RATE_BPS = 10**15  # 1 Pbps
 MAX_QUEUE_BYTES = 10**15
+NUM_PRIORITIES = 8  # IEEE 802.1Q
 
 
 def require(is_right: bool, where: str, found: str, allowed: str) -> None:

@@ -7,7 +7,14 @@ for the marking curve at 100 Gb/s; Ultra Ethernet Specification 1.0, sections 4.
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from fabrictune.netsim.config.settings import LONGEST_WAIT_NS, MAX_BUFFER_BYTES, MAX_QUEUE_BYTES, require, setting
+from fabrictune.netsim.config.settings import (
+    LONGEST_WAIT_NS,
+    MAX_BUFFER_BYTES,
+    MAX_QUEUE_BYTES,
+    NUM_PRIORITIES,
+    require,
+    setting,
+)
 
 MAX_TRIMMED_BYTES = 2**16 - 1
 MAX_QUANTA = 2**16 - 1  # of 512 bit times, what a pause frame can say
@@ -87,6 +94,8 @@ class TrimmingConfig:
             require(is_right, f"trimming.{name}", f"{value} B", f"1 to {MAX_BUFFER_BYTES} B")
         is_right = 1 <= self.trimmed_bytes <= MAX_TRIMMED_BYTES
         require(is_right, "trimming.trimmed", f"{self.trimmed_bytes} B", f"1 to {MAX_TRIMMED_BYTES} B")
+        is_right = self.priority is None or 0 <= self.priority < NUM_PRIORITIES
+        require(is_right, "trimming.priority", f"{self.priority}", f"0 to {NUM_PRIORITIES - 1}")
 
     @property
     def at_last_hop_bytes(self) -> int:

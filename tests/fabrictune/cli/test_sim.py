@@ -44,7 +44,7 @@ def test_a_run_larger_than_the_memory_is_refused(cli: Cli, tmp_path: Path) -> No
     stderr = re.sub(r"(or allowed: )\S+ [MG]B\n", r"\g<1>4.295 GB\n", ran.stderr)  # less where others use memory
     assert stderr.endswith(
         " GB of memory\n  allowed: what is free on this machine, or allowed: 4.295 GB\n"
-        "  next: simulate fewer transfers, a smaller fabric or smaller buffers, or probe more rarely\n"
+        "  next: simulate fewer transfers, a smaller fabric or buffers, take fewer threads, or probe rarely\n"
     )
     assert not (tmp_path / "runs").exists()
 

@@ -90,6 +90,7 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
     ("engine.transport.acknowledge_after", "16 KiB", {}, {"engine.transport.reliability": "selective-repeat"}),
     *((f"engine.transport.credits.{key}", value, {}, CREDITS) for key, value in (
         ("window", "100 KB"), ("grant", 8), ("rate", "90 %"))),
+    ("engine.skip_precision", 0.1, {}, {"engine.skip": "bounded"}),
     ("engine.ack_every", 4, COALESCED, {"engine.transport.reliability": "selective-repeat"}),
     ("engine.transport.timeout_exponent", 16, {"engine.transport.timeout": "1 ms"}, {}),
     *((f"probe.{key}", value, {}, {"probe.interval": "10 us"}) for key, value in (
