@@ -95,6 +95,9 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit finds an open end
         return BROKEN_PIPE
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made; Python 3.11 wraps it
+            print("stopped", file=sys.stderr)
+            return INTERRUPTED
         failure = describe_failure(error)
         if failure is None:
             raise

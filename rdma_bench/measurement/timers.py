@@ -105,7 +105,8 @@ def _run_trial(
 ) -> TimerTrial:
     cut_s = max(cut_ns, 0) / NS_PER_S
     longest_s = plan.longest_s(spec) + cut_s
-    trial_spec = asdict(TrialSpec(traffic=plan.traffic, limit_s=longest_s))
+    stall_s = max(TrialSpec.stall_s, cut_s)  # a shorter one is the machine's
+    trial_spec = asdict(TrialSpec(traffic=plan.traffic, limit_s=longest_s, stall_s=stall_s))
     before = pair.sender.ask("counters")
     if plan.traffic == "continuous":
         pair.sender.begin("trial", **trial_spec)

@@ -212,7 +212,8 @@ class Place:
         known = {self.writing.out, *(name.split("/")[0] for name in FOREIGN)}
         beside = [path for path in self.folder.iterdir() if path.name not in known]
         inside = list(self.out.rglob(".*")) if self.out.is_dir() else []
-        places = [str(path.relative_to(self.folder.parent)) for path in (*beside, *inside, *self.temporary.iterdir())]
+        temporary = [path for path in self.temporary.iterdir() if not _is_probe(path)]
+        places = [str(path.relative_to(self.folder.parent)) for path in (*beside, *inside, *temporary)]
         return [f"{place} is left" for place in (*places, *self.writing.leaves())]
 
     def broken_records(self) -> list[str]:
@@ -245,6 +246,11 @@ def wait(process: int) -> int:
             deadline = float("inf")
         time.sleep(0.002)
     return os.waitstatus_to_exitcode(ended[1])
+
+
+def _is_probe(path: Path) -> bool:
+    """Return whether a file is Python's own, by which tempfile tries whether a folder can be written to."""
+    return path.is_file() and b"blat".startswith(path.read_bytes())
 
 
 def _marked(top: Path) -> list[int]:

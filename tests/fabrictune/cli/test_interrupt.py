@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fabrictune.cli import main
 from fabrictune.foundation.records import RunRecord
 from tests.patience import patience
 
@@ -63,3 +64,21 @@ def test_an_ignored_signal_stays_ignored() -> None:
         check=False,
     )
     assert ran.returncode == 0
+
+
+def test_an_interrupt_while_a_class_is_made_is_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python 3.11 raises RuntimeError from what a descriptor raises, in modules that are imported late."""
+
+    class Interrupted:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    def invoke(_: object) -> int:
+        type("Late", (), {"name": Interrupted()})
+        return 0
+
+    monkeypatch.setattr(main.fabrictune, "invoke", invoke)
+    assert main.run(["doctor"]) == 130
+    assert capsys.readouterr().err == "stopped\n"
