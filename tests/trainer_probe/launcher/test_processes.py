@@ -98,6 +98,7 @@ def test_ranks_do_not_hear_a_terminals_interrupt() -> None:
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+# Each rank writes its line in one call: `print` on an unbuffered stream writes the end of the line in a second one.
 JOB_OF_RANKS_THAT_WAIT = """
 import os
 from threading import Event
@@ -105,7 +106,7 @@ from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
 
 def wait_for_ever(member):
-    print(os.getpid(), flush=True)
+    os.write(1, f"{os.getpid()}\\n".encode())
     Event().wait()
 
 if __name__ == "__main__":
