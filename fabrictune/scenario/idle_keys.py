@@ -24,8 +24,11 @@ from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, TransportConfig
+from fabrictune.netsim.workloads.storage import StorageSpec
+from fabrictune.netsim.workloads.table import WorkloadSpec
 from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
 from fabrictune.scenario.mixture import MixSpec
+from fabrictune.scenario.observed import ObservedSpec
 from fabrictune.scenario.schema import Scenario
 from fabrictune.scenario.traffic import TrafficTraceSpec
 
@@ -200,6 +203,9 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             is_met=lambda probe: probe.interval_ns is not None,
         ),
     ),
+    StorageSpec: (
+        Need(fields=("interval_ns",), what="more than one burst", is_met=lambda storage: storage.bursts > 1),
+    ),
     JobSpec: (
         Need(fields=("placement_seed",), what="`placement: random`", is_met=lambda job: job.placement == "random"),
     ),
@@ -219,11 +225,23 @@ NEEDS: Mapping[type, Sequence[Need]] = {
     ),
 }
 
+# Fields of a spec that need something elsewhere in the scenario, which `is_met` is given.
+NEEDS_ELSEWHERE: Mapping[type, Sequence[Need]] = {
+    kind: (
+        Need(
+            fields=("priority",),
+            what="a list of `engine.queues.priorities`, and is seen in a `capture` alone: data have one class",
+            is_met=lambda scenario: _tells_priorities_apart(scenario),
+        ),
+    )
+    for kind in (WorkloadSpec, TrafficTraceSpec, ObservedSpec, ExpansionSpec)
+}
+
 
 def idle_keys(scenario: Scenario) -> Iterator[tuple[tuple[Key, ...], str]]:
     """Yield the path of each key that is set and has no effect, and what it needs."""
     seen = set()
-    for path, what in _idle(scenario, ()):
+    for path, what in _idle(scenario, scenario, ()):
         if path not in seen:
             seen.add(path)
             yield path, what
@@ -234,15 +252,16 @@ def idle_notes(scenario: Scenario) -> tuple[str, ...]:
     return tuple(f"{scenario.where(*path)} has no effect without {what}" for path, what in idle_keys(scenario))
 
 
-def _idle(spec: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
-    for need in (need for kind, needs in NEEDS.items() if isinstance(spec, kind) for need in needs):
-        if not need.is_met(spec):
-            for name in need.fields:
-                if _is_set(spec, name.split(".")):
-                    yield (*path, *(key_of(part) for part in name.split("."))), need.what
+def _idle(scenario: Scenario, spec: Any, path: tuple[Key, ...]) -> Iterator[tuple[tuple[Key, ...], str]]:
+    for all_needs, place in ((NEEDS, spec), (NEEDS_ELSEWHERE, scenario)):
+        for need in (need for kind, needs in all_needs.items() if isinstance(spec, kind) for need in needs):
+            if not need.is_met(place):
+                for name in need.fields:
+                    if _is_set(spec, name.split(".")):
+                        yield (*path, *(key_of(part) for part in name.split("."))), need.what
     for field, _ in settings_of(type(spec)):
         for key, value in _nested(key_of(field.name), getattr(spec, field.name)):
-            yield from _idle(value, (*path, *key))
+            yield from _idle(scenario, value, (*path, *key))
 
 
 def _is_set(spec: Any, names: Sequence[str]) -> bool:
@@ -275,6 +294,11 @@ def _law_has(scenario: Scenario, has: Callable[[ModuleType], bool]) -> bool:
     """Return whether the law has it; one from outside the project may."""
     module = LAWS.get(scenario.law.name)
     return module is None or has(module)
+
+
+def _tells_priorities_apart(scenario: Scenario) -> bool:
+    config = scenario.engine.spec
+    return scenario.capture is not None or not isinstance(config, PacketConfig) or bool(config.queues.priorities)
 
 
 def _has_own_timeout(scenario: Scenario) -> bool:

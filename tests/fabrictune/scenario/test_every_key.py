@@ -1,4 +1,4 @@
-"""Every key of the engine changes a run, is refused, or is said to have no effect; a new one that is idle shows."""
+"""Every key of engine, probes, traffic and routing changes a run, is refused, or is said to have no effect."""
 
 import warnings
 from collections.abc import Iterator
@@ -22,6 +22,12 @@ fabric: {builder: clos, num_hosts: 16, hosts_per_tor_set: 4, nics_per_host: 1, t
 traffic: {workload: incast, senders: 7, message: 500 KB}
 law: %s
 """
+SMALL = """name: x
+fabric:
+  {builder: clos, num_hosts: 16, hosts_per_tor_set: 4, nics_per_host: 2, tiers: 2, uplinks_per_tor: 2}
+traffic: {%s}
+law: none
+"""
 VALUES = {
     "size": ("1 KB", "20 KB", "3 MB"),
     "duration": ("1 us", "50 us", "1 s"),
@@ -31,6 +37,7 @@ VALUES = {
     "whole number": (2, 3, 5, 100),
     "list of text": (["host0"],),
     "list of whole number": ([0],),
+    "list of tp | dp | pp": (["tp"], ["dp", "tp", "pp"]),
 }
 MATTERS_LATER = {  # what has to happen in a run before a key matters
     "engine.pfc.xon": "a pause that ends before the queue is empty",
@@ -54,10 +61,12 @@ def values_of(line: KeyLine) -> Iterator[Any]:
     """Yield values that are not the default."""
     if line.takes == "true or false":
         yield line.default != "true"
-    elif "|" in line.takes or line.takes not in VALUES:
-        yield from (choice for choice in line.takes.split(" | ") if choice != line.default)
-    else:
+    elif line.takes in VALUES:
         yield from VALUES[line.takes]
+    elif line.takes.startswith("list of "):
+        yield from ([choice] for choice in line.takes.removeprefix("list of ").split(" | "))
+    else:
+        yield from (choice for choice in line.takes.split(" | ") if choice != line.default)
 
 
 def columns(scenario: Scenario) -> dict[tuple[str, str], Any]:
@@ -96,3 +105,30 @@ def test_no_key_is_idle_in_silence(law: str) -> None:
     assert silent <= MATTERS_LATER.keys() | {"engine.skip"}  # which adds intervals, but not under a law with timers
     if law == "none":
         assert silent == MATTERS_LATER.keys(), "a key that does show in a run needs no excuse"
+
+
+JOB = "layout: {tp: 2, dp: 4}, gpus_per_host: 2, message: 64 KB"
+TRAFFICS = {  # that of a base, by the section whose keys are tried
+    "traffic.incast": "workload: incast, senders: 3, message: 64 KB",
+    "traffic.permutation": "workload: permutation, message: 64 KB",
+    "traffic.all_to_all": "workload: all_to_all, message: 8 KB",
+    "traffic.poisson": "workload: poisson, load: 0.4, duration: 20 us",
+    "traffic.storage": "workload: storage, servers: 3, message: 64 KB",
+    "traffic.all_reduce": f"workload: all_reduce, {JOB}",
+    "traffic.collective": f"workload: collective, operation: all_gather, {JOB}",
+    "traffic.neighbours": f"workload: neighbours, {JOB}",
+    "routing": "workload: permutation, message: 64 KB",
+}
+
+
+@pytest.mark.parametrize("section", TRAFFICS)
+def test_no_key_of_traffic_or_routing_is_idle_in_silence(section: str) -> None:
+    base = parse_scenario(SMALL % TRAFFICS[section], Path("x.yaml"))
+    expected = columns(base)
+    silent = set()
+    for line in list_keys(NAMED, section):
+        if line.takes not in ("keys", "list of keys") and ".tiers." not in f".{line.key}":
+            key = f"{section.partition('.')[0]}.{line.key}"
+            if not any(is_noticed(base, expected, key, value) for value in values_of(line)):
+                silent.add(key)
+    assert not silent

@@ -10,7 +10,7 @@ from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.records import RunRecord, notes_of
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.scenario.files import parse_scenario
-from fabrictune.scenario.idle_keys import NEEDS, idle_notes
+from fabrictune.scenario.idle_keys import NEEDS, NEEDS_ELSEWHERE, idle_notes
 from fabrictune.scenario.overrides import override
 from fabrictune.scenario.schema import Scenario
 from fabrictune.studies.simulation import simulate
@@ -23,6 +23,7 @@ traffic: {workload: incast, senders: 3, message: 64 KB}
 law: dcqcn
 """
 JOB = {"workload": "all_reduce", "layout": {"dp": 4}, "message": "64 KB"}
+STORAGE = {"workload": "storage", "servers": 2, "message": "64 KB"}
 NEIGHBOURS = {"workload": "neighbours", "layout": {"dp": 4}, "message": "64 KB"}
 PRIORITIES = {"engine.queues.priorities": [{"priority": 3, "lossless": True}]}
 PCIE = {"engine.host.pcie_generation": 4}
@@ -100,6 +101,10 @@ KEYS: tuple[tuple[str, Any, Changes, Changes], ...] = (
      {"traffic": {**JOB, "expansion": {"qps_per_connection": 2}}}),
     *((f"traffic.expansion.{key}", value, {"traffic": NEIGHBOURS}, {"traffic": JOB}) for key, value in (
         ("algorithm", "halving_doubling"), ("channels", 2), ("slice", "8 KB"))),
+    ("traffic.interval", "1 us", {"traffic": STORAGE}, {"traffic": {**STORAGE, "bursts": 2}}),
+    ("traffic.priority", 2, {}, {"engine.queues.priorities": [{"priority": 2}]}),
+    ("traffic.expansion.priority", 2, {"traffic": JOB},
+     {"traffic": JOB, "engine.queues.priorities": [{"priority": 2}]}),
 )  # fmt: skip
 
 
@@ -116,7 +121,8 @@ def ran(scenario: Scenario) -> RunRecord:
 
 def test_every_key_of_the_table_is_tried() -> None:
     """By its last name: some stand in several specs."""
-    listed = {key_of(field.rpartition(".")[2]) for needs in NEEDS.values() for need in needs for field in need.fields}
+    all_needs = (*NEEDS.values(), *NEEDS_ELSEWHERE.values())
+    listed = {key_of(field.rpartition(".")[2]) for needs in all_needs for need in needs for field in need.fields}
     assert listed == {key.rpartition(".")[2] for key, *_ in KEYS}
 
 
@@ -142,3 +148,16 @@ def test_the_bundled_keys_work() -> None:
     """No scenario of the project sets a key that does nothing."""
     for path in sorted((Path(__file__).parents[3] / "scenarios").glob("*.yaml")):
         assert idle_notes(parse_scenario(path.read_text(), path)) == (), path
+
+
+def test_priorities_of_parts_that_share_one_class_are_said() -> None:
+    """Each with its place; a capture shows them as DSCP, and priorities of the switches tell them apart."""
+    part = {"workload": "incast", "senders": 2, "message": "8 KB", "priority": 2}
+    parts = [{"name": "a", "traffic": part}, {"name": "b", "traffic": {**part, "priority": 3}}]
+    mixed = {"traffic": {"workload": "mix", "parts": parts}}
+    assert [note.partition(" has no effect")[0] for note in idle_notes(changed(mixed))] == [
+        "test: traffic.parts[0].traffic.priority"
+    ]
+    assert idle_notes(changed({**mixed, "capture": {}})) == ()
+    rules = [{"priority": 2}, {"priority": 3, "lossless": True}]
+    assert idle_notes(changed({**mixed, "engine.queues.priorities": rules})) == ()
