@@ -46,6 +46,9 @@ int f(int a, bool is_on) {
     }
     if (a) __builtin_prefetch(&counts[1]);
     rows.prefetch(a + 1);
+#if defined(__x86_64__) || defined(__i386__)
+    pause();
+#endif
     return a * 2 + counts[0];
 }
 """
@@ -97,6 +100,7 @@ def test_cpp_is_mutated_where_a_mutant_can_be_chosen_at_run_time() -> None:
         ),
         ("case 3: stop(a); break;", "case 3: ; break;"),
         ("case 3: stop(a); break;", "case 3: stop(a); ;"),
+        ("pause();", ";"),
         ("return a * 2 + counts[0];", "return a / 2 + counts[0];"),
         ("return a * 2 + counts[0];", "return a * 3 + counts[0];"),
         ("return a * 2 + counts[0];", "return a * 2 - counts[0];"),

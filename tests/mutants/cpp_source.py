@@ -66,6 +66,8 @@ class _Finder:
             field = node.field_name_for_child(index)
             if node.type == "case_statement" and field == "value":
                 continue
+            if node.type.startswith("preproc_") and field == "condition":
+                continue
             if node.type == "if_statement" and field == "condition" and self._is_constexpr(node):
                 continue
             if node.type == "for_statement" and field == "update":

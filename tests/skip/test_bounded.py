@@ -1,5 +1,6 @@
 """Bounded skip: intervals hold the exact run, audits are honest, and what is not known is absent."""
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,9 @@ from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.network import Network
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
+from tests.recording import Record
 from tests.skip.runs import LAWS, make_trace, random_run, results
+from tests.skip.trains import TRAINS
 
 NUM_HOSTS, NUM_PAIRS, NUM_ROUNDS = 8, 3, 16
 BOUNDED = {"skips_repeats": True, "skips_at_mean_rates": True, "skip_precision": 0.1}
@@ -61,8 +64,15 @@ def finished(inputs: EngineInputs, law: str, **settings: Any) -> _engine.Simulat
     return simulation
 
 
+def numbers_of(bounded: _engine.Simulation) -> list[int]:
+    """Return what a run has taken at mean rates, and a checksum of what it leaves unless that is the exact run."""
+    counts = bounded.skip_counts()
+    checksum = zlib.crc32(repr(sorted(results(bounded).items())).encode())
+    return [*counts.values(), checksum if counts["spans"] else 0]
+
+
 @pytest.mark.parametrize("law", ["none", "swift", "hybrid"])
-def test_intervals_hold_the_exact_finishes(law: str) -> None:
+def test_intervals_hold_the_exact_finishes(law: str, recorded: Record) -> None:
     """Of all transfers 95 % or more, the run's end within 1 %; the same bytes on each run; packets are conserved."""
     inputs = inputs_of(law)
     exact, bounded = finished(inputs, law), finished(inputs, law, **BOUNDED)
@@ -77,6 +87,7 @@ def test_intervals_hold_the_exact_finishes(law: str) -> None:
     assert np.array_equal(bounded.port_columns()["data_packets"], exact.port_columns()["data_packets"])
     if law == "swift":
         assert counts["packets"] > sent / 10
+    recorded.hold(f"bounded, {law}", *numbers_of(bounded))
 
 
 def test_audits_of_everything_change_nothing() -> None:
@@ -105,7 +116,7 @@ def test_audits_find_a_bias() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random_runs_end_as_they_do(seed: int) -> None:
+def test_random_runs_end_as_they_do(seed: int, recorded: Record) -> None:
     """With losses, timeouts, pauses and time limits: every run ends, and its intervals are in order."""
     run = random_run(seed)
     inputs = replace(run, probe=None).inputs()
@@ -118,6 +129,24 @@ def test_random_runs_end_as_they_do(seed: int) -> None:
     if bounded.skip_counts()["spans"] == 0:
         truth, ours = results(exact), results(bounded)
         assert [name for name in truth if truth[name] != ours[name]] == []
+    recorded.hold(f"bounded, plain {seed}", *numbers_of(bounded))
+
+
+@pytest.mark.parametrize("name", TRAINS)
+def test_trains_end_as_they_do(name: str, recorded: Record) -> None:
+    """With pauses, notifications, rare answers, copies between GPUs and time limits, of which spans take much."""
+    train = TRAINS[name]
+    inputs = train.inputs()
+    exact = finished(inputs, train.law)
+    bounded = finished(inputs, train.law, **{**BOUNDED, "skip_precision": 0.5, **train.settings})
+    sent, ours = exact.packet_counts(), bounded.packet_counts()
+    assert bounded.now_ps == pytest.approx(exact.now_ps, rel=0.02)
+    assert ours["sent"] == ours["delivered"] + ours["dropped"] + ours["in_flight"]
+    if train.config.time_limit_ns is None:
+        assert ours["data_sent"] == sent["data_sent"]
+        assert (bounded.transfer_columns()["finish_ps"] >= 0).all()
+    assert bounded.skip_counts()["spans"] > 0
+    recorded.hold(f"train: {name}", *numbers_of(bounded))
 
 
 def test_the_record_has_no_queue_that_a_span_passed() -> None:

@@ -8,6 +8,7 @@ from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
+from tests.recording import Record
 from tests.skip.rounds import Rows, random_rounds
 from tests.skip.runs import LAWS, MTU_BYTES, Run, compare
 
@@ -15,23 +16,25 @@ RUNS_PER_TEST = 20
 
 
 @pytest.mark.parametrize("first_seed", range(0, 120, RUNS_PER_TEST))
-def test_rounds_change_nothing(first_seed: int) -> None:
+def test_rounds_change_nothing(first_seed: int, recorded: Record) -> None:
     """Rings in steps, iterations with computation and NVLink, trains of messages; some are disturbed, some sampled."""
     num_skipped = 0
     for seed in range(first_seed, first_seed + RUNS_PER_TEST):
         run = random_rounds(seed)
         got = compare(run.inputs(), LAWS[run.law])
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"rounds {seed}", got.num_skipped)
         num_skipped += got.num_skipped
     assert num_skipped > 0
 
 
-def test_a_run_may_be_settled_between_rounds() -> None:
+def test_a_run_may_be_settled_between_rounds(recorded: Record) -> None:
     """As at Ctrl-C."""
     for seed in range(300, 330):
         run = random_rounds(seed)
         got = compare(run.inputs(), LAWS[run.law], events_per_slice=2_000)
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"rounds {seed}, settled", got.num_skipped)
 
 
 def _one_tor(rows: Rows, law: str) -> Run:

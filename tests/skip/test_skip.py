@@ -16,6 +16,7 @@ from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
+from tests.recording import Record
 from tests.skip.features import FEATURES, featured_run, with_loss
 from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run, searching_long
 from tests.skip.targets import NEVER_SKIPPED, TARGETS
@@ -28,57 +29,73 @@ CASES = [case for case in collect_cases(["netsim."]) if any(part in case.name fo
 
 
 @pytest.mark.parametrize("first_seed", range(0, 60, RUNS_PER_TEST))
-def test_skip_changes_nothing(first_seed: int) -> None:
+def test_skip_changes_nothing(first_seed: int, recorded: Record) -> None:
     """Every column, the laws' records and the number of events are the same, in runs of which much is skipped."""
     num_skipped = num_events = 0
     for seed in range(first_seed, first_seed + RUNS_PER_TEST):
         run = random_run(seed)
         got = compare(run.inputs(), LAWS[run.law])
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"plain {seed}", got.num_skipped)
         num_skipped += got.num_skipped
         num_events += got.num_events
     assert num_skipped > num_events / 4
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: str(feature.__name__))
-def test_skip_changes_nothing_with(feature: Callable[[Run, np.random.Generator], Run]) -> None:
+def test_skip_changes_nothing_with(feature: Callable[[Run, np.random.Generator], Run], recorded: Record) -> None:
     """The same where a run has what only the full engine has; each is skipped, but for wires that lose at random."""
     num_skipped = 0
     for seed in range(20):
         run = feature(random_run(seed), np.random.default_rng([seed, 57]))
         got = compare(run.inputs(), LAWS[run.law], events_per_slice=3_000 if seed % 4 == 0 else 10**8)
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"{feature.__name__} {seed}", got.num_skipped)
         num_skipped += got.num_skipped
     assert (num_skipped > 0) == (feature is not with_loss)
 
 
-def test_skip_changes_nothing_with_several_features() -> None:
+def test_skip_changes_nothing_with_several_features(recorded: Record) -> None:
     """One to three of them at once."""
     num_skipped = 0
     for seed in range(80):
         run = featured_run(seed)
         got = compare(run.inputs(), LAWS[run.law])
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"featured {seed}", got.num_skipped)
         num_skipped += got.num_skipped
     assert num_skipped > 0
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_random_runs_seldom_have_is_skipped(name: str) -> None:
+def test_what_random_runs_seldom_have_is_skipped(name: str, recorded: Record) -> None:
     """Pauses in a cycle, notifications to come, weights, late answers: the same, and skipped, all but one."""
     run = TARGETS[name]()
     got = compare(searching_long(run.inputs()), LAWS[run.law])
     assert not got.differences
+    recorded.hold(name, got.num_skipped)
     assert (got.num_skipped > 0) == (name not in NEVER_SKIPPED)
 
 
-def test_a_run_may_be_settled_at_any_event() -> None:
+@pytest.mark.parametrize("free_values", [0, 3_000, 20_000, 100_000])
+def test_the_search_has_a_budget(free_values: int, recorded: Record) -> None:
+    """What may be spent on it decides how soon repeats are found, never what comes of them."""
+    for seed in range(60, 72):
+        run = random_run(seed)
+        inputs = run.inputs()
+        got = compare(replace(inputs, settings={**inputs.settings, "free_search_values": free_values}), LAWS[run.law])
+        assert not got.differences, f"seed {seed}"
+        recorded.hold(f"plain {seed}, {free_values} values", got.num_skipped)
+
+
+def test_a_run_may_be_settled_at_any_event(recorded: Record) -> None:
     """What sleeps is brought up to date in the middle of its repeats, as at Ctrl-C, and goes on as before."""
     num_skipped = 0
     for seed in range(200, 230):
         run = random_run(seed)
         got = compare(run.inputs(), LAWS[run.law], events_per_slice=3_000)
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"plain {seed}, settled", got.num_skipped)
         num_skipped += got.num_skipped
     assert num_skipped > 0
 

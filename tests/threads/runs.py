@@ -18,6 +18,7 @@ class Comparison:
     differences: tuple[str, ...]  # names of results
     num_parts: int
     num_events: int
+    peak_packets: int  # of all parts, each at its own time
 
 
 def compare(inputs: EngineInputs, law: CompiledLaw, num_threads: int, *, events_per_slice: int = 10**8) -> Comparison:
@@ -29,6 +30,7 @@ def compare(inputs: EngineInputs, law: CompiledLaw, num_threads: int, *, events_
         differences=tuple(name for name in truth if truth[name] != ours[name]),
         num_parts=parted.num_parts,
         num_events=parted.num_events,
+        peak_packets=parted.peak_packets,
     )
 
 

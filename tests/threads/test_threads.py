@@ -18,6 +18,7 @@ from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
+from tests.recording import Record
 from tests.skip.runs import LAWS, random_run
 from tests.threads.runs import compare, every_run_compared
 
@@ -26,19 +27,20 @@ LIGHT_SCENARIOS = ("incast", "slow-receiver", "link-flap", "shared-buffer")
 
 
 @pytest.mark.parametrize("num_threads", [2, 3, 8])
-def test_threads_change_nothing(num_threads: int) -> None:
+def test_threads_change_nothing(num_threads: int, recorded: Record) -> None:
     """Runs with rings, incasts and messages under all laws, of which most are cut."""
     num_cut = 0
     for seed in range(12):
         run = random_run(seed)
         got = compare(run.inputs(), LAWS[run.law], num_threads)
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"plain {seed}, {num_threads} threads", got.num_parts, got.peak_packets)
         num_cut += got.num_parts > 1
     assert num_cut > 6
 
 
 @pytest.mark.parametrize("num_threads", [2, 5])
-def test_random_runs_of_all_features_are_the_same(num_threads: int) -> None:
+def test_random_runs_of_all_features_are_the_same(num_threads: int, recorded: Record) -> None:
     """Faults, priorities, selective repeat, path choice, captures and the rest, advanced a few events at a time."""
     probe, num_cut = ProbeConfig(interval_ns=2_000, ports="all", all_flows=True), 0
     for seed in range(60):
@@ -48,6 +50,7 @@ def test_random_runs_of_all_features_are_the_same(num_threads: int) -> None:
         per_slice = 10**8 if seed % 4 else 300
         got = compare(inputs, scenarios.COMPILED[scenario.law], num_threads, events_per_slice=per_slice)
         assert not got.differences, f"seed {seed}"
+        recorded.hold(f"features {seed}, {num_threads} threads", got.num_parts, got.peak_packets)
         num_cut += got.num_parts > 1
     assert num_cut > 20
 
