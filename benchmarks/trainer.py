@@ -25,7 +25,7 @@ from fabrictune.foundation.arrays import FloatArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.seeds import stream
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from fabrictune.collectives.startup.process_groups import Member
 
-MODEL = ModelSpec(width=256, depth=4, num_heads=4, vocabulary=1024, sequence=128)
+MODEL = GptSpec(width=256, depth=4, num_heads=4, vocabulary=1024, sequence=128)
 ALL_AXES = Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=4, batch_size=2)
 PIPELINE = Degrees(layout=ParallelLayout(pp=2), virtual=2, num_batches=8, batch_size=1)
 OPTIMIZER = OptimizerSpec()

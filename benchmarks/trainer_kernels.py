@@ -18,10 +18,10 @@ import torch
 from torch.nn import functional
 
 from fabrictune.trainer_probe.model.attention import attend, attend_in_band, attend_in_window
-from fabrictune.trainer_probe.model.forward import EPSILON, run_layer
+from fabrictune.trainer_probe.model.forward import run_layer
+from fabrictune.trainer_probe.model.gpt import EPSILON, Block, GptSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 NUM_ROUNDS, NUM_WARM_UPS = 15, 2
@@ -94,7 +94,7 @@ def _attentions(size: Size, device: str) -> Mapping[str, Form]:
 
 
 def _layers(size: Size, block: Block) -> Mapping[str, Form]:
-    model = ModelSpec(width=size.width, depth=1, num_heads=size.num_heads, sequence=size.sequence, block=block)
+    model = GptSpec(width=size.width, depth=1, num_heads=size.num_heads, sequence=size.sequence, block=block)
     weights = {
         name: values.to(torch.get_default_device(), torch.get_default_dtype()).requires_grad_()
         for name, values in make_weights(ChunkSpec(model=model)).items()

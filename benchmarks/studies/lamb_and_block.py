@@ -30,8 +30,8 @@ from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches, BatchSpec
 from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
@@ -130,7 +130,7 @@ def _run(arm: Arm, rate: float, seed: int, corpus: Corpus, folder: Path) -> list
 
 def _train(arm: Arm, rate: float, seed: int, corpus: Corpus) -> Iterator[float]:
     """Yield the held-out loss now and then."""
-    model = ModelSpec(
+    model = GptSpec(
         width=WIDTH,
         depth=DEPTH,
         num_heads=NUM_HEADS,

@@ -21,8 +21,8 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional
 
 from benchmarks.torch_native.model import TorchChunk, arrange
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
-from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 
@@ -39,7 +39,7 @@ _LAYER_PLAN: dict[str, ParallelStyle] = {
 class TorchTrainer:
     """Trains on the same samples, from the same first values, as `ParallelTrainer` with the serial block."""
 
-    def __init__(self, model: ModelSpec, degrees: Degrees, dtype: torch.dtype) -> None:
+    def __init__(self, model: GptSpec, degrees: Degrees, dtype: torch.dtype) -> None:
         layout, shape = degrees.layout, degrees.pipeline
         assert model.block == "serial", "the block that torch's modules are written for here"
         assert layout.order == ("tp", "dp", "pp"), "the mesh numbers ranks so"

@@ -24,7 +24,7 @@ from fabrictune.foundation.traces import CommTrace
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.ledger import merge
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
 
@@ -42,8 +42,8 @@ LEARNING_RATE = 0.1
 class LocalSpec:
     """Settings of the run on this machine. Sizes of exchanges and of messages predicted from them must differ."""
 
-    models: tuple[ModelSpec, ...] = tuple(
-        ModelSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64, 192)
+    models: tuple[GptSpec, ...] = tuple(
+        GptSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64, 192)
     )  # 22 KB, 869 KB and 7.3 MB of weights
     num_steps: int = 20  # with each model, after one that is not counted
     exchange_bytes: tuple[int, ...] = (8 * 2**10, 128 * 2**10, 768 * 2**10, 6 * 2**20)
@@ -116,7 +116,7 @@ def _run_rank(spec: LocalSpec, member: "Member") -> dict[str, NDArray[Any]]:
 class _Training:
     """One rank's part of training a model on one seeded sample again and again."""
 
-    def __init__(self, model: ModelSpec, comm: "Comm") -> None:
+    def __init__(self, model: GptSpec, comm: "Comm") -> None:
         import torch
 
         from fabrictune.trainer_probe.model.forward import MicroBatch

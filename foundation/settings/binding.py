@@ -34,6 +34,7 @@ from fabrictune.foundation.settings.quantities import Quantity, key_of, quantity
 Spec = TypeVar("Spec")
 
 IMPLIED_CHOICE = "file"
+PRESET = "preset"  # key of a choice whose values a known spec fills in
 NOT_A_KEY: Mapping[str, Any] = types.MappingProxyType({"file": False})  # metadata of a field that no file sets
 
 
@@ -92,6 +93,65 @@ class Choice:
         except ValidationError as others:
             errors += [_again(detail) for detail in others.errors(include_url=False)]
         raise ValidationError.from_exception_data(self.key, errors)
+
+
+@dataclass(frozen=True)
+class SpecChoice(Choice):
+    """A choice of which the field holds the spec itself.
+
+    The key `preset` names one of `presets`: it chooses that one's spec, and fills in the keys that the mapping lacks.
+    """
+
+    presets: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, value: object, info: ValidationInfo) -> Any:
+        """Return the spec that `value` chose; raises PydanticCustomError or ValidationError."""
+        if not isinstance(value, Mapping):
+            return super().read(value, info).spec
+        rest = {key: entry for key, entry in value.items() if key != PRESET}
+        try:
+            return super().read({**self._filled_in(value.get(PRESET), rest, info), **rest}, info).spec
+        except ValidationError as error:
+            raise ValidationError.from_exception_data(self.key, self._errors(error)) from None
+
+    def _filled_in(self, name: object, rest: Mapping[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        """Return the keys of the preset of that name, none where there is no name."""
+        if name is None:
+            return {}
+        if not isinstance(name, str) or name not in self.presets:
+            self._refuse_preset(name, rest, info)
+        preset = self.presets[name]
+        family = next(family for family, spec in self.specs.items() if type(preset) is spec)
+        found = rest.get(self.key, family)
+        if found != family:
+            mistake = Mistake(
+                where=self.key,
+                found=repr(found),
+                allowed=f"{family}, which the preset {name!r} is of",
+                next_step=f"leave out {self.key!r}, or {PRESET!r}",
+            )
+            refuse_at(self.key, found, "mistake", mistake=mistake)
+        keys = {key_of(field.name): getattr(preset, field.name) for field, _ in settings_of(self.specs[family])}
+        return {self.key: family, **keys}
+
+    def _refuse_preset(self, name: object, rest: Mapping[str, Any], info: ValidationInfo) -> NoReturn:
+        """Refuse an unknown preset, with the mistakes in the other keys."""
+        context = {"message": "", "allowed": list(self.presets)}
+        error = PydanticCustomError("unknown_choice", "{message}", context)
+        errors: list[InitErrorDetails] = [InitErrorDetails(type=error, loc=(PRESET,), input=name)]
+        try:
+            super().read(rest, info)
+        except ValidationError as others:
+            errors += self._errors(others)
+        raise ValidationError.from_exception_data(PRESET, errors)
+
+    def _errors(self, error: ValidationError) -> list[InitErrorDetails]:
+        """Return the errors, with the keys of the choice itself among those that an unknown key could have been."""
+        details: list[Any] = error.errors(include_url=False)
+        for detail in details:
+            if detail["type"] == "unknown_key" and len(detail["loc"]) == 1:
+                detail["ctx"]["allowed"] = [self.key, PRESET, *detail["ctx"]["allowed"]]
+        return [_again(detail) for detail in details]
 
 
 def bind(spec: type[Spec], value: object, *, folder: Path) -> Spec:

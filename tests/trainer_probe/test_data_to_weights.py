@@ -15,7 +15,7 @@ from fabrictune.trainer_probe.data.loader import Loader, LoaderProcess
 from fabrictune.trainer_probe.data.service import Service
 from fabrictune.trainer_probe.data.tokenization import ByteTokenizer, tokenize
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
@@ -37,7 +37,7 @@ from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
 
 README = Path(__file__).parents[2] / "README.md"
-MODEL = ModelSpec(width=16, depth=2, num_heads=2, vocabulary=258, sequence=8, window=4, block="parallel")
+MODEL = GptSpec(width=16, depth=2, num_heads=2, vocabulary=258, sequence=8, window=4, block="parallel")
 BATCH_SIZE, NUM_STEPS = 4, 3
 SCHEDULE = LearningRateSchedule(peak=0.02, num_steps=NUM_STEPS, num_warmup_steps=1)
 

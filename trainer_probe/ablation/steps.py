@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fabrictune.trainer_probe.model.spec import Technique
 from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
 
 BATCH_FACTOR = 4  # of the last step: LAMB's larger batch
 WINDOW_SHARE = 4  # of a sequence, where the recipe has no window
+WITHOUT = "no techniques"  # the first step of a model that has none of its own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,13 +26,16 @@ class AblationStep:
 
 
 def ablation_steps(recipe: Recipe) -> tuple[AblationStep, ...]:
-    """Return the steps for a recipe, with its own window if it has one."""
+    """Return the steps for a recipe, with its model's techniques, and with its own window if it has one."""
+    techniques = recipe.model.techniques
+    names = [techniques[0].plain_name if techniques else WITHOUT, *(technique.name for technique in techniques)]
     return (
-        AblationStep(name="serial block", base=None, add=_strip),
-        AblationStep(
-            name="parallel block", base="serial block", add=lambda recipe: _change(recipe, model={"block": "parallel"})
+        AblationStep(name=names[0], base=None, add=_strip),
+        *(
+            AblationStep(name=technique.name, base=base, add=_use(technique))
+            for base, technique in zip(names, techniques, strict=False)
         ),
-        AblationStep(name="sliding window", base="parallel block", add=_narrow(recipe.model.window)),
+        AblationStep(name="sliding window", base=names[-1], add=_narrow(recipe.model.window)),
         AblationStep(name="overlap tp", base="sliding window", add=_overlap("tp")),
         AblationStep(name="overlap pp", base="sliding window", add=_overlap("pp")),
         AblationStep(name="overlap dp", base="sliding window", add=_overlap("dp")),
@@ -50,7 +55,12 @@ def ablate(recipe: Recipe) -> Mapping[str, Recipe]:
 
 def _strip(recipe: Recipe) -> Recipe:
     stripped = replace(recipe, overlap="none", loader="worker")
-    return _change(stripped, model={"block": "serial", "window": None}, optimizer={"name": "adamw"})
+    plain = {technique.key: technique.plain for technique in recipe.model.techniques}
+    return _change(stripped, model={**plain, "window": None}, optimizer={"name": "adamw"})
+
+
+def _use(technique: Technique) -> Callable[[Recipe], Recipe]:
+    return lambda recipe: _change(recipe, model={technique.key: technique.used})
 
 
 def _narrow(window: int | None) -> Callable[[Recipe], Recipe]:

@@ -5,7 +5,7 @@ queries meets its own keys and those of the block before, so that time and memor
 on any device. A GPU has a fused kernel for it in half precision, which torch generates for the mask it is given; on a
 CPU torch computes the same by definition, with all scores in memory.
 
-Shapes: B batch, H heads of this rank, S sequence, E features of a head, N blocks, W window.
+Shapes: B batch, H heads of this rank, G those of keys and values, S sequence, E features of a head, N blocks, W window.
 
 Source: Beltagy et al., "Longformer: the long-document transformer", 2020; MegaScale (NSDI'24), both in section 3.1;
 Dong et al., "FlexAttention: a programming model for generating optimized attention kernels", 2024; Su et al.,
@@ -28,12 +28,33 @@ BASE = 10_000.0  # of the wavelengths of rotary positions, as in the source
 _NUM_MASKS = 8  # cached; a model has one, a test several
 
 
+def attend_by_heads(
+    query: torch.Tensor, key_SBGE: torch.Tensor, value_SBGE: torch.Tensor, window: int | None, base: float | None
+) -> torch.Tensor:
+    """Return attention's result, S B H E; `query` is S B H E or S B G J E, J heads for each one of keys and values.
+
+    With a base, places rotate queries and keys.
+    """
+    if base is not None:
+        query, key_SBGE = rotate(query, base), rotate(key_SBGE, base)
+    query_SBHE = query if query.dim() == key_SBGE.dim() else query.flatten(2, 3)
+    query_BHSE, key_BGSE, value_BGSE = (tensor.permute(1, 2, 0, 3) for tensor in (query_SBHE, key_SBGE, value_SBGE))
+    return attend(query_BHSE, key_BGSE, value_BGSE, window).permute(2, 0, 1, 3)
+
+
 def attend(
-    query_BHSE: torch.Tensor, key_BHSE: torch.Tensor, value_BHSE: torch.Tensor, window: int | None
+    query_BHSE: torch.Tensor, key_BGSE: torch.Tensor, value_BGSE: torch.Tensor, window: int | None
 ) -> torch.Tensor:
     """Return each token's weighted average of the values of itself and the earlier tokens it attends to, B H S E."""
+    is_grouped = key_BGSE.shape[1] < query_BHSE.shape[1]
     if window is None or window >= query_BHSE.shape[2]:
-        return functional.scaled_dot_product_attention(query_BHSE, key_BHSE, value_BHSE, is_causal=True)
+        return functional.scaled_dot_product_attention(
+            query_BHSE, key_BGSE, value_BGSE, is_causal=True, enable_gqa=is_grouped
+        )
+    key_BHSE, value_BHSE = key_BGSE, value_BGSE
+    if is_grouped:
+        group_size = query_BHSE.shape[1] // key_BGSE.shape[1]
+        key_BHSE, value_BHSE = (tensor.repeat_interleave(group_size, 1) for tensor in (key_BGSE, value_BGSE))
     if query_BHSE.is_cuda and query_BHSE.dtype.itemsize == HALF_BYTES:
         return attend_in_window(query_BHSE, key_BHSE, value_BHSE, window)
     return attend_in_band(query_BHSE, key_BHSE, value_BHSE, window)
@@ -69,14 +90,15 @@ def attend_in_window(
     return result_BHSE
 
 
-def rotate(x_SBHE: torch.Tensor) -> torch.Tensor:
-    """Return the features (S B H E), each pair (i, i + E/2) rotated by place * BASE ** (-2 i / E)."""
-    num_places, half = x_SBHE.shape[0], x_SBHE.shape[-1] // 2
-    exact = {"device": x_SBHE.device, "dtype": torch.float64}
-    rate_E = BASE ** (-torch.arange(half, **exact) / half)  # type: ignore[call-overload]  # as keyword arguments
-    angle_S11E = (torch.arange(num_places, **exact)[:, None] * rate_E)[:, None, None]  # type: ignore[call-overload]
-    cosine, sine = angle_S11E.cos().to(x_SBHE.dtype), angle_S11E.sin().to(x_SBHE.dtype)
-    first, second = x_SBHE[..., :half], x_SBHE[..., half:]
+def rotate(x: torch.Tensor, base: float = BASE) -> torch.Tensor:
+    """Return the features (S ... E), each pair (i, i + E/2) rotated by place * base ** (-2 i / E)."""
+    num_places, half = x.shape[0], x.shape[-1] // 2
+    exact = {"device": x.device, "dtype": torch.float64}
+    rate_E = base ** (-torch.arange(half, **exact) / half)  # type: ignore[call-overload]  # as keyword arguments
+    angle_SE = torch.arange(num_places, **exact)[:, None] * rate_E  # type: ignore[call-overload]
+    angle = angle_SE.view(num_places, *(1,) * (x.dim() - 2), half)
+    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    first, second = x[..., :half], x[..., half:]
     return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
 
 

@@ -28,7 +28,9 @@ class Operators(Protocol):
     ) -> torch.Tensor:
         """Return the whole sequence's product with this rank's columns, S B O."""
 
-    def row_linear(self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor, tag: str) -> torch.Tensor:
+    def row_linear(
+        self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
         """Return this part of the sequence's product with the rows of all ranks, P B D."""
 
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
@@ -54,9 +56,12 @@ class SingleProcess:
         product = x_PBD @ weight_DO
         return product if bias_O is None else product + bias_O
 
-    def row_linear(self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor, tag: str) -> torch.Tensor:
+    def row_linear(
+        self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
         """Return the product, S B D."""
-        return x_SBO @ weight_OD + bias_D
+        product = x_SBO @ weight_OD
+        return product if bias_D is None else product + bias_D
 
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens."""

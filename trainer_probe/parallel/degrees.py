@@ -55,7 +55,8 @@ def _not_positive(degrees: Degrees) -> Iterable[Mistake]:
 
 def _undivided_by_tensor_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
     tp, chunks = degrees.layout.tp, max(1, degrees.tensor_chunks)
-    for name, parts in (("num_heads", tp), ("vocabulary", tp), ("sequence", tp * chunks if tp > 1 else 1)):
+    split = [(name, tp) for name in model.split_keys]
+    for name, parts in (*split, ("sequence", tp * chunks if tp > 1 else 1)):
         value = getattr(model, name)
         if value % parts:
             of_what = f"tp {tp}" if parts == tp else f"tp {tp} times tensor_chunks {chunks}"

@@ -48,9 +48,12 @@ class TensorParallel:
         product_SBO = _apply(_ColumnProduct, x_PBD, weight_DO, self._group, tag)
         return product_SBO if bias_O is None else product_SBO + bias_O
 
-    def row_linear(self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor, tag: str) -> torch.Tensor:
+    def row_linear(
+        self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
         """Return this part of the sequence's product with the rows of all ranks, P B D."""
-        return _apply(_RowProduct, x_SBO, weight_OD, self._group, tag) + bias_D
+        sum_PBD = _apply(_RowProduct, x_SBO, weight_OD, self._group, tag)
+        return sum_PBD if bias_D is None else sum_PBD + bias_D
 
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens, on every rank."""

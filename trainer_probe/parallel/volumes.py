@@ -3,37 +3,39 @@
 Sizes are the ledger's: the full buffer of a collective on one rank. Of a gather or scatter over t ranks each rank sends
 (t - 1) / t of it.
 
-Tensor parallelism moves activations A = s b h: a pair of products gathers 3 A and scatters 2 A; its input is gathered
-again in the backward pass. Pipeline borders carry A / t each way, a micro-batch. Data parallelism scatters gradients
-and gathers values once a step.
+Tensor parallelism moves activations A = s b h: a pair of products gathers 3 A and scatters 2 A, and a sublayer says
+itself what else it moves; the loss gathers three numbers a token and rank. Pipeline borders carry A / t each way, a
+micro-batch. Data parallelism scatters gradients and gathers values once a step.
 """
 
 import math
 from collections import Counter
 
-from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.sublayers import Share, Volumes
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
-
-Volumes = Counter[tuple[Axis, Operation]]  # bytes of a rank in a step
-
-SINGLE_BYTES = 4  # of a number in single precision
 
 
 def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
     """Return the bytes of a rank at `place` of its pipeline, without its optimizer's requests."""
-    elements: Volumes = Counter()
-    chunks = stages_of(model, degrees, place)
-    for chunk in chunks:
-        elements += _tensor_elements(chunk, degrees)
-        elements += _pipeline_elements(chunk, degrees)
-        elements += _data_elements(chunk, degrees)
-    volumes: Volumes = Counter({kind: number * element_bytes for kind, number in elements.items()})
-    if chunks[-1].is_last:
-        volumes += _loss_bytes(degrees, model, element_bytes)
+    volumes: Volumes = Counter()
+    for chunk in stages_of(model, degrees, place):
+        volumes += _tensor_volumes(chunk, degrees, element_bytes)
+        volumes += _in_bytes(_pipeline_elements(chunk, degrees), element_bytes)
+        volumes += _in_bytes(_data_elements(chunk, degrees), element_bytes)
     return volumes
+
+
+def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int) -> Share:
+    """Return what a rank has of a micro-batch."""
+    return Share(
+        batch_size=degrees.batch_size,
+        sequence=model.sequence,
+        tp=degrees.layout.tp,
+        element_bytes=element_bytes,
+    )
 
 
 def held_elements(chunk: ChunkSpec, degrees: Degrees) -> int:
@@ -51,29 +53,24 @@ def stages_of(model: ModelSpec, degrees: Degrees, place: int) -> list[ChunkSpec]
     ]
 
 
-def _tensor_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
-    tp, model = degrees.layout.tp, chunk.model
-    if tp == 1:
-        return Counter()
-    tokens = model.sequence * degrees.batch_size
-    num_pairs = len(chunk.layers) * (1 if model.block == "parallel" else 2)
-    num_gathered = 3 * num_pairs + chunk.is_first + 2 * chunk.is_last
-    num_scattered = 2 * num_pairs + chunk.is_first + chunk.is_last
+def _tensor_volumes(chunk: ChunkSpec, degrees: Degrees, element_bytes: int) -> Volumes:
+    """Return the bytes of sublayers, embedding, head and loss, and of the gradients of replicated weights."""
+    model, share = chunk.model, share_of(chunk.model, degrees, element_bytes)
+    of_batch: Volumes = Counter()
+    for layer in chunk.layers:
+        for sublayer in model.sublayers(layer).values():
+            of_batch += sublayer.volumes(share)
+    if share.tp == 1:
+        return Counter({kind: degrees.num_batches * size for kind, size in of_batch.items()})
+    activation = share.tokens * model.width * element_bytes
+    numbers_of_loss = chunk.is_last * 3 * share.tp * share.tokens
+    of_batch["tp", Operation.ALL_GATHER] += (chunk.is_first + 2 * chunk.is_last) * activation
+    of_batch["tp", Operation.ALL_GATHER] += numbers_of_loss * share.sum_bytes
+    of_batch["tp", Operation.REDUCE_SCATTER] += (chunk.is_first + chunk.is_last) * activation
     replicated = sum(math.prod(weight.shape) for weight in chunk.weights() if weight.split is None)
-    return Counter(
-        {
-            ("tp", Operation.ALL_GATHER): degrees.num_batches * num_gathered * tokens * model.width,
-            ("tp", Operation.REDUCE_SCATTER): degrees.num_batches * num_scattered * tokens * model.width,
-            ("tp", Operation.ALL_REDUCE): replicated,
-        }
-    )
-
-
-def _loss_bytes(degrees: Degrees, model: ModelSpec, element_bytes: int) -> Volumes:
-    """Return three numbers per token and rank, in at least single precision."""
-    tp, tokens = degrees.layout.tp, model.sequence * degrees.batch_size
-    numbers = 3 * tp * tokens * degrees.num_batches if tp > 1 else 0
-    return Counter({("tp", Operation.ALL_GATHER): numbers * max(element_bytes, SINGLE_BYTES)})
+    of_step: Volumes = Counter({kind: degrees.num_batches * size for kind, size in of_batch.items()})
+    of_step["tp", Operation.ALL_REDUCE] += replicated * element_bytes
+    return of_step
 
 
 def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
@@ -89,3 +86,7 @@ def _data_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
         return Counter()
     held = held_elements(chunk, degrees)
     return Counter({("dp", operation): held for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)})
+
+
+def _in_bytes(elements: Volumes, element_bytes: int) -> Volumes:
+    return Counter({kind: number * element_bytes for kind, number in elements.items()})

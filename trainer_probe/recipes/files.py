@@ -1,21 +1,18 @@
 """Recipe files, and bundled recipes by name, read and checked.
 
-The model's key `preset` sets the keys of a preset, which other keys override. Paths in a recipe are relative to its
-folder.
+Paths in a recipe are relative to its folder.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from fabrictune.foundation.documents import Document, load_yaml
+from fabrictune.foundation.documents import load_yaml
 from fabrictune.foundation.errors import InputError, Mistake, nearest_name
 from fabrictune.foundation.settings.binding import bind
 from fabrictune.foundation.settings.changes import Changes, change
 from fabrictune.foundation.settings.mistakes import to_mistakes
-from fabrictune.trainer_probe.model.spec import MODELS
-from fabrictune.trainer_probe.recipes.schema import Recipe, RecipeKeys
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
 MAX_RECIPE_BYTES = 2**20
 SUFFIX = ".yaml"
@@ -51,16 +48,7 @@ def load_recipe(path: Path, changes: Changes | None = None, *, origin: str = "--
     `origin` is the source of the changes in error messages. No file that the recipe names is opened.
     """
     document = change(load_yaml(path, max_bytes=MAX_RECIPE_BYTES), changes or {}, origin=origin)
-    _expand_preset(document)
     try:
-        return bind(RecipeKeys, document.tree, folder=path.parent)
+        return bind(Recipe, document.tree, folder=path.parent)
     except ValidationError as error:
         raise InputError(*to_mistakes(error, document)) from None
-
-
-def _expand_preset(document: Document) -> None:
-    """Fill in a preset's values for keys that `model` leaves out."""
-    model = document.tree.get("model") if isinstance(document.tree, dict) else None
-    preset = MODELS.get(str(model.get("preset"))) if isinstance(model, dict) else None
-    if isinstance(model, dict) and preset is not None:
-        document.tree["model"] = {**asdict(preset), **model}

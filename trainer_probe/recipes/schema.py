@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.settings.binding import Choice, Chosen
+from fabrictune.foundation.settings.binding import Choice, Chosen, SpecChoice
 from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.trainer_probe.data.batches import BatchSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.table import DEFAULT_FAMILY, MODELS, PRESETS
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
@@ -28,7 +29,6 @@ Overlap = Literal["none", "tp", "pp", "dp", "all"]
 Loading = Literal["machine", "worker"]
 Precision = Literal["float64", "float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
-PresetName = Literal["tiny", "small", "175B", "530B"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,10 @@ class Recipe:
 
     name: FolderName = field(metadata={"help": "of the run and of its record"})
     question: str = field(default="", metadata={"help": "question that the run answers, shown on the report"})
-    model: ModelSpec = field(default_factory=ModelSpec, metadata={"help": "the GPT to train"})
+    model: Annotated[ModelSpec, SpecChoice("family", MODELS, default=DEFAULT_FAMILY, presets=PRESETS)] = field(
+        default_factory=MODELS[DEFAULT_FAMILY],
+        metadata={"help": f"model to train; `preset: NAME` fills in a known one's keys: {', '.join(PRESETS)}"},
+    )
     degrees: Degrees = field(default_factory=Degrees, metadata={"help": "division of a step over ranks"})
     overlap: Overlap = field(default="all", metadata={"help": "axes whose communication overlaps with work"})
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "optimizer and its settings"})
@@ -114,21 +117,8 @@ class Recipe:
     def settings(self) -> dict[str, Any]:
         """Return every setting by its dotted name, as JSON values; of a file only the name, without its folder."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=lambda path: path.name))
+        plain["model"] = {"family": self.model.family, **plain["model"]}
         return dict(_flat(plain, ""))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelKeys(ModelSpec):
-    """The keys of a model in a file, with those of a preset as defaults."""
-
-    preset: PresetName | None = field(default=None, metadata={"help": "model with the defaults of other keys"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecipeKeys(Recipe):
-    """The keys of a recipe in a file."""
-
-    model: ModelKeys = field(default_factory=ModelKeys, metadata={"help": "a preset, and differences from it"})
 
 
 def _mistakes_in_degrees(recipe: Recipe) -> Iterable[Mistake]:

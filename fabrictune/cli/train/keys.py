@@ -17,6 +17,6 @@ def keys(section: str, as_json: bool) -> None:
       fabrictune train keys
       fabrictune train keys degrees
     """
-    from fabrictune.trainer_probe.recipes.schema import RecipeKeys
+    from fabrictune.trainer_probe.recipes.schema import Recipe
 
-    print_keys(RecipeKeys, "recipe", section, as_json=as_json)
+    print_keys(Recipe, "recipe", section, as_json=as_json)

@@ -7,7 +7,9 @@ is not published.
 from functools import partial
 
 from fabrictune.foundation.cases import Case, around
-from fabrictune.trainer_probe.model.spec import MODELS, model_flops_utilisation, published_parameters
+from fabrictune.trainer_probe.model.gpt import published_parameters
+from fabrictune.trainer_probe.model.spec import model_flops_utilisation
+from fabrictune.trainer_probe.model.table import PRESETS
 
 _PEAK_FLOPS_PER_S = 312e12  # of the GPU, bf16
 _ROUNDING_POINTS = 0.1  # rates are printed with three digits or more, utilisations with one decimal
@@ -37,14 +39,14 @@ def _parameters(name: str, billions: float) -> Case:
         source="MegaScale (NSDI'24), Table 1: the shape must have the parameters that name it",
         unit="thousand million",
         **around(billions, 0.005),
-        run=lambda: published_parameters(MODELS[name]) / 1e9,
+        run=lambda: published_parameters(PRESETS[name]) / 1e9,
     )
 
 
 def _utilisation(num_gpus: int, tokens_per_s: float, percent: float) -> Case:
     measured = partial(
         model_flops_utilisation,
-        MODELS["175B"],
+        PRESETS["175B"],
         tokens_per_s=tokens_per_s,
         num_gpus=num_gpus,
         peak_flops_per_s=_PEAK_FLOPS_PER_S,

@@ -8,7 +8,9 @@ from functools import cache
 from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.units import PS_PER_S
-from fabrictune.trainer_probe.model.spec import MODELS, ModelSpec, flops_per_token
+from fabrictune.trainer_probe.model.gpt import GptSpec
+from fabrictune.trainer_probe.model.spec import flops_per_token
+from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
@@ -18,10 +20,10 @@ from fabrictune.trainer_probe.recipes.schema import Recipe
 _HARDWARE = HardwareSpec()
 _LAYOUT = ParallelLayout(tp=8, pp=8, dp=192)
 _DEGREES = Degrees(layout=_LAYOUT, virtual=6, num_batches=32)
-_LARGE = Recipe(name="large", model=MODELS["175B"], degrees=_DEGREES, precision="bfloat16")
+_LARGE = Recipe(name="large", model=PRESETS["175B"], degrees=_DEGREES, precision="bfloat16")
 _EQUAL = Recipe(  # its head, of two ids, is 1/6000 of a layer's products, so that all stages are equal
     name="equal",
-    model=ModelSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64),
+    model=GptSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64),
     degrees=Degrees(layout=ParallelLayout(pp=4), virtual=2, num_batches=8),
 )
 _TOKENS_PER_S = 1984.0e3  # MegaScale (NSDI'24), Table 2: 12,288 GPUs, 6,144 samples a step
@@ -29,8 +31,8 @@ _TOKENS_PER_S = 1984.0e3  # MegaScale (NSDI'24), Table 2: 12,288 GPUs, 6,144 sam
 
 def cases() -> tuple[Case, ...]:
     """Return the cases; running one raises UnavailableError where torch is missing."""
-    num_tokens = _DEGREES.samples_per_step * MODELS["175B"].sequence
-    products_s = num_tokens * flops_per_token(MODELS["175B"]) / (_LAYOUT.world_size * _HARDWARE.flops_per_s)
+    num_tokens = _DEGREES.samples_per_step * PRESETS["175B"].sequence
+    products_s = num_tokens * flops_per_token(PRESETS["175B"]) / (_LAYOUT.world_size * _HARDWARE.flops_per_s)
     measured_s = num_tokens / _TOKENS_PER_S
     return (
         Case(
@@ -61,7 +63,7 @@ def cases() -> tuple[Case, ...]:
 
 def _bytes_of_place(place: int) -> int:
     """Return the bytes of all ranks at a place of the pipeline."""
-    volumes = step_volumes(MODELS["175B"], _DEGREES, place=place, element_bytes=2)
+    volumes = step_volumes(PRESETS["175B"], _DEGREES, place=place, element_bytes=2)
     return sum(volumes.values()) * _LAYOUT.tp * _LAYOUT.dp
 
 

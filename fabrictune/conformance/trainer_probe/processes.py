@@ -7,14 +7,14 @@ from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.settings.binding import Chosen
 from fabrictune.trainer_probe.driver.local import train_locally
 from fabrictune.trainer_probe.driver.outcome import Outcome
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe, SyntheticSource
 
-_MODEL = ModelSpec(width=16, depth=2, num_heads=2, vocabulary=64, sequence=16)
+_MODEL = GptSpec(width=16, depth=2, num_heads=2, vocabulary=64, sequence=16)
 _LAYOUT = ParallelLayout(tp=2, dp=2)
 _SAMPLES = 4  # of a step
 _TOLERANCE = 1e-12  # double precision: only the order of additions differs

@@ -7,12 +7,13 @@ from fabrictune.foundation.cases import Case, around, exactly
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import Operation
-from fabrictune.trainer_probe.model.spec import MODELS
+from fabrictune.trainer_probe.model.sublayers import Volumes
+from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees
-from fabrictune.trainer_probe.parallel.volumes import Volumes, step_volumes
+from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
-_MODEL = MODELS["175B"]
+_MODEL = PRESETS["175B"]
 _DEGREES = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=4), virtual=6, num_batches=8)
 _LARGE = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=192), virtual=6, num_batches=8)
 _MIDDLE = 3  # of the pipeline: a rank with neither the embedding nor the head

@@ -10,9 +10,9 @@ from fabrictune.foundation.settings.keys import KeyLine, list_keys, sections
 from fabrictune.foundation.settings.quantities import key_of
 from fabrictune.scenario.schema import Scenario
 from fabrictune.topology.builders import BUILDERS
-from fabrictune.trainer_probe.recipes.schema import RecipeKeys
+from fabrictune.trainer_probe.recipes.schema import Recipe
 
-SCENARIO, RECIPE = sections(Scenario, "scenario"), sections(RecipeKeys, "recipe")
+SCENARIO, RECIPE = sections(Scenario, "scenario"), sections(Recipe, "recipe")
 EACH = [pytest.param(known, name, id=name) for known in (SCENARIO, RECIPE) for name in known]
 
 

@@ -12,13 +12,14 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
-from fabrictune.trainer_probe.model.spec import ModelSpec, num_parameters
+from fabrictune.trainer_probe.model.gpt import GptSpec
+from fabrictune.trainer_probe.model.spec import num_parameters
 from fabrictune.validate.local import LOOPBACK_CONFIG, predict_local
 from fabrictune.validate.local_measurement import LocalMeasurement, LocalSpec, measure_local
 from fabrictune.validate.summary import summarize_validation
 
 SPEC = LocalSpec(
-    models=tuple(ModelSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64)),
+    models=tuple(GptSpec(width=width, depth=2, num_heads=2, vocabulary=64, sequence=8) for width in (8, 64)),
     num_steps=3,
     exchange_bytes=(8_000, 1_000_000),
     exchanges_per_step=2,

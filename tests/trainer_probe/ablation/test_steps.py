@@ -1,6 +1,7 @@
 """Ablation steps, as recipes."""
 
 from fabrictune.trainer_probe.ablation.steps import ablate, ablation_steps
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -35,6 +36,7 @@ def test_each_step_adds_one_technique_to_another() -> None:
 def test_the_first_step_has_none_of_them() -> None:
     """Whatever the recipe has."""
     first = ablate(TINY)["serial block"]
+    assert isinstance(first.model, GptSpec)
     assert (first.model.block, first.model.window, first.overlap, first.loader) == ("serial", None, "none", "worker")
 
 

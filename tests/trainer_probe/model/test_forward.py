@@ -10,21 +10,21 @@ import torch
 
 from fabrictune.trainer_probe.model.attention import rotate
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 EVERY_KIND = list(itertools.product(["serial", "parallel"], ["learned", "rotary"], [None, 2]))
 
 
-def small_spec(block: Block, positions: Positions, window: int | None) -> ModelSpec:
-    return ModelSpec(
+def small_spec(block: Block, positions: Positions, window: int | None) -> GptSpec:
+    return GptSpec(
         width=8, depth=2, num_heads=2, vocabulary=7, sequence=5, block=block, positions=positions, window=window
     )
 
 
-def random_batch(spec: ModelSpec, batch_size: int = 2) -> MicroBatch:
+def random_batch(spec: GptSpec, batch_size: int = 2) -> MicroBatch:
     ids = torch.randint(spec.vocabulary, (batch_size, spec.sequence + 1), generator=torch.Generator().manual_seed(1))
     return MicroBatch(tokens_BS=ids[:, :-1], targets_BS=ids[:, 1:])
 

@@ -4,7 +4,8 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.spec import MODELS, ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
+from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 
@@ -12,12 +13,12 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 def test_the_published_degrees_divide_the_published_models(name: str, pp: int, virtual: int) -> None:
     """MegaScale, Table 1: TP 8 for both; 96 layers over 8 * 6 chunks, 105 over 35 * 3."""
     layout = ParallelLayout(tp=8, pp=pp, dp=4)
-    check_degrees(MODELS[name], Degrees(layout=layout, virtual=virtual, num_batches=2 * pp, tensor_chunks=4))
+    check_degrees(PRESETS[name], Degrees(layout=layout, virtual=virtual, num_batches=2 * pp, tensor_chunks=4))
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
     """Three tensor ranks divide neither 4 heads nor 64 ids nor 2 * 16 places; four chunks divide no 6 layers."""
-    model = ModelSpec(width=16, depth=6, num_heads=4, vocabulary=64, sequence=16)
+    model = GptSpec(width=16, depth=6, num_heads=4, vocabulary=64, sequence=16)
     degrees = Degrees(layout=ParallelLayout(tp=3, pp=2), virtual=2, num_batches=3, batch_size=0, tensor_chunks=2)
     with pytest.raises(InputError) as caught:
         check_degrees(model, degrees)
@@ -40,7 +41,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 def test_chunks_without_a_pipeline_are_refused() -> None:
     """They would only cost memory."""
     with pytest.raises(InputError, match="allowed: 1 where pp is 1"):
-        check_degrees(MODELS["tiny"], Degrees(virtual=2))
+        check_degrees(PRESETS["tiny"], Degrees(virtual=2))
 
 
 def test_a_step_has_the_samples_of_all_ranks() -> None:

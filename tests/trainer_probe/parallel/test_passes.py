@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
 
@@ -26,7 +26,7 @@ ALONE = ParallelLayout()
 DEGREES = Degrees(layout=ALONE, num_batches=3, batch_size=2)
 
 
-def train(model: ModelSpec, passes_of: Callable[[Passes], Passes]) -> tuple[float, torch.Tensor]:
+def train(model: GptSpec, passes_of: Callable[[Passes], Passes]) -> tuple[float, torch.Tensor]:
     """Return the loss and all gradients of the second step."""
     comm = Comm(ALONE, Member(rank=0, plan=GroupPlan.of_layout(ALONE), process_groups={}, elapsed_s=0.0))
     trainer = ParallelTrainer(model, DEGREES, comm, POLICIES["none"], passes_of=passes_of)
@@ -44,7 +44,7 @@ def train(model: ModelSpec, passes_of: Callable[[Passes], Passes]) -> tuple[floa
 @pytest.mark.parametrize(("block", "positions", "window"), [("parallel", "learned", None), ("serial", "rotary", 3)])
 def test_all_micro_batches_run_through_one_graph(block: Block, positions: Positions, window: int | None) -> None:
     """To the last bit, since the graph's operations are run one by one; a compiler's own may differ in rounding."""
-    model = ModelSpec(
+    model = GptSpec(
         width=8, depth=2, num_heads=2, vocabulary=6, sequence=4, window=window, block=block, positions=positions
     )
     torch._dynamo.reset()

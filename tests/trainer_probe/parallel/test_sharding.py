@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
 
 NUM_SAMPLES = 4
-MODEL = ModelSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8)
+MODEL = GptSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8)
 EPSILON = 1e-3  # a key's bias has no gradient but rounding, which a smaller one would blow up
 MAX_NORM = 0.1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.policies import POLICIES
 
 pytest.importorskip("torch")
@@ -38,13 +38,13 @@ CASES = [
 Found = dict[str, NDArray[Any]]
 
 
-def make_spec(block: Block, positions: Positions) -> ModelSpec:
-    return ModelSpec(
+def make_spec(block: Block, positions: Positions) -> GptSpec:
+    return GptSpec(
         width=16, depth=2, num_heads=4, vocabulary=12, sequence=8, window=3, block=block, positions=positions
     )
 
 
-def compute(spec: ModelSpec, operators: Operators, *, tp: int = 1, place: int = 0) -> dict[str, torch.Tensor]:
+def compute(spec: GptSpec, operators: Operators, *, tp: int = 1, place: int = 0) -> dict[str, torch.Tensor]:
     """Return the loss and this rank's gradients of one micro-batch."""
     chunk = ChunkSpec(model=spec)
     weights = {name: value.requires_grad_() for name, value in make_weights(chunk, tp=tp, place=place).items()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
 
@@ -31,7 +31,7 @@ from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
 
-MODEL = ModelSpec(width=8, depth=4, num_heads=2, vocabulary=6, sequence=4, block="serial")
+MODEL = GptSpec(width=8, depth=4, num_heads=2, vocabulary=6, sequence=4, block="serial")
 DEGREES = Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=4, batch_size=2)
 NUM_STEPS = 2
 Arrays = dict[str, NDArray[Any]]
@@ -52,7 +52,7 @@ def test_the_serial_block_is_that_of_torch() -> None:
     torch.testing.assert_close(found_SBD.transpose(0, 1), expected_BSD, rtol=0, atol=1e-12)
 
 
-def make_encoder_layer(spec: ModelSpec, ours: Mapping[str, torch.Tensor], name: str) -> nn.Module:
+def make_encoder_layer(spec: GptSpec, ours: Mapping[str, torch.Tensor], name: str) -> nn.Module:
     """Queries, keys and values of all heads are blocks of rows there."""
     layer = nn.TransformerEncoderLayer(
         spec.width,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.trainer_probe.launcher.processes import launch
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import make_plan
@@ -69,7 +69,7 @@ DEGREES: dict[str, tuple[Block, Degrees]] = {
 class Trained:
     """A layout's training: what every rank holds, by policy and name, and the folder of the ledgers."""
 
-    model: ModelSpec
+    model: GptSpec
     degrees: Degrees
     ranks: Sequence[Arrays]
     ledgers: Path
@@ -87,11 +87,11 @@ def policies_of(degrees: Degrees) -> Sequence[str]:
     return list(POLICIES) if has_all_axes else ["none", "all"]
 
 
-def make_model(block: Block) -> ModelSpec:
-    return ModelSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3, block=block)
+def make_model(block: Block) -> GptSpec:
+    return GptSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3, block=block)
 
 
-def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> list[MicroBatch]:
+def make_batches(model: GptSpec, degrees: Degrees, step: int, place: int) -> list[MicroBatch]:
     """The micro-batches of one data-parallel rank: its share of the step's samples."""
     generator = torch.Generator().manual_seed(step)
     shape = (degrees.layout.dp, degrees.num_batches, degrees.batch_size, model.sequence + 1)
@@ -99,7 +99,7 @@ def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> l
     return [MicroBatch(tokens_BS=batch[:, :-1], targets_BS=batch[:, 1:]) for batch in ids]
 
 
-def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
+def train_rank(model: GptSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
     """Train under each policy; leaves ledgers in `folder`, returns losses, gradient shards and whole weights."""
     from fabrictune.trainer_probe.comm import Comm
 
@@ -128,7 +128,7 @@ def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member
 
 
 @cache
-def train_alone(model: ModelSpec, degrees: Degrees) -> tuple[list[float], Mapping[str, torch.Tensor]]:
+def train_alone(model: GptSpec, degrees: Degrees) -> tuple[list[float], Mapping[str, torch.Tensor]]:
     """Return one process's losses and its weights after the last step, with the last step's gradients."""
     chunk = ChunkSpec(model=model)
     weights = {name: value.requires_grad_() for name, value in make_weights(chunk).items()}

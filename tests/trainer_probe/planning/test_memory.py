@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.spec import Block, ModelSpec, Positions
+from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
@@ -31,8 +31,8 @@ from fabrictune.trainer_probe.planning.dry_run import join_alone
 BATCH = 3
 
 
-def make_model(block: Block, positions: Positions, window: int | None) -> ModelSpec:
-    return ModelSpec(
+def make_model(block: Block, positions: Positions, window: int | None) -> GptSpec:
+    return GptSpec(
         width=48, depth=3, num_heads=4, vocabulary=40, sequence=32, window=window, block=block, positions=positions
     )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
@@ -16,7 +16,7 @@ from fabrictune.trainer_probe.planning.dry_run import plan_rank
 
 RECIPE = Recipe(
     name="twelve",
-    model=ModelSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3),
+    model=GptSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3),
     degrees=Degrees(layout=ParallelLayout(tp=2, pp=2, dp=3), virtual=2, num_batches=4, tensor_chunks=2),
     precision="bfloat16",
 )

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.trainer_probe.model.spec import ModelSpec, flops_per_token
+from fabrictune.trainer_probe.model.gpt import GptSpec
+from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import Plan, make_plan
@@ -15,11 +16,11 @@ from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
 
 pytest.importorskip("torch")
 
-MODEL = ModelSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64)
+MODEL = GptSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64)
 HARDWARE = HardwareSpec(flops_per_s=1e12, nvlink_rate_bps=80e9, nic_rate_bps=8e9, gpus_per_host=2)
 
 
-def plan(degrees: Degrees, overlap: Overlap = "all", model: ModelSpec = MODEL) -> Plan:
+def plan(degrees: Degrees, overlap: Overlap = "all", model: GptSpec = MODEL) -> Plan:
     return make_plan(Recipe(name="play", model=model, degrees=degrees, overlap=overlap), HARDWARE)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.data.batches import BatchSpec
-from fabrictune.trainer_probe.model.spec import MODELS
+from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe, recipe_names
-from fabrictune.trainer_probe.recipes.schema import Overlap, PresetName, TextSource
+from fabrictune.trainer_probe.recipes.schema import Overlap, TextSource
 
 TINY = find_recipe("tiny")
 
@@ -35,7 +35,7 @@ def test_keys_beside_a_preset_count_before_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("name: mine\nmodel: {window: 8, preset: tiny}\n")
     model = load_recipe(path).model
-    assert (model.width, model.depth, model.window) == (MODELS["tiny"].width, MODELS["tiny"].depth, 8)
+    assert (model.width, model.depth, model.window) == (PRESETS["tiny"].width, PRESETS["tiny"].depth, 8)
 
 
 def test_files_are_named_from_the_recipes_folder(tmp_path: Path) -> None:
@@ -70,9 +70,8 @@ def test_batches_are_those_of_the_step() -> None:
 
 
 def test_names_are_those_of_the_tables() -> None:
-    """Of overlap policies, and of preset models."""
+    """Of overlap policies."""
     assert get_args(Overlap) == tuple(POLICIES)
-    assert get_args(PresetName) == tuple(MODELS)
 
 
 def test_precision_follows_the_device() -> None:
@@ -88,7 +87,7 @@ def test_precision_follows_the_device() -> None:
         (
             {"model.preset": "tin", "optimzer": {}, "model.block": "serail"},
             [
-                "--set: model.preset: 'tin'\n  did you mean 'tiny'?\n  allowed: tiny, small, 175B, 530B",
+                f"--set: model.preset: unknown preset 'tin'\n  did you mean 'tiny'?\n  allowed: {', '.join(PRESETS)}",
                 "--set: optimzer: unknown key 'optimzer'\n  did you mean 'optimizer'?\n",
                 "--set: model.block: 'serail'\n  did you mean 'serial'?\n  allowed: serial, parallel",
             ],

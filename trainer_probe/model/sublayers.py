@@ -1,0 +1,95 @@
+"""Sublayers: what a layer of a model is made of, each with its arithmetic and with what it costs, in one class.
+
+A layer adds the result of each of its sublayers to the activations, one after another. A sublayer lists its weights,
+runs over `Operators`, and says in closed form what a plan asks: operations, bytes on each axis, memory between the two
+passes. Everything else sums over sublayers and knows no model.
+
+torch is imported where a sublayer runs, so that counts and keys need none of it.
+
+Source: Vaswani et al., "Attention is all you need", 2017, section 3.1, for the residual sublayers of a layer.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fabrictune.foundation.layout import Axis
+from fabrictune.foundation.traces import Operation
+from fabrictune.trainer_probe.model.weights import Weights, WeightSpec
+
+if TYPE_CHECKING:
+    import torch
+
+    from fabrictune.trainer_probe.model.operators import Operators
+
+Volumes = Counter[tuple[Axis, Operation]]  # bytes
+
+SINGLE_BYTES = 4  # of a number in single precision
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What a rank has of a micro-batch, on which sizes depend."""
+
+    batch_size: int
+    sequence: int
+    tp: int
+    element_bytes: int
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole sequence of all samples."""
+        return self.sequence * self.batch_size
+
+    @property
+    def part(self) -> int:
+        """Tokens of this rank's part of the sequence."""
+        return self.tokens // self.tp
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of a number that is kept in at least single precision."""
+        return max(self.element_bytes, SINGLE_BYTES)
+
+
+class Sublayer(ABC):
+    """A part of a layer whose result is added to the activations."""
+
+    @abstractmethod
+    def weights(self, name: str) -> Iterable[WeightSpec]:
+        """Return the weights, whose names begin with `name`, in order of use."""
+
+    @abstractmethod
+    def run(
+        self, weights: Weights, operators: "Operators", x_PBD: "torch.Tensor", name: str, tag: str
+    ) -> "torch.Tensor":
+        """Return what is added to the activations, P B D; requests' tags begin with `tag`."""
+
+    @abstractmethod
+    def flops(self) -> int:
+        """Return the operations of a token's forward pass in matrix products, as the papers count them."""
+
+    def dispatched_flops(self) -> float:
+        """Return the operations of a token's forward pass that the products really take, padding included."""
+        return self.flops()
+
+    @abstractmethod
+    def volumes(self, share: Share) -> Volumes:
+        """Return the bytes of a micro-batch's requests in both passes, sizes as in the ledger."""
+
+    @abstractmethod
+    def kept_bytes(self, share: Share) -> int:
+        """Return the bytes that autograd keeps of a micro-batch between its two passes, weights apart."""
+
+
+def pair_volumes(share: Share, width: int) -> Volumes:
+    """Return the bytes of a column product and the row product after it: 3 activations gathered, 2 scattered.
+
+    The input is gathered again in the backward pass, beside the product that does not need it.
+    """
+    if share.tp == 1:
+        return Counter()
+    activation = share.tokens * width * share.element_bytes
+    return Counter({("tp", Operation.ALL_GATHER): 3 * activation, ("tp", Operation.REDUCE_SCATTER): 2 * activation})

@@ -1,0 +1,15 @@
+"""The table of models: families by name, and their presets.
+
+A family is one file: its keys, sublayers and presets. To add one, write the file and list it here; recipes, the
+trainer, plans and closed forms ask the table.
+"""
+
+from collections.abc import Mapping
+
+from fabrictune.trainer_probe.model import gpt, llama
+from fabrictune.trainer_probe.model.spec import ModelSpec
+
+DEFAULT_FAMILY = gpt.GptSpec.family
+
+MODELS: Mapping[str, type[ModelSpec]] = {family.family: family for family in (gpt.GptSpec, llama.LlamaSpec)}
+PRESETS: Mapping[str, ModelSpec] = {**gpt.PRESETS, **llama.PRESETS}
