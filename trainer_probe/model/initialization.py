@@ -1,9 +1,20 @@
-"""Initial weights, each from a random stream of its name, so that every layout starts from the same values."""
+"""Initial weights: each element is a function of the seed, its weight's name, and its place in the whole weight.
 
+So every layout starts from the same values, and a rank draws only the elements that it is asked for.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from fabrictune.foundation.seeds import stream
+from fabrictune.foundation.seeds import stream_key
+from fabrictune.trainer_probe.model.normals import random_bits, to_normals
 from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
+
+_CHUNK = 2**16  # elements at a time, whose temporaries stay in a processor's cache
 
 
 def make_weights(chunk: ChunkSpec, *, tp: int = 1, place: int = 0) -> dict[str, torch.Tensor]:
@@ -13,8 +24,38 @@ def make_weights(chunk: ChunkSpec, *, tp: int = 1, place: int = 0) -> dict[str, 
 
 def make_weight(weight: WeightSpec, seed: int, *, tp: int = 1, place: int = 0) -> torch.Tensor:
     """Return a rank's part of an initial weight, in double precision."""
-    if weight.start == "normal":
-        whole = torch.from_numpy(stream(seed, "weights", weight.name).standard_normal(weight.shape) * weight.scale)
-        return weight.local_part(whole, tp, place).contiguous()
-    fill = 1.0 if weight.start == "ones" else 0.0
-    return torch.full(weight.local_shape(tp), fill, dtype=torch.float64)
+    values = torch.empty(weight.local_shape(tp), dtype=torch.float64)
+    write_initial_values(values.view(-1), weight, seed, tp=tp, place=place)
+    return values
+
+
+def write_initial_values(
+    values_E: torch.Tensor, weight: WeightSpec, seed: int, *, tp: int = 1, place: int = 0, first: int = 0
+) -> None:
+    """Write a range of the elements of a rank's part of an initial weight, from element `first` on.
+
+    Drawn in single precision, and rounded to that of `values_E` on its device.
+    """
+    if weight.start != "normal":
+        values_E.fill_(1.0 if weight.start == "ones" else 0.0)
+        return
+    key, scale = stream_key(seed, "weights", weight.name), np.float32(weight.scale)
+    for begin in range(0, len(values_E), _CHUNK):
+        chunk_E = values_E[begin : begin + _CHUNK]
+        runs = _runs(weight, tp, place, first + begin, len(chunk_E))
+        drawn_E: NDArray[np.float32] = to_normals(np.concatenate([random_bits(key, *run) for run in runs]))
+        drawn_E *= scale
+        chunk_E.copy_(torch.from_numpy(drawn_E))
+
+
+def _runs(weight: WeightSpec, tp: int, place: int, first: int, count: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the whole weight, by first element and length, that a range of a rank's part consists of."""
+    if weight.split is None or tp == 1:
+        yield first, count
+        return
+    length = math.prod(weight.local_shape(tp)[weight.split :])  # of the whole weight, `length` in every `tp * length`
+    while count:
+        row, column = divmod(first, length)
+        taken = min(length - column, count)
+        yield (row * tp + place) * length + column, taken
+        first, count = first + taken, count - taken

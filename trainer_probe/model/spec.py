@@ -110,7 +110,7 @@ class ModelSpec(ABC):
     @property
     def output_deviation(self) -> float:
         """Standard deviation of matrices that add to the activations, whose sum over layers so keeps its size."""
-        return float(DEVIATION * (2 * self.depth) ** -0.5)
+        return DEVIATION / math.sqrt(2 * self.depth)  # which every machine rounds alike
 
 
 def joined(name: str, part: str) -> str:

@@ -6,6 +6,8 @@ optimizer changes that part of the values; and before the stage's next first for
 Overlapped, the sums of one stage are in flight while others compute, and each gather is started when the stage before
 it begins, the first at the beginning of the step: in order of use.
 
+A rank draws the initial values of its own part only; those of the others come with the first gather, as in every step.
+
 A model in half precision has a master copy of its shards' values in single precision, which the optimizer updates.
 
 Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", SC 2020, section 5;
@@ -22,7 +24,7 @@ from itertools import pairwise
 import torch
 
 from fabrictune.trainer_probe.comm import Comm, Handle
-from fabrictune.trainer_probe.model.initialization import make_weight
+from fabrictune.trainer_probe.model.initialization import write_initial_values
 from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
 from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
 from fabrictune.trainer_probe.policies import OverlapPolicy
@@ -40,30 +42,46 @@ class ShardedStage:
         self._policy = policy
         self._pending: list[Handle] = []
         layout = comm.layout
-        specs = sorted(
+        self._specs = sorted(
             chunk.weights(), key=lambda weight: weight.split is not None
         )  # those replicated over tp go first
-        self._segments = tuple(_segments(specs, layout.tp))
+        self._segments = tuple(_segments(self._specs, layout.tp))
         self._num_replicated = sum(segment.size for segment in self._segments if segment.is_replicated_over_tp)
-        num_elements = self._segments[-1].offset + self._segments[-1].size
-        shard_size = -(-num_elements // layout.dp)
-        self._values_N = torch.zeros(shard_size * layout.dp, dtype=dtype, device=device)
-        self._gradients_N = torch.zeros_like(self._values_N)
+        self._num_elements = self._segments[-1].offset + self._segments[-1].size
+        shard_size = -(-self._num_elements // layout.dp)
+        self._values_N = torch.empty(shard_size * layout.dp, dtype=dtype, device=device)
+        self._gradients_N = torch.empty_like(self._values_N)  # set to zero by each step
         self.weights: Mapping[str, torch.Tensor] = {
-            weight.name: self._make_weight(weight, segment, chunk.model.seed)
-            for weight, segment in zip(specs, self._segments, strict=True)
+            weight.name: self._view(weight, segment)
+            for weight, segment in zip(self._specs, self._segments, strict=True)
         }
         first = comm.members("dp").index(comm.rank) * shard_size
         self._own_values_E = self._values_N[first : first + shard_size]
-        self._own_gradients_E = torch.zeros_like(self._own_values_E) if layout.dp > 1 else self._gradients_N
+        self._own_gradients_E = torch.empty_like(self._own_values_E) if layout.dp > 1 else self._gradients_N
         self._has_master = dtype.itemsize < torch.float32.itemsize
         self.shard = Shard(
             name=self.name,
             segments=self._segments,
             first=first,
-            values_E=self._own_values_E.float() if self._has_master else self._own_values_E,
-            gradients_E=self._own_gradients_E.float() if self._has_master else self._own_gradients_E,
+            values_E=_master_of(self._own_values_E) if self._has_master else self._own_values_E,
+            gradients_E=_master_of(self._own_gradients_E) if self._has_master else self._own_gradients_E,
         )
+
+    def draw_initial_values(self) -> None:
+        """Write the initial values of this rank's shard; `start_gather` brings those of the others.
+
+        On the meta device, which has shapes and no values, nothing is written.
+        """
+        if self._values_N.is_meta:
+            return
+        values_E, seed = self.shard.values_E, self.chunk.model.seed
+        tp, place = self._comm.layout.tp, self._comm.members("tp").index(self._comm.rank)
+        for number, piece in self.shard.pieces():
+            first = self.shard.first + piece.start - self._segments[number].offset
+            write_initial_values(values_E[piece], self._specs[number], seed, tp=tp, place=place, first=first)
+        values_E[max(0, self._num_elements - self.shard.first) :].zero_()  # padding
+        if self._has_master:
+            self._own_values_E.copy_(values_E)
 
     def start_step(self) -> None:
         """Reset the gradients to zero."""
@@ -121,16 +139,10 @@ class ShardedStage:
         if not self._policy.overlaps("dp"):
             self.finish()
 
-    def _make_weight(self, weight: WeightSpec, segment: Segment, seed: int) -> torch.Tensor:
-        """Return a view of the flat buffer with the weight's initial values; its gradient is a view too.
-
-        On the meta device, which has shapes and no values, nothing is written.
-        """
-        tp, place = self._comm.layout.tp, self._comm.members("tp").index(self._comm.rank)
+    def _view(self, weight: WeightSpec, segment: Segment) -> torch.Tensor:
+        """Return a weight as a view of the flat buffer; its gradient is a view too."""
         elements = slice(segment.offset, segment.offset + segment.size)
-        values = self._values_N[elements].view(weight.local_shape(tp))
-        if not values.is_meta:
-            values.copy_(make_weight(weight, seed, tp=tp, place=place))
+        values = self._values_N[elements].view(weight.local_shape(self._comm.layout.tp))
         values.requires_grad_()
         values.grad = self._gradients_N[elements].view(values.shape)
         return values
@@ -159,6 +171,10 @@ class GatheringOrder:
                 self._stages[self._after[number]].start_gather()
         else:
             self._stages[number].start_gather()
+
+
+def _master_of(tensor_E: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(tensor_E, dtype=torch.float32)
 
 
 def _segments(weights: list[WeightSpec], tp: int) -> list[Segment]:

@@ -28,6 +28,7 @@ CPU = torch.device("cpu")
 class ParallelTrainer:
     """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model.
 
+    Before the first step, weights outside of this rank's shards have no values yet; `complete` gathers them.
     `passes_of` may wrap a stage's passes, as a plan does to run each of them once.
     """
 
@@ -52,6 +53,8 @@ class ParallelTrainer:
             )
             for number in range(place, shape.num_stages, shape.pp)
         }
+        for stage in self.stages.values():
+            stage.draw_initial_values()
         self._order = GatheringOrder(self.stages, policy)
         operators = make_operators(comm, policy, degrees.tensor_chunks)
         self._rank = PipelineRank(

@@ -1,14 +1,19 @@
-"""First values that do not depend on the layout."""
+"""Initial values that do not depend on the layout."""
 
+import tracemalloc
+
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.foundation.seeds import stream_key
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec
-from fabrictune.trainer_probe.model.initialization import make_weights
-from fabrictune.trainer_probe.model.weights import ChunkSpec
+from fabrictune.trainer_probe.model.initialization import make_weight, make_weights, write_initial_values
+from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
+from tests.trainer_probe.model.slow_normals import single, slow_normals
 
 SPEC = GptSpec(width=16, depth=4, num_heads=4, vocabulary=32, sequence=8)
 
@@ -41,3 +46,39 @@ def test_another_seed_gives_other_values() -> None:
     whole = make_weights(ChunkSpec(model=SPEC))
     assert not torch.equal(whole["head.weight"], other["head.weight"])
     assert torch.equal(whole["head.weight"], make_weights(ChunkSpec(model=SPEC))["head.weight"])
+
+
+def test_weights_are_the_slow_numbers_in_their_order() -> None:
+    """Each weight's own stream, the number of an element its place in the whole weight, times the deviation."""
+    weights = make_weights(ChunkSpec(model=SPEC))
+    for weight in ChunkSpec(model=SPEC).weights():
+        if weight.start == "normal":
+            key = stream_key(SPEC.seed, "weights", weight.name)
+            numbers = slow_normals(key, weights[weight.name].numel())
+            expected = [single(number * single(weight.scale)) for number in numbers]
+            assert weights[weight.name].flatten().tolist() == expected, weight.name
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("split", [None, 0, 1, 2])
+def test_any_range_of_a_part_is_that_of_the_whole_part(split: int | None, dtype: torch.dtype) -> None:
+    """From each place of three: ranges within a row of the split, over many rows, and to the end."""
+    weight = WeightSpec(name="w", shape=(3, 6, 9), split=split, start="normal", scale=0.02)
+    for place in range(3):
+        part = make_weight(weight, 7, tp=3, place=place).flatten()
+        for first, stop in ((0, 1), (2, 5), (1, len(part)), (len(part) - 1, len(part)), (5, 5)):
+            values = torch.empty(stop - first, dtype=dtype)
+            write_initial_values(values, weight, 7, tp=3, place=place, first=first)
+            assert torch.equal(values, part[first:stop].to(dtype))
+
+
+def test_a_weight_takes_no_memory_but_its_own() -> None:
+    """16 million elements in 64 MB: temporaries are those of one chunk."""
+    weight = WeightSpec(name="w", shape=(4096, 8192), split=1, start="normal", scale=0.02)
+    values = torch.empty(4096 * 4096)
+    tracemalloc.start()
+    write_initial_values(values, weight, 0, tp=2, place=1)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 4 * 2**20
+    assert np.isclose(values.std().item(), 0.02, rtol=1e-3)

@@ -83,6 +83,7 @@ def train_in_bfloat16(degrees: Degrees, member: "Member") -> dict[str, NDArray[A
     comm = Comm(degrees.layout, member)
     trainer = ParallelTrainer(MODEL, degrees, comm, POLICIES["all"], dtype=torch.bfloat16)
     gain = trainer.stages[0].weights["layers.0.norm.gain"]
+    trainer.complete()
     before = gain.detach().float().numpy().copy()
 
     def update() -> None:
