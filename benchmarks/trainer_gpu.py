@@ -21,7 +21,7 @@ from torch.profiler import ProfilerActivity, profile
 from fabrictune.collectives.startup.groups import GroupPlan
 from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.driver.hardware import find_peak
+from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
 from fabrictune.trainer_probe.optimizers.norms import clip

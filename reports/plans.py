@@ -6,12 +6,13 @@ import numpy as np
 
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import format_bytes, format_flops
-from fabrictune.reports.blocks import Cell, Section, Table, duration, missing, number, words
+from fabrictune.reports.blocks import Cell, Section, Table, duration, missing, number, percent, words
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
 PARTS = ("weights", "gradients", "optimizer", "activations")
 STEP_PARTS = select("step_parts", "part", "duration_ps")
+OPERATIONS = select("step_operations", "place", "part", "operation", "num_calls", "flops", "bytes", "duration_ps")
 MEMORY = select("memory", "place", "flops", *(f"{part}_bytes" for part in PARTS))
 VOLUMES = select(
     "volumes",
@@ -31,9 +32,10 @@ def plans_section(runs: Sequence[Run]) -> Section | None:
     if not planned:
         return None
     blocks = [steps_table(planned)]
+    blocks += [operations_table(run.label, table) for run in runs if (table := run.table(OPERATIONS)) is not None]
     blocks += [memory_table(run.label, table) for run in runs if (table := run.table(MEMORY)) is not None]
     blocks += [volumes_table(run.label, table) for run in runs if (table := run.table(VOLUMES)) is not None]
-    lead = "Calculated, not run: matrix products at the stated rate, and requests on unshared links."
+    lead = "Calculated, not run: operations at the stated rates, and requests on unshared links."
     return Section(anchor="plans", title="Plans", lead=lead, blocks=tuple(blocks))
 
 
@@ -46,6 +48,29 @@ def steps_table(planned: dict[str, Columns]) -> Table:
         rows.append((words(label), *(_duration(times[part]) if part in times else missing() for part in parts)))
     caption = "Shortest step. Exposed: the time that an axis' requests alone add to it"
     return Table(caption=caption, headings=("Plan", *(part.capitalize() for part in parts)), rows=tuple(rows))
+
+
+def operations_table(label: str, operations: Columns) -> Table:
+    """Return the operations of the place that they take longest at, the longest first, and how much each takes."""
+    total_P = np.bincount(operations["place"], weights=operations["duration_ps"].astype(float))
+    place = int(total_P.argmax())
+    rows = np.flatnonzero(operations["place"] == place)
+    rows = rows[np.argsort(-operations["duration_ps"][rows], kind="stable")]
+    cells = [
+        (
+            words(str(operations["part"][row])),
+            words(str(operations["operation"][row])),
+            number(int(operations["num_calls"][row]), f"{operations['num_calls'][row]:,}"),
+            number(float(operations["flops"][row]), format_flops(float(operations["flops"][row]))),
+            _bytes(int(operations["bytes"][row])),
+            _duration(int(operations["duration_ps"][row])),
+            _share(float(operations["duration_ps"][row]) / max(total_P[place], 1.0)),
+        )
+        for row in rows
+    ]
+    headings = ("Part", "Operation", "Calls", "Operations", "Memory traffic", "Time", "Of the work")
+    caption = f"{label}: where a step's time goes, on a GPU at place {place}"
+    return Table(caption=caption, headings=headings, rows=tuple(cells), is_folded=True)
 
 
 def memory_table(label: str, memory: Columns) -> Table:
@@ -85,6 +110,10 @@ def volumes_table(label: str, volumes: Columns) -> Table:
 
 def _bytes(num_bytes: int) -> Cell:
     return number(num_bytes, format_bytes(num_bytes))
+
+
+def _share(fraction: float) -> Cell:
+    return number(fraction, percent(fraction))
 
 
 def _duration(duration_ps: int) -> Cell:

@@ -20,6 +20,9 @@ from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.clocks import Moment
 from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
 
+# torch 2.13 renames it and warns of the old name.
+_REDUCE_SCATTER = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
 
 class Handle:
     """A request in flight."""
@@ -118,6 +121,7 @@ class Comm:
         """Sum the group's tensors and write this member's part, by its place in the group, to `output`.
 
         On a CPU an all-to-all and a local sum: gloo's own reduce-scatter is an all-reduce, which moves twice the bytes.
+        The meta device stands for a GPU.
         """
         start, finish = _scattered_sum(output, tensor, size=len(self.members(axis)))
         return self._request(Operation.REDUCE_SCATTER, tensor, start, axis=axis, tag=tag, policy=policy, finish=finish)
@@ -226,8 +230,8 @@ def _scattered_sum(
     output: torch.Tensor, tensor: torch.Tensor, *, size: int
 ) -> tuple[Callable[[dist.ProcessGroup], dist.Work | None], Callable[[], object] | None]:
     """Return the functions that start a reduce-scatter over `size` ranks, and that finish it locally, if any."""
-    if tensor.is_cuda and size > 1:
-        return lambda group: dist.reduce_scatter_tensor(output, tensor, group=group, async_op=True), None
+    if (tensor.is_cuda or tensor.is_meta) and size > 1:
+        return lambda group: _REDUCE_SCATTER(output, tensor, group=group, async_op=True), None
     parts = torch.empty_like(tensor)
     if size == 1:
         parts.copy_(tensor)

@@ -18,7 +18,7 @@ _STEP: tuple[Column, ...] = (
     flag_column("is_skipped", "whether the step is left out, because gradients are not finite"),
     integer_column("elapsed_ns", "time of the step"),
     number_column("tokens_per_s", "throughput", unit="tokens/s"),
-    number_column("mfu_fraction", "model FLOPs utilisation; -1 where no peak is known"),
+    number_column("mfu_fraction", "model FLOPs utilisation of the hardware's peak; -1 where no peak is known"),
     *(integer_column(f"exposed_{axis}_ns", f"mean wait of a rank for {axis} communication") for axis in AXES),
 )
 _PLACE = integer_column("place", "place in the pipeline")
@@ -36,7 +36,9 @@ TABLES = (
             number_column("tokens_per_s", "median throughput over rounds", unit="tokens/s"),
             number_column("tokens_per_s_low", "first quartile of the throughput", unit="tokens/s"),
             number_column("tokens_per_s_high", "third quartile of the throughput", unit="tokens/s"),
-            number_column("mfu_fraction", "median model FLOPs utilisation; -1 where no peak is known"),
+            number_column(
+                "mfu_fraction", "median model FLOPs utilisation of the hardware's peak; -1 where no peak is known"
+            ),
             number_column("gain_fraction", "median gain in throughput over the base; 0 for the first"),
             number_column("gain_fraction_low", "first quartile of the gain"),
             number_column("gain_fraction_high", "third quartile of the gain"),
@@ -85,8 +87,27 @@ TABLES = (
         row="a part of the planned step",
         kinds=("train plan",),
         columns=(
-            text_column("part", "`work`, `bubble`, `exposed` with an axis, or `step` for the whole"),
+            text_column(
+                "part",
+                "`products` or `memory traffic` of the busiest place, `bubble`, `exposed` with an axis, or `step` for "
+                "the whole",
+            ),
             integer_column("duration_ps", "its time"),
+        ),
+    ),
+    TableSchema(
+        name="step_operations",
+        row="an operation in a part of the planned step of a GPU",
+        kinds=("train plan",),
+        columns=(
+            _PLACE,
+            text_column("part", "`forward`, `backward`, `optimizer` or `rest`"),
+            text_column("operation", "torch's name of the operation"),
+            text_column("bound", "what its time comes from: `products` or `memory`"),
+            integer_column("num_calls", "calls in a step", unit="calls"),
+            integer_column("flops", "floating-point operations", unit="operations"),
+            integer_column("bytes", "bytes read from and written to the GPU's memory"),
+            integer_column("duration_ps", "time of all calls, by the roofline"),
         ),
     ),
 )

@@ -6,9 +6,9 @@ import time
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.driver.hardware import find_peak
 from fabrictune.trainer_probe.driver.input_pipeline import Feed, Machine, open_feed
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, StepSums, sum_over_ranks
+from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
 from fabrictune.trainer_probe.optimizers.loss_scale import LossScale
 from fabrictune.trainer_probe.optimizers.norms import clip

@@ -3,7 +3,7 @@
 The window is a band of the score matrix. It is cut into blocks of as many queries as the window is long; a block of
 queries meets its own keys and those of the block before, so that time and memory grow with s * w and not with s * s,
 on any device. A GPU has a fused kernel for it in half precision, which torch generates for the mask it is given; on a
-CPU torch computes the same by definition, with all scores in memory.
+CPU torch computes the same by definition, with all scores in memory. The meta device stands for a GPU.
 
 Shapes: B batch, H heads of this rank, G those of keys and values, S sequence, E features of a head, N blocks, W window.
 
@@ -46,6 +46,8 @@ def attend(
     query_BHSE: torch.Tensor, key_BGSE: torch.Tensor, value_BGSE: torch.Tensor, window: int | None
 ) -> torch.Tensor:
     """Return each token's weighted average of the values of itself and the earlier tokens it attends to, B H S E."""
+    if query_BHSE.is_meta:
+        return attend_without_values(query_BHSE, key_BGSE, value_BGSE, window)
     is_grouped = key_BGSE.shape[1] < query_BHSE.shape[1]
     if window is None or window >= query_BHSE.shape[2]:
         return functional.scaled_dot_product_attention(
@@ -88,6 +90,32 @@ def attend_in_window(
     kernel: Callable[..., Any] = _compiled_kernel() if query_BHSE.is_cuda else flex_attention  # type: ignore[assignment]
     result_BHSE: torch.Tensor = kernel(query_BHSE, key_BHSE, value_BHSE, block_mask=mask)
     return result_BHSE
+
+
+def attend_without_values(
+    query_BHSE: torch.Tensor, key_BGSE: torch.Tensor, value_BGSE: torch.Tensor, window: int | None
+) -> torch.Tensor:
+    """Return a result of the right shape on the meta device, B H S E, by the operator of a GPU's fused kernel.
+
+    Torch would otherwise decompose attention there into products and a softmax of all scores.
+    """
+    num_tokens = query_BHSE.shape[2]
+    query_BSHE, key_BSGE, value_BSGE = (tensor.transpose(1, 2) for tensor in (query_BHSE, key_BGSE, value_BGSE))
+    result_BSHE: torch.Tensor = torch.ops.aten._flash_attention_forward(
+        query_BSHE,
+        key_BSGE,
+        value_BSGE,
+        None,  # sequences of one length
+        None,
+        num_tokens,
+        num_tokens,
+        0.0,  # dropout
+        True,  # causal
+        False,  # no mask for debugging
+        window_size_left=None if window is None else window - 1,
+        window_size_right=None if window is None else 0,
+    )[0]
+    return result_BSHE.transpose(1, 2)
 
 
 def rotate(x: torch.Tensor, base: float = BASE) -> torch.Tensor:

@@ -29,10 +29,12 @@ def own_square_sums(shards: Sequence[Shard], tensors: Sequence[torch.Tensor]) ->
     return sums_S
 
 
-def replicated(shards: Sequence[Shard], device: torch.device) -> torch.Tensor:
-    """Return which segments (S) are replicated over tensor-parallel ranks."""
-    return torch.tensor(
-        [segment.is_replicated_over_tp for shard in shards for segment in shard.segments], device=device
+def split_and_replicated_segments(shards: Sequence[Shard]) -> tuple[list[int], list[int]]:
+    """Return the numbers of segments split over tensor-parallel ranks, and of those replicated over them."""
+    segments = [segment for shard in shards for segment in shard.segments]
+    return (
+        [number for number, segment in enumerate(segments) if not segment.is_replicated_over_tp],
+        [number for number, segment in enumerate(segments) if segment.is_replicated_over_tp],
     )
 
 
@@ -45,10 +47,10 @@ def parameter_norms(
     """
     sums_QS = torch.stack([own_square_sums(shards, tensors) for tensors in quantities])
     comm.all_reduce(sums_QS, axis="dp", tag=tag).wait()
-    is_split_S = ~replicated(shards, sums_QS.device)
-    split_QP = sums_QS[:, is_split_S]  # P of the S segments
-    comm.all_reduce(split_QP, axis="tp", tag=tag).wait()
-    sums_QS[:, is_split_S] = split_QP
+    split_P, _ = split_and_replicated_segments(shards)  # P of the S segments
+    sums_QP = sums_QS[:, split_P]
+    comm.all_reduce(sums_QP, axis="tp", tag=tag).wait()
+    sums_QS[:, split_P] = sums_QP
     return tuple(sums_QS.sqrt().unbind())
 
 
@@ -62,8 +64,7 @@ def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
     Parameters replicated over tp count once. Three requests: over dp, tp and pp.
     """
     sums_S = own_square_sums(shards, [shard.gradients_E for shard in shards])
-    is_replicated_S = replicated(shards, sums_S.device)
-    split_and_replicated = torch.stack([sums_S[~is_replicated_S].sum(), sums_S[is_replicated_S].sum()])
+    split_and_replicated = torch.stack([sums_S[numbers].sum() for numbers in split_and_replicated_segments(shards)])
     comm.all_reduce(split_and_replicated, axis="dp", tag=_TAG).wait()
     comm.all_reduce(split_and_replicated[:1], axis="tp", tag=_TAG).wait()
     total = split_and_replicated.sum()

@@ -1,17 +1,18 @@
 """Dry run of one rank's training step: the trainer itself, alone, on tensors that have shapes and no values.
 
-A matrix product on the meta device costs the machine nothing; a clock of products advances by what a GPU would take
-for it at a stated rate. Process groups carry nothing. All micro-batches make the same requests at a stage, so its
-passes run for the first of them only, and their requests are replayed for the others, renamed.
+An operation on the meta device costs the machine nothing; a clock advances by what a GPU would take for it at stated
+rates. Process groups carry nothing. All micro-batches make the same requests at a stage, so its passes run for the
+first of them only, and their requests and operations are replayed for the others, renamed.
 
 Source: torch's `fake` backend (torch.testing._internal.distributed.fake_pg).
-Left out: the optimizer's requests, a few numbers for each of a model's weights.
+Left out: the optimizer's requests, a few numbers for each of a model's weights; its operations are counted, as on
+the first data-parallel rank: other shards are cut at other weights.
 
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -26,9 +27,13 @@ from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.ledger import axis_groups
 from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.passes import Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
-from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger, ProductClock, Recording
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
+from fabrictune.trainer_probe.planning.operation_clock import OperationClock
+from fabrictune.trainer_probe.planning.plan_ledger import PlanLedger, Recording
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -37,15 +42,15 @@ _META = torch.device("meta")
 
 @dataclass(frozen=True, kw_only=True)
 class RankPlan:
-    """The requests of a rank in a step, with the work before each, and the operations of its matrix products."""
+    """The requests of a rank in a step, with the work before each, and the clock that counted its operations."""
 
     trace: CommTrace
-    flops: int
+    clock: OperationClock
 
 
-def plan_rank(recipe: Recipe, rank: int, flops_per_s: float) -> RankPlan:
-    """Return the plan of a rank that computes matrix products at a rate."""
-    model, degrees, clock = recipe.model, recipe.degrees, ProductClock(flops_per_s)
+def plan_rank(recipe: Recipe, rank: int, hardware: HardwareSpec) -> RankPlan:
+    """Return the plan of a rank of a cluster."""
+    model, degrees, clock = recipe.model, recipe.degrees, OperationClock(hardware)
     with join_alone(degrees.layout, rank) as member:
         ledger = PlanLedger(rank, axis_groups(degrees.layout), clock)
         comm = Comm(degrees.layout, member, ledger)
@@ -57,19 +62,32 @@ def plan_rank(recipe: Recipe, rank: int, flops_per_s: float) -> RankPlan:
         trainer = ParallelTrainer(
             model, degrees, comm, POLICIES[recipe.overlap], dtype=dtype, device=_META, passes_of=replay
         )
+        update = _make_update(recipe, trainer, Comm(degrees.layout, member), clock)
         ids = torch.empty(degrees.num_batches, degrees.batch_size, model.sequence, dtype=torch.int64, device=_META)
-        trainer.run_step(0, [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids], _skip_update)
-        return RankPlan(trace=comm.trace(), flops=clock.flops)
+        batches = [MicroBatch(tokens_BS=batch, targets_BS=batch) for batch in ids]
+        with clock:
+            trainer.run_step(0, batches, update)
+        return RankPlan(trace=comm.trace(), clock=clock)
 
 
-def _skip_update() -> None:
-    """Take the place of an optimizer."""
+def _make_update(
+    recipe: Recipe, trainer: ParallelTrainer, unrecorded: Comm, clock: OperationClock
+) -> Callable[[], None]:
+    """Return the update of a step: gradients clipped, the optimizer's step, and requests outside the plan's ledger."""
+    optimizer = make_optimizer(trainer.shards, recipe.optimizer, unrecorded)
+
+    def update() -> None:
+        with clock.in_part("optimizer"):
+            clip(trainer.shards, recipe.optimizer.max_gradient_norm, unrecorded)
+            optimizer.step(recipe.schedule.peak)
+
+    return update
 
 
 class ReplayedPasses:
     """The passes of a stage, run once and then replayed; backward passes must have the order of the forward ones."""
 
-    def __init__(self, passes: Passes, ledger: PlanLedger, clock: ProductClock) -> None:
+    def __init__(self, passes: Passes, ledger: PlanLedger, clock: OperationClock) -> None:
         self._passes, self._ledger, self._clock = passes, ledger, clock
         self._tags = deque[str]()  # of micro-batches between their forward and backward pass
         self._forward: tuple[Recording, str, torch.Tensor] | None = None
@@ -79,7 +97,7 @@ class ReplayedPasses:
         """Run the pass, or replay its requests."""
         self._tags.append(tag)
         if self._forward is None:
-            with self._ledger.recording() as recording, self._clock:
+            with self._clock.in_part("forward"), self._ledger.recording() as recording:
                 output = self._passes.forward(batch, x_PBD, tag)
             self._forward = recording, tag, output.detach()
             return output
@@ -93,7 +111,7 @@ class ReplayedPasses:
         """Run the backward pass, or replay its requests."""
         tag = self._tags.popleft()
         if self._backward is None:
-            with self._ledger.recording() as recording, self._clock:
+            with self._clock.in_part("backward"), self._ledger.recording() as recording:
                 gradient = self._passes.backward(x_PBD, output, gradient_PBD)
             self._backward = recording, tag, gradient
             return gradient

@@ -3,8 +3,10 @@
 Shapes: P pipeline places.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +23,22 @@ from fabrictune.trainer_probe.planning.timeline import StepGraph, Timeline, dura
 from fabrictune.trainer_probe.planning.volumes import Volume, volumes_of_place
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
+if TYPE_CHECKING:
+    from fabrictune.trainer_probe.planning.operation_clock import OperationClock
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperationTime:
+    """The calls of one operation in one part of a step on a rank, and the time they take by the roofline."""
+
+    part: str  # forward, backward, optimizer or rest
+    operation: str  # torch's name
+    bound: str  # products or memory: what its time comes from
+    num_calls: int
+    flops: int
+    bytes: int  # read from and written to memory
+    duration_ps: int
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -30,6 +48,7 @@ class Plan:
     hardware: HardwareSpec
     trace: JobTrace
     flops_P: IntArray  # of products, on each rank of a place
+    operations: tuple[Sequence[OperationTime], ...]  # of a rank at each place
 
     @property
     def num_tokens(self) -> int:
@@ -65,13 +84,23 @@ class Plan:
 
     @cached_property
     def without_network(self) -> Timeline:
-        """Times of a step in which requests take no time: matrix products, and the pipeline's bubble."""
+        """Times of a step in which requests take no time: operations, and the pipeline's bubble."""
         return self._graph.timeline(np.zeros_like(self._duration_ps_N))
 
     @property
     def work_ps(self) -> int:
-        """Time of the matrix products of the busiest place."""
-        return round(float(self.flops_P.max()) / self.hardware.flops_per_s * PS_PER_S)
+        """Time of the operations of the busiest place."""
+        return sum(row.duration_ps for row in self.operations[self.busiest_place])
+
+    @cached_property
+    def busiest_place(self) -> int:
+        """The place whose operations take longest, the first of several."""
+        durations_P = [sum(row.duration_ps for row in rows) for rows in self.operations]
+        return durations_P.index(max(durations_P))
+
+    def bound_ps(self, bound: str) -> int:
+        """Return the time of the busiest place's operations that are bound by `products` or `memory`."""
+        return sum(row.duration_ps for row in self.operations[self.busiest_place] if row.bound == bound)
 
     @property
     def bubble_fraction(self) -> float:
@@ -86,8 +115,13 @@ class Plan:
 
     @property
     def mfu_fraction(self) -> float:
-        """Upper bound of the model's share of the rate of matrix products (MFU)."""
-        return self.model_flops / (self.at_best.step_ps / PS_PER_S * self.hardware.flops_per_s)
+        """Upper bound of the model's share of the GPU's peak rate (MFU)."""
+        return self.model_flops / (self.at_best.step_ps / PS_PER_S * self.hardware.peak_flops_per_s)
+
+    @property
+    def achievable_fraction(self) -> float:
+        """Upper bound of the model's share of the rate that products achieve."""
+        return self.model_flops / (self.at_best.step_ps / PS_PER_S * self.hardware.achieved_flops_per_s)
 
 
 def place_of_rank(recipe: Recipe, rank: int) -> int:
@@ -105,10 +139,28 @@ def make_plan(recipe: Recipe, hardware: HardwareSpec) -> Plan:
 
     layout = recipe.degrees.layout
     firsts = [layout.rank(tp=0, dp=0, pp=place) for place in range(layout.pp)]
-    plans = [plan_rank(recipe, rank, hardware.flops_per_s) for rank in firsts]
+    plans = [plan_rank(recipe, rank, hardware) for rank in firsts]
     return Plan(
         recipe=recipe,
         hardware=hardware,
         trace=JobTrace.of_places(layout, [plan.trace for plan in plans]),
-        flops_P=np.array([plan.flops for plan in plans]),
+        flops_P=np.array([plan.clock.flops.total() for plan in plans]),
+        operations=tuple(_operation_times(plan.clock) for plan in plans),
     )
+
+
+def _operation_times(clock: "OperationClock") -> list[OperationTime]:
+    """Return the operations of a rank, the longest first."""
+    rows = [
+        OperationTime(
+            part=part,
+            operation=name,
+            bound=bound,
+            num_calls=calls,
+            flops=clock.flops[part, name, bound],
+            bytes=clock.bytes[part, name, bound],
+            duration_ps=clock.duration_ps[part, name, bound],
+        )
+        for (part, name, bound), calls in clock.calls.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.duration_ps, row.part, row.operation))

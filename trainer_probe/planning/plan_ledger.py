@@ -1,79 +1,52 @@
-"""The ledger of a plan: it records work besides requests, and replays recordings; and its clock of matrix products.
+"""The ledger of a plan: it records work besides requests, and replays recordings.
 
 A measured ledger leaves out work that runs beside a request and ends before its wait. Here such work is a barrier of
 this rank alone, with the work in front of it, on which later requests depend too; so that on a network that takes no
 time a rank's requests still take as long as its work.
-
-Source: torch.utils.flop_counter for the operations of each product; a multiplication and an addition are two.
-Left out: time bound by memory and not by products (norms, activations, the optimizer).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 from fabrictune.foundation.job_traces import ALONE
 from fabrictune.foundation.traces import CommTrace, Operation
-from fabrictune.foundation.units import NS_PER_S
 from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
+from fabrictune.trainer_probe.planning.operation_clock import Key, OperationClock
 
 _NOT_MEASURED = np.zeros(0, np.int64)
 
 
-class ProductClock(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    """A clock that advances with matrix products, executed while it is entered or replayed, and with nothing else."""
-
-    def __init__(self, flops_per_s: float) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
-        self.flops = 0
-        self._flops_per_s = flops_per_s
-
-    def now_ns(self) -> int:
-        """Return the time so far, in ns."""
-        return round(self.flops / self._flops_per_s * NS_PER_S)
-
-    def __torch_dispatch__(
-        self, operator: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        """Run an operator, and count its operations if it is a product."""
-        result = operator(*args, **(kwargs or {}))
-        count = flop_registry.get(operator.overloadpacket)
-        if count is not None:
-            self.flops += count(*args, **(kwargs or {}), out_val=result)
-        return result
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Event:
-    """A request, or a wait for one of the recording's requests by its number, and the operations before it."""
+    """A request, or a wait for one of the recording's requests by its number, and the time before it."""
 
-    flops_before: int
+    before_ps: int
     subject: Request | int
 
 
 @dataclass(kw_only=True)
 class Recording:
-    """Requests and waits in order, and the operations after the last of them."""
+    """Requests and waits in order, the time after the last of them, and all operations."""
 
     events: list[_Event] = field(default_factory=list)
-    flops_after: int = 0
+    after_ps: int = 0
+    totals: Sequence[Counter[Key]] = ()
 
 
 class PlanLedger(Ledger):
-    """The requests of one rank, timed by its matrix products."""
+    """The requests of one rank, timed by its operations."""
 
-    def __init__(self, rank: int, groups: Groups, clock: ProductClock) -> None:
+    def __init__(self, rank: int, groups: Groups, clock: OperationClock) -> None:
         super().__init__(rank, (*groups, (rank,)), clock.now_ns)
         self._work_group = len(groups)
         self._clock = clock
         self._recording: Recording | None = None
         self._recorded: dict[int, int] = {}  # number in the recording by number in the ledger
-        self._flops_recorded = 0
+        self._recorded_ps = 0
 
     def issue(self, request: Request) -> int:
         """Record a request made now; returns its number."""
@@ -95,23 +68,25 @@ class PlanLedger(Ledger):
         """Yield a recording of the block's requests and waits; a wait must be for a request of the block."""
         self._recording = recording = Recording()
         self._recorded.clear()
-        self._flops_recorded = self._clock.flops
+        self._recorded_ps, before = self._clock.elapsed_ps, self._clock.totals()
         yield recording
         self._recording = None
-        recording.flops_after = self._clock.flops - self._flops_recorded
+        recording.after_ps = self._clock.elapsed_ps - self._recorded_ps
+        recording.totals = [after - earlier for after, earlier in zip(self._clock.totals(), before, strict=True)]
 
     def replay(self, recording: Recording, *, old: str, new: str) -> None:
         """Record it all again, with tags that begin with `new` instead of `old`."""
         numbers: list[int] = []
         for event in recording.events:
-            self._clock.flops += event.flops_before
+            self._clock.elapsed_ps += event.before_ps
             if isinstance(event.subject, int):
                 self.wait(numbers[event.subject], _nothing)
             else:
                 assert event.subject.tag.startswith(old), "a pass begins its requests' tags with its own"
                 tag = new + event.subject.tag.removeprefix(old)
                 numbers.append(self.issue(replace(event.subject, tag=tag)))
-        self._clock.flops += recording.flops_after
+        self._clock.elapsed_ps += recording.after_ps
+        self._clock.add(recording.totals)
 
     def trace(self) -> CommTrace:
         """Return the requests so far and the work after the last; times of a plan are UNKNOWN."""
@@ -121,8 +96,8 @@ class PlanLedger(Ledger):
         )
 
     def _record(self, recording: Recording, subject: Request | int) -> None:
-        recording.events.append(_Event(flops_before=self._clock.flops - self._flops_recorded, subject=subject))
-        self._flops_recorded = self._clock.flops
+        recording.events.append(_Event(before_ps=self._clock.elapsed_ps - self._recorded_ps, subject=subject))
+        self._recorded_ps = self._clock.elapsed_ps
 
     def _record_work(self, covered_until_ns: int) -> None:
         """Record the work that neither a request made at that moment nor the requests waited for since cover."""

@@ -34,7 +34,12 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
             "outcome": summary(plan),
             **describe_run(seed=recipe.seed, started=started),
         },
-        tables={"volumes": _volumes(plan), "memory": _memory(plan), "step_parts": _step_parts(plan)},
+        tables={
+            "volumes": _volumes(plan),
+            "memory": _memory(plan),
+            "step_parts": _step_parts(plan),
+            "step_operations": _step_operations(plan),
+        },
         files={TRACE_FILE: content.getvalue()},
     )
     return record.with_checks(_check_memory(plan))
@@ -52,6 +57,7 @@ def summary(plan: Plan) -> dict[str, float]:
         "played_bubble_fraction": plan.bubble_fraction,
         "step_ps": plan.at_best.step_ps,
         "mfu_fraction": plan.mfu_fraction,
+        "achievable_fraction": plan.achievable_fraction,
     }
 
 
@@ -97,7 +103,16 @@ def _memory(plan: Plan) -> Columns:
 
 def _step_parts(plan: Plan) -> Columns:
     """Return the parts of a step: work of the busiest place, bubble, and exposed communication of each axis."""
-    waiting_ps = plan.without_network.step_ps - plan.work_ps
-    parts = {"work": plan.work_ps, "bubble": waiting_ps, **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES}}
-    parts["step"] = plan.at_best.step_ps
+    parts = {
+        "products": plan.bound_ps("products"),
+        "memory traffic": plan.bound_ps("memory"),
+        "bubble": plan.without_network.step_ps - plan.work_ps,
+        **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES},
+        "step": plan.at_best.step_ps,
+    }
     return to_columns("step_parts", [{"part": part, "duration_ps": time_ps} for part, time_ps in parts.items()])
+
+
+def _step_operations(plan: Plan) -> Columns:
+    rows = [{"place": place, **asdict(row)} for place, own in enumerate(plan.operations) for row in own]
+    return to_columns("step_operations", rows)

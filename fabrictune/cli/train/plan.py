@@ -13,16 +13,18 @@ from fabrictune.cli.framework.records import output_folder, print_record, with_c
 from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_argument, set_option
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate, parse_rate_bps
+from fabrictune.trainer_probe.gpus import DEFAULT_GPU, GPUS
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
     from fabrictune.trainer_probe.planning.plan import Plan
 
+MAX_OPERATIONS = 12  # that are printed one by one
 FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
 
 
-def _rate(context: click.Context, option: click.Parameter, text: str) -> int:
-    return parse_rate_bps(text, where=f"{context.command_path}: {option.opts[0]}")
+def _rate(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_rate_bps(text, where=f"{context.command_path}: {option.opts[0]}")
 
 
 @click.command()
@@ -30,15 +32,23 @@ def _rate(context: click.Context, option: click.Parameter, text: str) -> int:
 @set_option
 @click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="Rank to show.")
 @click.option(
-    "--tflops",
-    type=click.FloatRange(min=0, min_open=True),
-    default=267.9,
-    show_default=True,
-    help="Achieved matmul rate of a GPU.",
+    "--gpu", type=click.Choice(tuple(GPUS)), default=DEFAULT_GPU, show_default=True, help="GPU whose rates are taken."
 )
 @click.option(
-    "--nvlink", default="2400 Gbps", show_default=True, callback=_rate, help="NVLink bandwidth of a GPU, one direction."
+    "--tflops", type=click.FloatRange(min=0, min_open=True), help="Achieved matmul rate of a GPU.  [default: by --gpu]"
 )
+@click.option(
+    "--peak-tflops",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Peak FLOP/s of a GPU, for MFU.  [default: by --gpu]",
+)
+@click.option(
+    "--memory-rate",
+    callback=read_bytes,
+    metavar="SIZE",
+    help="Bytes a second that a GPU reads and writes (`1.8 TB`).  [default: by --gpu]",
+)
+@click.option("--nvlink", callback=_rate, help="NVLink bandwidth of a GPU, one direction.  [default: by --gpu]")
 @click.option(
     "--nic", default="200 Gbps", show_default=True, callback=_rate, help="Network bandwidth of a GPU, one direction."
 )
@@ -54,8 +64,11 @@ def plan(
     recipe_name: str,
     settings: tuple[str, ...],
     rank: int,
-    tflops: float,
-    nvlink: int,
+    gpu: str,
+    tflops: float | None,
+    peak_tflops: float | None,
+    memory_rate: int | None,
+    nvlink: int | None,
     nic: int,
     gpus_per_host: int,
     memory: int | None,
@@ -80,8 +93,11 @@ def plan(
 
     started, recipe = time.perf_counter(), read_recipe(recipe_name, settings)
     target = output_folder(out or Path("runs") / f"{recipe.name}-plan")
-    hardware = HardwareSpec(
-        flops_per_s=tflops * FLOPS_PER_TFLOPS,
+    hardware = HardwareSpec.of_gpu(
+        gpu,
+        achieved_flops_per_s=tflops and tflops * FLOPS_PER_TFLOPS,
+        peak_flops_per_s=peak_tflops and peak_tflops * FLOPS_PER_TFLOPS,
+        memory_bytes_per_s=memory_rate,
         nvlink_rate_bps=nvlink,
         nic_rate_bps=nic,
         gpus_per_host=gpus_per_host,
@@ -110,6 +126,7 @@ def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
         "volumes": [row for row in volumes if row["place"] == place],
         "memory": memory[place],
         "step": to_rows(record.tables["step_parts"]),
+        "operations": [row for row in to_rows(record.tables["step_operations"]) if row["place"] == place],
     }
 
 
@@ -135,15 +152,21 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
     print_table(
         ("part", "time"), [(row["part"], format_duration(row["duration_ps"])) for row in shown["step"]], indent=2
     )
+    print_lines(["", f"where the work of rank {rank} goes"])
+    print_table(
+        ("part", "operation", "calls", "memory traffic", "time"), _operation_cells(shown["operations"]), indent=2
+    )
     print_lines(
         [
             "",
             f"bubble: {outcome['bubble_fraction']:.1%} of the work by (p - 1) / (v m), "
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
             f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}, "
-            f"{outcome['mfu_fraction']:.1%} of achievable",
-            f"assumed: {_format_flops(hardware.flops_per_s)}/s a GPU, NVLink {format_rate(hardware.nvlink_rate_bps)}, "
-            f"NICs {format_rate(hardware.nic_rate_bps)}; times are lower bounds at these rates and have no interval",
+            f"{outcome['mfu_fraction']:.1%} MFU, {outcome['achievable_fraction']:.1%} of what products achieve",
+            f"assumed: {_format_flops(hardware.achieved_flops_per_s)}/s a GPU of "
+            f"{_format_flops(hardware.peak_flops_per_s)}/s, memory {format_bytes(hardware.memory_bytes_per_s)}/s, "
+            f"NVLink {format_rate(hardware.nvlink_rate_bps)}, NICs {format_rate(hardware.nic_rate_bps)}; "
+            "times are lower bounds at these rates and have no interval",
         ]
     )
 
@@ -163,6 +186,24 @@ def _volume_cells(row: dict[str, Any]) -> tuple[str, ...]:
         format_bytes(row["sent_bytes"]),
         format_duration(row["duration_ps"]),
     )
+
+
+def _operation_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return the operations that take longest, and the others as one line."""
+    shown, others = rows[:MAX_OPERATIONS], rows[MAX_OPERATIONS:]
+    if others:
+        totals = {key: sum(row[key] for row in others) for key in ("num_calls", "bytes", "duration_ps")}
+        shown = [*shown, {"part": "", "operation": f"{len(others)} others", **totals}]
+    return [
+        (
+            row["part"],
+            row["operation"],
+            f"{row['num_calls']:,}",
+            format_bytes(row["bytes"]),
+            format_duration(row["duration_ps"]),
+        )
+        for row in shown
+    ]
 
 
 def _memory_cells(row: dict[str, Any]) -> list[tuple[str, str]]:

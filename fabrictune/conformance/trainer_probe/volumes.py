@@ -11,6 +11,7 @@ from fabrictune.trainer_probe.model.sublayers import Volumes
 from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
+from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 _MODEL = PRESETS["175B"]
@@ -18,7 +19,6 @@ _DEGREES = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=4), virtual=6, num_batch
 _LARGE = Degrees(layout=ParallelLayout(tp=8, pp=8, dp=192), virtual=6, num_batches=8)
 _MIDDLE = 3  # of the pipeline: a rank with neither the embedding nor the head
 _BF16_BYTES = 2
-_FLOPS_PER_S = 267.9e12  # bytes don't depend on it
 
 
 def cases() -> tuple[Case, ...]:
@@ -68,7 +68,7 @@ def _ledger_bytes() -> float:
 
     rank = _LARGE.layout.rank(tp=5, dp=100, pp=_MIDDLE)
     recipe = Recipe(name="large", model=_MODEL, degrees=_LARGE, precision="bfloat16")
-    return float(plan_rank(recipe, rank, _FLOPS_PER_S).trace.bytes_N.sum())
+    return float(plan_rank(recipe, rank, HardwareSpec()).trace.bytes_N.sum())
 
 
 def _one_gather() -> float:

@@ -228,7 +228,9 @@ def test_a_plan_has_the_requests_of_every_rank(trained: Trained) -> None:
     for policy in trained.policies:
         overlap: Any = policy
         recipe = Recipe(name="plan", model=trained.model, degrees=trained.degrees, overlap=overlap, precision="float64")
-        job = make_plan(recipe, HardwareSpec(flops_per_s=math.inf)).trace
+        job = make_plan(
+            recipe, HardwareSpec(peak_flops_per_s=math.inf, achieved_flops_per_s=math.inf, memory_bytes_per_s=math.inf)
+        ).trace
         for rank in range(trained.degrees.layout.world_size):
             found, expected = job.of_rank(rank), trained.ledger(rank, policy)
             first = range(np.count_nonzero(expected.step_N == 0))

@@ -1,5 +1,6 @@
 """A step played without a network and over ideal links, against arithmetic."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,9 @@ from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
 pytest.importorskip("torch")
 
 MODEL = GptSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64)
-HARDWARE = HardwareSpec(flops_per_s=1e12, nvlink_rate_bps=80e9, nic_rate_bps=8e9, gpus_per_host=2)
+HARDWARE = HardwareSpec(
+    achieved_flops_per_s=1e12, memory_bytes_per_s=math.inf, nvlink_rate_bps=80e9, nic_rate_bps=8e9, gpus_per_host=2
+)
 
 
 def plan(degrees: Degrees, overlap: Overlap = "all", model: GptSpec = MODEL) -> Plan:
