@@ -2,7 +2,7 @@
 
 The command's time is wall time from nothing to the record, imports among it, with 32 micro-batches and four chunks a
 tensor-parallel collective (recipe `175b`); planning alone is processor time in a process that has planned
-before. The flows are the whole job's 137,668,608 requests added up, and counted before they are timed.
+before. The flows are the whole job's 137,710,080 requests added up, and counted before they are timed.
 
 Run: `python -m benchmarks.run plans`
 """

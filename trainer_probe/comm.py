@@ -2,18 +2,20 @@
 
 Every communication of a step is named (operation, axis, tag, policy) and recorded in a ledger with its bytes and times,
 so that it can be traced, replaced, and simulated. Requests return at once with a handle; the wait on it is exposed
-communication. Groups are those of the layout's axes, made when the rank started (`collectives/startup`). What the run
-itself needs around its steps (a common origin of time, the collection of traces) goes through Comm too, unrecorded.
+communication. Groups are those of the layout's axes, made when the rank started (`collectives/startup`). Messages from
+one rank to another share a communicator with no others, so that they wait only for one another. What the run itself
+needs around its steps (communicators, a common origin of time, the collection of traces) goes through Comm too,
+unrecorded.
 
 Left out: other reductions than sums; the true end of a request that is waited for late (the wait's end is recorded).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import torch
 import torch.distributed as dist
 
-from fabrictune.collectives.startup.groups import axis_group_name
+from fabrictune.collectives.startup.groups import MESSAGE_AXES, axis_group_name, down_group_name
 from fabrictune.collectives.startup.process_groups import Member
 from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
@@ -51,18 +53,40 @@ class Comm:
         self._groups = axis_groups(layout)
         self._group: dict[Axis, int] = {}
         self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
+        self._down_group: dict[Axis, dist.ProcessGroup | None] = {}  # of messages to earlier ranks
         first = 0
         for axis in AXES:
             groups = layout.groups(axis).tolist()
             number = next(number for number, ranks in enumerate(groups) if rank in ranks)
             self._group[axis] = first + number
-            self._process_group[axis] = member.process_groups.get(axis_group_name(axis, number))
+            own = self._process_group[axis] = member.process_groups.get(axis_group_name(axis, number))
+            has_down = own is not None and axis in MESSAGE_AXES
+            self._down_group[axis] = member.process_groups[down_group_name(axis, number)] if has_down else own
             first += len(groups)
         self._ledger = Ledger(rank, self._groups) if ledger is None else ledger
 
     def members(self, axis: Axis) -> tuple[int, ...]:
         """Return the ranks of this rank's group along an axis, in ring order."""
         return self._groups[self._group[axis]]
+
+    def connect(self, pairs: Iterable[tuple[int, int]], device: torch.device) -> None:
+        """Make the communicators of all axes, and those of messages from one place of the pipeline to another.
+
+        Every rank calls this with the same `pairs` of a sender and a receiver, before other requests. NCCL makes a
+        communicator at its first request, which keeps each rank until the others have come to theirs: in a pipeline's
+        own order ranks can then wait for one another, in the one order of this call they cannot.
+        """
+        element = torch.zeros(1, device=device)
+        for group in filter(None, self._process_group.values()):
+            assert group.bound_device_id is None, "made at once, a group has one communicator for all its pairs"
+            dist.all_reduce(element, group=group)
+        members = self.members("pp")
+        for sender, receiver in sorted(pairs, key=_by_disjoint_pairs):
+            carrier = (self._down_group if receiver < sender else self._process_group)["pp"]
+            if self.rank == members[sender]:
+                dist.send(element, members[receiver], group=carrier)
+            elif self.rank == members[receiver]:
+                dist.recv(element, members[sender], group=carrier)
 
     def trace(self) -> CommTrace:
         """Return this rank's requests so far."""
@@ -164,6 +188,7 @@ class Comm:
             tag=tag,
             policy=policy,
             peer=peer,
+            is_down=peer < self.rank,
         )
 
     def receive(self, tensor: torch.Tensor, *, peer: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
@@ -176,6 +201,7 @@ class Comm:
             tag=tag,
             policy=policy,
             peer=peer,
+            is_down=self.rank < peer,
         )
 
     def barrier(self, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
@@ -199,6 +225,7 @@ class Comm:
         tag: str,
         policy: str,
         peer: int = UNKNOWN,
+        is_down: bool = False,
         finish: Callable[[], object] | None = None,
     ) -> Handle:
         """Record a request, start it, and return its handle."""
@@ -214,7 +241,7 @@ class Comm:
                 peer=peer,
             )
         )
-        group = self._process_group[axis]
+        group = (self._down_group if is_down else self._process_group)[axis]
         work = start(group) if group is not None else None
 
         def block() -> None:
@@ -224,6 +251,11 @@ class Comm:
                 finish()
 
         return Handle(lambda: self._ledger.wait(request, block))
+
+
+def _by_disjoint_pairs(pair: tuple[int, int]) -> tuple[bool, int, tuple[int, int]]:
+    """Order pairs of neighbours so that those next to one another have no rank in common, and do not wait."""
+    return pair[0] > pair[1], min(pair) % 2, pair
 
 
 def _scattered_sum(

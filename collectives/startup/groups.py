@@ -5,16 +5,22 @@ groups share. Take the first group in the list that is not complete: each of its
 groups before it, for those stand earlier, and waits in no later one, for it has not passed this one. So all of them are
 on their way to it, and it completes; then the same holds for the next. No barrier over all ranks is needed anywhere.
 
+An axis whose ranks send each other messages has two groups over the same ranks: its own carries collectives and
+messages to later ranks, the other one messages to earlier ranks. NCCL runs what two ranks of a group send each other
+one after another, in one queue; with two groups each way has its own.
+
 Source: MegaScale (NSDI'24), section 3.5.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+
+MESSAGE_AXES: frozenset[Axis] = frozenset({"pp"})  # whose ranks send and receive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,9 +47,10 @@ class GroupPlan:
     def of_layout(cls, layout: ParallelLayout) -> Self:
         """Return the groups of a layout's axes, axis by axis, by first rank; a group of one rank needs no making."""
         groups = (
-            ProcessGroup(name=axis_group_name(axis, number), members=tuple(members))
+            ProcessGroup(name=name_of(axis, number), members=tuple(members))
             for axis in AXES
             if layout.degree(axis) > 1
+            for name_of in _group_names(axis)
             for number, members in enumerate(layout.groups(axis).tolist())
         )
         return cls(world_size=layout.world_size, groups=tuple(groups))
@@ -69,6 +76,15 @@ class GroupPlan:
 def axis_group_name(axis: Axis, number: int) -> str:
     """Return the name of a layout's group: its axis, and its number among those of the axis."""
     return f"{axis}{number}"
+
+
+def down_group_name(axis: Axis, number: int) -> str:
+    """Return the name of the group of the same ranks that carries messages to earlier ones."""
+    return f"{axis}{number}-down"
+
+
+def _group_names(axis: Axis) -> tuple[Callable[[Axis, int], str], ...]:
+    return (axis_group_name, down_group_name) if axis in MESSAGE_AXES else (axis_group_name,)
 
 
 def _mistakes_in_names(groups: Sequence[ProcessGroup]) -> Iterable[Mistake]:

@@ -10,6 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from fabrictune import trainer_probe
+from fabrictune.collectives.startup.groups import ProcessGroup
+from fabrictune.collectives.startup.operation_count import count_operations
+from fabrictune.collectives.startup.rendezvous import rendezvous
+from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.launcher.processes import launch
@@ -17,7 +21,13 @@ from fabrictune.trainer_probe.launcher.processes import launch
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
+
+import torch
+import torch.distributed as dist
+
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.planning.dry_run import join_alone
 
 NUM_RANKS = 3
 LAYOUT = ParallelLayout(dp=NUM_RANKS)
@@ -29,8 +39,6 @@ def run_every_operation(folder: Path) -> list[dict[str, NDArray[Any]]]:
 
 
 def use_every_operation(folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
-    from fabrictune.trainer_probe.comm import Comm
-
     comm, rank = Comm(LAYOUT, member), member.rank
     comm.restart_ledger()
     start = torch.arange(6, dtype=torch.float64) + rank
@@ -80,6 +88,59 @@ def test_every_operation_is_entered_with_the_full_buffer(tmp_path: Path) -> None
     assert (trace.exposed_wait_ps_N <= trace.complete_ps_N - trace.issue_ps_N).all()
     assert trace.dependencies.of(5).tolist() == [3], "the send was issued before the receive was waited for"
     assert sorted(trace.dependencies.of(6).tolist()) == [4, 5]
+
+
+PIPELINES = ParallelLayout(tp=2, pp=4)
+RING = [pair for place in range(4) for pair in ((place, (place + 1) % 4), ((place + 1) % 4, place))]
+
+
+@pytest.fixture
+def carried(monkeypatch: pytest.MonkeyPatch) -> list[tuple[dist.ProcessGroup, int]]:
+    """The group and peer of every message, and the group of every sum, in order."""
+    carried: list[tuple[dist.ProcessGroup, int]] = []
+
+    def carry(tensor: torch.Tensor, peer: int = UNKNOWN, *, group: dist.ProcessGroup, async_op: bool = False) -> None:
+        carried.append((group, peer))
+
+    for name in ("isend", "irecv", "send", "recv", "all_reduce"):
+        monkeypatch.setattr(dist, name, carry)
+    return carried
+
+
+def test_each_way_between_two_ranks_has_a_communicator(carried: list[tuple[dist.ProcessGroup, int]]) -> None:
+    """The second place of four sends to both its neighbours and receives from both: up, down, up, down."""
+    with join_alone(PIPELINES, 2) as member:
+        comm, tensor = Comm(PIPELINES, member), torch.zeros(1)
+        for peer in (4, 0):
+            comm.send(tensor, peer=peer, axis="pp", tag="out")
+        for peer in (0, 4):
+            comm.receive(tensor, peer=peer, axis="pp", tag="in")
+        up, down = (member.process_groups[name] for name in ("pp0", "pp0-down"))
+        assert carried == [(up, 4), (down, 0), (up, 0), (down, 4)]
+        assert set(comm.trace().axis_N) == {"pp"}
+        assert {comm.trace().groups[group] for group in comm.trace().group_N} == {(0, 2, 4, 6)}
+
+
+def test_communicators_are_made_in_one_order(carried: list[tuple[dist.ProcessGroup, int]]) -> None:
+    """Each rank's own, by group and, for messages, by pair, as a rendezvous of their ranks: no rank waits for ever."""
+    makings = []
+    for rank in range(PIPELINES.world_size):
+        with join_alone(PIPELINES, rank) as member:
+            carried.clear()
+            Comm(PIPELINES, member).connect(RING, torch.device("cpu"))
+            names = {group: name for name, group in member.process_groups.items()}
+            members = {group.name: group.members for group in member.plan.groups}
+            makings.append([(names[group], peer, members[names[group]]) for group, peer in carried])
+
+    def make(rank: int) -> Steps[None]:
+        for name, peer, members in makings[rank]:
+            pair = members if peer == UNKNOWN else tuple(sorted((rank, peer)))
+            yield from rendezvous(ProcessGroup(name=f"{name} {pair}", members=pair), rank)
+
+    count_operations(make(rank) for rank in range(PIPELINES.world_size))
+    assert [(name, peer) for name, peer, _ in makings[2]] == [
+        *[("tp1", UNKNOWN), ("pp0", UNKNOWN), ("pp0", 0), ("pp0", 4), ("pp0-down", 0), ("pp0-down", 4)],
+    ]
 
 
 COLLECTIVES = {

@@ -122,7 +122,7 @@ class _Run:
             tensor,
             peer=self._members[message.sender],
             axis="pp",
-            tag=_tag(message),
+            tag=str(message.taken_by),
             policy=self._rank.policy.name,
         )
         self._received[message.taken_by] = tensor, handle
@@ -136,15 +136,10 @@ class _Run:
             tensor,
             peer=self._members[message.receiver],
             axis="pp",
-            tag=_tag(message),
+            tag=str(message.taken_by),
             policy=self._rank.policy.name,
         )
         self._sent[message] = tensor, handle
 
     def _await_send(self, message: Message) -> None:
         self._sent.pop(message)[1].wait()
-
-
-def _tag(message: Message) -> str:
-    """Return the request's tag, the same at both ends: the pass that takes the message."""
-    return f"stage{message.taken_by.stage}.batch{message.taken_by.batch}.{message.taken_by.direction}"

@@ -1,22 +1,23 @@
 """A rank's program of one step: its passes, with the sends and receives between them.
 
-Decoupled, a receive is posted before the passes that run while its bytes come, and a send is waited for when a later
-one needs its place. Coupled, a rank is blocked after each pass until its send is done; it posts receives together
-with the send, those of two passes, since with those of one pass two ranks of two chunks deadlock.
+Decoupled, one message from each rank that sends to this one is posted ahead, the next when that is taken, and a send is
+waited for when the next to the same rank needs its place. So a communicator never has a second request behind one under
+way, which a GPU with one launch queue would let nothing else pass. Coupled, a rank is blocked after each pass until its
+send is done; it posts receives together with the send, those of two passes, since with those of one pass two ranks of
+two chunks deadlock.
 Messages from one rank to another arrive in the order in which they are sent, whatever their kind, so receives are
 posted in the sender's order, which every rank knows from the schedule.
 
 Source: MegaScale (NSDI'24), section 3.2, "overlapping in pipeline parallelism".
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape, passes_of_rank
 
-POSTED_AHEAD = 2  # passes whose inputs are posted ahead: one forward, one backward
-SENDS_IN_FLIGHT = 2  # one forward, one backward
+POSTED_AHEAD = 2  # passes whose inputs are posted with a coupled send: one forward, one backward
 
 Kind = Literal["run", "post", "await_receive", "send", "await_send"]
 
@@ -28,6 +29,9 @@ class Message:
     sender: int
     receiver: int
     taken_by: Pass
+
+    def __str__(self) -> str:
+        return f"{self.taken_by} from rank {self.sender} to rank {self.receiver}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,12 @@ def output_of(shape: PipelineShape, given_by: Pass) -> Message | None:
     return input_of(shape, Pass(direction=given_by.direction, stage=target, batch=given_by.batch))
 
 
+def pairs_of(programs: Iterable[Program]) -> frozenset[tuple[int, int]]:
+    """Return the places of the pipeline between which messages go, sender and receiver."""
+    subjects = (step.subject for program in programs for step in program)
+    return frozenset((subject.sender, subject.receiver) for subject in subjects if isinstance(subject, Message))
+
+
 class _Writer:
     """Writes the program of one rank."""
 
@@ -74,18 +84,19 @@ class _Writer:
         self._to_post = {sender: list(_messages_between(shape, sender, rank)) for sender in sorted(senders)}
 
     def decoupled(self) -> Iterator[Step]:
-        in_flight: list[Message] = []
-        for number, now in enumerate(self._passes):
-            for ahead in self._passes[number : number + 1 + POSTED_AHEAD]:
-                yield from self._post(self._input(ahead))
-            yield from _steps("await_receive", self._input(now))
+        for sender in self._to_post:
+            yield from self._post_next(sender)
+        in_flight: dict[int, Message] = {}  # by receiver
+        for now in self._passes:
+            if wanted := self._input(now):
+                yield Step(kind="await_receive", subject=wanted)
+                yield from self._post_next(wanted.sender)
             yield Step(kind="run", subject=now)
             if output := output_of(self._shape, now):
-                if len(in_flight) == SENDS_IN_FLIGHT:
-                    yield Step(kind="await_send", subject=in_flight.pop(0))
+                yield from _steps("await_send", in_flight.get(output.receiver))
                 yield Step(kind="send", subject=output)
-                in_flight.append(output)
-        for message in in_flight:
+                in_flight[output.receiver] = output
+        for message in in_flight.values():
             yield Step(kind="await_send", subject=message)
 
     def coupled(self) -> Iterator[Step]:
@@ -101,6 +112,10 @@ class _Writer:
 
     def _input(self, taken_by: Pass) -> Message | None:
         return input_of(self._shape, taken_by)
+
+    def _post_next(self, sender: int) -> Iterator[Step]:
+        if waiting := self._to_post[sender]:
+            yield Step(kind="post", subject=waiting.pop(0))
 
     def _post(self, wanted: Message | None) -> Iterator[Step]:
         """Post the sender's messages up to `wanted`, unless that is posted."""

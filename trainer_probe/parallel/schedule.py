@@ -42,6 +42,9 @@ class Pass:
     stage: int
     batch: int
 
+    def __str__(self) -> str:
+        return f"stage{self.stage}.batch{self.batch}.{self.direction}"
+
 
 def passes_of_rank(shape: PipelineShape, rank: int) -> tuple[Pass, ...]:
     """Return the passes of the pipeline's rank `rank` in its order."""

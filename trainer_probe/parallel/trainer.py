@@ -14,10 +14,11 @@ from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.segments import Shard
+from fabrictune.trainer_probe.parallel.deadlock_check import proved_programs
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
 from fabrictune.trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
-from fabrictune.trainer_probe.parallel.program import make_program
+from fabrictune.trainer_probe.parallel.program import pairs_of
 from fabrictune.trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.policies import OverlapPolicy
@@ -26,10 +27,11 @@ CPU = torch.device("cpu")
 
 
 class ParallelTrainer:
-    """One rank's part of training a GPT. Raises InputError where the degrees do not divide the model.
+    """One rank's part of training a GPT, made by all ranks at once, since it makes their communicators too.
 
-    Before the first step, weights outside of this rank's shards have no values yet; `complete` gathers them.
-    `passes_of` may wrap a stage's passes, as a plan does to run each of them once.
+    Raises InputError where the degrees do not divide the model, or where the pipeline could deadlock. Before the first
+    step, weights outside of this rank's shards have no values yet; `complete` gathers them. `passes_of` may wrap a
+    stage's passes, as a plan does to run each of them once.
     """
 
     def __init__(
@@ -57,9 +59,10 @@ class ParallelTrainer:
             stage.draw_initial_values()
         self._order = GatheringOrder(self.stages, policy)
         operators = make_operators(comm, policy, degrees.tensor_chunks)
+        programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
         self._rank = PipelineRank(
             shape=shape,
-            program=make_program(shape, place, is_decoupled=policy.overlaps("pp")),
+            program=programs[place],
             stages={
                 number: self._stage(
                     number, passes_of(ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=operators))
@@ -72,6 +75,7 @@ class ParallelTrainer:
                 model.sequence // degrees.layout.tp, degrees.batch_size, model.width, dtype=dtype, device=device
             ),
         )
+        comm.connect(pairs_of(programs), device)
 
     @property
     def shards(self) -> tuple[Shard, ...]:

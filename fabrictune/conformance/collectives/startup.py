@@ -13,12 +13,12 @@ from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.foundation.cases import Case, exactly
 from fabrictune.foundation.layout import ParallelLayout
 
-# TP 8, PP 8, DP d: 8d groups of 8 along TP and as many along PP at 17 operations, 64 groups of d, all 64d ranks in a
-# tree of ceil((64d - 1) / 64) = d inner places, and 64d to join.
+# TP 8, PP 8, DP d: 8d groups of 8 along TP and twice as many along PP at 17 operations, 64 groups of d, all 64d ranks
+# in a tree of ceil((64d - 1) / 64) = d inner places, and 64d to join.
 _JOBS = {
-    4: 2 * 32 * 17 + 64 * 9 + (2 * 256 + 3 * 4 - 2) + 256,
-    16: 2 * 128 * 17 + 64 * 33 + (2 * 1024 + 3 * 16 - 2) + 1024,
-    32: 2 * 256 * 17 + 64 * 65 + (2 * 2048 + 3 * 32 - 2) + 2048,
+    4: 3 * 32 * 17 + 64 * 9 + (2 * 256 + 3 * 4 - 2) + 256,
+    16: 3 * 128 * 17 + 64 * 33 + (2 * 1024 + 3 * 16 - 2) + 1024,
+    32: 3 * 256 * 17 + 64 * 65 + (2 * 2048 + 3 * 32 - 2) + 2048,
 }
 
 

@@ -1,10 +1,10 @@
-"""Pipelines that deadlock, among all allowed ones of up to eight ranks, chunks and micro-batches."""
+"""Pipelines that deadlock on a transport, among all allowed ones of up to eight ranks, chunks and micro-batches."""
 
 from functools import partial
 from itertools import product
 
 from fabrictune.foundation.cases import Case, exactly
-from fabrictune.trainer_probe.parallel.deadlock_check import find_deadlock
+from fabrictune.trainer_probe.parallel.deadlock_check import TRANSPORTS, find_deadlock
 from fabrictune.trainer_probe.parallel.program import make_program
 from fabrictune.trainer_probe.parallel.schedule import PipelineShape
 
@@ -35,4 +35,5 @@ def _count(*, is_decoupled: bool) -> float:
 
 
 def _deadlock(shape: PipelineShape, is_decoupled: bool) -> list[str]:
-    return find_deadlock([make_program(shape, rank, is_decoupled=is_decoupled) for rank in range(shape.pp)])
+    programs = [make_program(shape, rank, is_decoupled=is_decoupled) for rank in range(shape.pp)]
+    return [line for transport in TRANSPORTS for line in find_deadlock(programs, transport)]

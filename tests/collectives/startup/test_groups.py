@@ -8,12 +8,13 @@ from fabrictune.foundation.layout import ParallelLayout
 
 
 def test_a_rank_makes_its_own_groups_axis_by_axis() -> None:
-    """Rank 5 of TP 2, DP 2, PP 2: pipeline stage 1, data part 0, tensor part 1."""
+    """Rank 5 of TP 2, DP 2, PP 2: pipeline stage 1, data part 0, tensor part 1; messages down the pipeline apart."""
     plan = GroupPlan.of_layout(ParallelLayout(tp=2, dp=2, pp=2))
     assert [(group.name, group.members) for group in plan.of_rank(5)] == [
         ("tp2", (4, 5)),
         ("dp3", (5, 7)),
         ("pp1", (1, 5)),
+        ("pp1-down", (1, 5)),
     ]
 
 
