@@ -32,7 +32,7 @@ from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
-DEVICE = torch.device("cuda")
+DEVICE = torch.device("cuda", 0)
 
 TakeStep = Callable[[], object]
 

@@ -102,15 +102,21 @@ class Comm:
 
     def restart_ledger(self) -> None:
         """Synchronize all ranks, drop earlier requests, and set the origin of time to one moment of rank 0 for all."""
-        if self.layout.world_size > 1:
-            dist.barrier()
+        self._meet()
         own = Moment.now(self._ledger.clock_ns)
         first = torch.tensor(own.numbers(), dtype=torch.int64)
-        if self.layout.world_size > 1:
-            dist.broadcast(first, 0)
+        for axis, group in self._process_group.items():
+            if group is not None:  # from rank 0 along one axis after another: each group's first member has it by then
+                dist.broadcast(first, self.members(axis)[0], group=group)
         clock_ns, time_of_day_ns, boot_high, boot_low = first.tolist()
         origin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
         self._ledger.restart(min(origin_ns, self._ledger.clock_ns()))  # not in the future, if a time of day is ahead
+
+    def _meet(self) -> None:
+        """Return when all ranks have called this; along one axis after another, over connections that a step uses."""
+        for group in self._process_group.values():
+            if group is not None:
+                dist.all_reduce(torch.zeros(1), group=group)
 
     def gather_bytes(self, content: bytes) -> list[bytes] | None:
         """Return every rank's content, in order of ranks, on rank 0, and None on the others; every rank calls this."""

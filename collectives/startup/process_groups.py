@@ -7,7 +7,8 @@ key did not come.
 `global-barriers` is the way of torch before 2.1, which later ones still have (`TORCH_DIST_INIT_BARRIER=1`): every rank
 makes every group and waits for all ranks after each. It is here to be compared with.
 
-Left out: gloo itself connects all pairs of a group, and so of all ranks for the default group; NCCL connects later.
+gloo connects two ranks when they first communicate, as NCCL does, where its own way is all pairs of each group: a
+socket a rank and job's rank for the default group alone, which hardly anything uses.
 """
 
 import os
@@ -27,6 +28,8 @@ from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.collectives.startup.store_runner import perform, within
 
 Method = Literal["ordered", "global-barriers"]
+
+_LAZY_CONNECTIONS = "TORCH_GLOO_LAZY_INIT"  # read by torch as it makes a group
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +55,7 @@ def start_process_groups(
 
     All has happened, or StartupError is raised, when `timeout_s` and a grace of a few seconds have passed.
     """
+    os.environ.setdefault(_LAZY_CONNECTIONS, "1")
     forming = _Forming(store, plan, rank, backend, timedelta(seconds=timeout_s))
     started_s = time.monotonic()
     deadline_s = started_s + timeout_s

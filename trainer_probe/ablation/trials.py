@@ -67,6 +67,7 @@ def _run_rank(
 ) -> Arrays:
     """Run all trials in a rank's own process."""
     from fabrictune.trainer_probe.comm import Comm
+    from fabrictune.trainer_probe.driver.hardware import device_of
     from fabrictune.trainer_probe.driver.loop import train
 
     for number in range(num_rounds):
@@ -78,6 +79,6 @@ def _run_rank(
             comm = Comm(recipe.degrees.layout, member)
             own_loader = replace(machine, job=f"{machine.job}-{number}-{place}")  # one for each trial
             monitor = Monitor(on_step=on_step, is_stopped=channel.is_stopped, peak_flops_per_s=peak_flops_per_s)
-            if train(recipe, comm, own_loader, monitor):
+            if train(recipe, comm, own_loader, monitor, device_of(recipe)):
                 return {}
     return {}

@@ -24,7 +24,7 @@ from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import installed_version
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import check_device
+from fabrictune.trainer_probe.driver.hardware import check_device, device_of
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
 from fabrictune.trainer_probe.driver.outcome import Outcome, gather_trace
 from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
@@ -32,6 +32,7 @@ from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, stop_s
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
+    import torch
     import torch.distributed as dist
 
     from fabrictune.collectives.startup.process_groups import Member
@@ -63,8 +64,9 @@ def train_distributed(
         recipe, report = _inspect(launched, read_recipe, folder)
         machine = machine_of(launched.rank, _exchange(launched, store, report, startup_timeout_s))
         assert recipe is not None, "a rank that could not read it is refused"
-        member = _start(launched, recipe, store, startup_timeout_s)
-        return _train(recipe, machine, member, on_step, lambda: bool(stop_requests), peak_flops_per_s)
+        device = device_of(recipe, launched.local_rank)
+        member = _start(launched, recipe, store, startup_timeout_s, device)
+        return _train(recipe, machine, member, device, on_step, lambda: bool(stop_requests), peak_flops_per_s)
 
 
 def _inspect(launched: Launched, read_recipe: Callable[[], Recipe], folder: Path) -> tuple[Recipe | None, RankReport]:
@@ -126,15 +128,17 @@ def _exchange(launched: Launched, store: "dist.Store", report: RankReport, timeo
     return perform(store, steps, deadline_s=time.monotonic() + timeout_s)
 
 
-def _start(launched: Launched, recipe: Recipe, store: "dist.Store", timeout_s: float) -> "Member":
+def _start(
+    launched: Launched, recipe: Recipe, store: "dist.Store", timeout_s: float, device: "torch.device"
+) -> "Member":
     """Make this rank's groups: over gloo, and on GPUs over NCCL too."""
     import torch
 
     from fabrictune.collectives.startup.process_groups import start_process_groups
 
-    is_on_gpu = recipe.device == "cuda"
+    is_on_gpu = device.type == "cuda"
     if is_on_gpu:
-        torch.cuda.set_device(launched.local_rank)
+        torch.cuda.set_device(device)
     else:
         torch.set_num_threads(1)
     backend = "cpu:gloo,cuda:nccl" if is_on_gpu else "gloo"
@@ -146,6 +150,7 @@ def _train(
     recipe: Recipe,
     machine: Machine,
     member: "Member",
+    device: "torch.device",
     on_step: Callable[[Recipe, StepReport], None],
     is_stopped: Callable[[], bool],
     peak_flops_per_s: float | None,
@@ -164,7 +169,7 @@ def _train(
 
     comm = Comm(recipe.degrees.layout, member)
     monitor = Monitor(on_step=on_report, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor)
+    was_stopped = train(recipe, comm, machine, monitor, device)
     trace = gather_trace(comm)
     dist.destroy_process_group()
     if trace is None:

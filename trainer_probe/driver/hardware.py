@@ -1,8 +1,13 @@
-"""The device of a rank: whether it is there."""
+"""The device of a rank: which it is, and whether it is there."""
+
+from typing import TYPE_CHECKING
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
 from fabrictune.trainer_probe.recipes.schema import Recipe
+
+if TYPE_CHECKING:
+    import torch
 
 
 def check_device(recipe: Recipe, local_rank: int = 0) -> None:
@@ -21,3 +26,13 @@ def check_device(recipe: Recipe, local_rank: int = 0) -> None:
                 next_step="start one rank per GPU, with a CUDA build of torch; or --set device=cpu",
             )
         )
+
+
+def device_of(recipe: Recipe, local_rank: int = 0) -> "torch.device":
+    """Return the device of a rank, of several GPUs its own by number.
+
+    A device without a number is the current one of each thread, and threads begin with the first.
+    """
+    import torch
+
+    return torch.device("cuda", local_rank) if recipe.device == "cuda" else torch.device("cpu")

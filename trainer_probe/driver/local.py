@@ -15,7 +15,7 @@ from fabrictune.foundation.errors import InputError, Mistake, UnavailableError
 from fabrictune.foundation.temporary_folders import temporary_folder
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import check_device
+from fabrictune.trainer_probe.driver.hardware import check_device, device_of
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
 from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.driver.progress import Channel, Monitor, StepReport, stop_signals
@@ -123,5 +123,5 @@ def _train_rank(
 
     comm = Comm(recipe.degrees.layout, member)
     monitor = Monitor(on_step=channel.send, is_stopped=channel.is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor)
+    was_stopped = train(recipe, comm, machine, monitor, device_of(recipe))
     return {"was_stopped": np.array(was_stopped), "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}

@@ -18,12 +18,11 @@ from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
-def train(recipe: Recipe, comm: Comm, machine: Machine, monitor: Monitor) -> bool:
-    """Train a recipe; returns whether it was stopped before its last step.
+def train(recipe: Recipe, comm: Comm, machine: Machine, monitor: Monitor, device: torch.device) -> bool:
+    """Train a recipe on a device; returns whether it was stopped before its last step.
 
     The ledger of `comm` then contains the last `num_traced_steps` steps, or fewer where the run was stopped.
     """
-    device = torch.device(recipe.device)
     rank = _Rank(recipe, comm, device, monitor)
     with open_feed(recipe, comm, machine, device) as feed:
         comm.restart_ledger()

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from fabrictune.trainer_probe.driver.hardware import device_of
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches, open_feed
 from fabrictune.trainer_probe.driver.loop import train
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
@@ -33,7 +34,7 @@ def train_alone(recipe: Recipe, folder: Path, *, stop_after: int | None = None) 
     """Return the reports of a training, and whether it was stopped."""
     reports: list[StepReport] = []
     watch = Monitor(on_step=reports.append, is_stopped=lambda: len(reports) == stop_after)
-    was_stopped = train(recipe, comm_of_one(), machine_of_one(recipe, folder), watch)
+    was_stopped = train(recipe, comm_of_one(), machine_of_one(recipe, folder), watch, device_of(recipe))
     return reports, was_stopped
 
 

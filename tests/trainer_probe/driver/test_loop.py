@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.driver.hardware import device_of
 from fabrictune.trainer_probe.driver.loop import train
 from fabrictune.trainer_probe.driver.outcome import training_table
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
@@ -68,7 +69,7 @@ def test_a_known_peak_gives_a_utilisation(tmp_path: Path) -> None:
     recipe = small({"num_steps": 1})
     reports: list[StepReport] = []
     watch = Monitor(on_step=reports.append, is_stopped=lambda: False, peak_flops_per_s=1e12)
-    train(recipe, comm_of_one(), machine_of_one(recipe, tmp_path), watch)
+    train(recipe, comm_of_one(), machine_of_one(recipe, tmp_path), watch, device_of(recipe))
     (report,) = reports
     assert report.mfu_fraction == pytest.approx(report.tokens_per_s * flops_per_token(recipe.model) / 1e12)
     unknown, _ = train_alone(recipe, tmp_path)
