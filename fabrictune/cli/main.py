@@ -33,7 +33,7 @@ COMMANDS = {
     "coll": LazyCommand(
         "Start the ranks of a job, and measure and model collectives.", "fabrictune.cli.coll.group:coll"
     ),
-    "train": LazyCommand("Train a GPT over three axes of parallelism.", "fabrictune.cli.train.group:train"),
+    "train": LazyCommand("Train a language model over three axes of parallelism.", "fabrictune.cli.train.group:train"),
     "rdma": LazyCommand(
         "Predict and measure RDMA retransmission timers and link-flap tolerance.", "fabrictune.cli.rdma.group:rdma"
     ),

@@ -1,1 +1,1 @@
-"""A GPT as functions over weights: shape and counts, weights, layers, and the operators of a single process."""
+"""Models as functions over weights: families, their sublayers and counts, and the operators of a single process."""

@@ -16,9 +16,15 @@ from typing import Protocol
 import torch
 from torch.nn import functional
 
+from fabrictune.trainer_probe.model import experts
+from fabrictune.trainer_probe.model.experts import Dispatched, Routing
+from fabrictune.trainer_probe.model.weights import Capacity
+
 
 class Operators(Protocol):
     """The divided products. `tag` names the requests that an operation may make."""
+
+    loss_weight: float  # of a sublayer's own loss, as of the cross entropy of a token
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of the tokens, P B D."""
@@ -36,6 +42,15 @@ class Operators(Protocol):
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens of minus the logarithm of the target's probability."""
 
+    def dispatch(self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, tag: str) -> Dispatched:
+        """Return the tokens in the slots of this rank's experts."""
+
+    def combine(self, results_XND: torch.Tensor, dispatched: Dispatched, tag: str) -> torch.Tensor:
+        """Return the sums of the results of each token's experts by their gates, P B D."""
+
+    def add_loss(self, x_PBD: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
+        """Return the activations; the backward pass adds the gradient of this rank's share of a loss, summed."""
+
 
 def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
     """Return logits in at least single precision: sums over a vocabulary in half precision are inaccurate."""
@@ -44,6 +59,9 @@ def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
 
 class SingleProcess:
     """The operators of a process that has the whole model."""
+
+    def __init__(self) -> None:
+        self.loss_weight = 1.0
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of the tokens, S B D."""
@@ -67,3 +85,15 @@ class SingleProcess:
         """Return the sum over all tokens."""
         logits_TV = at_least_single(logits_SBV).flatten(0, 1)  # T tokens
         return functional.cross_entropy(logits_TV, targets_BS.t().flatten(), reduction="sum")
+
+    def dispatch(self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, tag: str) -> Dispatched:
+        """Return the tokens in the slots of all experts."""
+        return experts.dispatch(x_PBD, routing.choice_PBK, routing.gate_PBK, capacity)
+
+    def combine(self, results_XND: torch.Tensor, dispatched: Dispatched, tag: str) -> torch.Tensor:
+        """Return the sums, S B D."""
+        return experts.combine(results_XND, dispatched)
+
+    def add_loss(self, x_PBD: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
+        """Return the activations, with the loss' gradient in the backward pass."""
+        return experts.add_loss(x_PBD, loss, self.loss_weight)

@@ -6,10 +6,11 @@ trainer, plans and closed forms ask the table.
 
 from collections.abc import Mapping
 
-from fabrictune.trainer_probe.model import gpt, llama
+from fabrictune.trainer_probe.model import gpt, llama, moe
 from fabrictune.trainer_probe.model.spec import ModelSpec
 
 DEFAULT_FAMILY = gpt.GptSpec.family
 
-MODELS: Mapping[str, type[ModelSpec]] = {family.family: family for family in (gpt.GptSpec, llama.LlamaSpec)}
-PRESETS: Mapping[str, ModelSpec] = {**gpt.PRESETS, **llama.PRESETS}
+_FAMILIES: tuple[type[ModelSpec], ...] = (gpt.GptSpec, llama.LlamaSpec, moe.MoeSpec)
+MODELS: Mapping[str, type[ModelSpec]] = {spec.family: spec for spec in _FAMILIES}
+PRESETS: Mapping[str, ModelSpec] = {**gpt.PRESETS, **llama.PRESETS, **moe.PRESETS}

@@ -52,6 +52,14 @@ def normal_weight(name: str, shape: tuple[int, ...], *, split: int | None, devia
 
 
 @dataclass(frozen=True, kw_only=True)
+class Capacity:
+    """Experts of a layer, and the slots that each has for a sample."""
+
+    num_experts: int
+    num_slots: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChunkSpec:
     """Part `number` of `num_chunks` equal parts of a model's layers."""
 

@@ -19,7 +19,10 @@ from torch.autograd.function import Function
 from torch.nn import functional
 
 from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.model import experts
+from fabrictune.trainer_probe.model.experts import Dispatched, Routing
 from fabrictune.trainer_probe.model.operators import Operators, SingleProcess, at_least_single
+from fabrictune.trainer_probe.model.weights import Capacity
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
@@ -33,6 +36,7 @@ class TensorParallel:
     """The operators over a group of ranks. Requests are named by the tag, the pass, and the number of the chunk."""
 
     def __init__(self, group: SequenceGroup) -> None:
+        self.loss_weight = 1.0
         self._group = group
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
@@ -60,6 +64,22 @@ class TensorParallel:
         ids_SB, is_here_SB = self._local_ids(targets_BS, logits_SBV.shape[-1])
         return _apply(_CrossEntropy, at_least_single(logits_SBV), ids_SB, is_here_SB, self._group, tag)
 
+    def dispatch(self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, tag: str) -> Dispatched:
+        """Return the whole sequence's tokens in the slots of all experts, of which each rank has a share."""
+        x_SBD = _apply(_GatherSequence, x_PBD, self._group, f"{tag}.dispatch")
+        choice_SBK, handle = self._group.gather(routing.choice_PBK, f"{tag}.choices.forward")
+        gate_SBK = _apply(_GatherSequence, routing.gate_PBK, self._group, f"{tag}.gates")
+        handle.wait()
+        return experts.dispatch(x_SBD, choice_SBK, gate_SBK, capacity)
+
+    def combine(self, results_XND: torch.Tensor, dispatched: Dispatched, tag: str) -> torch.Tensor:
+        """Return this part of the sequence's sums, over the ranks' shares of the experts too, P B D."""
+        return _apply(_ScatterSequence, experts.combine(results_XND, dispatched), self._group, f"{tag}.combine")
+
+    def add_loss(self, x_PBD: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
+        """Return the activations, with the gradient of this part's loss in the backward pass."""
+        return experts.add_loss(x_PBD, loss, self.loss_weight)
+
     def _local_ids(self, tokens_BS: torch.Tensor, share: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the ids counted from this rank's first, 0 where they are another's, and whether they are its own."""
         ids_SB = tokens_BS.t() - self._group.place * share
@@ -80,6 +100,21 @@ class _ScatterSequence(Function):
         whole_SBD, handle = ctx.group.gather(gradients[0], f"{ctx.tag}.backward")
         handle.wait()
         return whole_SBD, None, None
+
+
+class _GatherSequence(Function):
+    """Forward: the whole sequence, gathered. Backward: the sum of the ranks' gradients, scattered."""
+
+    @staticmethod
+    def forward(ctx: Any, x_PBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
+        ctx.group, ctx.tag = group, tag
+        whole_SBD, handle = group.gather(x_PBD, f"{tag}.forward")
+        handle.wait()
+        return whole_SBD
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return ctx.group.scatter(gradients[0], f"{ctx.tag}.backward"), None, None
 
 
 class _ColumnProduct(Function):

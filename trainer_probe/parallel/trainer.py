@@ -27,7 +27,7 @@ CPU = torch.device("cpu")
 
 
 class ParallelTrainer:
-    """One rank's part of training a GPT, made by all ranks at once, since it makes their communicators too.
+    """One rank's part of training a model, made by all ranks at once, since it makes their communicators too.
 
     Raises InputError where the degrees do not divide the model, or where the pipeline could deadlock. Before the first
     step, weights outside of this rank's shards have no values yet; `complete` gathers them. `passes_of` may wrap a
@@ -58,14 +58,14 @@ class ParallelTrainer:
         for stage in self.stages.values():
             stage.draw_initial_values()
         self._order = GatheringOrder(self.stages, policy)
-        operators = make_operators(comm, policy, degrees.tensor_chunks)
+        self._operators = make_operators(comm, policy, degrees.tensor_chunks)
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
         self._rank = PipelineRank(
             shape=shape,
             program=programs[place],
             stages={
                 number: self._stage(
-                    number, passes_of(ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=operators))
+                    number, passes_of(ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=self._operators))
                 )
                 for number, stage in self.stages.items()
             },
@@ -92,7 +92,9 @@ class ParallelTrainer:
         """
         self._comm.step = step
         self._order.start_step()
-        loss = run_pipeline(self._rank, batches, loss_scale / self._num_tokens)
+        scale = loss_scale / self._num_tokens
+        self._operators.loss_weight = scale
+        loss = run_pipeline(self._rank, batches, scale)
         for stage in self.stages.values():
             stage.finish_reduce()
         with torch.no_grad():

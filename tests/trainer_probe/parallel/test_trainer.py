@@ -1,5 +1,7 @@
 """Training over tensor, pipeline and data parallel ranks against one process, to the order of additions.
 
+The one process runs a second implementation of each model, in plain torch over whole weights.
+
 Each layout is trained for two steps of plain gradient descent without overlap and with all of it, in the same
 processes; the one with all axes under every policy.
 """
@@ -10,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -20,6 +22,9 @@ from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import CommTrace, Operation
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec
+from fabrictune.trainer_probe.model.llama import LlamaSpec
+from fabrictune.trainer_probe.model.moe import MoeSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import make_plan
@@ -30,12 +35,12 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
+from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.initialization import make_weights
-from fabrictune.trainer_probe.model.operators import SingleProcess
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
+from tests.trainer_probe.model.plain_models import plain_loss
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
@@ -51,7 +56,9 @@ def divide(*, tp: int = 1, pp: int = 1, v: int = 1, dp: int = 1, m: int = 1, chu
     )
 
 
-DEGREES: dict[str, tuple[Block, Degrees]] = {
+Kind = Block | Literal["llama", "moe"]
+
+DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "tp2": ("serial", divide(tp=2, m=2, chunks=2)),
     "pp2": ("serial", divide(pp=2, m=3)),
     "pp2-v2": ("parallel", divide(pp=2, v=2, m=4)),
@@ -62,6 +69,11 @@ DEGREES: dict[str, tuple[Block, Degrees]] = {
     "pp4": ("parallel", divide(pp=4, m=5)),
     "tp4-dp2": ("parallel", divide(tp=4, dp=2)),
     "tp2-pp2-v2-dp2": ("parallel", divide(tp=2, pp=2, v=2, dp=2, m=4)),
+    "llama-tp2-pp2-v2-dp2": ("llama", divide(tp=2, pp=2, v=2, dp=2, m=2, chunks=2)),
+    "llama-pp4": ("llama", divide(pp=4, m=5)),
+    "moe-tp2-pp2-v2-dp2": ("moe", divide(tp=2, pp=2, v=2, dp=2, m=2)),
+    "moe-tp2-dp2": ("moe", divide(tp=2, dp=2, m=3, chunks=2)),
+    "moe-pp2": ("moe", divide(pp=2, m=3)),
 }
 
 
@@ -69,7 +81,7 @@ DEGREES: dict[str, tuple[Block, Degrees]] = {
 class Trained:
     """A layout's training: what every rank holds, by policy and name, and the folder of the ledgers."""
 
-    model: GptSpec
+    model: ModelSpec
     degrees: Degrees
     ranks: Sequence[Arrays]
     ledgers: Path
@@ -87,11 +99,17 @@ def policies_of(degrees: Degrees) -> Sequence[str]:
     return list(POLICIES) if has_all_axes else ["none", "all"]
 
 
-def make_model(block: Block) -> GptSpec:
-    return GptSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3, block=block)
+def make_model(kind: Kind) -> ModelSpec:
+    shape: dict[str, Any] = {"width": 16, "depth": 4, "num_heads": 4, "vocabulary": 12, "sequence": 8}
+    if kind == "llama":
+        return LlamaSpec(**shape, num_key_value_heads=2, feed_forward_width=12)
+    if kind == "moe":
+        grouped = {**shape, "num_key_value_heads": 2, "feed_forward_width": 12}
+        return MoeSpec(**grouped, num_experts=4, capacity_factor=1.0, balance_coefficient=0.1)
+    return GptSpec(**shape, window=3, block=kind)
 
 
-def make_batches(model: GptSpec, degrees: Degrees, step: int, place: int) -> list[MicroBatch]:
+def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> list[MicroBatch]:
     """The micro-batches of one data-parallel rank: its share of the step's samples."""
     generator = torch.Generator().manual_seed(step)
     shape = (degrees.layout.dp, degrees.num_batches, degrees.batch_size, model.sequence + 1)
@@ -99,7 +117,7 @@ def make_batches(model: GptSpec, degrees: Degrees, step: int, place: int) -> lis
     return [MicroBatch(tokens_BS=batch[:, :-1], targets_BS=batch[:, 1:]) for batch in ids]
 
 
-def train_rank(model: GptSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
+def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
     """Train under each policy; leaves ledgers in `folder`, returns losses, gradient shards and whole weights."""
     from fabrictune.trainer_probe.comm import Comm
 
@@ -128,7 +146,7 @@ def train_rank(model: GptSpec, degrees: Degrees, folder: Path, member: "Member")
 
 
 @cache
-def train_alone(model: GptSpec, degrees: Degrees) -> tuple[list[float], Mapping[str, torch.Tensor]]:
+def train_alone(model: ModelSpec, degrees: Degrees) -> tuple[list[float], Mapping[str, torch.Tensor]]:
     """Return one process's losses and its weights after the last step, with the last step's gradients."""
     chunk = ChunkSpec(model=model)
     weights = {name: value.requires_grad_() for name, value in make_weights(chunk).items()}
@@ -137,9 +155,10 @@ def train_alone(model: GptSpec, degrees: Degrees) -> tuple[list[float], Mapping[
         for value in weights.values():
             value.grad = None
         batches = [batch for place in range(degrees.layout.dp) for batch in make_batches(model, degrees, step, place)]
-        loss = torch.stack([run_chunk(chunk, weights, SingleProcess(), batch, None, "") for batch in batches]).sum()
-        loss = loss / (degrees.samples_per_step * model.sequence)
-        loss.backward()
+        sums = [plain_loss(model, weights, batch.tokens_BS, batch.targets_BS) for batch in batches]
+        num_tokens = degrees.samples_per_step * model.sequence
+        loss = torch.stack([cross_entropy for cross_entropy, _ in sums]).sum() / num_tokens
+        (loss + torch.stack([added for _, added in sums]).sum() / num_tokens).backward()
         losses.append(float(loss.detach()))
         with torch.no_grad():
             for value in weights.values():

@@ -3,12 +3,14 @@
 import gc
 from collections.abc import Iterable
 from itertools import product
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
+from fabrictune.trainer_probe.model.llama import LlamaSpec
+from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
@@ -83,6 +85,35 @@ def test_activations_are_what_autograd_keeps(block: Block, positions: Positions,
         chunk = ChunkSpec(model=model, number=number, num_chunks=3)
         degrees = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
         assert stage_activation_bytes(chunk, degrees, 4) == kept_by_autograd(chunk, tp, torch.float32), number
+
+
+GROUPED: dict[str, Any] = {
+    "width": 48,
+    "depth": 3,
+    "num_heads": 4,
+    "num_key_value_heads": 2,
+    "feed_forward_width": 20,
+    "vocabulary": 40,
+    "sequence": 32,
+}
+FAMILIES = [LlamaSpec(**GROUPED), *(LlamaSpec(**GROUPED, window=window) for window in (8, 6))]
+FAMILIES.append(MoeSpec(**GROUPED, num_experts=5))
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_every_family_keeps_what_it_says(
+    model: LlamaSpec, tp: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the byte. What a group that carries nothing gathers are zeros here, as choices of experts must be numbers."""
+    if dtype == torch.bfloat16 and model.window is not None:
+        pytest.skip("torch widens the scores of a band on a CPU")
+    monkeypatch.setattr(torch.Tensor, "new_empty", torch.Tensor.new_zeros)
+    for number in range(3):
+        chunk = ChunkSpec(model=model, number=number, num_chunks=3)
+        degrees = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
+        assert stage_activation_bytes(chunk, degrees, dtype.itemsize) == kept_by_autograd(chunk, tp, dtype), number
 
 
 @pytest.mark.parametrize("block", get_args(Block))

@@ -8,6 +8,7 @@ import pytest
 
 from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.data.batches import BatchSpec
+from fabrictune.trainer_probe.model.llama import LlamaSpec
 from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe, recipe_names
@@ -36,6 +37,50 @@ def test_keys_beside_a_preset_count_before_it(tmp_path: Path) -> None:
     path.write_text("name: mine\nmodel: {window: 8, preset: tiny}\n")
     model = load_recipe(path).model
     assert (model.width, model.depth, model.window) == (PRESETS["tiny"].width, PRESETS["tiny"].depth, 8)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_chooses_its_family(name: str, tmp_path: Path) -> None:
+    """Without the key `family`, and the record names both the family and its keys."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"name: mine\nmodel: {{preset: {name}}}\n")
+    recipe = load_recipe(path)
+    assert recipe.model == PRESETS[name]
+    assert recipe.settings()["model.family"] == PRESETS[name].family
+
+
+def test_a_family_has_its_own_keys(tmp_path: Path) -> None:
+    """`block` is a GPT's: refused for another family with that one's keys, not ignored."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\nmodel:\n  family: llama\n  rotary_base: 5.0e+5\n")
+    assert load_recipe(path).model == LlamaSpec(rotary_base=500_000.0)
+    with pytest.raises(InputError) as raised:
+        load_recipe(path, {"model.block": "serial"})
+    assert str(raised.value).startswith("--set: model.block: unknown key 'block'")
+    assert "allowed: family, preset, width," in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"model.family": "lama"},
+            "--set: model.family: unknown family 'lama'\n  did you mean 'llama'?\n  allowed: gpt, llama, moe",
+        ),
+        (
+            {"model.family": "llama"},
+            "--set: model.family: 'llama'\n  allowed: gpt, which the preset 'tiny' is of\n"
+            "  next: leave out 'family', or 'preset'",
+        ),
+    ],
+)
+def test_a_wrong_family_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+    """An unknown one, and one that a preset is not of."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"name: mine\nmodel: {{{'preset: tiny' if changes['model.family'] == 'llama' else ''}}}\n")
+    with pytest.raises(InputError) as raised:
+        load_recipe(path, changes)
+    assert str(raised.value) == message
 
 
 def test_files_are_named_from_the_recipes_folder(tmp_path: Path) -> None:

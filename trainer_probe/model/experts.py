@@ -1,0 +1,147 @@
+"""Routing of tokens to experts: choice, slots of a fixed number, and the way there and back.
+
+Each expert has as many slots for a sample as its capacity; a choice takes the next free slot of its expert, in the
+order of tokens, and is dropped where there is none. Counted by samples and in that order, what is dropped depends
+neither on the layout nor on later tokens. Shapes are fixed, so nothing waits for a device to know them, and rows are
+taken by index in both passes, so that no sum depends on an order.
+
+Shapes: P a rank's part of the sequence, S the whole, B batch, D width, X experts, K choices of a token, C slots of an
+expert for a sample, N = B C, M = X N all slots, R rows, J rows that one row is taken to.
+
+Source: Shazeer et al., "Outrageously large neural networks: the sparsely-gated mixture-of-experts layer", 2017; Fedus
+et al., "Switch transformers", 2021, section 2.2 (capacity, balance loss); Jiang et al., "Mixtral of experts", 2024,
+section 2.1 (gates over the chosen); DeepSeek-AI, "DeepSeek-V3 technical report", 2024, equations 17 to 20 (loss by
+samples).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.function import Function
+
+from fabrictune.trainer_probe.model.weights import Capacity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routing:
+    """Each token's experts, the best first, their shares of its result, and the probability of all experts."""
+
+    choice_PBK: torch.Tensor
+    gate_PBK: torch.Tensor
+    probability_PBX: torch.Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatched:
+    """Tokens in the slots of this rank's experts, and the way back to the whole sequence."""
+
+    slots_XND: torch.Tensor
+    slot_SBK: torch.Tensor  # of each choice; M where it was dropped
+    choice_M: torch.Tensor  # in each slot, S B K flat; S * B * K where it is empty
+    gate_SBK: torch.Tensor
+    load_BX: torch.Tensor  # each expert's share of a sample's choices, dropped ones included
+
+
+def route(logits_PBX: torch.Tensor, num_choices: int) -> Routing:
+    """Return the `num_choices` most probable experts of each token, whose gates sum to 1."""
+    probability_PBX = logits_PBX.softmax(-1)
+    largest_PBK, choice_PBK = probability_PBX.topk(num_choices, dim=-1)
+    gate_PBK = largest_PBK / largest_PBK.sum(-1, keepdim=True)
+    return Routing(choice_PBK=choice_PBK, gate_PBK=gate_PBK, probability_PBX=probability_PBX)
+
+
+def dispatch(x_SBD: torch.Tensor, choice_SBK: torch.Tensor, gate_SBK: torch.Tensor, capacity: Capacity) -> Dispatched:
+    """Return the tokens in the slots of all experts."""
+    num_tokens, num_choices = x_SBD.shape[:2].numel(), choice_SBK.numel()
+    is_chosen_BCX = _by_sample(choice_SBK)[..., None] == torch.arange(capacity.num_experts, device=x_SBD.device)
+    slot_SBK = _slots(choice_SBK, is_chosen_BCX, capacity)
+    num_slots = capacity.num_experts * choice_SBK.shape[1] * capacity.num_slots
+    choice_M1 = choice_SBK.new_full((num_slots + 1,), num_choices)  # the last slot takes what is dropped
+    choice_M1.scatter_(0, slot_SBK.flatten(), torch.arange(num_choices, device=x_SBD.device))
+    choice_M = choice_M1[:-1]
+    token_M = choice_M // choice_SBK.shape[2]
+    slots_MD = _take(x_SBD.flatten(0, 1), token_M, slot_SBK.view(num_tokens, -1))
+    return Dispatched(
+        slots_XND=slots_MD.view(capacity.num_experts, -1, x_SBD.shape[2]),
+        slot_SBK=slot_SBK,
+        choice_M=choice_M,
+        gate_SBK=gate_SBK,
+        load_BX=is_chosen_BCX.sum(1) / is_chosen_BCX.shape[1],
+    )
+
+
+def combine(results_XND: torch.Tensor, dispatched: Dispatched) -> torch.Tensor:
+    """Return each token's sum of its experts' results by their gates, S B D; a dropped choice adds nothing."""
+    slot_SBK = dispatched.slot_SBK
+    rows_RD = _take(results_XND.flatten(0, 1), slot_SBK.flatten(), dispatched.choice_M[:, None])
+    gate_SBK = dispatched.gate_SBK.to(rows_RD.dtype)
+    return (rows_RD.view(*slot_SBK.shape, -1) * gate_SBK[..., None]).sum(2)
+
+
+def balance_loss(routing: Routing, load_BX: torch.Tensor) -> torch.Tensor:
+    """Return X times the sum over experts of load and probability, for a rank's tokens: 1 a token if all are equal."""
+    probability_BX = routing.probability_PBX.sum(0)
+    return load_BX.shape[1] * (load_BX.to(probability_BX.dtype) * probability_BX).sum()
+
+
+def add_loss(x: torch.Tensor, loss: torch.Tensor, weight: float) -> torch.Tensor:
+    """Return `x`; the backward pass adds the gradient of `weight` times a loss."""
+    result: torch.Tensor = _AddLoss.apply(x, loss, weight)  # type: ignore[no-untyped-call]  # by torch
+    return result
+
+
+def _by_sample(choice_SBK: torch.Tensor) -> torch.Tensor:
+    """Return the choices of each sample in order of tokens, B S*K."""
+    return choice_SBK.transpose(0, 1).flatten(1)
+
+
+def _slots(choice_SBK: torch.Tensor, is_chosen_BCX: torch.Tensor, capacity: Capacity) -> torch.Tensor:
+    """Return each choice's slot, or the number of all slots where its expert has no free one."""
+    num_samples = choice_SBK.shape[1]
+    expert_BC = _by_sample(choice_SBK)
+    number_BC = (is_chosen_BCX.cumsum(1) * is_chosen_BCX).sum(-1) - 1
+    sample_B1 = torch.arange(num_samples, device=choice_SBK.device)[:, None]
+    slot_BC = (expert_BC * num_samples + sample_B1) * capacity.num_slots + number_BC
+    all_slots = capacity.num_experts * num_samples * capacity.num_slots
+    slot_BC = slot_BC.masked_fill(number_BC >= capacity.num_slots, all_slots)
+    return slot_BC.view(num_samples, choice_SBK.shape[0], -1).transpose(0, 1).contiguous()
+
+
+def _take(x_RD: torch.Tensor, row_M: torch.Tensor, taken_to_RJ: torch.Tensor) -> torch.Tensor:
+    """Return rows by number, M D, zero where there is none of that number; `taken_to_RJ` is the inverse."""
+    rows_MD: torch.Tensor = _TakeRows.apply(x_RD, row_M, taken_to_RJ)  # type: ignore[no-untyped-call]  # by torch
+    return rows_MD
+
+
+def _rows(x_RD: torch.Tensor, row_M: torch.Tensor) -> torch.Tensor:
+    is_one_M = row_M < x_RD.shape[0]
+    return x_RD[row_M.clamp(max=x_RD.shape[0] - 1)] * is_one_M[:, None]
+
+
+class _TakeRows(Function):
+    """A row goes to several places; its gradient is the sum of theirs, in their order."""
+
+    @staticmethod
+    def forward(ctx: Any, x_RD: torch.Tensor, row_M: torch.Tensor, taken_to_RJ: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(taken_to_RJ)
+        return _rows(x_RD, row_M)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        (taken_to_RJ,) = ctx.saved_tensors
+        gradient_RJD = _rows(gradients[0], taken_to_RJ.flatten()).view(*taken_to_RJ.shape, -1)
+        return gradient_RJD.sum(1), None, None
+
+
+class _AddLoss(Function):
+    """The activations, with a second path for gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, loss: torch.Tensor, weight: float) -> torch.Tensor:
+        ctx.weight, ctx.kind = weight, loss.dtype
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return gradients[0], gradients[0].new_full((), ctx.weight, dtype=ctx.kind), None
