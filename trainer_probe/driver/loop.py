@@ -71,7 +71,7 @@ class _Rank:
             if math.isfinite(norm):
                 self._optimizer.step(learning_rate)
 
-        loss_share = float(self._trainer.run_step(step, feed.take(), update, loss_scale=scale))
+        loss_share = float(self._trainer.run_step(step, feed.take, update, loss_scale=scale))
         if self._scale is not None:
             self._scale = self._scale.after(is_finite=math.isfinite(norm))
         return loss_share, norm

@@ -4,7 +4,8 @@ Each of a rank's stages has one flat buffer of values and one of gradients, of w
 stage's last backward pass its gradients are summed over the data-parallel group, each rank keeping a part; the
 optimizer changes that part of the values; and before the stage's next first forward pass the parts are gathered.
 Overlapped, the sums of one stage are in flight while others compute, and each gather is started when the stage before
-it begins, the first at the beginning of the step: in order of use.
+it begins, the first at the beginning of the step: in order of use. Not overlapped, all stages are gathered one after
+another at the beginning of the step and summed at its end, each once, as Megatron-LM's distributed optimizer does.
 
 A rank draws the initial values of its own part only; those of the others come with the first gather, as in every step.
 
@@ -149,7 +150,7 @@ class ShardedStage:
 
 
 class GatheringOrder:
-    """The stages of a rank in order of first use, each gathered while the one before it computes."""
+    """The stages of a rank in order of first use: when each is gathered, and when its gradients are summed."""
 
     def __init__(self, stages: Mapping[int, ShardedStage], policy: OverlapPolicy) -> None:
         self._stages = stages
@@ -157,20 +158,30 @@ class GatheringOrder:
         self._is_overlapped = policy.overlaps("dp")
 
     def start_step(self) -> None:
-        """Reset the gradients, and start to gather the first stage's values."""
+        """Reset the gradients, and start to gather the first stage's values; gather all where nothing overlaps."""
         for stage in self._stages.values():
             stage.start_step()
-        if self._is_overlapped:
-            self._stages[next(iter(self._stages))].start_gather()
+        first, *others = self._stages.values()
+        for stage in (first,) if self._is_overlapped else (first, *others):
+            stage.start_gather()
 
     def before_first_forward(self, number: int) -> None:
         """Wait for a stage's values; those of the next stage are then in flight."""
+        self._stages[number].finish()
+        if self._is_overlapped and number in self._after:
+            self._stages[self._after[number]].start_gather()
+
+    def after_last_backward(self, number: int) -> None:
+        """Start to sum a stage's gradients, where that overlaps with other stages."""
         if self._is_overlapped:
-            self._stages[number].finish()
-            if number in self._after:
-                self._stages[self._after[number]].start_gather()
-        else:
-            self._stages[number].start_gather()
+            self._stages[number].start_reduce()
+
+    def finish_step(self) -> None:
+        """Wait for all sums, after making them where nothing overlaps."""
+        for stage in self._stages.values():
+            if not self._is_overlapped:
+                stage.start_reduce()
+            stage.finish_reduce()
 
 
 def _master_of(tensor_E: torch.Tensor) -> torch.Tensor:

@@ -25,6 +25,8 @@ from fabrictune.trainer_probe.policies import OverlapPolicy
 
 CPU = torch.device("cpu")
 
+Batches = Sequence[MicroBatch] | Callable[[], Sequence[MicroBatch]]
+
 
 class ParallelTrainer:
     """One rank's part of training a model, made by all ranks at once, since it makes their communicators too.
@@ -83,20 +85,21 @@ class ParallelTrainer:
         return tuple(stage.shard for stage in self.stages.values())
 
     def run_step(
-        self, step: int, batches: Sequence[MicroBatch], update: Callable[[], None], *, loss_scale: float = 1.0
+        self, step: int, batches: Batches, update: Callable[[], None], *, loss_scale: float = 1.0
     ) -> torch.Tensor:
         """Train on this data-parallel rank's micro-batches; returns its share of the loss, zero without the last stage.
 
         `update` is called with summed gradients of the loss times `loss_scale`, and updates the shards' values. The
-        next step, or `complete`, gathers the values of other ranks' shards.
+        next step, or `complete`, gathers the values of other ranks' shards. Where `batches` is a function, it is called
+        once the first gather is under way.
         """
         self._comm.step = step
         self._order.start_step()
+        taken = batches() if callable(batches) else batches
         scale = loss_scale / self._num_tokens
         self._operators.loss_weight = scale
-        loss = run_pipeline(self._rank, batches, scale)
-        for stage in self.stages.values():
-            stage.finish_reduce()
+        loss = run_pipeline(self._rank, taken, scale)
+        self._order.finish_step()
         with torch.no_grad():
             update()
         return loss / loss_scale
@@ -114,5 +117,5 @@ class ParallelTrainer:
             passes=passes,
             is_last=stage.chunk.is_last,
             before_first_forward=partial(self._order.before_first_forward, number),
-            after_last_backward=stage.start_reduce,
+            after_last_backward=partial(self._order.after_last_backward, number),
         )

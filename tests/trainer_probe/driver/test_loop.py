@@ -9,11 +9,15 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.driver.hardware import device_of
+from fabrictune.trainer_probe.driver.input_pipeline import Feed
 from fabrictune.trainer_probe.driver.loop import train
 from fabrictune.trainer_probe.driver.outcome import training_table
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
+from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import flops_per_token
+from fabrictune.trainer_probe.planning.dry_run import join_alone
 from tests.trainer_probe.driver.alone import machine_of_one, small, take_samples, train_alone
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
 
@@ -75,6 +79,24 @@ def test_a_known_peak_gives_a_utilisation(tmp_path: Path) -> None:
     unknown, _ = train_alone(recipe, tmp_path)
     assert math.isnan(unknown[0].mfu_fraction)
     assert training_table(unknown)["mfu_fraction"].tolist() == [-1.0]
+
+
+def test_the_first_gather_is_under_way_when_data_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a feed which makes a step wait hides it: in each step the gather is the last request before the data."""
+    recipe = small({"degrees": {"layout": {"dp": 2}, "num_batches": 2, "batch_size": 2}, "loader": "worker"})
+    before_data: list[str] = []
+    take = Feed.take
+    with join_alone(recipe.degrees.layout, 0) as member:
+        comm = Comm(recipe.degrees.layout, member)
+
+        def note_and_take(feed: Feed) -> list[MicroBatch]:
+            before_data.append(comm.trace().tag_N[-1])
+            return take(feed)
+
+        monkeypatch.setattr(Feed, "take", note_and_take)
+        watch = Monitor(on_step=lambda report: None, is_stopped=lambda: False)
+        train(recipe, comm, machine_of_one(recipe, tmp_path), watch, device_of(recipe))
+    assert before_data == ["stage0.values"] * recipe.num_steps
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
