@@ -185,10 +185,14 @@ TABLES = (
             number_column("exponent", "slope of the cost over the ranks, both logarithmic"),
             number_column("worst_error_fraction", "largest relative error of the fit"),
             integer_column("extrapolated_ranks", "ranks of the larger job", unit="ranks"),
-            number_column("extrapolated", "cost of the larger job", unit="of the cost"),
+            number_column(
+                "extrapolated",
+                "cost of the larger job; -1 where the interval spans more than twice its lower end",
+                unit="of the cost",
+            ),
             number_column("extrapolated_low", "lower end of its 95 % interval", unit="of the cost"),
             number_column("extrapolated_high", "upper end of its 95 % interval", unit="of the cost"),
-            number_column("quadratic_fraction", "share of the quadratic part in it"),
+            number_column("quadratic_fraction", "share of the quadratic part in it; -1 without it"),
         ),
     ),
     TableSchema(

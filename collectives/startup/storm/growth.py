@@ -15,6 +15,7 @@ from fabrictune.foundation.arrays import FloatArray, IntArray
 from fabrictune.foundation.quantiles import student_t_95
 
 MIN_SIZES = 4  # one more than the parts that are fitted
+MAX_SPREAD = 2.0  # of an extrapolation's interval: its upper over its lower end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,11 @@ class Growth:
         terms_3 = np.array([1.0, num_ranks, num_ranks**2])
         margin = student_t_95(self.freedom) * math.sqrt(max(0.0, float(terms_3 @ self.covariance_33 @ terms_3)))
         return max(0.0, self.at(num_ranks) - margin), self.at(num_ranks) + margin
+
+    def is_supported(self, num_ranks: float) -> bool:
+        """Return whether the fit supports a cost at a number of ranks: its interval spans at most MAX_SPREAD."""
+        low, high = self.interval(num_ranks)
+        return high <= MAX_SPREAD * low
 
     def quadratic_fraction(self, num_ranks: float) -> float:
         """Return the share of the quadratic part in the cost at a number of ranks."""

@@ -88,16 +88,17 @@ def _growth(storms: Columns, extrapolated_ranks: int) -> Columns:
         for cost in COSTS:
             growth = fit_growth(num_ranks_N, storms[cost][is_of_pattern_S].astype(np.float64))
             low, high = growth.interval(extrapolated_ranks)
+            is_supported = growth.is_supported(extrapolated_ranks)
             rows.append(
                 {
                     "pattern": pattern,
                     "cost": cost,
                     **{part: getattr(growth, part) for part in FITTED},
                     "extrapolated_ranks": extrapolated_ranks,
-                    "extrapolated": growth.at(extrapolated_ranks),
+                    "extrapolated": growth.at(extrapolated_ranks) if is_supported else -1.0,
                     "extrapolated_low": low,
                     "extrapolated_high": high,
-                    "quadratic_fraction": growth.quadratic_fraction(extrapolated_ranks),
+                    "quadratic_fraction": growth.quadratic_fraction(extrapolated_ranks) if is_supported else -1.0,
                 }
             )
     return to_columns("growth", rows)

@@ -241,6 +241,8 @@ def _print_gains(rows: list[dict[str, Any]]) -> None:
 
 
 def _print_growth(rows: list[dict[str, Any]], num_ranks: int) -> None:
+    from fabrictune.collectives.startup.storm.growth import MAX_SPREAD
+
     print_lines(["", f"growth, and what it makes of {num_ranks:,} ranks:"])
     print_table(
         ("pattern", "cost", "exponent", f"at {num_ranks:,}", "95 % interval", "of it quadratic", "max fit error"),
@@ -249,14 +251,21 @@ def _print_growth(rows: list[dict[str, Any]], num_ranks: int) -> None:
                 row["pattern"],
                 row["cost"].removesuffix("_ns").replace("_", " "),
                 f"{row['exponent']:.2f}",
-                _cost(row, row["extrapolated"]),
+                _cost(row, row["extrapolated"]) if row["extrapolated"] >= 0 else "not extrapolated",
                 f"{_cost(row, row['extrapolated_low'])} to {_cost(row, row['extrapolated_high'])}",
-                f"{row['quadratic_fraction']:.0%}",
+                f"{row['quadratic_fraction']:.0%}" if row["quadratic_fraction"] >= 0 else "",
                 f"{row['worst_error_fraction']:.0%}",
             )
             for row in rows
         ],
     )
+    if any(row["extrapolated"] < 0 for row in rows):
+        print_lines(
+            [
+                f"not extrapolated: the sizes measured leave an interval whose upper end is more than {MAX_SPREAD:g} "
+                "times its lower; measure larger sizes, or on a quieter machine"
+            ]
+        )
 
 
 def _cost(row: dict[str, Any], value: float) -> str:

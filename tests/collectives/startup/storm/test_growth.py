@@ -51,6 +51,15 @@ def test_an_extrapolation_has_its_interval() -> None:
     assert all(low >= 0 for low, _ in ends)
 
 
+def test_noise_supports_no_extrapolation_far_beyond_the_sizes() -> None:
+    """Linear costs with errors of 2 %: known to a factor of two at the largest size, but not at 24 times it."""
+    sizes = np.array([64, 128, 192, 256, 384, 512])
+    noisy = fit_growth(sizes, 0.01 * sizes * np.array([1.02, 0.98, 1.02, 0.98, 1.02, 0.98]))
+    assert noisy.is_supported(512)
+    assert not noisy.is_supported(12_288)
+    assert fit_growth(SIZES, 5.0 + 3.0 * SIZES).is_supported(12_288)
+
+
 def test_an_exact_growth_has_no_width() -> None:
     """A closed form that is one of constant, linear and quadratic part leaves no error."""
     growth = fit_growth(SIZES, 5.0 + 3.0 * SIZES)
