@@ -39,7 +39,10 @@ def training_section(runs: Sequence[Run]) -> Section | None:
     blocks += [ablation_table(run.label, table) for run in runs if (table := run.rows(ABLATION_STEPS)) is not None]
     if not blocks:
         return None
-    lead = "Measured on real processes. Exposed: communication that an average rank waits for in a step."
+    lead = (
+        "Measured on real processes. Exposed: communication that an average rank waits for in a step, by host time: a "
+        "lower bound on a GPU, where waits return at once."
+    )
     return Section(anchor="training", title="Training", lead=lead, blocks=tuple(blocks))
 
 

@@ -19,7 +19,12 @@ _STEP: tuple[Column, ...] = (
     integer_column("elapsed_ns", "time of the step"),
     number_column("tokens_per_s", "throughput", unit="tokens/s"),
     number_column("mfu_fraction", "model FLOPs utilisation of the hardware's peak; -1 where no peak is known"),
-    *(integer_column(f"exposed_{axis}_ns", f"mean wait of a rank for {axis} communication") for axis in AXES),
+    *(
+        integer_column(
+            f"exposed_{axis}_ns", f"mean wait of a rank for {axis} communication, by host time: on a GPU a lower bound"
+        )
+        for axis in AXES
+    ),
 )
 _PLACE = integer_column("place", "place in the pipeline")
 
