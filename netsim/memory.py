@@ -28,8 +28,18 @@ DEPENDENT_OFFSET_BYTES = 4
 DEPENDENCY_BYTES = 8  # turned round, and as it came
 PYTHON_BYTES_PER_TRANSFER = 310  # of the trace, its tables and the record
 GENERATED_BYTES_PER_TRANSFER = 40  # of the columns that a metric needs, where the rest is generated
+CREDIT_BYTES = 8  # what a packet says of its queue pair's credit
+REPORT_BYTES = 4 + 16  # what an acknowledgement names under selective repeat: the packet expected, and those beyond it
+TIME_IN_HOST_BYTES = 8  # of a packet
+ENTROPY_BYTES = 2  # of a packet
+SIDE_COPIES = 2  # arrays beside packets are made as long again as there are packets
 DEPARTURE_BYTES = 4  # how often a packet's wire had been down when it left
 VALUES_PER_PACKET = 60  # kept by exact skip at most, with the part of a pair and a port
+WATCHED_BYTES_PER_PAIR = 512  # windows of a queue pair, with its prediction in an audit
+WATCHED_BYTES_PER_PORT = 16  # who sends through it, and what a span moves
+INTERVAL_BYTES = 16  # of a transfer, or of what NVLink carries each way
+REMEMBERED_BYTES = 512  # windows of a queue pair in a group that it has left
+MOST_REMEMBERED = 1 << 16
 LOGGED_PER_PACKET = 4  # by exact skip: calls of a law for its sending, acknowledgement and notification; a draw
 
 
@@ -38,16 +48,31 @@ def estimated_bytes(inputs: EngineInputs, *, uses_telemetry: bool = False) -> in
     given_bytes = sum(array.nbytes for array in inputs.arrays.values())
     num_threads = int(inputs.settings["num_threads"])
     captured_bytes = int(inputs.settings["max_captured"]) * _engine.BYTES_PER_CAPTURED_PACKET * GROWTH
-    packet_bytes = _engine.BYTES_PER_PACKET + EVENT_BYTES + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
-    packet_bytes += DEPARTURE_BYTES if _can_go_wrong(inputs) else 0
-    packet_bytes += _engine.SKIP_BYTES_PER_PACKET if inputs.settings["skips_repeats"] else 0
     return (
         (COPIES - 1) * given_bytes
         + num_threads * (given_bytes + _state_bytes(inputs) + captured_bytes)
         + _python_bytes(inputs)
         + _sample_bytes(inputs) * GROWTH
-        + _skip_bytes(inputs) * GROWTH
-        + _most_packets(inputs) * packet_bytes * GROWTH
+        + (_skip_bytes(inputs) + _mean_rate_bytes(inputs)) * GROWTH
+        + _most_packets(inputs) * _packet_bytes(inputs, uses_telemetry=uses_telemetry) * GROWTH
+    )
+
+
+def _packet_bytes(inputs: EngineInputs, *, uses_telemetry: bool) -> int:
+    """Return the room of a packet with what is kept beside it."""
+    beside = (
+        (CREDIT_BYTES, len(inputs["credit_window"])),
+        (REPORT_BYTES, len(inputs["reorder_window"])),
+        (TIME_IN_HOST_BYTES, _spends_time_in_hosts(inputs)),
+        (ENTROPY_BYTES, inputs.settings["num_entropy_values"]),
+    )
+    return (
+        _engine.BYTES_PER_PACKET
+        + EVENT_BYTES
+        + (_engine.BYTES_PER_TELEMETRY if uses_telemetry else 0)
+        + (DEPARTURE_BYTES if _can_go_wrong(inputs) else 0)
+        + (_engine.SKIP_BYTES_PER_PACKET if inputs.settings["skips_repeats"] else 0)
+        + SIDE_COPIES * sum(num_bytes for num_bytes, is_kept in beside if is_kept)
     )
 
 
@@ -142,10 +167,15 @@ def _host_bytes(inputs: EngineInputs) -> int:
     has_slow_host = inputs["drain_rate"].any()
     if has_slow_host:
         needed_bytes += len(inputs["port_rate_bps"]) * _engine.BYTES_PER_NIC_BUFFER
-    if has_slow_host or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"]:
+    if _spends_time_in_hosts(inputs):
         needed_bytes += num_pairs * _engine.BYTES_PER_ENDPOINT
         needed_bytes += len(inputs.traffic) * _engine.BYTES_PER_ROUND_TRIPS
     return needed_bytes
+
+
+def _spends_time_in_hosts(inputs: EngineInputs) -> bool:
+    settings = inputs.settings
+    return bool(inputs["drain_rate"].any() or settings["endpoint_delay_ps"] or settings["endpoint_jitter_ps"])
 
 
 def _selective_repeat_bytes(inputs: EngineInputs) -> int:
@@ -189,6 +219,20 @@ def _skip_bytes(inputs: EngineInputs) -> int:
         + (len(inputs["port_rate_bps"]) + len(inputs["priority_input_reserve"])) * _engine.SKIP_BYTES_PER_PORT
         + min(VALUES_PER_PACKET * sent, _engine.MOST_KEPT) * _engine.SKIP_BYTES_PER_VALUE
         + min(LOGGED_PER_PACKET * sent, _engine.MOST_LOGGED) * _engine.SKIP_BYTES_PER_LOGGED
+    )
+
+
+def _mean_rate_bytes(inputs: EngineInputs) -> int:
+    """Return the room of what bounded skip watches and remembers, and of the interval of each transfer."""
+    if not inputs.settings["skips_at_mean_rates"]:
+        return 0
+    num_pairs, num_transfers = len(inputs["flow"]), len(inputs.traffic)
+    num_changes = 2 * num_pairs * num_transfers  # of groups, at most: whenever a transfer begins or ends
+    return (
+        num_pairs * WATCHED_BYTES_PER_PAIR
+        + len(inputs["port_rate_bps"]) * (WATCHED_BYTES_PER_PORT + 2 * INTERVAL_BYTES)
+        + num_transfers * INTERVAL_BYTES
+        + min(num_changes, MOST_REMEMBERED) * REMEMBERED_BYTES
     )
 
 

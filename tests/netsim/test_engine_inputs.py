@@ -12,7 +12,7 @@ from fabrictune.netsim.config.nic import NicConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.config.switch import PfcConfig
-from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
+from fabrictune.netsim.config.transport import CreditsConfig, RnrConfig, TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes, require_memory
 from fabrictune.topology.network import Network, RoutingEpoch
@@ -107,14 +107,38 @@ def test_the_base_round_trip_includes_the_least_time_in_the_host() -> None:
 
 
 def test_memory_counts_what_slow_hosts_remember() -> None:
-    """Of two queue pairs and one transfer: a queue of receives each, a random stream each, one sum of round trips."""
+    """Of two queue pairs and one transfer: a queue of receives each, a random stream each, one sum of round trips.
+
+    The one packet and its acknowledgement have a time each; arrays beside packets are twice as long, and grow twofold.
+    """
     rows: Rows = [{"bytes": 4096}]
     plain = estimated_bytes(lowered(rows))
     rnr = PacketConfig(transport=TransportConfig(rnr=RnrConfig(receives=5)))
     assert estimated_bytes(lowered(rows, rnr)) - plain == 2 * (_engine.BYTES_PER_RECEIVE_QUEUE + 8)
     delayed = PacketConfig(nic=NicConfig(endpoint_delay_ns=1))
-    in_hosts = 2 * _engine.BYTES_PER_ENDPOINT + _engine.BYTES_PER_ROUND_TRIPS
+    in_hosts = 2 * _engine.BYTES_PER_ENDPOINT + _engine.BYTES_PER_ROUND_TRIPS + 2 * 8 * 2 * 2
     assert estimated_bytes(lowered(rows, delayed)) - plain == in_hosts
+
+
+def test_memory_counts_what_packets_say_of_credit() -> None:
+    """The one packet and its acknowledgement have 8 B more each, beside what queue pairs and the ports' grants keep.
+
+    Arrays beside packets are twice as long, and grow twofold.
+    """
+    plain, credited = (
+        lowered(
+            [{"bytes": 4096}],
+            PacketConfig(
+                transport=TransportConfig(reliability="selective-repeat", credits=CreditsConfig(enabled=is_credited))
+            ),
+        )
+        for is_credited in (False, True)
+    )
+    given = sum(array.nbytes for array in credited.arrays.values()) - sum(a.nbytes for a in plain.arrays.values())
+    pairs = len(credited["credit_window"]) * _engine.BYTES_PER_CREDITED_PAIR
+    ports = len(credited["grant_rate"]) * _engine.BYTES_PER_GRANT_PACER
+    beside_packets = 2 * 8 * 2 * 2
+    assert estimated_bytes(credited) - estimated_bytes(plain) == 2 * given + pairs + ports + beside_packets
 
 
 def test_a_run_beyond_the_machine_s_memory_is_refused() -> None:

@@ -1,8 +1,9 @@
-"""`python -m tests.skip.memory_probe exact|off`: the memory that a simulation of a ring takes in its own process."""
+"""`python -m tests.skip.memory_probe exact|bounded|off`: the memory that a ring takes in its own process."""
 
 import os
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from tests.skip.runs import LAWS, MTU_BYTES, finished, make_trace
 NUM_NICS, NUM_PACKETS = 2_048, 512
 
 
-def inputs_of(mode: str) -> EngineInputs:
-    """Return the ring, with skip `exact` or `off`."""
+def inputs_of(mode: Literal["exact", "bounded", "off"]) -> EngineInputs:
+    """Return the ring, with skip `exact`, `bounded` or `off`."""
     fabric = build_clos(
         ClosSpec(
             num_hosts=NUM_NICS,
@@ -36,7 +37,7 @@ def inputs_of(mode: str) -> EngineInputs:
     network = build_network(fabric, make_queue_pairs(nics, np.roll(nics, -1)), HashSpec())
     bytes_N = np.full(NUM_NICS, NUM_PACKETS * MTU_BYTES)
     traffic = make_trace(nics, bytes_N, np.zeros(NUM_NICS, np.int64), [[] for _ in nics])
-    config = PacketConfig(mtu_bytes=MTU_BYTES, skip="exact" if mode == "exact" else "off")
+    config = PacketConfig(mtu_bytes=MTU_BYTES, skip=mode)
     return make_engine_inputs(network, traffic, LAWS["swift"], config, seed=0, probe=None)
 
 
@@ -46,10 +47,10 @@ def resident_bytes() -> int:
 
 
 def main() -> None:
-    mode = sys.argv[1]
+    mode: Any = sys.argv[1]
     inputs = inputs_of(mode)
     before = resident_bytes()
-    simulation = finished(inputs, LAWS["swift"], skips=mode == "exact", events_per_slice=10**8)
+    simulation = finished(inputs, LAWS["swift"], skips=mode != "off", events_per_slice=10**8)
     print(resident_bytes() - before, simulation.num_skipped_events)
 
 
