@@ -18,11 +18,11 @@ import torch
 from torch.nn import functional
 
 from fabrictune.trainer_probe.model.attention import attend, attend_in_band, attend_in_window
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import run_layer
 from fabrictune.trainer_probe.model.gpt import EPSILON, Block, GptSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 NUM_ROUNDS, NUM_WARM_UPS = 15, 2
 

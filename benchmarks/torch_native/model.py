@@ -10,9 +10,9 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 from torch.nn import functional
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import FEED_FORWARD
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 Tensors = Mapping[str, torch.Tensor]
 

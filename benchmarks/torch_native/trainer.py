@@ -21,9 +21,9 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional
 
 from benchmarks.torch_native.model import TorchChunk, arrange
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 
 _LAYER_PLAN: dict[str, ParallelStyle] = {

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import torch
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.operators import Operators
 from fabrictune.trainer_probe.model.spec import ModelSpec, joined
-from fabrictune.trainer_probe.model.weights import ChunkSpec, Weights
+from fabrictune.trainer_probe.model.weights import Weights
 
 
 @dataclass(frozen=True, kw_only=True)

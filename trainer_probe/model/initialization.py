@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from fabrictune.foundation.seeds import stream_key
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.normals import random_bits, to_normals
-from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
+from fabrictune.trainer_probe.model.weights import WeightSpec
 
 _CHUNK = 2**16  # elements at a time, whose temporaries stay in a processor's cache
 

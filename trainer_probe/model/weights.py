@@ -1,4 +1,4 @@
-"""Weights and chunks: names, shapes, initial distribution, and the tensor-parallel split.
+"""Weights: names, shapes, initial distribution, and the tensor-parallel split.
 
 Weights that belong to heads have a dimension for them, so that a rank's share is always whole heads. Matrices multiply
 activations from the right: input features first.
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import torch
-
-    from fabrictune.trainer_probe.model.spec import ModelSpec
 
 Start = Literal["normal", "ones", "zeros"]
 Weights = Mapping[str, "torch.Tensor"]
@@ -57,36 +55,3 @@ class Capacity:
 
     num_experts: int
     num_slots: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChunkSpec:
-    """Part `number` of `num_chunks` equal parts of a model's layers."""
-
-    model: "ModelSpec"
-    number: int = 0
-    num_chunks: int = 1
-
-    @property
-    def layers(self) -> range:
-        """The numbers of its layers."""
-        depth = self.model.depth // self.num_chunks
-        return range(self.number * depth, (self.number + 1) * depth)
-
-    @property
-    def is_first(self) -> bool:
-        """Whether its input is tokens."""
-        return self.number == 0
-
-    @property
-    def is_last(self) -> bool:
-        """Whether its output is the loss."""
-        return self.number == self.num_chunks - 1
-
-    def weights(self) -> list[WeightSpec]:
-        """Return its weights in order of use."""
-        return [
-            *(self.model.embedding_weights() if self.is_first else ()),
-            *(weight for layer in self.layers for weight in self.model.layer_weights(layer)),
-            *(self.model.head_weights() if self.is_last else ()),
-        ]

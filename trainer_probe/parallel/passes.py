@@ -16,9 +16,10 @@ from typing import Any, Protocol
 
 import torch
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.operators import Operators
-from fabrictune.trainer_probe.model.weights import ChunkSpec, Weights
+from fabrictune.trainer_probe.model.weights import Weights
 
 
 class Passes(Protocol):

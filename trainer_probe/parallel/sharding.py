@@ -25,8 +25,9 @@ from itertools import pairwise
 import torch
 
 from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.initialization import write_initial_values
-from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
+from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
 from fabrictune.trainer_probe.policies import OverlapPolicy
 

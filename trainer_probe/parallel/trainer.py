@@ -10,9 +10,9 @@ from functools import partial
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.parallel.deadlock_check import proved_programs
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees

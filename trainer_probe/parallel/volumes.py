@@ -12,9 +12,9 @@ import math
 from collections import Counter
 
 from fabrictune.foundation.traces import Operation
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.sublayers import Share, Volumes
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 
 

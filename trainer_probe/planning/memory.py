@@ -15,8 +15,8 @@ the allocator's gaps.
 
 from dataclasses import dataclass
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.sublayers import SINGLE_BYTES
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedule import passes_of_rank
 from fabrictune.trainer_probe.parallel.volumes import held_elements, share_of, stages_of

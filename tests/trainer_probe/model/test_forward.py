@@ -9,11 +9,11 @@ pytest.importorskip("torch")
 import torch
 
 from fabrictune.trainer_probe.model.attention import rotate
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 EVERY_KIND = list(itertools.product(["serial", "parallel"], ["learned", "rotary"], [None, 2]))
 

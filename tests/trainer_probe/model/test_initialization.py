@@ -10,9 +10,10 @@ pytest.importorskip("torch")
 import torch
 
 from fabrictune.foundation.seeds import stream_key
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.model.initialization import make_weight, make_weights, write_initial_values
-from fabrictune.trainer_probe.model.weights import ChunkSpec, WeightSpec
+from fabrictune.trainer_probe.model.weights import WeightSpec
 from tests.trainer_probe.model.slow_normals import single, slow_normals
 
 SPEC = GptSpec(width=16, depth=4, num_heads=4, vocabulary=32, sequence=8)

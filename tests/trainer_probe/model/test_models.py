@@ -26,9 +26,9 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from tests.trainer_probe.model.plain_models import plain_loss
 
 SHAPE: dict[str, Any] = {"width": 16, "depth": 2, "num_heads": 4, "vocabulary": 12, "sequence": 8}

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from fabrictune.foundation.errors import InputError
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import PRESETS, Block, GptSpec, Positions, published_parameters
 from fabrictune.trainer_probe.model.spec import flops_per_token, flops_per_token_recomputed, num_parameters
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 
 def test_the_presets_have_the_published_shapes() -> None:

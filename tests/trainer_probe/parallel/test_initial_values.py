@@ -20,9 +20,9 @@ import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model import initialization
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.normals import random_bits
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.planning.dry_run import join_alone
 

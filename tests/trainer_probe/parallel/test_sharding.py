@@ -18,8 +18,8 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.norms import clip
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer

@@ -20,10 +20,10 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import Operators, SingleProcess
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 
 if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member

@@ -22,10 +22,10 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_layer
 from fabrictune.trainer_probe.model.initialization import make_weights
 from fabrictune.trainer_probe.model.operators import SingleProcess
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ pytest.importorskip("torch")
 
 import torch
 
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.initialization import make_weights
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.parallel.volumes import step_volumes
 from tests.trainer_probe.model.plain_models import plain_loss

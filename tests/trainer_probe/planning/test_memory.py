@@ -8,10 +8,10 @@ from typing import Any, get_args
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.model.llama import LlamaSpec
 from fabrictune.trainer_probe.model.moe import MoeSpec
-from fabrictune.trainer_probe.model.weights import ChunkSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.memory import plan_memory, stage_activation_bytes
