@@ -3,13 +3,15 @@
     python -m fabrictune.collectives.measurement.soak_rank RANK RANKS HOST PORT BYTES
 
 One process a rank, over gloo. It writes one JSON object a line: `ready` after the first iterations, `stall` as one
-ends, and `end`. Rank 0 stops the job at the end of its input: the stop flag travels with the all-reduce itself, so
-that all ranks stop after the same iteration.
+ends, and `end`. Rank 0 stops the job when it reads a line: the stop flag travels with the all-reduce itself, so that
+all ranks stop after the same iteration. At the end of its input, which its starter holds open, a rank ends at once,
+also where a link that is down holds up the all-reduce.
 
 Times are of the machine's monotonic clock, which all its processes share.
 """
 
 import json
+import os
 import statistics
 import sys
 import threading
@@ -29,6 +31,8 @@ BYTES_PER_ELEMENT = 4
 
 def run_rank(rank: int, num_ranks: int, host: str, port: int, num_bytes: int) -> None:
     """Join the job and repeat until it stops."""
+    is_to_stop = threading.Event()
+    threading.Thread(target=_follow_starter, args=(is_to_stop,), daemon=True).start()
     dist.init_process_group(
         "gloo",
         init_method=f"tcp://{host}:{port}",
@@ -37,15 +41,12 @@ def run_rank(rank: int, num_ranks: int, host: str, port: int, num_bytes: int) ->
         timeout=timedelta(seconds=TIMEOUT_S),
     )
     try:
-        _repeat(rank, num_ranks, num_bytes)
+        _repeat(rank, num_ranks, num_bytes, is_to_stop)
     finally:
         dist.destroy_process_group()
 
 
-def _repeat(rank: int, num_ranks: int, num_bytes: int) -> None:
-    is_to_stop = threading.Event()
-    if rank == 0:
-        threading.Thread(target=_await_end_of_input, args=(is_to_stop,), daemon=True).start()
+def _repeat(rank: int, num_ranks: int, num_bytes: int, is_to_stop: threading.Event) -> None:
     buffer = torch.empty(max(2, num_bytes // BYTES_PER_ELEMENT))
     expected = num_ranks * (num_ranks + 1) / 2
     durations_ns, num_wrong, has_stopped = list[int](), 0, False
@@ -66,9 +67,11 @@ def _repeat(rank: int, num_ranks: int, num_bytes: int) -> None:
     _tell("end", iterations=len(durations_ns), median_ns=median_ns, num_wrong=num_wrong)
 
 
-def _await_end_of_input(is_to_stop: threading.Event) -> None:
-    sys.stdin.read()
-    is_to_stop.set()
+def _follow_starter(is_to_stop: threading.Event) -> None:
+    """Set the event at a line of input, and end this process at the end of it: its starter has ended."""
+    for _ in sys.stdin:
+        is_to_stop.set()
+    os._exit(1)
 
 
 def _tell(event: str, **values: Any) -> None:

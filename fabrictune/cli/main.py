@@ -19,6 +19,7 @@ from fabrictune.cli.framework.warnings import printed_warnings
 from fabrictune.foundation.errors import InputError, Mistake
 
 BROKEN_PIPE = 141
+DROPPED_FOR_S = 0.01  # until an interrupt comes again; the finalizer is over by then
 
 COMMANDS = {
     "scenario": LazyCommand(
@@ -73,6 +74,16 @@ def stop_like_ctrl_c() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):  # from a scheduler, and from a terminal that closes
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+    sys.unraisablehook = _interrupt_again
+
+
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Raise an interrupt anew that came where Python drops what is raised: in a finalizer, or a callback."""
+    if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+    else:
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, DROPPED_FOR_S)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -53,7 +53,8 @@ class LastingJob:
         """Make rank 0 end the job."""
         stdin = self._ranks[0].stdin
         assert stdin, "a pipe"
-        stdin.close()
+        stdin.write("stop\n")
+        stdin.flush()
 
     def _read(self) -> None:
         stdout = self._ranks[0].stdout

@@ -204,7 +204,8 @@ class Place:
             found += self.broken_records()
         if "Traceback" in (console := self.console.read_text(errors="replace")):
             lines = console[console.index("Traceback") :].splitlines()
-            found.append(f"a traceback: {' / '.join(line.strip() for line in lines[:MOST_LINES])}")
+            told = lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES // 2], "...", *lines[-MOST_LINES // 2 :]]
+            found.append(f"a traceback: {' / '.join(line.strip() for line in told)}")
         return found + [f"process {number} lives on" for number in self.survivors()]
 
     def litter(self) -> list[str]:

@@ -66,6 +66,37 @@ def test_an_ignored_signal_stays_ignored() -> None:
     assert ran.returncode == 0
 
 
+DROPPED = """
+import signal
+from threading import Event
+from fabrictune.cli import main
+
+class Finalized:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+def invoke(_):
+    Finalized()
+    Event().wait()
+
+main.fabrictune.invoke = invoke
+main.main()
+"""
+
+
+def test_an_interrupt_in_a_finalizer_comes_again() -> None:
+    """Python drops what a finalizer raises, and prints a traceback."""
+    ran = subprocess.run(
+        [sys.executable, "-c", DROPPED, "doctor"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        capture_output=True,
+        text=True,
+        timeout=patience(120),
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (130, "stopped\n")
+
+
 def test_an_interrupt_while_a_class_is_made_is_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
