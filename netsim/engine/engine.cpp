@@ -41,6 +41,7 @@
 #include "skip/sleep.inl"
 #include "skip/spans.inl"
 #include "skip/state_walk.inl"
+#include "skip/turns.inl"
 #include "skip/windows.inl"
 #endif
 
@@ -49,7 +50,13 @@ namespace netsim {
 template <bool is_full>
 Outcome Engine<is_full>::advance(std::uint64_t num_events) {
     if constexpr (PARTS) return advance_parts(num_events);
-    if (run(queue.num_events() + num_events, false) != Outcome::Running) forget_dependents();
+    const std::uint64_t stop_at = queue.num_events() + num_events;
+    if constexpr (SKIPS) {
+        advance_in_turns(stop_at);
+    } else {
+        run(stop_at, false);
+    }
+    if (outcome != Outcome::Running) forget_dependents();
     return outcome;
 }
 
@@ -207,5 +214,13 @@ std::unique_ptr<Simulation> NETSIM_BUILD::make_engine(const Inputs& inputs, bool
     if (is_full) return std::make_unique<Engine<true>>(inputs);
     return std::make_unique<Engine<false>>(inputs);
 }
+
+#if !NETSIM_SKIPS && !NETSIM_PARTS
+// The engine to go on with a run; skip/turns.inl gives its state back.
+std::unique_ptr<Simulation> NETSIM_BUILD::take_over(Simulation&& run, bool is_full) {
+    if (is_full) return std::make_unique<Engine<true>>(std::move(run));
+    return std::make_unique<Engine<false>>(std::move(run));
+}
+#endif
 
 }  // namespace netsim

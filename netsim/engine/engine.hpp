@@ -31,6 +31,7 @@ template <bool is_full>
 class Engine final : public Simulation {
   public:
     explicit Engine(const Inputs& inputs);
+    explicit Engine(Simulation&& run) : Simulation(std::move(run)) {}  // without skip, to go on with a run
     Outcome advance(std::uint64_t num_events) override;
     void settle() override;
     void start() override;
@@ -391,13 +392,18 @@ class Engine final : public Simulation {
     // skip/law_calls.inl
     void save_records(Component& component);
     void restore_records(const Component& component);
-    std::int64_t repeat_calls(const Component& component, std::int64_t num_periods);
+    void close_section(Component& component);
+    std::vector<CallsOfPair> group_calls(const Component& component) const;
+    std::int64_t repeat_calls(const Component& component, const std::vector<CallsOfPair>& groups,
+                              std::int64_t num_periods);
     std::uint32_t place_of(const Component& component, std::uint32_t qp) const;
-    std::string key_of_calls(const Component& component, std::size_t place, const std::vector<LawCall>& calls) const;
-    std::int64_t repeat_calls_of(const Component& component, std::size_t place, const std::vector<LawCall>& calls,
-                                 std::int64_t num_periods);
-    std::int64_t repeat_call(const LawCall& call, Picoseconds time_ps);
+    std::string key_of_calls(const Component& component, const CallsOfPair& pair) const;
+    std::int64_t repeat_calls_of(const Component& component, const CallsOfPair& pair, std::int64_t num_periods);
+    bool repeat_call(const LawCall& call, Picoseconds time_ps, const WindowUse& use);
+    std::int64_t call_again(const LawCall& call, Picoseconds time_ps);
+    std::int64_t num_repeated(const Component& component, const std::vector<CallsOfPair>& groups) const;
     void repeat_draws(const Component& component, std::int64_t num_periods);
+    void draw_again(const Draw& draw);
 
     // skip/windows.inl
     void prepare_mean_rates();
@@ -445,7 +451,8 @@ class Engine final : public Simulation {
     bool park(EventIdentity identity);
     bool is_timer_of_span(EventIdentity identity);
     void on_resume(std::uint32_t index);
-    std::int64_t num_repeats(const Component& component, Picoseconds instant_ps, Picoseconds event_ps) const;
+    std::int64_t num_repeats(const Component& component, const std::vector<CallsOfPair>& groups, Picoseconds instant_ps,
+                             Picoseconds event_ps) const;
     Picoseconds next_probe_ps(Picoseconds instant_ps) const;
     Picoseconds last_pending_ps(const Component& component) const;
     void sleep(Component& component, std::uint32_t index, Picoseconds instant_ps, Picoseconds event_ps);
@@ -481,6 +488,7 @@ class Engine final : public Simulation {
     void log_finish(std::uint32_t row);
     void log_release(std::uint32_t row, Picoseconds ready_ps);
     void log_repeats(const Component& component, std::int64_t num_periods);
+    void log_section(const Component& component, std::int64_t num_periods);
     bool are_alike(std::uint32_t row, std::uint32_t other) const;
     std::int64_t repeat_releases(std::int64_t num_rounds);
     bool release_again(std::int64_t round, std::size_t& num_told);
@@ -499,6 +507,18 @@ class Engine final : public Simulation {
     void move_totals(std::int64_t num_rounds);
     void search_after_rounds(Picoseconds moved_ps);
 
+    // skip/turns.inl
+    void advance_in_turns(std::uint64_t stop_at);
+    void begin_next_turn();
+    std::uint64_t search_length() const;
+    bool is_worth_it(std::uint64_t num_handled) const;
+    void begin_plain_turn(std::uint64_t num_handled);
+    void forget_components();
+    void run_plainly(std::uint64_t stop_at);
+    void begin_search();
+    void note_pending();
+
+    Turns turns;
     mutable Skipper skip;
     mutable Rounds rounds;
 
@@ -547,8 +567,7 @@ class Engine final : public Simulation {
     void join_rows();
     void join_counts(Engine& other);
     template <typename Row>
-    void join_list(std::vector<Row> Simulation::* list, std::vector<EventIdentity> Part::* order,
-                   std::size_t most_rows);
+    void join_list(std::vector<Row> RunState::* list, std::vector<EventIdentity> Part::* order, std::size_t most_rows);
     void join_lists();
 
     Part part;
@@ -557,6 +576,7 @@ class Engine final : public Simulation {
 };
 
 std::unique_ptr<Simulation> make_engine(const Inputs& inputs, bool is_full);
+std::unique_ptr<Simulation> take_over(Simulation&& run, bool is_full);
 
 }  // namespace NETSIM_BUILD
 

@@ -20,6 +20,7 @@ from fabrictune.netsim.headroom import PAUSE_FRAME_BYTES
 
 AUDITED_FRACTION = 0.02  # of spans at mean rates
 FREE_SEARCH_VALUES = 2**16  # about what eight thousand events cost
+SEARCH_EVENTS_PER_PAIR = 512  # what repeats has come again after some fifteen packets
 
 
 def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict[str, Any]:
@@ -56,6 +57,7 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "mean_rate_bias": 0.0,
         "num_threads": config.threads,
         "free_search_values": FREE_SEARCH_VALUES,
+        "search_events_per_pair": SEARCH_EVENTS_PER_PAIR,
         "first_packet_count": 0,
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),

@@ -10,6 +10,7 @@ from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
+from tests.skip.features import with_faults
 from tests.skip.runs import (
     LAWS,
     MTU_BYTES,
@@ -68,7 +69,7 @@ class Rows:
 
 
 def random_rounds(seed: int) -> Run:
-    """Return a run of up to 16 hosts with up to 60 rounds."""
+    """Return a run of up to 16 hosts with up to 60 rounds; one in five has faults."""
     dice = np.random.default_rng([seed, 65])
     fabric = random_fabric(dice)
     rows = Rows()
@@ -84,7 +85,7 @@ def random_rounds(seed: int) -> Run:
         config = replace(
             config, pfc=PfcConfig(), transport=TransportConfig(timeout_ns=50_000_000), time_limit_ns=100_000_000
         )
-    return Run(
+    run = Run(
         network=build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec()),
         traffic=_relayed(rows.trace(), len(rows.pairs), np.random.default_rng([seed, 70])),
         config=config,
@@ -92,6 +93,7 @@ def random_rounds(seed: int) -> Run:
         seed=seed,
         probe=random_probe(dice) if dice.integers(4) == 0 else None,
     )
+    return run if seed % 5 else with_faults(run, np.random.default_rng([seed, 71]))
 
 
 def _relayed(traffic: TrafficTrace, num_pairs: int, dice: np.random.Generator) -> TrafficTrace:

@@ -204,7 +204,14 @@ class Comparison:
 
 def searching_long(inputs: EngineInputs) -> EngineInputs:
     """Return a run in which the search for what repeats may cost what it likes."""
-    return replace(inputs, settings={**inputs.settings, "free_search_values": ENDLESS})
+    return replace(
+        inputs, settings={**inputs.settings, "free_search_values": ENDLESS, "search_events_per_pair": ENDLESS}
+    )
+
+
+def searching_shortly(inputs: EngineInputs) -> EngineInputs:
+    """Return a run that the plain engine takes over whenever a short search was in vain, and gives back soon."""
+    return replace(inputs, settings={**inputs.settings, "search_events_per_pair": 20})
 
 
 def compare(inputs: EngineInputs, law: CompiledLaw, *, events_per_slice: int = 10**8) -> Comparison:

@@ -73,8 +73,8 @@ auto at_rest(Result (*read)(Owner&, More...)) {
     };
 }
 
-template <typename Member>
-auto at_rest(Member Simulation::* member) {
+template <typename Member, typename Owner>
+auto at_rest(Member Owner::* member) {
     return [member](Simulation& simulation) {
         require_rest(simulation);
         return std::invoke(member, simulation);

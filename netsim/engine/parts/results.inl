@@ -156,7 +156,7 @@ void Engine<is_full>::join_counts(Engine& other) {
 // Put what all parts have noted into the order in which one would have.
 template <bool is_full>
 template <typename Row>
-void Engine<is_full>::join_list(std::vector<Row> Simulation::* list, std::vector<EventIdentity> Part::* order,
+void Engine<is_full>::join_list(std::vector<Row> RunState::* list, std::vector<EventIdentity> Part::* order,
                                 std::size_t most_rows) {
     struct Noted {
         FarEvents::Event when;

@@ -23,6 +23,23 @@ struct LawCall {
     bool is_marked;
 };
 
+// A part of a log; in that of rounds, what a component has repeated in its sleep is one.
+struct LogSection {
+    std::size_t first_call = 0, end_call = 0, first_draw = 0, end_draw = 0;
+    std::int64_t num_times = 1;
+    Picoseconds period_ps = 0;
+
+    std::size_t size() const { return end_call - first_call + end_draw - first_draw; }
+};
+
+// Calls of one queue pair's law, in sections.
+struct CallsOfPair {
+    std::uint32_t queue_pair = NONE;
+    std::vector<LawCall> calls;
+    std::vector<LogSection> sections;
+    std::vector<std::uint32_t> twins;  // queue pairs to which the same will happen
+};
+
 // What a queue pair's window was compared with: it lets out up to `most_let`, and holds back from `least_held` on.
 struct WindowUse {
     double most_let = 0, least_held = std::numeric_limits<double>::infinity();
@@ -77,6 +94,7 @@ struct Component {
     std::vector<WindowUse> windows;                               // by queue pair, since
     std::vector<LawCall> calls;                                   // since
     std::vector<Draw> draws;                                      // since
+    std::vector<LogSection> sections;                             // of both
     std::vector<CapturedPacket> captured;                         // since
     std::uint64_t num_events = 0, num_data = 0, num_control = 0;  // since: handled, delivered, delivered
 
@@ -120,6 +138,15 @@ class Wire {
 
     std::vector<Flight> flights_;
     std::size_t first_ = 0;
+};
+
+// Whose turn it is, by the number of events; see skip/turns.inl.
+struct Turns {
+    static constexpr std::uint64_t SHORTEST_PLAIN = 4;  // in lengths of the search before it
+    bool are_plain = false;
+    std::uint64_t begin = 0, end = 0;
+    std::uint64_t num_skipped = 0;  // when it began
+    std::uint64_t length_of_plain = SHORTEST_PLAIN;
 };
 
 // All that exact skip remembers of a run.

@@ -23,6 +23,7 @@ template <bool is_full>
 void Engine<is_full>::forget_log(Component& component) {
     skip.num_logged -= component.calls.size() + component.draws.size() + component.captured.size();
     std::vector<LawCall>().swap(component.calls);
+    component.sections.clear();
     std::vector<Draw>().swap(component.draws);
     std::vector<CapturedPacket>().swap(component.captured);
 }

@@ -19,21 +19,22 @@ bool Engine<is_full>::take_rounds(Picoseconds until_ps) {
 template <bool is_full>
 std::int64_t Engine<is_full>::repeat_round(Picoseconds until_ps) {
     static constexpr std::int64_t MOST_ROUNDS = 1 << 20, MOST_CALLS = 1 << 26;
-    const Component& whole = rounds.whole;
+    Component& whole = rounds.whole;
+    close_section(whole);
     until_ps = std::min({until_ps, settings.time_limit_ps, next_probe_ps(now_ps)});
-    std::int64_t num = MOST_CALLS / static_cast<std::int64_t>(whole.calls.size() + whole.draws.size() + 1);
-    num = std::min(num, MOST_ROUNDS);
+    const std::vector<CallsOfPair> groups = group_calls(whole);
+    std::int64_t num = std::min(MOST_ROUNDS, MOST_CALLS / (num_repeated(whole, groups) + 1));
     if (until_ps != NEVER) num = std::min(num, (until_ps - 1 - now_ps) / whole.period_ps);
     num = repeat_releases(num);
-    if (num == 0 || whole.calls.empty()) return num;
+    if (num == 0 || groups.empty()) return num;
     const std::vector<CacheLine> records = flows;
-    const std::int64_t num_same = repeat_calls(whole, num);
+    const std::int64_t num_same = repeat_calls(whole, groups, num);
     if (num_same == num) return num;
     flows = records;
     for (std::int64_t round = num_same + 1; round <= num; round++) {
         take_back_releases(round, std::numeric_limits<std::size_t>::max());
     }
-    if (num_same > 0) repeat_calls(whole, num_same);
+    if (num_same > 0) repeat_calls(whole, groups, num_same);
     return num_same;
 }
 

@@ -25,23 +25,30 @@ inline void Engine<is_full>::log_release(std::uint32_t row, Picoseconds ready_ps
 template <bool is_full>
 void Engine<is_full>::log_repeats(const Component& component, std::int64_t num_periods) {
     Component& whole = rounds.whole;
-    const auto num = static_cast<std::size_t>(num_periods);
-    whole.is_disturbed |= whole.calls.size() + num * component.calls.size() > MOST_LOGGED;
-    whole.is_disturbed |= whole.draws.size() + num * component.draws.size() > MOST_LOGGED;
+    whole.is_disturbed |= whole.calls.size() + component.calls.size() > MOST_LOGGED;
+    whole.is_disturbed |= whole.draws.size() + component.draws.size() > MOST_LOGGED;
     if (whole.is_disturbed) return;
-    for (std::int64_t period = 1; period <= num_periods; period++) {
-        const Picoseconds later_ps = component.state_ps - whole.state_ps + period * component.period_ps;
-        for (LawCall call : component.calls) {
-            call.after_ps += later_ps;
-            whole.calls.push_back(call);
-        }
-        whole.draws.insert(whole.draws.end(), component.draws.begin(), component.draws.end());
-    }
+    if (!component.calls.empty() || !component.draws.empty()) log_section(component, num_periods);
     for (std::size_t place = 0; place < component.queue_pairs.size(); place++) {
         WindowUse& use = whole.windows[component.queue_pairs[place]];
         use.most_let = std::max(use.most_let, component.windows[place].most_let);
         use.least_held = std::min(use.least_held, component.windows[place].least_held);
     }
+}
+
+// Add what a component has logged, as a section of its own.
+template <bool is_full>
+void Engine<is_full>::log_section(const Component& component, std::int64_t num_periods) {
+    Component& whole = rounds.whole;
+    close_section(whole);
+    for (LawCall call : component.calls) {
+        call.after_ps += component.state_ps + component.period_ps - whole.state_ps;
+        whole.calls.push_back(call);
+    }
+    whole.draws.insert(whole.draws.end(), component.draws.begin(), component.draws.end());
+    close_section(whole);
+    whole.sections.back().num_times = num_periods;
+    whole.sections.back().period_ps = component.period_ps;
 }
 
 // Whether a transfer does what another does once it is ready.

@@ -118,6 +118,7 @@ void Engine<is_full>::drop_round() {
     rounds.releases.clear();
     rounds.whole.calls.clear();
     rounds.whole.draws.clear();
+    rounds.whole.sections.clear();
 }
 
 // True if the kept state has come again, and what follows has been taken.

@@ -73,11 +73,11 @@ void Engine<is_full>::on_resume(std::uint32_t index) {
 
 // How many periods fit before the first message comes to its end, or before `event_ps`.
 template <bool is_full>
-std::int64_t Engine<is_full>::num_repeats(const Component& component, Picoseconds instant_ps,
-                                          Picoseconds event_ps) const {
+std::int64_t Engine<is_full>::num_repeats(const Component& component, const std::vector<CallsOfPair>& groups,
+                                          Picoseconds instant_ps, Picoseconds event_ps) const {
     static constexpr std::int64_t MARGIN = 2;  // the last packet of a message may be short
     static constexpr std::int64_t MOST_CALLS = 1 << 24;
-    std::int64_t num = MOST_CALLS / static_cast<std::int64_t>(component.calls.size() + component.draws.size() + 1);
+    std::int64_t num = MOST_CALLS / (num_repeated(component, groups) + 1);
     for (std::size_t place = 0; place < component.queue_pairs.size(); place++) {
         const std::uint32_t qp = component.queue_pairs[place];
         const Sender& sender = senders[qp];
@@ -127,14 +127,16 @@ void Engine<is_full>::sleep(Component& component, std::uint32_t index, Picosecon
     const auto is_long = [&](std::int64_t num) {
         return instant_ps + num * component.period_ps > component.horizon_ps;
     };
-    std::int64_t num = num_repeats(component, instant_ps, event_ps);
+    close_section(component);
+    const std::vector<CallsOfPair> groups = group_calls(component);
+    std::int64_t num = num_repeats(component, groups, instant_ps, event_ps);
     if (!is_long(num)) return rest(component);
     save_records(component);
-    const std::int64_t num_same = repeat_calls(component, num);
+    const std::int64_t num_same = repeat_calls(component, groups, num);
     if (num_same < num) {
         restore_records(component);
         if (!is_long(num_same)) return rest(component);
-        repeat_calls(component, num_same);
+        repeat_calls(component, groups, num_same);
     }
     component.num_periods = num_same;
     component.wake_ps = instant_ps + num_same * component.period_ps;
@@ -160,7 +162,7 @@ void Engine<is_full>::rouse_before(std::uint32_t index, EventIdentity identity) 
     std::int64_t num = std::min(component.num_periods, (now_ps - 1 - component.slept_ps) / component.period_ps);
     if (now_ps <= component.horizon_ps) num = 0;  // some of its events have not been put aside yet
     restore_records(component);
-    repeat_calls(component, num);
+    repeat_calls(component, group_calls(component), num);
     skip.num_void_resumes++;
     queue.begin_catching_up(now_ps, identity);
     wake_up(component, index, num);

@@ -130,7 +130,7 @@ class Epochs {
 
     std::size_t current_set() const { return current_; }
 
-    const std::vector<Picoseconds> times_ps;
+    std::vector<Picoseconds> times_ps;
     std::size_t next = 0;
 
   private:

@@ -6,11 +6,8 @@
 
 namespace netsim {
 
-Simulation::Simulation(const Inputs& inputs)
-    : settings(inputs.settings),
-      law(inputs.law),
-      has_losses(inputs.has_losses()),
-      port_node(inputs.port_node.begin(), inputs.port_node.end()),
+RunState::RunState(const Inputs& inputs)
+    : port_node(inputs.port_node.begin(), inputs.port_node.end()),
       retransmission_waits(inputs.retransmission_wait.begin(), inputs.retransmission_wait.end()),
       path(inputs.path.begin(), inputs.path.end()),
       epochs(inputs),
@@ -18,10 +15,16 @@ Simulation::Simulation(const Inputs& inputs)
       host_links(inputs),
       path_chooser(inputs),
       priorities(inputs),
-      flow_stride((settings.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)),
       probed_ports(inputs.probed_port.begin(), inputs.probed_port.end()),
       probed_flows(inputs.probed_flow.begin(), inputs.probed_flow.end()),
-      captured_flows(inputs.captured_flow.begin(), inputs.captured_flow.end()) {
+      captured_flows(inputs.captured_flow.begin(), inputs.captured_flow.end()) {}
+
+Simulation::Simulation(const Inputs& inputs)
+    : RunState(inputs),
+      settings(inputs.settings),
+      law(inputs.law),
+      has_losses(inputs.has_losses()),
+      flow_stride((settings.flow_bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine)) {
     path.push_back(NONE);  // the main loop looks one entry ahead
     add_ports(inputs);
     add_queue_pairs(inputs);

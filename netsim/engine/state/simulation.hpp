@@ -69,7 +69,82 @@ struct CapturedPacket {
     std::int64_t credit_bytes;
 };
 
-class Simulation {
+// All of a run that changes, which one engine may hand to another.
+struct RunState {
+    explicit RunState(const Inputs& inputs);
+
+    Picoseconds now_ps = 0;
+    Outcome outcome = Outcome::Running;
+    EventQueue queue;
+    PacketPool packets;
+    std::vector<Port> ports;
+    std::vector<std::uint32_t> port_node;  // that sends through each
+    std::vector<PortStats> port_stats;
+    std::vector<Sender> senders;
+    std::vector<Receiver> receivers;
+    std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
+    std::vector<SelectiveReceiver> selective_receivers;
+    std::vector<CreditedSender> credited_senders;  // by queue pair, as the next; empty without receiver credits
+    std::vector<CreditedReceiver> credited_receivers;
+    std::vector<GrantPacer> grant_pacers;      // by port
+    std::vector<std::int64_t> credit_counts;   // by packet: what it says of its queue pair's credit
+    std::vector<ReceiveQueue> receive_queues;  // by queue pair, as the next; empty if receivers are always ready
+    std::vector<RefusedSender> refused_senders;
+    std::vector<NicBuffer> nics;                    // by port; empty if hosts take packets at once
+    std::vector<Endpoint> endpoints;                // by queue pair; empty if answers take no time
+    std::vector<RoundTrips> round_trips;            // by transfer; empty if packets are in no host for any time
+    std::vector<std::uint32_t> expected_sequences;  // by packet, as the next: what answers carry of these, if at all
+    std::vector<ArrivalReport> arrival_reports;
+    std::vector<Picoseconds> times_in_host_ps;
+    std::vector<Transfer> transfers;
+    std::vector<ReadyRule> ready_rules;                            // by transfer; empty if none has a time of its own
+    std::vector<Picoseconds> retransmission_waits;                 // by the number of timeouts since the last progress
+    std::vector<RingBuffer<Picoseconds>> pending_notifications;    // by queue pair; empty if they take no time
+    std::vector<std::uint32_t> dependency_row;                     // what each transfer waits for, until the start
+    std::vector<std::uint32_t> dependent_offset, dependent_row;    // what waits for each, from the start to the end
+    std::vector<std::uint32_t> nvlink_source, nvlink_destination;  // by transfer, NONE; empty if none takes NVLink
+    std::vector<Picoseconds> nvlink_out_until_ps, nvlink_in_until_ps;  // by GPU: when its link is free
+    std::vector<std::uint32_t> path;
+    Epochs epochs;
+    Faults faults;
+    HostLinks host_links;
+    PathChooser path_chooser;
+    Priorities priorities;
+    std::vector<CacheLine> flows;  // the law's records
+    std::vector<std::uint32_t> probed_ports;
+    std::vector<std::uint32_t> probed_flows;  // queue pairs
+    std::vector<Picoseconds> sample_times_ps;
+    std::vector<PortSample> port_samples;
+    std::vector<FlowSample> flow_samples;
+    std::uint64_t num_probes = 0;
+    std::vector<std::string> not_skipped;  // what the run has that exact skip does not know
+    std::string not_cut;                   // why the run does not take several threads; empty if it does
+    std::uint32_t num_parts = 1;           // of the run, each handled by a thread of its own
+    std::uint64_t num_skipped_events = 0;
+    std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
+    MeanRateResults at_mean_rates;
+    std::vector<bool> captured_flows;  // by queue pair; empty if nothing is captured
+    std::vector<CapturedPacket> captured;
+    std::uint64_t num_captured = 0;  // with those that found no room
+    bool has_all_samples = true;
+    Trails trails;                             // if the law reads telemetry
+    std::vector<EntropyCache> entropy_caches;  // by queue pair; empty if packets have no entropy
+    std::vector<std::uint16_t> entropies;      // by packet, an answer's that of the packet answered
+
+    std::vector<FailedPair> failed_pairs;
+
+    PacketCounts data_packets, control_packets;
+    std::uint64_t num_refused = 0;       // data packets for which the receiver was not ready, each time
+    std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
+    std::uint64_t num_trimmed = 0;       // data packets
+    std::uint64_t num_grants = 0;
+    std::uint64_t acknowledged_bytes = 0;
+    std::uint32_t num_unfinished = 0;  // transfers
+    std::uint32_t num_open = 0;        // transfers that are ready and not acknowledged, of queue pairs that work
+    std::uint32_t num_transfer_events = 0;
+};
+
+class Simulation : public RunState {
   public:
     // `law.params` must outlive the simulation; everything else is copied. Then come all its transfers, in parts, and
     // `start`.
@@ -110,85 +185,16 @@ class Simulation {
 
     const Settings settings;
     const Law law;
-    const bool has_losses;  // on any wire, apart from faults
+    const bool has_losses;          // on any wire, apart from faults
+    const std::size_t flow_stride;  // cache lines of a record
 
     bool has_started = false;   // and so has all its transfers
     bool is_advancing = false;  // in some thread; only read and written under the interpreter's lock
 
-    Picoseconds now_ps = 0;
-    Outcome outcome = Outcome::Running;
-    EventQueue queue;
-    PacketPool packets;
-    std::vector<Port> ports;
-    std::vector<std::uint32_t> port_node;  // that sends through each
-    std::vector<PortStats> port_stats;
-    std::vector<Sender> senders;
-    std::vector<Receiver> receivers;
-    std::vector<SelectiveSender> selective_senders;  // by queue pair, as the next; empty under go-back-N
-    std::vector<SelectiveReceiver> selective_receivers;
-    std::vector<CreditedSender> credited_senders;  // by queue pair, as the next; empty without receiver credits
-    std::vector<CreditedReceiver> credited_receivers;
-    std::vector<GrantPacer> grant_pacers;      // by port
-    std::vector<std::int64_t> credit_counts;   // by packet: what it says of its queue pair's credit
-    std::vector<ReceiveQueue> receive_queues;  // by queue pair, as the next; empty if receivers are always ready
-    std::vector<RefusedSender> refused_senders;
-    std::vector<NicBuffer> nics;                    // by port; empty if hosts take packets at once
-    std::vector<Endpoint> endpoints;                // by queue pair; empty if answers take no time
-    std::vector<RoundTrips> round_trips;            // by transfer; empty if packets are in no host for any time
-    std::vector<std::uint32_t> expected_sequences;  // by packet, as the next: what answers carry of these, if at all
-    std::vector<ArrivalReport> arrival_reports;
-    std::vector<Picoseconds> times_in_host_ps;
-    std::vector<Transfer> transfers;
-    std::vector<ReadyRule> ready_rules;                            // by transfer; empty if none has a time of its own
-    std::vector<Picoseconds> retransmission_waits;                 // by the number of timeouts since the last progress
-    std::vector<RingBuffer<Picoseconds>> pending_notifications;    // by queue pair; empty if they take no time
-    std::vector<std::uint32_t> dependency_row;                     // what each transfer waits for, until the start
-    std::vector<std::uint32_t> dependent_offset, dependent_row;    // what waits for each, from the start to the end
-    std::vector<std::uint32_t> nvlink_source, nvlink_destination;  // by transfer, NONE; empty if none takes NVLink
-    std::vector<Picoseconds> nvlink_out_until_ps, nvlink_in_until_ps;  // by GPU: when its link is free
-    std::vector<std::uint32_t> path;
-    Epochs epochs;
-    Faults faults;
-    HostLinks host_links;
-    PathChooser path_chooser;
-    Priorities priorities;
-    std::vector<CacheLine> flows;   // the law's records
-    const std::size_t flow_stride;  // cache lines of a record
-    std::vector<std::uint32_t> probed_ports;
-    std::vector<std::uint32_t> probed_flows;  // queue pairs
-    std::vector<Picoseconds> sample_times_ps;
-    std::vector<PortSample> port_samples;
-    std::vector<FlowSample> flow_samples;
-    std::uint64_t num_probes = 0;
-    std::vector<std::string> not_skipped;  // what the run has that exact skip does not know
-    std::string not_cut;                   // why the run does not take several threads; empty if it does
-    std::uint32_t num_parts = 1;           // of the run, each handled by a thread of its own
-    std::uint64_t num_skipped_events = 0;
-    std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
-    MeanRateResults at_mean_rates;
-    std::vector<bool> captured_flows;  // by queue pair; empty if nothing is captured
-    std::vector<CapturedPacket> captured;
-    std::uint64_t num_captured = 0;  // with those that found no room
-    bool has_all_samples = true;
-    Trails trails;                             // if the law reads telemetry
-    std::vector<EntropyCache> entropy_caches;  // by queue pair; empty if packets have no entropy
-    std::vector<std::uint16_t> entropies;      // by packet, an answer's that of the packet answered
-
-    std::vector<FailedPair> failed_pairs;
-
-    PacketCounts data_packets, control_packets;
-    std::uint64_t num_refused = 0;       // data packets for which the receiver was not ready, each time
-    std::uint64_t num_out_of_order = 0;  // data packets that arrived before one sent earlier
-    std::uint64_t num_trimmed = 0;       // data packets
-    std::uint64_t num_grants = 0;
-    std::uint64_t acknowledged_bytes = 0;
-    std::uint32_t num_unfinished = 0;  // transfers
-    std::uint32_t num_open = 0;        // transfers that are ready and not acknowledged, of queue pairs that work
-    std::uint32_t num_transfer_events = 0;
-
   protected:
     explicit Simulation(const Inputs& inputs);
     Simulation(const Simulation&) = default;
+    Simulation(Simulation&&) = default;
     void push_when_ready(std::uint32_t row);
     std::vector<FarEvents::Event> first_clock_events() const;
     void forget_dependents();
