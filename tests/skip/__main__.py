@@ -16,7 +16,16 @@ from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.skip.features import featured_run
 from tests.skip.rounds import random_rounds
-from tests.skip.runs import LAWS, Comparison, Run, compare, every_run_compared, random_run, searching_long, searching_shortly
+from tests.skip.runs import (
+    LAWS,
+    Comparison,
+    Run,
+    compare,
+    every_run_compared,
+    random_run,
+    searching_long,
+    searching_shortly,
+)
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

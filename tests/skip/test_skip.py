@@ -18,7 +18,7 @@ from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
 from tests.recording import Record
 from tests.skip.features import FEATURES, featured_run, with_loss
-from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run, searching_long
+from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run, searching_long, searching_shortly
 from tests.skip.targets import NEVER_SKIPPED, TARGETS
 
 RUNS_PER_TEST = 10
@@ -86,6 +86,18 @@ def test_the_search_has_a_budget(free_values: int, recorded: Record) -> None:
         got = compare(replace(inputs, settings={**inputs.settings, "free_search_values": free_values}), LAWS[run.law])
         assert not got.differences, f"seed {seed}"
         recorded.hold(f"plain {seed}, {free_values} values", got.num_skipped)
+
+
+def test_the_plain_engine_may_take_over_at_any_time() -> None:
+    """Searches that end soon, also between slices, and in runs of the full engine."""
+    num_skipped = 0
+    for seed in range(400, 440):
+        run = featured_run(seed) if seed % 2 else random_run(seed)
+        events_per_slice = 3_000 if seed % 4 == 0 else 10**8
+        got = compare(searching_shortly(run.inputs()), LAWS[run.law], events_per_slice=events_per_slice)
+        assert not got.differences, f"seed {seed}"
+        num_skipped += got.num_skipped
+    assert num_skipped > 0
 
 
 def test_a_run_may_be_settled_at_any_event(recorded: Record) -> None:
