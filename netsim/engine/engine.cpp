@@ -64,6 +64,7 @@ Outcome Engine<is_full>::advance(std::uint64_t num_events) {
 // is inlined.
 template <bool is_full>
 Outcome Engine<is_full>::run(std::uint64_t stop_at, bool is_catching_up) {
+    const auto prefetch_packet = [this](std::uint64_t key) { packets.prefetch(payload_of(key)); };
     while (outcome == Outcome::Running) {
         std::uint64_t key;
         if (SKIPS && is_catching_up) {
@@ -71,10 +72,10 @@ Outcome Engine<is_full>::run(std::uint64_t stop_at, bool is_catching_up) {
         } else {
             if (queue.is_slot_exhausted()) {
                 if (queue.num_events() >= stop_at) return outcome;
-                if (!queue.open_next_slot()) return outcome = Outcome::Stalled;
+                if (!queue.open_next_slot(prefetch_packet)) return outcome = Outcome::Stalled;
                 if (queue.slot_start_ps() > LAST_INSTANT) [[unlikely]]
                     throw std::out_of_range("an instant beyond the clock");
-                prefetch_open_slot();
+                queue.look_ahead(prefetch_packet);
             }
             key = queue.take();
             now_ps = queue.time_of(key);
@@ -129,16 +130,8 @@ inline void Engine<is_full>::handle(std::uint64_t key) {
     }
 }
 
-// Measured on fat trees: fetching the slot's packets, then one event ahead the port each goes to, saves 9 % of the time
-// at 1,024 hosts and 26 % at 8,192.
-template <bool is_full>
-inline void Engine<is_full>::prefetch_open_slot() {
-    for (const std::uint64_t* key = queue.open_begin(); key != queue.open_end(); key++) {
-        packets.prefetch(payload_of(*key));
-    }
-    queue.look_ahead([this](std::uint64_t key) { packets.prefetch(payload_of(key)); });
-}
-
+// Measured on fat trees: fetching a slot's packets before it, then one event ahead the port each goes to, saves 9 % of
+// the time at 1,024 hosts and 26 % at 8,192.
 template <bool is_full>
 inline void Engine<is_full>::prefetch_next_port() {
     const std::uint32_t id = id_of(queue.peek());

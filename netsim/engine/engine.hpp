@@ -42,7 +42,6 @@ class Engine final : public Simulation {
     Outcome run(std::uint64_t stop_at, bool is_catching_up);
     void handle(std::uint64_t key);
     // Inlined by order: g++ 12 drops calls of a function that only prefetches, as having no effect.
-    [[gnu::always_inline]] void prefetch_open_slot();
     [[gnu::always_inline]] void prefetch_next_port();
     [[gnu::always_inline]] void prefetch_queues(std::uint32_t id, std::uint32_t next_port, const Packet& packet);
     void end_if_nothing_is_left();

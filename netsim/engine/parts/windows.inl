@@ -126,12 +126,13 @@ void Engine<is_full>::handle_windows() {
 template <bool is_full>
 void Engine<is_full>::run_until(FarEvents::Event until, bool is_behind) {
     const Picoseconds last_ps = until.identity > 0 ? until.time_ps : until.time_ps - 1;
+    const auto prefetch_packet = [this](std::uint64_t key) { packets.prefetch(payload_of(key)); };
     while (is_behind || !is_quiet() || part.sends_packets) {
         if (queue.is_slot_exhausted()) {
-            if (!queue.open_slot_until(last_ps)) return;
+            if (!queue.open_slot_until(last_ps, prefetch_packet)) return;
             if (queue.slot_start_ps() > LAST_INSTANT) [[unlikely]]
                 throw std::out_of_range("an instant beyond the clock");
-            prefetch_open_slot();
+            queue.look_ahead(prefetch_packet);
         }
         const std::uint64_t key = queue.peek();
         FarEvents::Event event{queue.time_of(key), identity_of(key)};

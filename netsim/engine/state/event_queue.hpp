@@ -20,7 +20,7 @@ namespace netsim {
 
 class EventQueue {
   public:
-    EventQueue() : chunks_(NUM_SLOTS), tail_(NUM_SLOTS), open_(1 << 12) {
+    EventQueue() : chunks_(NUM_SLOTS), tail_(NUM_SLOTS), open_(1 << 12), spare_(1 << 12) {
         for (std::uint32_t slot = 0; slot < NUM_SLOTS; slot++) tail_[slot] = slot * 8;
         grow_overflow();
     }
@@ -47,11 +47,13 @@ class EventQueue {
     bool is_slot_exhausted() const { return next_ == num_open_; }
     std::size_t size() const { return num_near_ + far_.size() + (num_open_ - next_); }
 
-    // Open the next slot that holds events; false when there is none.
-    bool open_next_slot();
+    // Open the next slot that holds events, and call with each of its keys, in no order; false when there is none.
+    template <typename Visit>
+    bool open_next_slot(Visit visit);
 
     // The same for a slot that begins up to `last_ps`.
-    bool open_slot_until(Picoseconds last_ps);
+    template <typename Visit>
+    bool open_slot_until(Picoseconds last_ps, Visit visit);
 
     // No event comes before it; NEVER if none is left.
     Picoseconds next_ps() const {
@@ -91,8 +93,6 @@ class EventQueue {
     template <typename Visit>
     [[gnu::always_inline]] void look_ahead(Visit visit) const;
 
-    const std::uint64_t* open_begin() const { return open_.data(); }
-    const std::uint64_t* open_end() const { return open_.data() + num_open_; }
     std::uint64_t num_events() const { return num_events_ - (num_open_ - next_); }  // taken so far
 
   private:
@@ -114,7 +114,8 @@ class EventQueue {
     std::int64_t next_slot() const;
     void drain_slot(std::int64_t slot, std::vector<std::uint64_t>& keys, std::uint32_t& count);
     void close_slot();
-    void open_slot(std::int64_t slot);
+    template <typename Visit>
+    [[gnu::always_inline]] void open_slot(std::int64_t slot, Visit visit);
     void adapt_width();
     void set_width(int width_log2);
     void take_near(std::vector<FarEvents::Event>& events);
@@ -122,8 +123,8 @@ class EventQueue {
     std::vector<Chunk> chunks_;        // the first NUM_SLOTS belong to their slots, the rest are overflow
     std::vector<std::uint32_t> tail_;  // per slot: 8 * chunk + keys in it
     std::array<std::uint64_t, NUM_SLOTS / 64> occupied_{};
-    std::uint32_t free_chunk_ = 0;  // 0: none, since chunk 0 is a slot's own
-    std::vector<std::uint64_t> open_;
+    std::uint32_t free_chunk_ = 0;             // 0: none, since chunk 0 is a slot's own
+    std::vector<std::uint64_t> open_, spare_;  // the second for sorting the first
     std::uint32_t next_ = 0, num_open_ = 0;
     int width_log2_ = (MIN_WIDTH_LOG2 + MAX_WIDTH_LOG2) / 2;
     std::int64_t current_slot_ = -1;
@@ -221,19 +222,21 @@ inline void EventQueue::drain_slot(std::int64_t slot, std::vector<std::uint64_t>
     num_near_ -= count - before;
 }
 
-inline bool EventQueue::open_next_slot() {
+template <typename Visit>
+inline bool EventQueue::open_next_slot(Visit visit) {
     close_slot();
     const std::int64_t slot = next_slot();
     if (slot == NEVER) return false;
-    open_slot(slot);
+    open_slot(slot, visit);
     return true;
 }
 
-inline bool EventQueue::open_slot_until(Picoseconds last_ps) {
+template <typename Visit>
+inline bool EventQueue::open_slot_until(Picoseconds last_ps, Visit visit) {
     close_slot();
     const std::int64_t slot = next_slot();
     if (slot == NEVER || slot << width_log2_ > last_ps) return false;
-    open_slot(slot);
+    open_slot(slot, visit);
     return true;
 }
 
@@ -243,7 +246,9 @@ inline void EventQueue::close_slot() {
         adapt_width();
 }
 
-inline void EventQueue::open_slot(std::int64_t slot) {
+// What the visitor fetches comes while the keys are sorted.
+template <typename Visit>
+inline void EventQueue::open_slot(std::int64_t slot, Visit visit) {
     current_slot_ = slot;
     base_ps_ = slot << width_log2_;
     next_ = num_open_ = 0;
@@ -254,7 +259,9 @@ inline void EventQueue::open_slot(std::int64_t slot) {
         far_.pop();
         if (num_open_ + 2 * NETWORK_WIDTH >= open_.size()) open_.resize(2 * open_.size());
     }
-    sort_keys(open_.data(), num_open_);
+    for (std::uint32_t i = 0; i < num_open_; i++) visit(open_[i]);
+    if (spare_.size() < open_.size()) spare_.resize(open_.size());
+    sort_keys(open_.data(), num_open_, spare_.data());
     open_[num_open_] = open_[num_open_ + 1] = 0;
     num_events_ += num_open_;
     num_slots_opened_++;
