@@ -23,6 +23,7 @@ from typing import Literal
 import torch.distributed as dist
 
 from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
+from fabrictune.collectives.startup.ordered_backend import ORDERED, register_ordered_backend
 from fabrictune.collectives.startup.rendezvous import start
 from fabrictune.collectives.startup.store_operations import Steps
 from fabrictune.collectives.startup.store_runner import perform, within
@@ -51,11 +52,13 @@ def start_process_groups(
     backend: str = "gloo",
     method: Method = "ordered",
 ) -> Member:
-    """Make torch's default group and this rank's groups of the plan.
+    """Make torch's default group and this rank's groups of the plan, over a backend of torch's or `ordered`.
 
     All has happened, or StartupError is raised, when `timeout_s` and a grace of a few seconds have passed.
     """
     os.environ.setdefault(_LAZY_CONNECTIONS, "1")
+    if backend == ORDERED:
+        register_ordered_backend()
     forming = _Forming(store, plan, rank, backend, timedelta(seconds=timeout_s))
     started_s = time.monotonic()
     deadline_s = started_s + timeout_s

@@ -68,10 +68,12 @@ def launch(
     startup_timeout_s: float | None = None,
     store: StoreAddress | None = None,
     method: "Method" = "ordered",
+    backend: str = "gloo",
 ) -> list[dict[str, NDArray[Any]]]:
     """Call `target(member)` in a process for each rank of a layout, its groups made; returns their arrays by rank.
 
-    The ranks meet in `store`, or in one that is served here, within `startup_timeout_s`. A program that calls this must
+    The ranks meet in `store`, or in one that is served here, within `startup_timeout_s`. They communicate over gloo, or
+    over the backend `ordered`, in NCCL's order (`collectives/startup/ordered_backend`). A program that calls this must
     guard its own start by `if __name__ == "__main__"`, since ranks import it.
 
     Without timeouts there are limits against hanging, TIMEOUT_S and STARTUP_TIMEOUT_S, scaled.
@@ -85,7 +87,7 @@ def launch(
     context.set_forkserver_preload(_PRELOADED)
     with temporary_folder("fabrictune-ranks-") as folder, listen() as listener:
         own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
-        start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method)
+        start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method, backend)
         served = serve_tcp_store(listener)
         ranks = [
             context.Process(target=_run_rank, args=(rank, start, target, folder), daemon=True)
@@ -135,12 +137,19 @@ def _start_forkserver() -> None:
 
 
 def _start(
-    layout: ParallelLayout, address: StoreAddress, attempt: str, timeout_s: float, method: "Method", rank: int
+    layout: ParallelLayout,
+    address: StoreAddress,
+    attempt: str,
+    timeout_s: float,
+    method: "Method",
+    backend: str,
+    rank: int,
 ) -> "Member":
     from fabrictune.collectives.startup.process_groups import start_process_groups
 
     store = connect_store(address, attempt=attempt, timeout_s=timeout_s)
-    return start_process_groups(store, GroupPlan.of_layout(layout), rank, timeout_s=timeout_s, method=method)
+    plan = GroupPlan.of_layout(layout)
+    return start_process_groups(store, plan, rank, timeout_s=timeout_s, backend=backend, method=method)
 
 
 def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
