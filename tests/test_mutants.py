@@ -3,8 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -209,6 +212,40 @@ def test_what_a_fixture_reaches_serves_the_later_tests_of_its_file(tmp_path: Pat
         check=True,
     )
     assert json.loads(done.stdout) == {"is_killed": True, "by": "test_steps.py::test_it_is_four"}
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_a_trial_ends_with_the_process_that_tries(tmp_path: Path, by: signal.Signals) -> None:
+    """It leads a session of its own, which no signal to the others reaches."""
+    (tmp_path / "test_steps.py").write_text(
+        "import os, pathlib, time\n\n\ndef test_that_waits():\n"
+        "    pathlib.Path('new').write_text(str(os.getpid()))\n    os.rename('new', 'process')\n    time.sleep(600)\n"
+    )
+    (tmp_path / "steps.py").touch()
+    trials = subprocess.Popen(
+        [sys.executable, "-m", "tests.mutants.trials"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert trials.stdin is not None
+    with trials.stdin:
+        print(json.dumps({"path": "steps.py", "tests": ["test_steps.py"]}), file=trials.stdin, flush=True)
+        _wait_until((tmp_path / "process").exists)
+        trials.send_signal(by)
+        trials.wait()
+    trial = Path("/proc", (tmp_path / "process").read_text(), "stat")
+    _wait_until(lambda: not trial.exists() or ") Z " in trial.read_text())
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if is_so():
+            return
+        time.sleep(0.1)
+    pytest.fail("it has not come to this in a minute")
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_fair_to_small_areas() -> None:

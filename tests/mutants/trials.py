@@ -49,6 +49,7 @@ MEMORY_BYTES = 8 * 2**30
 LEAST_CPU_S, CPU_FACTOR = 8.0, 4  # of a test; a mutated law is compiled anew in it
 CLOCK_FACTOR, LEAST_CLOCK_S = 40, 300  # of all tests' processor time
 _CHILD_FAILED = 97
+_PARENT_DEATH_SIGNAL = 1  # of prctl(2), Linux
 
 
 class Recorder:
@@ -100,15 +101,17 @@ def run_tests(
 def in_child(work: Callable[[], dict[str, Any]], cpu_s: float) -> dict[str, Any]:
     """Return what `work` returns in a forked process; `{"ended": why}` where it does not."""
     reading, writing = os.pipe()
-    process = os.fork()
+    parent, process = os.getpid(), os.fork()
     if process == 0:
-        _be_a_child(work, writing)
+        _be_a_child(work, writing, parent)
     os.close(writing)
-    with open(reading, encoding="utf-8") as pipe, _clock(process, LEAST_CLOCK_S + cpu_s * CLOCK_FACTOR):  # noqa: PTH123  # a descriptor
-        text = pipe.read()
-    _, status = os.waitpid(process, 0)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process, signal.SIGKILL)  # what its tests have left
+    try:
+        with open(reading, encoding="utf-8") as pipe, _clock(process, LEAST_CLOCK_S + cpu_s * CLOCK_FACTOR):  # noqa: PTH123  # a descriptor
+            text = pipe.read()
+        _, status = os.waitpid(process, 0)
+    finally:  # also where this process is told to end
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process, signal.SIGKILL)  # what its tests have left
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return {"ended": "time limit" if number in (signal.SIGXCPU, signal.SIGKILL) else signal.Signals(number).name}
@@ -131,9 +134,18 @@ def _clock(process: int, limit_s: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _be_a_child(work: Callable[[], dict[str, Any]], writing: int) -> None:
+def end_with(parent: int, by: int) -> None:
+    """Have this process sent a signal when its parent ends, however that ends."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, by)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), by)
+
+
+def _be_a_child(work: Callable[[], dict[str, Any]], writing: int, parent: int) -> None:
     code = _CHILD_FAILED
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with(parent, signal.SIGKILL)
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -291,6 +303,8 @@ def main() -> None:
     parser.add_argument("--exchange", nargs="+", metavar="SOURCE", help="mutants of these files' functions")
     parser.add_argument("--tests", nargs="+", metavar="TEST FILE", help="the tests of `--exchange`")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a trial ends with it, in `in_child`
+    end_with(os.getppid(), signal.SIGTERM)
     tree = Path.cwd()
     leave_the_checkout(tree)
     answers = os.dup(1)

@@ -65,6 +65,17 @@ def test_a_slower_link_is_the_rate_of_its_nic() -> None:
     assert finish.tolist() == [read_ps + CABLE_PS + FRAME_PS + CABLE_PS + 10 * write_ps]
 
 
+def test_a_message_without_bytes_takes_none_of_a_link_s_time() -> None:
+    """Its headers come while the GPU's other NIC writes 1000 B for a microsecond: it is there when these are."""
+    slow: dict[str, Any] = {"pcie_generation": 3, "pcie_lanes": 1}
+    config = PacketConfig(mtu_bytes=1000, wire_overhead_bytes=100, host=HostConfig(**slow, nics_per_gpu=2))
+    rows = [{"bytes": 0, "qp": 0, "start_ps": 1_500_000}, {"bytes": 1000, "qp": 1}]
+    record = run(network_of(two_nics_each(), [(0, 4), (2, 5)]), traffic_of(rows), compiled("none"), config)
+    read_ps, write_ps = times_ps(**slow)
+    written_ps = read_ps + CABLE_PS + 1100 * 80 + CABLE_PS + write_ps
+    assert record.tables["transfers"]["finish_ps"][0] == written_ps > 1_500_000
+
+
 @pytest.mark.parametrize(
     ("sharing", "num_reads"),
     [

@@ -105,6 +105,19 @@ def test_only_the_priority_that_fills_its_buffer_is_paused() -> None:
     assert record.tables["ports"]["dropped_packets"].sum() == 0
 
 
+@pytest.mark.parametrize(("free_bytes", "num_pauses"), [(9_000, 0), (8_998, 1)])
+def test_a_sender_is_paused_when_one_more_full_frame_has_no_room(free_bytes: int, num_pauses: int) -> None:
+    """Five frames come while the first leaves; alpha 1 leaves four that wait 9,000 - 2 x 4,000 B: a frame, or less."""
+    config = configured(PriorityConfig(priority=LOW, lossless=True), buffer=BufferConfig(size_bytes=1_000_000))
+    network, law = network_of(funnel(10**10), [(0, 1)]), compiled("none")
+    network = replace(network, queue_pairs=replace(network.queue_pairs, priority_Q=np.array([LOW])))
+    inputs = make_engine_inputs(network, traffic_of([{"bytes": 5_000}]), law, config, seed=0, probe=None)
+    free = np.full_like(inputs.arrays["priority_shared_buffer"], free_bytes)
+    simulation = make_simulation(replace(inputs, arrays={**inputs.arrays, "priority_shared_buffer": free}), law)
+    simulation.advance(10**6)
+    assert simulation.queue_columns()["pauses"].sum() == num_pauses
+
+
 def test_a_pause_without_refresh_runs_out() -> None:
     """40 quanta of 512 bits are 205 ns of 100 Gb/s: the sender goes on though it was never resumed."""
     config = configured(

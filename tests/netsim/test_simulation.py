@@ -9,10 +9,13 @@ import pytest
 
 from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.probes import ProbeConfig
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inputs
 from fabrictune.netsim.packet import make_simulation
+from fabrictune.topology.draft import FabricDraft
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 
+FULL_BYTES, ACK_BYTES, PS_PER_BYTE = 1000, 100, 80  # at 100 Gb/s
 ON_START = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 MOST = 2**62
 
@@ -102,3 +105,22 @@ def test_it_starts_once_with_all_its_transfers_before_it_advances() -> None:
         with pytest.raises(RuntimeError, match=r"^the simulation has started; make a new one for other transfers$"):
             late()
     assert simulation.advance(MOST) == _engine.Outcome.FINISHED
+
+
+def test_the_first_samples_have_the_round_trips_of_the_law_s_records() -> None:
+    """At 0 ps, before any answer, each pair's is that of its own cables: 10 ns each, and 500 to host 2."""
+    draft = FabricDraft("cables")
+    switch = draft.add_switch("tor")
+    for number, delay_ps in enumerate((10_000, 10_000, 500_000)):
+        host = draft.add_host(f"host{number}")
+        draft.add_link((host, "nic0"), (switch, f"host{number}"), rate_bps=10**11, delay_ps=delay_ps)
+    network, law = network_of(draft.finish(), [(0, 1), (1, 2)]), compiled("none")
+    traffic = traffic_of([{"bytes": 100_000, "qp": qp} for qp in range(2)])
+    config = PacketConfig(mtu_bytes=FULL_BYTES, wire_overhead_bytes=0, ack_bytes=ACK_BYTES)
+    probe = ProbeConfig(interval_ns=1_000, all_flows=True)
+    simulation = make_simulation(make_engine_inputs(network, traffic, law, config, seed=0, probe=probe), law)
+    simulation.advance(10**6)
+    first = {name: column[:2].tolist() for name, column in simulation.flow_sample_columns().items()}
+    sending_ps = 2 * (FULL_BYTES + ACK_BYTES) * PS_PER_BYTE
+    assert first["time_ps"] == [0, 0]
+    assert first["rtt_ps"] == [sending_ps + 4 * 10_000, sending_ps + 2 * 10_000 + 2 * 500_000]

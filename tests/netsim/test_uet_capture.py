@@ -11,12 +11,14 @@ import pytest
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.uet import UET_UDP_PORT, PdsType
+from fabrictune.netsim.capture import PacketType
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
 from fabrictune.netsim.config.switch import EcnConfig, PfcConfig, TrimmingConfig
 from fabrictune.netsim.config.transport import CreditsConfig, TransportConfig
-from fabrictune.netsim.packet import run
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
+from fabrictune.netsim.packet import make_simulation, run
 from tests.netsim.conftest import compiled, network_of, one_switch, traffic_of
 
 PAIRS = [(source, 3) for source in range(3)]
@@ -136,6 +138,20 @@ def test_an_acknowledgement_names_what_has_arrived(tmp_path: Path) -> None:
             named[context] |= set(range(cumulative + 1))
             named[context] |= {cumulative + offset + bit for bit in range(64) if bitmap >> bit & 1}
     assert named == {qp: set(range(59)) for qp in range(3)}
+
+
+def test_a_grant_answers_no_packet() -> None:
+    """So it has the sequence of none."""
+    network = network_of(one_switch(4), PAIRS)
+    traffic, law = traffic_of([{"bytes": 60_000, "qp": qp} for qp in range(3)]), compiled("none")
+    capture = CaptureConfig(at="receiver", headers="uet")
+    inputs = make_engine_inputs(network, traffic, law, UET, seed=3, probe=None, capture=capture)
+    simulation = make_simulation(inputs, law)
+    simulation.advance(10**8)
+    columns = simulation.capture_columns()
+    is_grant = columns["type"] == PacketType.CREDIT
+    assert is_grant.sum() == simulation.packet_counts()["grants"] > 0
+    assert not columns["sequence"][is_grant].any()
 
 
 def test_frames_that_the_run_cannot_have_are_refused() -> None:

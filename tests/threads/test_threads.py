@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
+from fabrictune.conformance.netsim.deadlock import ring_network
 from fabrictune.foundation.errors import InputError
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
+from fabrictune.netsim.config.switch import PfcConfig
+from fabrictune.netsim.config.transport import TransportConfig
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.packet import run as run_packets
 from fabrictune.netsim.threads import thread_lines
+from fabrictune.netsim.workloads.table import one_message_each
 from fabrictune.scenario.compilation import compile_scenario
 from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
@@ -62,6 +67,20 @@ def test_bundled_scenarios_are_the_same(name: str) -> None:
     with every_run_compared(2) as made:
         run_engine(compiled)
     assert [got.differences for got in made] == [()]
+
+
+def test_a_deadlock_that_a_probe_finds_has_ended_before_it() -> None:
+    """Three switches that wait for one another, a part each: the run's end is its last event, in whichever part."""
+    network, law = ring_network(), LAWS["none"]
+    pairs = network.queue_pairs
+    _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 2_000_000)
+    config = PacketConfig(
+        pfc=PfcConfig(xoff_bytes=80_000, xon_bytes=40_000), transport=TransportConfig(timeout_ns=1_000_000)
+    )
+    probe = ProbeConfig(interval_ns=1_000_000, ports="all")
+    got = compare(make_engine_inputs(network, traffic, law, config, seed=0, probe=probe), law, 3)
+    assert got.num_parts == 3
+    assert not got.differences
 
 
 def test_a_settled_run_has_what_there_is() -> None:
