@@ -24,7 +24,9 @@ from fabrictune.scenario.files import load_scenario
 from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
 from tests.recording import Record
+from tests.skip.rounds import random_rounds
 from tests.skip.runs import LAWS, random_run
+from tests.threads.cutter import Cutter
 from tests.threads.runs import compare, every_run_compared
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -57,6 +59,25 @@ def test_random_runs_of_all_features_are_the_same(num_threads: int, recorded: Re
         assert not got.differences, f"seed {seed}"
         recorded.hold(f"features {seed}, {num_threads} threads", got.num_parts, got.peak_packets)
         num_cut += got.num_parts > 1
+    assert num_cut > 20
+
+
+@pytest.mark.parametrize("num_threads", [2, 3, 8])
+def test_every_node_is_in_the_part_that_the_definition_of_a_cut_gives_it(num_threads: int) -> None:
+    """Over what has no delay, loses at random or waits at once, short and long wires; against the slow cutter."""
+    num_cut = 0
+    for seed in range(80):
+        if seed % 2:
+            run = random_rounds(seed) if seed % 4 == 1 else random_run(seed)
+            inputs, law = run.inputs(), LAWS[run.law]
+        else:
+            scenario = scenarios.random_scenario(seed)
+            inputs, law = scenarios.inputs_of(scenario), scenarios.COMPILED[scenario.law]
+        inputs = replace(inputs, settings={**inputs.settings, "num_threads": num_threads})
+        part_of_port = make_simulation(inputs, law).part_of_port
+        if part_of_port:
+            assert part_of_port == Cutter(inputs).part_of_port(num_threads), f"seed {seed}"
+        num_cut += len(set(part_of_port)) > 1
     assert num_cut > 20
 
 

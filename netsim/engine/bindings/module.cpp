@@ -146,6 +146,7 @@ NB_MODULE(_engine, module) {
         .def_prop_ro("not_skipped", at_rest(&Simulation::not_skipped))
         .def_prop_ro("num_parts", at_rest(&Simulation::num_parts))
         .def_prop_ro("not_cut", at_rest(&Simulation::not_cut))
+        .def_prop_ro("part_of_port", at_rest(&Simulation::part_of_port))
         .def_prop_ro("peak_packets", at_rest(peak_packets))
         .def("packet_counts", at_rest(packet_counts))
         .def("skip_counts", at_rest(skip_counts))

@@ -41,6 +41,7 @@ void Engine<is_full>::start() {
             crew->others.push_back(std::move(other));
         }
         own_crew = std::move(crew);
+        part_of_port = own_crew->cut.part_of_port;
         for (std::uint32_t number = 0; number < num_parts; number++) parts[number]->take_part(number, parts, *own_crew);
         for (const FarEvents::Event& event : first_clock_events()) own_crew->clocks.push(event);
     }

@@ -117,9 +117,10 @@ struct RunState {
     std::vector<PortSample> port_samples;
     std::vector<FlowSample> flow_samples;
     std::uint64_t num_probes = 0;
-    std::vector<std::string> not_skipped;  // what the run has that exact skip does not know
-    std::string not_cut;                   // why the run does not take several threads; empty if it does
-    std::uint32_t num_parts = 1;           // of the run, each handled by a thread of its own
+    std::vector<std::string> not_skipped;    // what the run has that exact skip does not know
+    std::string not_cut;                     // why the run does not take several threads; empty if it does
+    std::uint32_t num_parts = 1;             // of the run, each handled by a thread of its own
+    std::vector<std::uint8_t> part_of_port;  // where its node sends; empty if the run was not to be cut
     std::uint64_t num_skipped_events = 0;
     std::int64_t num_unqueued_events = 0;  // handled without the queue, less those it had twice; see skip/sleep.inl
     MeanRateResults at_mean_rates;
