@@ -114,6 +114,9 @@ def test_all_mistakes_of_a_law_are_told_at_once(write_law):
     assert "STATE: []" in message
 
 
+ACK_ARGUMENTS = "params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry"
+
+
 @pytest.mark.parametrize(
     ("body", "reads"),
     [
@@ -129,10 +132,30 @@ def test_all_mistakes_of_a_law_are_told_at_once(write_law):
 def test_reading_marks_follows_from_the_handler(write_law, body: str, reads: bool) -> None:
     """A law need not say it, and cannot say it wrongly; one that hears of notifications reads marks."""
     start = "def on_start(params, flow, now_ps):\n    return Status.OK\n"
-    arguments = "params, flow, now_ps, acked_bytes, rtt_ps, endpoint_delay_ps, num_hops, is_ecn_marked, telemetry"
-    ack = f"def on_ack({arguments}):\n{body}\n" if body else ""
+    ack = f"def on_ack({ACK_ARGUMENTS}):\n{body}\n" if body else ""
     assert reads_marks(write_law(start + ack)) == reads
     assert reads_marks(write_law(start + ack + "def on_cnp(params, flow, now_ps):\n    return Status.OK\n"))
+
+
+def test_a_handler_behind_a_wrapper_may_read_marks(write_law) -> None:
+    """What the wrapper passes on cannot be seen in its code."""
+    body = f"""
+import functools
+
+def on_start(params, flow, now_ps):
+    return Status.OK
+
+def logged(handler):
+    @functools.wraps(handler)
+    def call(*arguments):
+        return handler(*arguments)
+    return call
+
+@logged
+def on_ack({ACK_ARGUMENTS}):
+    return Status.OK
+"""
+    assert reads_marks(write_law(body))
 
 
 def test_bundled_laws_that_ignore_marks() -> None:

@@ -27,7 +27,7 @@ def values(module: ModuleType, link: Link) -> dict[str, float]:
 def test_dcqcn_s_steps_and_byte_counter_are_shares_of_the_rate() -> None:
     """40 and 200 Mbps of 40 Gbps are 1/1000 and 1/200; 10 MB are 2 ms."""
     assert values(dcqcn, LINK) == pytest.approx(
-        {"byte_counter_bytes": 25e6, "additive_increase_bps": 100e6, "hyper_increase_bps": 500e6}
+        {"byte_counter_bytes": 25e6, "additive_increase_bps": 100e6, "hyper_increase_bps": 500e6}, rel=1e-12
     )
 
 

@@ -100,6 +100,17 @@ def test_a_slice_begins_when_its_sender_has_done_with_the_eighth_before() -> Non
         assert sliced.receiver_M[earlier] == sliced.sender_M[message]
 
 
+@pytest.mark.parametrize(("num_members", "lag"), [(9, 2), (10, 3)])
+def test_slices_follow_one_another_at_the_pace_of_the_window(num_members: int, lag: int) -> None:
+    """A ring's all-gather has the second half of an all-reduce's steps: the 16 of nine members are two windows."""
+    shape = GroupShape(num_members=num_members)
+    base = ALGORITHMS["ring"].implementation_of(Operation.ALL_GATHER).make_schedule(shape)
+    sliced = over_channels(base, Operation.ALL_GATHER, shape, num_channels=1, num_slices=2)
+    slice_M = np.array([sliced.chunks_of(message)[0] % 2 for message in range(len(sliced))])
+    first, second = (int(sliced.step_M[slice_M == number].min()) for number in (0, 1))
+    assert second - first == lag
+
+
 def test_only_first_messages_wait_for_the_window() -> None:
     """Of ten slices, the last two begin after the first two; what waits for an arrival waits for nothing else."""
     shape = GroupShape(num_members=3)

@@ -53,7 +53,8 @@ def test_any_range_has_the_rows_of_the_whole(
     assert isinstance(generated, GeneratedTrace) == (options.qps_per_connection == 1)
     assert len(generated) == len(whole)
     edges = np.unique(np.random.default_rng(0).integers(0, len(whole), 9)).tolist()
-    for begin, end in [*zip([0, *edges], [*edges, len(whole)], strict=True), (0, len(whole)), (7, 7)]:
+    waiting = LAYOUT.world_size + 2, LAYOUT.world_size + 5  # requests, with others that wait before them
+    for begin, end in [*zip([0, *edges], [*edges, len(whole)], strict=True), (0, len(whole)), (7, 7), waiting]:
         for name in COLUMNS:
             np.testing.assert_array_equal(generated.column(name, begin, end), whole.column(name, begin, end), name)
         waits, expected = generated.waits(begin, end), whole.waits(begin, end)
