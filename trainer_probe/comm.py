@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from fabrictune.collectives.startup.groups import MESSAGE_AXES, axis_group_name, down_group_name
-from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.collectives.startup.process_groups import Member, limit_requests
 from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.clocks import Moment
@@ -87,6 +87,11 @@ class Comm:
                 dist.send(element, members[receiver], group=carrier)
             elif self.rank == members[receiver]:
                 dist.recv(element, members[sender], group=carrier)
+
+    def limit_requests(self, timeout_s: float) -> None:
+        """Let later requests fail that are not complete after `timeout_s`."""
+        groups = {*self._process_group.values(), *self._down_group.values()}
+        limit_requests((group for group in groups if group is not None), timeout_s)
 
     def trace(self) -> CommTrace:
         """Return this rank's requests so far."""

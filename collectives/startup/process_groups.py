@@ -15,12 +15,13 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import _set_pg_timeout
 
 from fabrictune.collectives.startup.groups import GroupPlan, ProcessGroup
 from fabrictune.collectives.startup.ordered_backend import ORDERED, register_ordered_backend
@@ -30,6 +31,7 @@ from fabrictune.collectives.startup.store_runner import perform, within
 
 Method = Literal["ordered", "global-barriers"]
 
+_WITHOUT_TIMEOUTS = ("fake", ORDERED)  # torch's changes only those of gloo and NCCL
 _LAZY_CONNECTIONS = "TORCH_GLOO_LAZY_INIT"  # read by torch as it makes a group
 
 
@@ -49,17 +51,19 @@ def start_process_groups(
     rank: int,
     *,
     timeout_s: float,
+    request_timeout_s: float | None = None,
     backend: str = "gloo",
     method: Method = "ordered",
 ) -> Member:
     """Make torch's default group and this rank's groups of the plan, over a backend of torch's or `ordered`.
 
-    All has happened, or StartupError is raised, when `timeout_s` and a grace of a few seconds have passed.
+    All has happened, or StartupError is raised, when `timeout_s` and a grace of a few seconds have passed. A later
+    request fails after `request_timeout_s`, as long as start-up by default, until `limit_requests` says otherwise.
     """
     os.environ.setdefault(_LAZY_CONNECTIONS, "1")
     if backend == ORDERED:
         register_ordered_backend()
-    forming = _Forming(store, plan, rank, backend, timedelta(seconds=timeout_s))
+    forming = _Forming(store, plan, rank, backend, timedelta(seconds=request_timeout_s or timeout_s))
     started_s = time.monotonic()
     deadline_s = started_s + timeout_s
 
@@ -72,6 +76,13 @@ def start_process_groups(
     within(timeout_s, begin)
     elapsed_s = time.monotonic() - started_s
     return Member(rank=rank, plan=plan, process_groups=forming.made, elapsed_s=elapsed_s)
+
+
+def limit_requests(groups: Iterable[dist.ProcessGroup], timeout_s: float) -> None:
+    """Let requests of these groups fail that are made from now on and are not complete after `timeout_s`."""
+    for group in groups:
+        if dist.get_backend(group) not in _WITHOUT_TIMEOUTS:
+            _set_pg_timeout(timedelta(seconds=timeout_s), group)
 
 
 class _Forming:

@@ -29,6 +29,7 @@ from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
 from fabrictune.trainer_probe.driver.outcome import Outcome, gather_trace
 from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, stop_signals
+from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
@@ -143,7 +144,14 @@ def _start(
         torch.set_num_threads(1)
     backend = "cpu:gloo,cuda:nccl" if is_on_gpu else "gloo"
     plan = GroupPlan.of_layout(recipe.degrees.layout)
-    return start_process_groups(store, plan, launched.rank, timeout_s=timeout_s, backend=backend)
+    return start_process_groups(
+        store,
+        plan,
+        launched.rank,
+        timeout_s=timeout_s,
+        request_timeout_s=SectionTimeouts().first_step_s,
+        backend=backend,
+    )
 
 
 def _train(

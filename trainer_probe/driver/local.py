@@ -19,6 +19,7 @@ from fabrictune.trainer_probe.driver.hardware import check_device, device_of
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
 from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.driver.progress import Channel, Monitor, StepReport, stop_signals
+from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
 from fabrictune.trainer_probe.launcher.processes import Arrays, launch
 from fabrictune.trainer_probe.launcher.relay import relay
 from fabrictune.trainer_probe.ledger import merge
@@ -76,7 +77,12 @@ def run_locally(
         stop_receiver, stop_sender = multiprocessing.Pipe(duplex=False)
         target = partial(_run_rank, work, Path(batches.spec.path), uuid.uuid4().hex, sender, stop_receiver)
         with stop_signals(lambda: stop_sender.send("stop"), (signal.SIGINT, signal.SIGTERM)):
-            results = launch(recipe.degrees.layout, target, timeout_s=timeout_s)
+            results = launch(
+                recipe.degrees.layout,
+                target,
+                timeout_s=timeout_s,
+                request_timeout_s=SectionTimeouts().first_step_s,
+            )
     return results, batches
 
 

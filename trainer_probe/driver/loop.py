@@ -2,12 +2,14 @@
 
 import math
 import time
+from collections import deque
 
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.driver.input_pipeline import Feed, Machine, open_feed
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, StepSums, sum_over_ranks
+from fabrictune.trainer_probe.driver.section_timeouts import NUM_RECENT, SectionTimeouts
 from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
 from fabrictune.trainer_probe.optimizers.loss_scale import LossScale
@@ -16,6 +18,8 @@ from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
+
+SECTION_TIMEOUTS = SectionTimeouts()
 
 
 def train(recipe: Recipe, comm: Comm, machine: Machine, monitor: Monitor, device: torch.device) -> bool:
@@ -27,6 +31,7 @@ def train(recipe: Recipe, comm: Comm, machine: Machine, monitor: Monitor, device
     with open_feed(recipe, comm, machine, device) as feed:
         comm.restart_ledger()
         for step in range(recipe.num_steps):
+            comm.limit_requests(SECTION_TIMEOUTS.step_s(rank.elapsed_s))
             if (recipe.num_steps - step) % recipe.num_traced_steps == 0:
                 comm.forget_requests()
             if rank.run_step(step, feed) and step + 1 < recipe.num_steps:
@@ -44,6 +49,7 @@ class _Rank:
         self._trainer = ParallelTrainer(recipe.model, recipe.degrees, comm, policy, dtype, device)
         self._optimizer = make_optimizer(self._trainer.shards, recipe.optimizer, comm)
         self._scale = LossScale.of(dtype)
+        self.elapsed_s = deque[float](maxlen=NUM_RECENT)
         self._peak = monitor.peak_flops_per_s or _peak_of(device, recipe)
 
     def run_step(self, step: int, feed: Feed) -> bool:
@@ -56,6 +62,7 @@ class _Rank:
             self._comm, loss_share=loss_share, is_stopped=self._monitor.is_stopped(), exposed_ns=exposed_ns
         )
         elapsed_ns = time.perf_counter_ns() - began_ns
+        self.elapsed_s.append(elapsed_ns / 1e9)
         self._monitor.on_step(self._report(step, sums, norm, learning_rate, elapsed_ns))
         return sums.num_stop_requests > 0
 

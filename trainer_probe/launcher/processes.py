@@ -49,6 +49,8 @@ Target = Callable[["Member"], Arrays]  # a rank in its groups -> its results; of
 
 TIMEOUT_S = 120.0
 STARTUP_TIMEOUT_S = 60.0
+STOPPED = "stopped by a signal or a debugger, and so the others wait for it"
+CONTINUE = "find what stopped it (SIGSTOP, SIGTSTP, a freezer), then start the run again"
 SOCKETS_PREFIX = "fabrictune-mp-"
 AFTER_MULTIPROCESSING = -200  # it removes its own folder at -100 of its `Finalize`
 MAX_SOCKET_FOLDER = 75  # bytes: a socket's name in it has 32 more, and at most 107 in all (unix(7))
@@ -66,6 +68,7 @@ def launch(
     *,
     timeout_s: float | None = None,
     startup_timeout_s: float | None = None,
+    request_timeout_s: float | None = None,
     store: StoreAddress | None = None,
     method: "Method" = "ordered",
     backend: str = "gloo",
@@ -75,6 +78,8 @@ def launch(
     The ranks meet in `store`, or in one that is served here, within `startup_timeout_s`. They communicate over gloo, or
     over the backend `ordered`, in NCCL's order (`collectives/startup/ordered_backend`). A program that calls this must
     guard its own start by `if __name__ == "__main__"`, since ranks import it.
+
+    A request between ranks fails after `request_timeout_s`, as long as start-up by default.
 
     Without timeouts there are limits against hanging, TIMEOUT_S and STARTUP_TIMEOUT_S, scaled.
 
@@ -87,7 +92,9 @@ def launch(
     context.set_forkserver_preload(_PRELOADED)
     with temporary_folder("fabrictune-ranks-") as folder, listen() as listener:
         own = StoreAddress(scheme="tcp", host="127.0.0.1", port=listener.getsockname()[1])
-        start = partial(_start, layout, store or own, folder.name, startup_timeout_s, method, backend)
+        start = partial(
+            _start, layout, store or own, folder.name, startup_timeout_s, request_timeout_s, method, backend
+        )
         served = serve_tcp_store(listener)
         ranks = [
             context.Process(target=_run_rank, args=(rank, start, target, folder), daemon=True)
@@ -141,6 +148,7 @@ def _start(
     address: StoreAddress,
     attempt: str,
     timeout_s: float,
+    request_timeout_s: float | None,
     method: "Method",
     backend: str,
     rank: int,
@@ -149,7 +157,15 @@ def _start(
 
     store = connect_store(address, attempt=attempt, timeout_s=timeout_s)
     plan = GroupPlan.of_layout(layout)
-    return start_process_groups(store, plan, rank, timeout_s=timeout_s, backend=backend, method=method)
+    return start_process_groups(
+        store,
+        plan,
+        rank,
+        timeout_s=timeout_s,
+        request_timeout_s=request_timeout_s,
+        backend=backend,
+        method=method,
+    )
 
 
 def _run_rank(rank: int, start: Callable[[int], "Member"], target: Target, folder: Path) -> None:
@@ -202,11 +218,19 @@ def _await(ranks: Sequence[BaseProcess], folder: Path, timeout_s: float) -> None
             if ranks[rank].exitcode:
                 failed.append(rank)
         if failed:
-            places = _places(ranks, running.values(), folder)
+            stopped = [rank for rank in sorted(running.values()) if _is_stopped(ranks[rank])]
+            places = _places(ranks, set(running.values()).difference(stopped), folder)
             raise UnavailableError(
+                *(Mistake(where=f"rank {rank}", found=STOPPED, next_step=CONTINUE) for rank in stopped),
                 *(_describe_failure(rank, ranks[rank], folder) for rank in failed),
                 *([Mistake(where="the other ranks", found="\n".join(["were ended", *places]))] if places else []),
             )
+
+
+def _is_stopped(process: BaseProcess) -> bool:
+    """Whether a signal or a debugger keeps a process from running; others then fail for want of its answers."""
+    status = Path(f"/proc/{process.pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] in ("T", "t")
 
 
 def _places(ranks: Sequence[BaseProcess], running: Iterable[int], folder: Path) -> list[str]:

@@ -10,6 +10,7 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from fabrictune.foundation.time_limits import scaled
@@ -28,7 +29,8 @@ def answer(path: Path) -> None:
 def ask(paths: Mapping[int, tuple[int, Path]]) -> list[str]:
     """Return a line for each distinct stack with its ranks; `paths` maps ranks to process and file."""
     for process, _ in paths.values():
-        os.kill(process, _SIGNAL)
+        with suppress(ProcessLookupError):  # it has just ended, as others do with the rank that failed
+            os.kill(process, _SIGNAL)
     _await_answers([path for _, path in paths.values()])
     ranks_at = defaultdict[str, list[int]](list)
     for rank, (_, path) in paths.items():

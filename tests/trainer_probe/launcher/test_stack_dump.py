@@ -43,3 +43,10 @@ def test_ranks_at_the_same_place_share_a_line(tmp_path: Path) -> None:
     waiting, unknown = lines
     assert waiting == "rank 0, 1: <string>:7 wait_for_ever < <string>:10 <module>"
     assert unknown == "rank 2: no answer"
+
+
+def test_a_rank_that_has_just_ended_gives_no_answer(tmp_path: Path) -> None:
+    """Several end at once when a request between them fails."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert ask({0: (ended.pid, tmp_path / "0")}) == ["rank 0: no answer"]
