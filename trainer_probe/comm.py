@@ -49,6 +49,7 @@ class Comm:
     def __init__(self, layout: ParallelLayout, member: Member, ledger: Ledger | None = None) -> None:
         self.layout = layout
         self.rank = rank = member.rank
+        self._member = member  # whose store is asked when ranks first meet
         self.step = 0
         self._groups = axis_groups(layout)
         self._group: dict[Axis, int] = {}

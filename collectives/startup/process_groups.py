@@ -43,6 +43,7 @@ class Member:
     plan: GroupPlan
     process_groups: Mapping[str, dist.ProcessGroup]
     elapsed_s: float  # from the store's being there to the last group's
+    store: dist.Store | None = None  # kept alive: over gloo two ranks connect through it when they first meet
 
 
 def start_process_groups(
@@ -75,7 +76,7 @@ def start_process_groups(
 
     within(timeout_s, begin)
     elapsed_s = time.monotonic() - started_s
-    return Member(rank=rank, plan=plan, process_groups=forming.made, elapsed_s=elapsed_s)
+    return Member(rank=rank, plan=plan, process_groups=forming.made, elapsed_s=elapsed_s, store=store)
 
 
 def limit_requests(groups: Iterable[dist.ProcessGroup], timeout_s: float) -> None:

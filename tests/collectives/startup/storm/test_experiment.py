@@ -39,13 +39,14 @@ def test_requests_on_real_connections_are_those_of_the_closed_form(pattern: Patt
 
 
 def test_the_requests_of_a_known_job_worked_out_by_hand() -> None:
-    """2,048 ranks, TP 8, PP 8, DP 32: 576 groups, and so 577 barriers of 2,048 ranks, of two requests each.
+    """2,048 ranks, TP 8, PP 8, DP 32: 832 groups, and so 833 barriers of 2,048 ranks, of two requests each.
 
-    The exchange: 577 identifiers written, and read by 2,047 + 256 * 7 + 256 * 7 + 64 * 31 = 7,615 ranks.
+    A pipeline has two groups, one for each way. The exchange: 833 identifiers written, and read by 2,047 + 256 * 7 +
+    2 * 256 * 7 + 64 * 31 = 9,407 ranks.
     """
     plan = StormSpec().plan(2048)
     legacy = PATTERNS[0].operations(plan)
-    assert (legacy["Add"], legacy["Set"], legacy["Get"]) == (577 * 2048 * 2, 577, 7615)
+    assert (legacy["Add"], legacy["Set"], legacy["Get"]) == (833 * 2048 * 2, 833, 9407)
 
 
 def test_sizes_that_are_no_job_are_refused() -> None:
