@@ -126,12 +126,12 @@ def test_only_what_has_a_bus_bandwidth_is_benched() -> None:
 def test_sixteen_processes_make_the_groups_of_a_layout(
     server: str, method: "Method", request: pytest.FixtureRequest
 ) -> None:
-    """8 + 4 + 8 groups; every group adds up the numbers of its own ranks, so each has the members it should."""
+    """8 + 4 groups, and 8 pipelines in each direction; every group adds up the numbers of its own members."""
     if server == "redis":
         request.getfixturevalue("has_redis")
     with start_redis() if server == "redis" else start_tcp_store(use_libuv=server == "tcp") as running:
         trial = try_startup(LAYOUT, store=running.address, method=method)
-    assert (trial.num_ranks, trial.num_groups) == (16, 8 + 4 + 8)
+    assert (trial.num_ranks, trial.num_groups) == (16, 8 + 4 + 2 * 8)
     assert (trial.elapsed_s_R > 0).all()
 
 
