@@ -183,6 +183,7 @@ def test_a_server_that_stops_answering_is_no_hang(kind: str, request: pytest.Fix
         ) as ranks:
             connect_store(server.address, attempt="mute", timeout_s=patience(30)).wait(["world/0/go"])
             server.process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, server.process.pid, os.WSTOPPED | os.WNOWAIT)  # a running one stops a moment later
             connected.set()
             outcomes = [rank.outcome() for rank in ranks]
             assert ["answer" in outcome for outcome in outcomes] == [True] * 4, outcomes
