@@ -80,7 +80,7 @@ class Comm:
         element = torch.zeros(1, device=device)
         for group in filter(None, self._process_group.values()):
             assert group.bound_device_id is None, "made at once, a group has one communicator for all its pairs"
-            dist.all_reduce(element, group=group)
+        self._meet(element)
         members = self.members("pp")
         for sender, receiver in sorted(pairs, key=_by_disjoint_pairs):
             carrier = (self._down_group if receiver < sender else self._process_group)["pp"]
@@ -108,7 +108,7 @@ class Comm:
 
     def restart_ledger(self) -> None:
         """Synchronize all ranks, drop earlier requests, and set the origin of time to one moment of rank 0 for all."""
-        self._meet()
+        self._meet(torch.zeros(1))
         own = Moment.now(self._ledger.clock_ns)
         first = torch.tensor(own.numbers(), dtype=torch.int64)
         for axis, group in self._process_group.items():
@@ -118,11 +118,10 @@ class Comm:
         origin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
         self._ledger.restart(min(origin_ns, self._ledger.clock_ns()))  # not in the future, if a time of day is ahead
 
-    def _meet(self) -> None:
+    def _meet(self, element: torch.Tensor) -> None:
         """Return when all ranks have called this; along one axis after another, over connections that a step uses."""
-        for group in self._process_group.values():
-            if group is not None:
-                dist.all_reduce(torch.zeros(1), group=group)
+        for group in filter(None, self._process_group.values()):
+            dist.all_reduce(element, group=group)
 
     def gather_bytes(self, content: bytes) -> list[bytes] | None:
         """Return every rank's content, in order of ranks, on rank 0, and None on the others; every rank calls this."""

@@ -7,8 +7,8 @@ key did not come.
 `global-barriers` is the way of torch before 2.1, which later ones still have (`TORCH_DIST_INIT_BARRIER=1`): every rank
 makes every group and waits for all ranks after each. It is here to be compared with.
 
-gloo connects two ranks when they first communicate, as NCCL does, where its own way is all pairs of each group: a
-socket a rank and job's rank for the default group alone, which hardly anything uses.
+gloo connects two ranks when they first communicate, as NCCL does. Left to itself it connects all pairs of each group:
+for the default group alone, which hardly anything uses, a rank would have a socket for every other rank of the job.
 """
 
 import os
