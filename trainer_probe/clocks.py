@@ -1,4 +1,7 @@
-"""Moments on the clocks of several machines.
+"""Clocks of a rank's work, and moments on the clocks of several machines.
+
+A reading may be taken before the moment that it names has come: work on a GPU is queued, and a reading of its stream
+(`stream_clock.py`) is the moment when all that is queued so far is done. On a CPU work is done when its call returns.
 
 A process's clock counts from the start of its machine, so that ranks of one machine share it. Between machines a moment
 is converted by the time of day, with the accuracy of their synchronization.
@@ -9,10 +12,39 @@ import uuid
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self, TypeVar
+
+Reading = TypeVar("Reading")
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # Linux: a new one at each start of a machine
 _HALF = 2**63
+
+
+class Clock(Protocol[Reading]):
+    """The clock of a rank's work."""
+
+    def read(self) -> Reading:
+        """Return a reading of the moment at which the work so far is done; does not wait for it."""
+        ...
+
+    def ns(self, reading: Reading) -> int:
+        """Return a reading by the machine's clock, once its moment has come."""
+        ...
+
+
+class HostClock:
+    """A clock of work that is done when its call returns: readings are ns of the machine's clock."""
+
+    def __init__(self, read_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._read_ns = read_ns
+
+    def read(self) -> int:
+        """Return this moment."""
+        return self._read_ns()
+
+    def ns(self, reading: int) -> int:
+        """Return the reading."""
+        return reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +57,10 @@ class Moment:
     boot_low: int
 
     @classmethod
-    def now(cls, clock_ns: Callable[[], int]) -> Self:
-        """Return this moment."""
+    def now(cls, clock_ns: int) -> Self:
+        """Return this moment, which the machine's clock has just shown as `clock_ns`."""
         high, low = divmod(uuid.UUID(_BOOT_ID.read_text().strip()).int >> 2, _HALF)  # twice 63 bits of 128
-        return cls(clock_ns=clock_ns(), time_of_day_ns=time.time_ns(), boot_high=high, boot_low=low)
+        return cls(clock_ns=clock_ns, time_of_day_ns=time.time_ns(), boot_high=high, boot_low=low)
 
     def numbers(self) -> tuple[int, int, int, int]:
         """Return the fields, in order, as integers of 64 bits."""

@@ -11,6 +11,7 @@ Left out: other reductions than sums; the true end of a request that is waited f
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -19,7 +20,7 @@ from fabrictune.collectives.startup.groups import MESSAGE_AXES, axis_group_name,
 from fabrictune.collectives.startup.process_groups import Member, limit_requests
 from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
-from fabrictune.trainer_probe.clocks import Moment
+from fabrictune.trainer_probe.clocks import HostClock, Moment
 from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
 
 # torch 2.13 renames it and warns of the old name.
@@ -46,7 +47,7 @@ class Comm:
     nccl-tests': the full buffer of the operation on one rank.
     """
 
-    def __init__(self, layout: ParallelLayout, member: Member, ledger: Ledger | None = None) -> None:
+    def __init__(self, layout: ParallelLayout, member: Member, ledger: Ledger[Any] | None = None) -> None:
         self.layout = layout
         self.rank = rank = member.rank
         self._member = member  # whose store is asked when ranks first meet
@@ -64,7 +65,7 @@ class Comm:
             has_down = own is not None and axis in MESSAGE_AXES
             self._down_group[axis] = member.process_groups[down_group_name(axis, number)] if has_down else own
             first += len(groups)
-        self._ledger = Ledger(rank, self._groups) if ledger is None else ledger
+        self._ledger: Ledger[Any] = Ledger(rank, self._groups, HostClock()) if ledger is None else ledger
 
     def members(self, axis: Axis) -> tuple[int, ...]:
         """Return the ranks of this rank's group along an axis, in ring order."""
@@ -100,7 +101,7 @@ class Comm:
 
     def exposed_wait_ns(self) -> Mapping[str, int]:
         """Return by axis how long this rank has waited for requests so far, dropped ones included."""
-        return dict(self._ledger.exposed_wait_ns)
+        return self._ledger.exposed_wait_ns()
 
     def forget_requests(self) -> None:
         """Drop earlier requests, none of which may be in flight, so that the ledger of a long run stays short."""
@@ -109,14 +110,14 @@ class Comm:
     def restart_ledger(self) -> None:
         """Synchronize all ranks, drop earlier requests, and set the origin of time to one moment of rank 0 for all."""
         self._meet(torch.zeros(1))
-        own = Moment.now(self._ledger.clock_ns)
+        own = Moment.now(self._ledger.now_ns())
         first = torch.tensor(own.numbers(), dtype=torch.int64)
         for axis, group in self._process_group.items():
             if group is not None:  # from rank 0 along one axis after another: each group's first member has it by then
                 dist.broadcast(first, self.members(axis)[0], group=group)
         clock_ns, time_of_day_ns, boot_high, boot_low = first.tolist()
         origin_ns = Moment.of((clock_ns, time_of_day_ns, boot_high, boot_low)).on_clock_of(own)
-        self._ledger.restart(min(origin_ns, self._ledger.clock_ns()))  # not in the future, if a time of day is ahead
+        self._ledger.restart(min(origin_ns, self._ledger.now_ns()))  # not in the future, if a time of day is ahead
 
     def _meet(self, element: torch.Tensor) -> None:
         """Return when all ranks have called this; along one axis after another, over connections that a step uses."""

@@ -1,17 +1,19 @@
 """The ledger: the requests of one rank with their times, as a CommTrace; and all ranks' ledgers merged into one.
 
 A request depends on the requests that its rank waited for before it; the work before it counts from the end of the last
-such wait. A request issued without a new wait has the dependencies of the request before it.
+such wait. A request issued without a new wait has the dependencies of the request before it. All of this is by the
+clock of the rank's work: on a GPU a wait is the time its stream stands still, and not that of the call, which returns
+at once.
 
 Left out: work that runs beside a request and ends before its wait does not delay later requests in the trace.
 
 Shapes: N requests.
 """
 
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from fabrictune.foundation.errors import Mistake, TraceError
 from fabrictune.foundation.layout import AXES, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate_traces
 from fabrictune.foundation.units import PS_PER_NS
+from fabrictune.trainer_probe.clocks import Clock, Reading
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -43,76 +46,89 @@ class Request:
 
 
 @dataclass(kw_only=True)
-class _Entry:
-    """A recorded request; its times are filled in later."""
+class _Entry(Generic[Reading]):
+    """A recorded request with readings of the clock; those of its wait are filled in later."""
 
     request: Request
     dependencies: tuple[int, ...]
-    compute_before_ns: int
-    issue_ns: int
-    complete_ns: int = UNKNOWN
-    exposed_wait_ns: int = UNKNOWN
+    work_since: Reading | None  # the origin of time where nothing has been waited for
+    issued: Reading
+    waited_since: Reading | None = None
+    completed: Reading | None = None
 
 
-class Ledger:
-    """The requests of one rank, in program order. `clock_ns` must be the same clock on all ranks that are merged."""
+class Ledger(Generic[Reading]):
+    """The requests of one rank, in program order. `clock` must show the same time on all ranks that are merged."""
 
-    def __init__(self, rank: int, groups: Groups, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
-        self.clock_ns = clock_ns
+    def __init__(self, rank: int, groups: Groups, clock: Clock[Reading]) -> None:
         self._rank = rank
         self._groups = groups
-        self.exposed_wait_ns = Counter[str]()  # by axis, since the ledger was made
-        self.restart(clock_ns())
+        self._clock = clock
+        self._exposed_wait_ns = Counter[str]()
+        self._waits: list[tuple[str, Reading, Reading]] = []  # axis, begin and end of those not yet in the sums
+        self._entries: list[_Entry[Reading]] = []
+        self.restart(self.now_ns())
+
+    def now_ns(self) -> int:
+        """Return the moment by the machine's clock at which the work so far is done, once it has come."""
+        return self._clock.ns(self._clock.read())
 
     def restart(self, origin_ns: int) -> None:
-        """Drop every request and set the origin of time to `origin_ns` of the clock, the same for all ranks."""
+        """Drop every request and set the origin of time to `origin_ns` of the machine's clock, one for all ranks."""
         self._origin_ns = origin_ns
-        self._work_since_ns = origin_ns
+        self._work_since: Reading | None = None
         self.forget()
 
     def forget(self) -> None:
         """Drop every request, none of which may be in flight; the origin of time stays."""
-        self._entries: list[_Entry] = []
+        self.exposed_wait_ns()
+        self._entries = []
         self._waited_for: list[int] = []
 
     def issue(self, request: Request) -> int:
         """Record a request made now; returns its number."""
-        now_ns = self.clock_ns()
         inherited = self._entries[-1].dependencies if self._entries else ()
         self._entries.append(
             _Entry(
                 request=request,
                 dependencies=tuple(self._waited_for) or inherited,
-                compute_before_ns=now_ns - self._work_since_ns,
-                issue_ns=now_ns,
+                work_since=self._work_since,
+                issued=self._clock.read(),
             )
         )
         self._waited_for.clear()
         return len(self._entries) - 1
 
     def wait(self, request: int, block: Callable[[], None]) -> None:
-        """Call `block`, which returns when the request is complete, and record how long it took."""
-        began_ns = self.clock_ns()
-        block()
-        ended_ns = self.clock_ns()
+        """Call `block`, which holds the rank's work until the request is complete, and record for how long."""
         entry = self._entries[request]
-        entry.complete_ns = ended_ns
-        entry.exposed_wait_ns = ended_ns - began_ns
-        self.exposed_wait_ns[entry.request.axis] += entry.exposed_wait_ns
+        began = entry.waited_since = self._clock.read()
+        block()
+        ended = entry.completed = self._work_since = self._clock.read()
+        self._waits.append((entry.request.axis, began, ended))
         self._waited_for.append(request)
-        self._work_since_ns = ended_ns
+
+    def exposed_wait_ns(self) -> Mapping[str, int]:
+        """Return the time waited for requests by axis, since the ledger was made, dropped requests included."""
+        for axis, began, ended in self._waits:
+            self._exposed_wait_ns[axis] += self._clock.ns(ended) - self._clock.ns(began)
+        self._waits.clear()
+        return dict(self._exposed_wait_ns)
 
     def trace(self) -> CommTrace:
         """Return the requests so far, times from the origin; UNKNOWN for requests not waited for."""
 
-        def column(read: Callable[[_Entry], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        def column(read: Callable[[_Entry[Reading]], int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
             return np.fromiter((read(entry) for entry in self._entries), np.int64, len(self._entries))
 
-        def since_origin_ps(moment_ns: int) -> int:
-            return UNKNOWN if moment_ns == UNKNOWN else (moment_ns - self._origin_ns) * PS_PER_NS
+        def since_origin_ps(reading: Reading | None) -> int:
+            return UNKNOWN if reading is None else (self._clock.ns(reading) - self._origin_ns) * PS_PER_NS
 
-        def as_ps(duration_ns: int) -> int:
-            return UNKNOWN if duration_ns == UNKNOWN else duration_ns * PS_PER_NS
+        def between_ps(begin: Reading | None, end: Reading | None) -> int:
+            if end is None:
+                return UNKNOWN
+            begin_ns = self._origin_ns if begin is None else self._clock.ns(begin)
+            return (self._clock.ns(end) - begin_ns) * PS_PER_NS
 
         return CommTrace(
             groups=self._groups,
@@ -121,15 +137,15 @@ class Ledger:
             group_N=column(lambda entry: entry.request.group),
             peer_N=column(lambda entry: entry.request.peer),
             bytes_N=column(lambda entry: entry.request.num_bytes),
-            compute_before_ps_N=column(lambda entry: as_ps(entry.compute_before_ns)),
+            compute_before_ps_N=column(lambda entry: between_ps(entry.work_since, entry.issued)),
             step_N=column(lambda entry: entry.request.step),
             axis_N=tuple(entry.request.axis for entry in self._entries),
             policy_N=tuple(entry.request.policy for entry in self._entries),
             tag_N=tuple(entry.request.tag for entry in self._entries),
             dependencies=Dependencies.from_lists([entry.dependencies for entry in self._entries]),
-            issue_ps_N=column(lambda entry: since_origin_ps(entry.issue_ns)),
-            complete_ps_N=column(lambda entry: since_origin_ps(entry.complete_ns)),
-            exposed_wait_ps_N=column(lambda entry: as_ps(entry.exposed_wait_ns)),
+            issue_ps_N=column(lambda entry: since_origin_ps(entry.issued)),
+            complete_ps_N=column(lambda entry: since_origin_ps(entry.completed)),
+            exposed_wait_ps_N=column(lambda entry: between_ps(entry.waited_since, entry.completed)),
         )
 
 

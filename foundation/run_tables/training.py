@@ -21,7 +21,8 @@ _STEP: tuple[Column, ...] = (
     number_column("mfu_fraction", "model FLOPs utilisation of the hardware's peak; -1 where no peak is known"),
     *(
         integer_column(
-            f"exposed_{axis}_ns", f"mean wait of a rank for {axis} communication, by host time: on a GPU a lower bound"
+            f"exposed_{axis}_ns",
+            f"mean wait of a rank's work for {axis} communication; on a GPU by events of its stream",
         )
         for axis in AXES
     ),

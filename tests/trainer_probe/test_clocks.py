@@ -21,9 +21,9 @@ def test_another_machines_clock_is_reached_by_the_time_of_day() -> None:
 
 def test_a_moment_travels_as_numbers_of_64_bits() -> None:
     """As many as a tensor of whole numbers holds."""
-    now = Moment.now(time.perf_counter_ns)
+    now = Moment.now(time.perf_counter_ns())
     assert all(-(2**63) <= number < 2**63 for number in now.numbers())
     assert Moment.of(now.numbers()) == now
-    later = Moment.now(time.perf_counter_ns)
+    later = Moment.now(time.perf_counter_ns())
     assert (later.boot_high, later.boot_low) == (now.boot_high, now.boot_low)
     assert now.on_clock_of(later) == now.clock_ns <= later.clock_ns

@@ -16,8 +16,11 @@ class HandClock:
     def __init__(self) -> None:
         self.now_ns = 1_000
 
-    def __call__(self) -> int:
+    def read(self) -> int:
         return self.now_ns
+
+    def ns(self, reading: int) -> int:
+        return reading
 
     def work(self, duration_ns: int) -> None:
         self.now_ns += duration_ns
@@ -80,7 +83,7 @@ def test_a_restarted_ledger_is_empty() -> None:
     clock = HandClock()
     ledger = Ledger(0, ((0, 1),), clock)
     issue(ledger, "warm-up")
-    ledger.restart(clock())
+    ledger.restart(clock.read())
     assert len(ledger.trace()) == 0
 
 
@@ -88,7 +91,7 @@ def test_a_ledger_may_begin_at_a_moment_that_has_passed() -> None:
     """Ranks share one beginning: what a rank did since then, here 30 ns, comes before its first request."""
     clock = HandClock()
     ledger = Ledger(1, ((0, 1),), clock)
-    began_ns = clock()
+    began_ns = clock.read()
     clock.work(30)
     ledger.restart(began_ns)
     issue(ledger, "first")
@@ -119,4 +122,4 @@ def test_a_request_depends_on_what_was_waited_for_since_the_last_one() -> None:
         wait(ledger, clock, issue(ledger, tag), 4)
     trace = ledger.trace()
     assert [trace.dependencies.of(row).tolist() for row in range(3)] == [[], [0], [1]]
-    assert ledger.exposed_wait_ns == {"dp": 12}
+    assert ledger.exposed_wait_ns() == {"dp": 12}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.consensus import agree
@@ -23,6 +23,7 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, S
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import installed_version
 from fabrictune.foundation.temporary_folders import temporary_folder
+from fabrictune.trainer_probe.clocks import Clock, HostClock
 from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.driver.hardware import check_device, device_of
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
@@ -167,6 +168,8 @@ def _train(
 
     from fabrictune.trainer_probe.comm import Comm
     from fabrictune.trainer_probe.driver.loop import train
+    from fabrictune.trainer_probe.ledger import Ledger, axis_groups
+    from fabrictune.trainer_probe.stream_clock import StreamClock, cuda_event
 
     reports: list[StepReport] = []
 
@@ -175,7 +178,9 @@ def _train(
         if member.rank == 0:
             on_step(recipe, report)
 
-    comm = Comm(recipe.degrees.layout, member)
+    layout = recipe.degrees.layout
+    clock: Clock[Any] = StreamClock(cuda_event) if device.type == "cuda" else HostClock()
+    comm = Comm(layout, member, Ledger(member.rank, axis_groups(layout), clock))
     monitor = Monitor(on_step=on_report, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
     was_stopped = train(recipe, comm, machine, monitor, device)
     trace = gather_trace(comm)

@@ -14,6 +14,7 @@ import numpy as np
 
 from fabrictune.foundation.job_traces import ALONE
 from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.trainer_probe.clocks import HostClock
 from fabrictune.trainer_probe.ledger import Groups, Ledger, Request
 from fabrictune.trainer_probe.planning.operation_clock import Key, OperationClock
 
@@ -37,13 +38,13 @@ class Recording:
     totals: Sequence[Counter[Key]] = ()
 
 
-class PlanLedger(Ledger):
+class PlanLedger(Ledger[int]):
     """The requests of one rank, timed by its operations."""
 
     def __init__(self, rank: int, groups: Groups, clock: OperationClock) -> None:
-        super().__init__(rank, (*groups, (rank,)), clock.now_ns)
+        self._operations = clock
+        super().__init__(rank, (*groups, (rank,)), HostClock(clock.now_ns))
         self._work_group = len(groups)
-        self._clock = clock
         self._recording: Recording | None = None
         self._recorded: dict[int, int] = {}  # number in the recording by number in the ledger
         self._recorded_ps = 0
@@ -58,7 +59,7 @@ class PlanLedger(Ledger):
 
     def wait(self, request: int, block: Callable[[], None]) -> None:
         """Record the work beside a request that no other request covers, then its completion."""
-        self._record_work(self._entries[request].issue_ns)
+        self._record_work(self._entries[request].issued)
         if self._recording is not None:
             self._record(self._recording, self._recorded[request])
         super().wait(request, block)
@@ -68,42 +69,42 @@ class PlanLedger(Ledger):
         """Yield a recording of the block's requests and waits; a wait must be for a request of the block."""
         self._recording = recording = Recording()
         self._recorded.clear()
-        self._recorded_ps, before = self._clock.elapsed_ps, self._clock.totals()
+        self._recorded_ps, before = self._operations.elapsed_ps, self._operations.totals()
         yield recording
         self._recording = None
-        recording.after_ps = self._clock.elapsed_ps - self._recorded_ps
-        recording.totals = [after - earlier for after, earlier in zip(self._clock.totals(), before, strict=True)]
+        recording.after_ps = self._operations.elapsed_ps - self._recorded_ps
+        recording.totals = [after - earlier for after, earlier in zip(self._operations.totals(), before, strict=True)]
 
     def replay(self, recording: Recording, *, old: str, new: str) -> None:
         """Record it all again, with tags that begin with `new` instead of `old`."""
         numbers: list[int] = []
         for event in recording.events:
-            self._clock.elapsed_ps += event.before_ps
+            self._operations.elapsed_ps += event.before_ps
             if isinstance(event.subject, int):
                 self.wait(numbers[event.subject], _nothing)
             else:
                 assert event.subject.tag.startswith(old), "a pass begins its requests' tags with its own"
                 tag = new + event.subject.tag.removeprefix(old)
                 numbers.append(self.issue(replace(event.subject, tag=tag)))
-        self._clock.elapsed_ps += recording.after_ps
-        self._clock.add(recording.totals)
+        self._operations.elapsed_ps += recording.after_ps
+        self._operations.add(recording.totals)
 
     def trace(self) -> CommTrace:
         """Return the requests so far and the work after the last; times of a plan are UNKNOWN."""
-        self._record_work(self._entries[-1].issue_ns if self._entries else self._origin_ns)
+        self._record_work(self._entries[-1].issued if self._entries else self._origin_ns)
         return replace(
             super().trace(), issue_ps_N=_NOT_MEASURED, complete_ps_N=_NOT_MEASURED, exposed_wait_ps_N=_NOT_MEASURED
         )
 
     def _record(self, recording: Recording, subject: Request | int) -> None:
-        recording.events.append(_Event(before_ps=self._clock.elapsed_ps - self._recorded_ps, subject=subject))
-        self._recorded_ps = self._clock.elapsed_ps
+        recording.events.append(_Event(before_ps=self._operations.elapsed_ps - self._recorded_ps, subject=subject))
+        self._recorded_ps = self._operations.elapsed_ps
 
     def _record_work(self, covered_until_ns: int) -> None:
         """Record the work that neither a request made at that moment nor the requests waited for since cover."""
-        if self._waited_for:
-            covered_until_ns = max(covered_until_ns, self._work_since_ns)
-        if self._clock.now_ns() <= covered_until_ns:
+        if self._waited_for and self._work_since is not None:
+            covered_until_ns = max(covered_until_ns, self._work_since)
+        if self._operations.now_ns() <= covered_until_ns:
             return
         step = self._entries[-1].request.step if self._entries else 0
         number = super().issue(
@@ -118,7 +119,7 @@ class PlanLedger(Ledger):
             )
         )
         self._waited_for.append(number)
-        self._work_since_ns = self._clock.now_ns()
+        self._work_since = self._operations.now_ns()
 
 
 def _nothing() -> None:
