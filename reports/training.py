@@ -40,8 +40,8 @@ def training_section(runs: Sequence[Run]) -> Section | None:
     if not blocks:
         return None
     lead = (
-        "Measured on real processes. Exposed: communication that an average rank's work waits for in a step; on a GPU by "
-        "events of its stream."
+        "Measured on real processes. Exposed: communication that an average rank's work waits for in a step; on a GPU "
+        "by events of its stream."
     )
     return Section(anchor="training", title="Training", lead=lead, blocks=tuple(blocks))
 
