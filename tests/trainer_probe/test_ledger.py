@@ -26,13 +26,13 @@ class HandClock:
         self.now_ns += duration_ns
 
 
-def issue(ledger: Ledger, tag: str) -> int:
+def issue(ledger: Ledger[int], tag: str) -> int:
     return ledger.issue(
         Request(operation=Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag=tag)
     )
 
 
-def wait(ledger: Ledger, clock: HandClock, request: int, duration_ns: int) -> None:
+def wait(ledger: Ledger[int], clock: HandClock, request: int, duration_ns: int) -> None:
     ledger.wait(request, lambda: clock.work(duration_ns))
 
 

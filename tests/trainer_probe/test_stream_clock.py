@@ -1,5 +1,7 @@
 """The clock of a GPU's work on a modelled stream: calls queue work and return at once, and events wait their turn."""
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch")
@@ -52,13 +54,13 @@ def stream_clock(gpu: Gpu) -> StreamClock:
     return StreamClock(lambda: Event(gpu), lambda: gpu.host_ns)
 
 
-def a_request(ledger: Ledger[object]) -> int:
+def a_request(ledger: Ledger[Any]) -> int:
     return ledger.issue(
         Request(operation=Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="dp", tag="sum")
     )
 
 
-def step_with_exposed_wait(gpu: Gpu, ledger: Ledger[object]) -> None:
+def step_with_exposed_wait(gpu: Gpu, ledger: Ledger[Any]) -> None:
     """Queue 2 ms of work, a request that takes 5 ms from then on, 3 ms of work beside it, and the wait for it."""
     gpu.queue(2_000_000)
     request = a_request(ledger)
