@@ -1,6 +1,6 @@
 """Norms of whole parameters, of which each rank holds pieces, and gradient clipping by the norm of all of them.
 
-Squares add up over the data-parallel group, since each of its ranks holds another shard, and over the tensor-parallel
+Squares add up over a shard's group, since each of its ranks holds another part, and over the tensor-parallel
 group only where its ranks hold different parts of a parameter. They are summed in double precision; a norm depends
 only on the order in which shards are added.
 
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
+from fabrictune.foundation.layout import Axis
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.optimizers.segments import Shard
 
@@ -38,15 +39,28 @@ def split_and_replicated_segments(shards: Sequence[Shard]) -> tuple[list[int], l
     )
 
 
+def segments_by_group(shards: Sequence[Shard]) -> dict[Axis, list[int]]:
+    """Return the numbers of the segments of each group's shards, groups in order of their first shard."""
+    numbers: dict[Axis, list[int]] = {}
+    begin = 0
+    for shard in shards:
+        numbers.setdefault(shard.group, []).extend(range(begin, begin + len(shard.segments)))
+        begin += len(shard.segments)
+    return numbers
+
+
 def parameter_norms(
     shards: Sequence[Shard], *quantities: Sequence[torch.Tensor], comm: Comm, tag: str
 ) -> tuple[torch.Tensor, ...]:
     """Return for each quantity the norms (S) over whole parameters, the same on every rank with a part.
 
-    A quantity has a tensor for each shard, of its size. Two requests in all: over dp, then over tp.
+    A quantity has a tensor for each shard, of its size. A request over each group of shards, then one over tp.
     """
     sums_QS = torch.stack([own_square_sums(shards, tensors) for tensors in quantities])
-    comm.all_reduce(sums_QS, axis="dp", tag=tag).wait()
+    for group, numbers_G in segments_by_group(shards).items():  # G of the S segments
+        sums_QG = sums_QS[:, numbers_G]
+        comm.all_reduce(sums_QG, axis=group, tag=tag).wait()
+        sums_QS[:, numbers_G] = sums_QG
     split_P, _ = split_and_replicated_segments(shards)  # P of the S segments
     sums_QP = sums_QS[:, split_P]
     comm.all_reduce(sums_QP, axis="tp", tag=tag).wait()
@@ -61,11 +75,15 @@ _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s
 def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
     """Return the norm of all gradients of the model, in double precision, the same on every rank of the layout.
 
-    Parameters replicated over tp count once. Three requests: over dp, tp and pp.
+    Parameters replicated over tp count once. A request over each group of shards, then one over tp and one over pp.
     """
-    sums_S = own_square_sums(shards, [shard.gradients_E for shard in shards])
-    split_and_replicated = torch.stack([sums_S[numbers].sum() for numbers in split_and_replicated_segments(shards)])
-    comm.all_reduce(split_and_replicated, axis="dp", tag=_TAG).wait()
+    split_and_replicated = torch.zeros(2, dtype=torch.float64, device=shards[0].gradients_E.device)
+    for group in segments_by_group(shards):
+        own = [shard for shard in shards if shard.group == group]
+        sums_S = own_square_sums(own, [shard.gradients_E for shard in own])
+        sums_of_group = torch.stack([sums_S[numbers].sum() for numbers in split_and_replicated_segments(own)])
+        comm.all_reduce(sums_of_group, axis=group, tag=_TAG).wait()
+        split_and_replicated += sums_of_group
     comm.all_reduce(split_and_replicated[:1], axis="tp", tag=_TAG).wait()
     total = split_and_replicated.sum()
     comm.all_reduce(total, axis="pp", tag=_TAG).wait()

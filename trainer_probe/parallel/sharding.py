@@ -19,64 +19,125 @@ Shapes: N elements of a flat buffer, E of a rank's shard of it.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import torch
 
+from fabrictune.foundation.layout import Axis
 from fabrictune.trainer_probe.comm import Comm, Handle
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.initialization import write_initial_values
 from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.optimizers.segments import Segment, Shard
+from fabrictune.trainer_probe.parallel.gradient_groups import by_gradient_group
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 class ShardedStage:
-    """The weights of one stage, with this rank's share of gradients and updates."""
+    """The weights of one stage: those of each gradient group in a flat buffer, divided over the group."""
 
     def __init__(
         self, chunk: ChunkSpec, comm: Comm, policy: OverlapPolicy, dtype: torch.dtype, device: torch.device
     ) -> None:
         self.chunk = chunk
-        self.name = f"stage{chunk.number}"
+        name, seed = f"stage{chunk.number}", chunk.model.seed
+        self._buffers = [
+            ShardedWeights(
+                weights, comm, policy, dtype, device, group=group, name=name if number == 0 else f"{name}.{group}"
+            )
+            for number, (group, weights) in enumerate(by_gradient_group(chunk.weights()).items())
+        ]
+        for buffer in self._buffers:
+            buffer.draw_initial_values(seed)
+        self.weights: Mapping[str, torch.Tensor] = {
+            name: values for buffer in self._buffers for name, values in buffer.weights.items()
+        }
+
+    @property
+    def shards(self) -> tuple[Shard, ...]:
+        """This rank's part of each buffer."""
+        return tuple(buffer.shard for buffer in self._buffers)
+
+    def start_step(self) -> None:
+        """Reset the gradients to zero."""
+        for buffer in self._buffers:
+            buffer.start_step()
+
+    def start_gather(self) -> None:
+        """Start to gather the values that other ranks have updated."""
+        for buffer in self._buffers:
+            buffer.start_gather()
+
+    def start_reduce(self) -> None:
+        """Start to sum the gradients."""
+        for buffer in self._buffers:
+            buffer.start_reduce()
+
+    def finish(self) -> None:
+        """Wait for all started requests."""
+        for buffer in self._buffers:
+            buffer.finish()
+
+    def finish_reduce(self) -> None:
+        """Wait for the sums of the shards' gradients."""
+        for buffer in self._buffers:
+            buffer.finish_reduce()
+
+
+class ShardedWeights:
+    """Weights of one gradient group, with this rank's share of gradients and updates."""
+
+    def __init__(
+        self,
+        weights: Sequence[WeightSpec],
+        comm: Comm,
+        policy: OverlapPolicy,
+        dtype: torch.dtype,
+        device: torch.device,
+        *,
+        group: Axis,
+        name: str,
+    ) -> None:
+        self.name = name
+        self._group: Axis = group
         self._comm = comm
         self._policy = policy
         self._pending: list[Handle] = []
-        layout = comm.layout
-        self._specs = sorted(
-            chunk.weights(), key=lambda weight: weight.split is not None
-        )  # those replicated over tp go first
+        layout, members = comm.layout, comm.members(group)
+        self._num_ranks = len(members)
+        self._specs = sorted(weights, key=lambda weight: weight.split is not None)  # those replicated over tp go first
         self._segments = tuple(_segments(self._specs, layout.tp))
         self._num_replicated = sum(segment.size for segment in self._segments if segment.is_replicated_over_tp)
         self._num_elements = self._segments[-1].offset + self._segments[-1].size
-        shard_size = -(-self._num_elements // layout.dp)
-        self._values_N = torch.empty(shard_size * layout.dp, dtype=dtype, device=device)
+        shard_size = -(-self._num_elements // self._num_ranks)
+        self._values_N = torch.empty(shard_size * self._num_ranks, dtype=dtype, device=device)
         self._gradients_N = torch.empty_like(self._values_N)  # set to zero by each step
         self.weights: Mapping[str, torch.Tensor] = {
             weight.name: self._view(weight, segment)
             for weight, segment in zip(self._specs, self._segments, strict=True)
         }
-        first = comm.members("dp").index(comm.rank) * shard_size
+        first = members.index(comm.rank) * shard_size
         self._own_values_E = self._values_N[first : first + shard_size]
-        self._own_gradients_E = torch.empty_like(self._own_values_E) if layout.dp > 1 else self._gradients_N
+        self._own_gradients_E = torch.empty_like(self._own_values_E) if self._num_ranks > 1 else self._gradients_N
         self._has_master = dtype.itemsize < torch.float32.itemsize
         self.shard = Shard(
             name=self.name,
             segments=self._segments,
             first=first,
+            group=group,
             values_E=_master_of(self._own_values_E) if self._has_master else self._own_values_E,
             gradients_E=_master_of(self._own_gradients_E) if self._has_master else self._own_gradients_E,
         )
 
-    def draw_initial_values(self) -> None:
+    def draw_initial_values(self, seed: int) -> None:
         """Write the initial values of this rank's shard; `start_gather` brings those of the others.
 
         On the meta device, which has shapes and no values, nothing is written.
         """
         if self._values_N.is_meta:
             return
-        values_E, seed = self.shard.values_E, self.chunk.model.seed
+        values_E = self.shard.values_E
         tp, place = self._comm.layout.tp, self._comm.members("tp").index(self._comm.rank)
         for number, piece in self.shard.pieces():
             first = self.shard.first + piece.start - self._segments[number].offset
@@ -93,12 +154,12 @@ class ShardedStage:
         """Start to gather the values that other ranks have updated."""
         if self._has_master:
             self._own_values_E.copy_(self.shard.values_E)
-        if self._comm.layout.dp > 1:
+        if self._num_ranks > 1:
             self._start(
                 self._comm.all_gather(
                     self._values_N,
                     self._own_values_E,
-                    axis="dp",
+                    axis=self._group,
                     tag=f"{self.name}.values",
                     policy=self._policy.name,
                 )
@@ -106,19 +167,19 @@ class ShardedStage:
 
     def start_reduce(self) -> None:
         """Start to sum the gradients; those of weights replicated over tp first over that group."""
-        if self._comm.layout.tp > 1:
+        if self._comm.layout.tp > 1 and self._num_replicated:
             self._comm.all_reduce(
                 self._gradients_N[: self._num_replicated],
                 axis="tp",
                 tag=f"{self.name}.replicated-gradients",
                 policy=self._policy.name,
             ).wait()
-        if self._comm.layout.dp > 1:
+        if self._num_ranks > 1:
             self._start(
                 self._comm.reduce_scatter(
                     self._own_gradients_E,
                     self._gradients_N,
-                    axis="dp",
+                    axis=self._group,
                     tag=f"{self.name}.gradients",
                     policy=self._policy.name,
                 )

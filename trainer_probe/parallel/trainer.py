@@ -57,8 +57,6 @@ class ParallelTrainer:
             )
             for number in range(place, shape.num_stages, shape.pp)
         }
-        for stage in self.stages.values():
-            stage.draw_initial_values()
         self._order = GatheringOrder(self.stages, policy)
         self._operators = make_operators(comm, policy, degrees.tensor_chunks)
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
@@ -82,7 +80,7 @@ class ParallelTrainer:
     @property
     def shards(self) -> tuple[Shard, ...]:
         """Values that an optimizer updates on this rank, and their gradients."""
-        return tuple(stage.shard for stage in self.stages.values())
+        return tuple(shard for stage in self.stages.values() for shard in stage.shards)
 
     def run_step(
         self, step: int, batches: Batches, update: Callable[[], None], *, loss_scale: float = 1.0

@@ -10,12 +10,15 @@ micro-batch. Data parallelism scatters gradients and gathers values once a step.
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 
+from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.sublayers import Share, Volumes
 from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.parallel.gradient_groups import by_gradient_group
 
 
 def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
@@ -38,10 +41,16 @@ def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int) -> Share:
     )
 
 
-def held_elements(chunk: ChunkSpec, degrees: Degrees) -> int:
-    """Return the number of a stage's weights on a rank, padded to equal data-parallel shards."""
-    held = sum(math.prod(weight.local_shape(degrees.layout.tp)) for weight in chunk.weights())
-    return -(-held // degrees.layout.dp) * degrees.layout.dp
+def held_elements(chunk: ChunkSpec, degrees: Degrees) -> Mapping[Axis, int]:
+    """Return the number of a stage's weights on a rank by gradient group, padded to equal shards of its ranks."""
+    held: dict[Axis, int] = {}
+    for group, weights in by_gradient_group(chunk.weights()).items():
+        size, num_ranks = (
+            sum(math.prod(weight.local_shape(degrees.layout.tp)) for weight in weights),
+            degrees.layout.degree(group),
+        )
+        held[group] = -(-size // num_ranks) * num_ranks
+    return held
 
 
 def stages_of(model: ModelSpec, degrees: Degrees, place: int) -> list[ChunkSpec]:
@@ -82,10 +91,15 @@ def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
 
 
 def _data_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
-    if degrees.layout.dp == 1:
-        return Counter()
-    held = held_elements(chunk, degrees)
-    return Counter({("dp", operation): held for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)})
+    """Return the values that are gathered once a step, and the gradients that are scattered."""
+    return Counter(
+        {
+            (group, operation): held
+            for group, held in held_elements(chunk, degrees).items()
+            if degrees.layout.degree(group) > 1
+            for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER)
+        }
+    )
 
 
 def _in_bytes(elements: Volumes, element_bytes: int) -> Volumes:

@@ -13,8 +13,10 @@ tensors that live within one pass; single precision where no kernel for half pre
 the allocator's gaps.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
+from fabrictune.foundation.layout import Axis
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.sublayers import SINGLE_BYTES
 from fabrictune.trainer_probe.parallel.degrees import Degrees
@@ -45,15 +47,20 @@ class MemoryPlan:
 def plan_memory(recipe: Recipe, place: int) -> MemoryPlan:
     """Return the memory of the ranks at a place of the pipeline."""
     degrees, element_bytes = recipe.degrees, ELEMENT_BYTES[recipe.precision_name]
-    num_held = sum(held_elements(stage, degrees) for stage in stages_of(recipe.model, degrees, place))
+    held: Counter[Axis] = Counter()
+    for stage in stages_of(recipe.model, degrees, place):
+        held.update(held_elements(stage, degrees))
     master_bytes = max(element_bytes, SINGLE_BYTES)
     of_share = _MOMENTS * master_bytes
     of_share += 2 * master_bytes if master_bytes > element_bytes else 0  # values and gradients
-    of_share += element_bytes if degrees.layout.dp > 1 else 0  # summed gradients
+    optimizer_bytes = 0
+    for group, num_held in held.items():
+        num_ranks = degrees.layout.degree(group)
+        optimizer_bytes += num_held // num_ranks * (of_share + (element_bytes if num_ranks > 1 else 0))  # sums
     return MemoryPlan(
-        weights_bytes=num_held * element_bytes,
-        gradients_bytes=num_held * element_bytes,
-        optimizer_bytes=num_held // degrees.layout.dp * of_share,
+        weights_bytes=held.total() * element_bytes,
+        gradients_bytes=held.total() * element_bytes,
+        optimizer_bytes=optimizer_bytes,
         activations_bytes=_most_activations(recipe, place, element_bytes),
     )
 

@@ -138,10 +138,11 @@ def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member
         found[f"{name}/loss"] = np.array(losses)
         for stage in trainer.stages.values():
             found |= {f"{name}/value/{weight}": value.detach().numpy() for weight, value in stage.weights.items()}
-            for number, piece in stage.shard.pieces():
-                segment = stage.shard.segments[number]
-                start = max(0, stage.shard.first - segment.offset)
-                found[f"{name}/gradient/{segment.name}/{start}"] = stage.shard.gradients_E[piece].numpy()
+        for shard in trainer.shards:
+            for number, piece in shard.pieces():
+                segment = shard.segments[number]
+                start = max(0, shard.first - segment.offset)
+                found[f"{name}/gradient/{segment.name}/{start}"] = shard.gradients_E[piece].numpy()
     return found
 
 
