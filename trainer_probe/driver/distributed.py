@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fabrictune.collectives.startup.addresses import StoreAddress
 from fabrictune.collectives.startup.consensus import agree
@@ -23,9 +23,8 @@ from fabrictune.foundation.errors import FabrictuneError, InputError, Mistake, S
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.records import installed_version
 from fabrictune.foundation.temporary_folders import temporary_folder
-from fabrictune.trainer_probe.clocks import Clock, HostClock
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hardware import check_device, device_of
+from fabrictune.trainer_probe.driver.hardware import check_device, device_of, driver_settings
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
 from fabrictune.trainer_probe.driver.outcome import Outcome, gather_trace
 from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
@@ -140,6 +139,8 @@ def _start(
 
     is_on_gpu = device.type == "cuda"
     if is_on_gpu:
+        for name, value in driver_settings(recipe).items():  # read when the device is first used
+            os.environ.setdefault(name, value)
         torch.cuda.set_device(device)
     else:
         torch.set_num_threads(1)
@@ -166,10 +167,8 @@ def _train(
 ) -> tuple[Recipe, Outcome] | None:
     import torch.distributed as dist
 
-    from fabrictune.trainer_probe.comm import Comm
     from fabrictune.trainer_probe.driver.loop import train
-    from fabrictune.trainer_probe.ledger import Ledger, axis_groups
-    from fabrictune.trainer_probe.stream_clock import StreamClock, cuda_event
+    from fabrictune.trainer_probe.driver.timed_comm import timed_comm
 
     reports: list[StepReport] = []
 
@@ -178,9 +177,7 @@ def _train(
         if member.rank == 0:
             on_step(recipe, report)
 
-    layout = recipe.degrees.layout
-    clock: Clock[Any] = StreamClock(cuda_event) if device.type == "cuda" else HostClock()
-    comm = Comm(layout, member, Ledger(member.rank, axis_groups(layout), clock))
+    comm = timed_comm(recipe.degrees.layout, member, device)
     monitor = Monitor(on_step=on_report, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
     was_stopped = train(recipe, comm, machine, monitor, device)
     trace = gather_trace(comm)

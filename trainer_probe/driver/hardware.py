@@ -1,9 +1,11 @@
-"""The device of a rank: which it is, and whether it is there."""
+"""The device of a rank: which it is, whether it is there, and the settings of its driver."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fabrictune.foundation.errors import Mistake, UnavailableError
 from fabrictune.foundation.extras import require_extra
+from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
@@ -36,3 +38,16 @@ def device_of(recipe: Recipe, local_rank: int = 0) -> "torch.device":
     import torch
 
     return torch.device("cuda", local_rank) if recipe.device == "cuda" else torch.device("cpu")
+
+
+def driver_settings(recipe: Recipe) -> Mapping[str, str]:
+    """Return the environment that CUDA reads at its start and that the recipe's overlap needs.
+
+    Overlapped, a tensor-parallel collective must start before the product it runs beside, which else takes all
+    processors of the GPU: one queue keeps the order in which both were launched. Other axes overlap without, and
+    would wait in it for what a stream waits for.
+
+    Source: CUDA C++ Programming Guide, `CUDA_DEVICE_MAX_CONNECTIONS`; Megatron-LM, issue 533.
+    """
+    is_needed = recipe.device == "cuda" and recipe.degrees.layout.tp > 1 and POLICIES[recipe.overlap].overlaps("tp")
+    return {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if is_needed else {}

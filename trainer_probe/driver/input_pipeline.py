@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,32 +61,48 @@ def make_batches(recipe: Recipe, folder: Path) -> Batches:
 
 
 class Feed:
-    """The micro-batches of one step after another, the next ones cut and copied in the background."""
+    """The micro-batches of one step after another, the next ones copied to the device in the background."""
 
     def __init__(self, loader: Loader, batch_size: int, device: "torch.device") -> None:
         self._loader, self._batch_size, self._device = loader, batch_size, device
         self._background = ThreadPoolExecutor(1, thread_name_prefix="batches")
-        self._next = self._background.submit(self._prepare)
+        self._next = self._background.submit(self._copy_next)
 
     def take(self) -> "list[MicroBatch]":
         """Return the next step's micro-batches; raises FabrictuneError where there are none."""
-        batches = self._next.result()
-        self._next = self._background.submit(self._prepare)
-        return batches
+        import torch
+
+        from fabrictune.trainer_probe.model.forward import MicroBatch
+
+        ids_RC = self._next.result()
+        self._next = self._background.submit(self._copy_next)
+        if ids_RC.is_cuda:  # the next copies leave its memory alone until the stream that reads it is done
+            ids_RC.record_stream(torch.cuda.current_stream(self._device))
+        return [
+            MicroBatch(tokens_BS=part[:, :-1], targets_BS=part[:, 1:]) for part in torch.split(ids_RC, self._batch_size)
+        ]
 
     def close(self) -> None:
         """End the work in the background."""
         self._background.shutdown()
 
-    def _prepare(self) -> "list[MicroBatch]":
+    def _copy_next(self) -> "torch.Tensor":
+        """Return the next step's ids on the device, to a GPU from pinned memory and in a stream of their own."""
         import torch
 
-        from fabrictune.trainer_probe.model.forward import MicroBatch
+        ids_RC = torch.from_numpy(self._loader.take())
+        if self._device.type != "cuda":
+            return ids_RC.to(self._device)
+        with torch.cuda.stream(self._stream):  # makes the device this thread's current one, which pinning asks for
+            copied_RC = ids_RC.pin_memory().to(self._device, non_blocking=True)
+        self._stream.synchronize()
+        return copied_RC
 
-        ids_RC = torch.from_numpy(self._loader.take()).to(self._device)
-        return [
-            MicroBatch(tokens_BS=part[:, :-1], targets_BS=part[:, 1:]) for part in torch.split(ids_RC, self._batch_size)
-        ]
+    @cached_property
+    def _stream(self) -> "torch.cuda.Stream":
+        import torch
+
+        return torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

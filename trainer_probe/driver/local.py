@@ -124,10 +124,11 @@ def _run_rank(
 def _train_rank(
     recipe: Recipe, peak_flops_per_s: float | None, member: "Member", machine: Machine, channel: Channel[StepReport]
 ) -> Arrays:
-    from fabrictune.trainer_probe.comm import Comm
     from fabrictune.trainer_probe.driver.loop import train
+    from fabrictune.trainer_probe.driver.timed_comm import timed_comm
 
-    comm = Comm(recipe.degrees.layout, member)
+    device = device_of(recipe)
+    comm = timed_comm(recipe.degrees.layout, member, device)
     monitor = Monitor(on_step=channel.send, is_stopped=channel.is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor, device_of(recipe))
+    was_stopped = train(recipe, comm, machine, monitor, device)
     return {"was_stopped": np.array(was_stopped), "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}

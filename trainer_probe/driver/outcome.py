@@ -5,6 +5,7 @@ Left out: jobs whose ledgers together don't fit in rank 0's memory; a recipe wit
 
 import io
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import CommTrace
+from fabrictune.trainer_probe.driver.hardware import driver_settings
 from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.recipes.schema import Recipe
@@ -59,6 +61,7 @@ def make_record(
             "configuration": recipe.settings(),
             "outcome": "interrupted" if outcome.was_stopped else "finished",
             "data_state": outcome.data_state,
+            "driver_settings": {name: os.environ.get(name, own) for name, own in driver_settings(recipe).items()},
             **describe_run(seed=recipe.seed, started=started),
         },
         tables={"training": training_table(outcome.reports)},

@@ -117,12 +117,15 @@ def _ignore_step(recipe: "Recipe", report: "StepReport") -> None:
 
 def _print_step(recipe: "Recipe", report: "StepReport") -> None:
     """Print a line for a step; before the first, the recipe and the headings."""
+    from fabrictune.trainer_probe.driver.hardware import driver_settings
+
     layout = recipe.degrees.layout
     if report.step == 0:
         print_lines(
             [
                 f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
-                f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}",
+                f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}"
+                + "".join(f"; {name}={os.environ.get(name, own)}" for name, own in driver_settings(recipe).items()),
                 _line(COLUMNS),
             ]
         )

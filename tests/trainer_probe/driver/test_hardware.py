@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from fabrictune.trainer_probe.driver.hardware import device_of
+from fabrictune.trainer_probe.driver.hardware import device_of, driver_settings
 from fabrictune.trainer_probe.driver.input_pipeline import Feed
 from tests.trainer_probe.driver.alone import small
 
@@ -26,6 +26,15 @@ def test_a_rank_has_the_gpu_of_its_local_number() -> None:
     assert device_of(small({"device": "cuda"}), 3) == torch.device("cuda", 3)
     assert device_of(small({"device": "cuda"})).index == 0
     assert device_of(small(), 3) == torch.device("cpu")
+
+
+def test_collectives_beside_products_are_launched_in_order() -> None:
+    """Only where tensor-parallel collectives run beside products, and only on GPUs."""
+    tensor_parallel: dict[str, object] = {"device": "cuda", "degrees": {"layout": {"tp": 2}}}
+    assert driver_settings(small(tensor_parallel)) == {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+    assert driver_settings(small({**tensor_parallel, "overlap": "dp"})) == {}
+    assert driver_settings(small({"device": "cuda"})) == {}
+    assert driver_settings(small({**tensor_parallel, "device": "cpu"})) == {}
 
 
 class Rows(Loader):
@@ -48,6 +57,17 @@ def test_batches_are_where_the_feed_is_told() -> None:
         feed.close()
     assert len(batches) == 2
     assert all(ids.is_meta for batch in batches for ids in (batch.tokens_BS, batch.targets_BS))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+def test_batches_arrive_on_a_gpu() -> None:
+    """Whole, whatever the copies of later ones do with the memory of earlier ones."""
+    feed = Feed(Rows(), 1, torch.device("cuda", 0))
+    try:
+        steps = [feed.take() for _ in range(20)]
+    finally:
+        feed.close()
+    assert all(batch.tokens_BS.tolist() in ([[0, 1]], [[3, 4]]) for batches in steps for batch in batches)
 
 
 @pytest.mark.parametrize("package", [trainer_probe, collectives], ids=["trainer_probe", "collectives"])

@@ -1,0 +1,18 @@
+"""The communication of a rank whose requests are timed by the clock of its device's work."""
+
+from typing import Any
+
+import torch
+
+from fabrictune.collectives.startup.process_groups import Member
+from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.clocks import Clock, HostClock
+from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.ledger import Ledger, axis_groups
+from fabrictune.trainer_probe.stream_clock import StreamClock, cuda_event
+
+
+def timed_comm(layout: ParallelLayout, member: Member, device: torch.device) -> Comm:
+    """Return the communication of a rank on its device: on a GPU, whose calls return at once, timed by its stream."""
+    clock: Clock[Any] = StreamClock(cuda_event) if device.type == "cuda" else HostClock()
+    return Comm(layout, member, Ledger(member.rank, axis_groups(layout), clock))
