@@ -15,6 +15,7 @@ _STEP: tuple[Column, ...] = (
     number_column("loss", "mean over the step's tokens; -1 not finite"),
     number_column("gradient_norm", "norm over all parameters, before clipping; -1 not finite"),
     number_column("learning_rate", "learning rate"),
+    number_column("loss_scale", "factor of the loss in half precision; 1 where the precision needs none"),
     flag_column("is_skipped", "whether the step is left out, because gradients are not finite"),
     integer_column("elapsed_ns", "time of the step"),
     number_column("tokens_per_s", "throughput", unit="tokens/s"),

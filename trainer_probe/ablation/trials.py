@@ -47,7 +47,7 @@ def run_trials(
     steps: list[TrialStep] = []
 
     def on_message(step: TrialStep) -> None:
-        if step.report.step >= NUM_WARMUPS:
+        if step.report.step >= recipes[step.technique].first_step + NUM_WARMUPS:
             steps.append(step)
             on_step(step)
 

@@ -184,6 +184,6 @@ def _train(
     dist.destroy_process_group()
     if trace is None:
         return None
-    next_sample = recipe.first_sample + len(reports) * recipe.degrees.samples_per_step
+    next_sample = recipe.first_place + len(reports) * recipe.degrees.samples_per_step
     data_state = Batches(recipe.batches(machine.tokens)).state(next_sample)
     return recipe, Outcome(reports=tuple(reports), trace=trace, was_stopped=was_stopped, data_state=data_state)

@@ -106,17 +106,19 @@ class Feed:
 
 
 @contextmanager
-def open_feed(recipe: Recipe, comm: "Comm", machine: Machine, device: "torch.device") -> Iterator[Feed]:
-    """Yield this rank's feed while the block runs; the machine's first rank owns the loader that all share."""
+def open_feed(
+    recipe: Recipe, comm: "Comm", machine: Machine, device: "torch.device", *, first_place: int
+) -> Iterator[Feed]:
+    """Yield this rank's feed from a place on while the block runs; the machine's first rank owns the shared loader."""
     replica = comm.members("dp").index(comm.rank)
     with ExitStack() as stack:
         address = f"fabrictune-{machine.job}-{machine.ranks[0]}"  # containers of one host may share its names
         if recipe.loader == "worker":
-            service = _service(recipe, machine, replicas=(replica,), num_workers=1)
+            service = _service(recipe, machine, first_place, replicas=(replica,), num_workers=1)
             address = stack.enter_context(LoaderProcess(service)).address
         elif comm.rank == machine.ranks[0]:
             replicas = sorted({int(comm.layout.coordinates(rank)["dp"]) for rank in machine.ranks})
-            service = _service(recipe, machine, replicas=tuple(replicas), num_workers=len(machine.ranks))
+            service = _service(recipe, machine, first_place, replicas=tuple(replicas), num_workers=len(machine.ranks))
             stack.enter_context(LoaderProcess(service, address))
         loader = stack.enter_context(Loader(address, replica))
         feed = Feed(loader, recipe.degrees.batch_size, device)
@@ -124,12 +126,14 @@ def open_feed(recipe: Recipe, comm: "Comm", machine: Machine, device: "torch.dev
         yield feed
 
 
-def _service(recipe: Recipe, machine: Machine, *, replicas: tuple[int, ...], num_workers: int) -> Service:
+def _service(
+    recipe: Recipe, machine: Machine, first_place: int, *, replicas: tuple[int, ...], num_workers: int
+) -> Service:
     return Service(
         batches=recipe.batches(machine.tokens),
         replicas=replicas,
         num_workers=num_workers,
-        first_place=recipe.first_sample,
+        first_place=first_place,
     )
 
 

@@ -54,7 +54,7 @@ def train_locally(
 
     work = partial(_train_rank, recipe, peak_flops_per_s)
     results, batches = run_locally(recipe, work, on_message, timeout_s=timeout_s)
-    next_sample = recipe.first_sample + len(reports) * recipe.degrees.samples_per_step
+    next_sample = recipe.first_place + len(reports) * recipe.degrees.samples_per_step
     return Outcome(
         reports=tuple(reports),
         trace=merge([CommTrace.from_bytes(result["trace"].tobytes()) for result in results]),

@@ -23,6 +23,7 @@ class StepReport:
     loss: float  # mean over the step's tokens
     gradient_norm: float  # over all parameters, before clipping
     learning_rate: float
+    loss_scale: float  # in this step; 1 where the precision needs none
     is_skipped: bool  # without an update, since its gradients were not finite
     elapsed_ns: int
     tokens_per_s: float

@@ -3,7 +3,6 @@
 So every layout starts from the same values, and a rank draws only the elements that it is asked for.
 """
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -43,18 +42,18 @@ def write_initial_values(
     key, scale = stream_key(seed, "weights", weight.name), np.float32(weight.scale)
     for begin in range(0, len(values_E), _CHUNK):
         chunk_E = values_E[begin : begin + _CHUNK]
-        runs = _runs(weight, tp, place, first + begin, len(chunk_E))
+        runs = part_runs(weight, tp, place, first + begin, len(chunk_E))
         drawn_E: NDArray[np.float32] = to_normals(np.concatenate([random_bits(key, *run) for run in runs]))
         drawn_E *= scale
         chunk_E.copy_(torch.from_numpy(drawn_E))
 
 
-def _runs(weight: WeightSpec, tp: int, place: int, first: int, count: int) -> Iterator[tuple[int, int]]:
+def part_runs(weight: WeightSpec, tp: int, place: int, first: int, count: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of the whole weight, by first element and length, that a range of a rank's part consists of."""
     if weight.split is None or tp == 1:
         yield first, count
         return
-    length = math.prod(weight.local_shape(tp)[weight.split :])  # of the whole weight, `length` in every `tp * length`
+    length = weight.run_length(tp)
     while count:
         row, column = divmod(first, length)
         taken = min(length - column, count)

@@ -7,6 +7,7 @@ Source: Radford et al., "Language models are unsupervised multitask learners" (G
 initial weights.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -38,6 +39,11 @@ class WeightSpec:
     def local_shape(self, tp: int) -> tuple[int, ...]:
         """Return the shape of one rank's part."""
         return tuple(size // tp if dimension == self.split else size for dimension, size in enumerate(self.shape))
+
+    def run_length(self, tp: int) -> int:
+        """Return how many elements of a rank's part follow one another in the whole weight, which is split."""
+        assert self.split is not None, "a weight that every rank has whole is one run"
+        return math.prod(self.local_shape(tp)[self.split :])
 
     def local_part(self, whole: "torch.Tensor", tp: int, place: int) -> "torch.Tensor":
         """Return the part of rank `place` of `tp`."""

@@ -24,6 +24,7 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 
 MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
+MAX_STEP = 2**30
 
 Overlap = Literal["none", "tp", "pp", "dp", "all"]
 Loading = Literal["machine", "worker"]
@@ -85,8 +86,12 @@ class Recipe:
     )
     loader: Loading = field(default="machine", metadata={"help": "one loader per machine, or one per worker"})
     num_steps: Annotated[int, Field(ge=1)] = field(default=20, metadata={"help": "steps of this run"})
-    first_sample: Annotated[int, Field(ge=0, le=MAX_PLACE)] = field(
-        default=0, metadata={"help": "first place in the order of samples, as in an earlier run's record"}
+    first_step: Annotated[int, Field(ge=0, le=MAX_STEP)] = field(
+        default=0, metadata={"help": "number of this run's first step, from which the learning rate follows"}
+    )
+    first_sample: Annotated[int, Field(ge=0, le=MAX_PLACE)] | None = field(
+        default=None,
+        metadata={"help": "first place in the order of samples; by default `first_step` times the samples of a step"},
     )
     num_traced_steps: Annotated[int, Field(ge=1)] = field(
         default=2, metadata={"help": "last steps whose requests are recorded"}
@@ -102,6 +107,16 @@ class Recipe:
     def precision_name(self) -> Precision:
         """The precision; by default that of the device."""
         return self.precision or ("bfloat16" if self.device == "cuda" else "float32")
+
+    @property
+    def end_step(self) -> int:
+        """The number after the last step's."""
+        return self.first_step + self.num_steps
+
+    @property
+    def first_place(self) -> int:
+        """First place in the order of samples."""
+        return self.first_step * self.degrees.samples_per_step if self.first_sample is None else self.first_sample
 
     def batches(self, path: Path) -> BatchSpec:
         """Return the batches of a token file."""

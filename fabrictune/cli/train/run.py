@@ -120,7 +120,7 @@ def _print_step(recipe: "Recipe", report: "StepReport") -> None:
     from fabrictune.trainer_probe.driver.hardware import driver_settings
 
     layout = recipe.degrees.layout
-    if report.step == 0:
+    if report.step == recipe.first_step:
         print_lines(
             [
                 f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "

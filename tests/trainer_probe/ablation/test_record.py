@@ -16,6 +16,7 @@ def trial_step(number: int, technique: str, elapsed_s: float, *, tp_ns: int = 0)
         step=1,
         loss=5.0,
         gradient_norm=1.0,
+        loss_scale=1.0,
         learning_rate=0.1,
         is_skipped=False,
         elapsed_ns=round(elapsed_s * 1e9),

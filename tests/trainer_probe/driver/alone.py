@@ -41,5 +41,5 @@ def train_alone(recipe: Recipe, folder: Path, *, stop_after: int | None = None) 
 def take_samples(recipe: Recipe, folder: Path, num_steps: int) -> torch.Tensor:
     """Return the samples of the first steps, sample after sample."""
     comm, device = comm_of_one(), torch.device("cpu")
-    with open_feed(recipe, comm, machine_of_one(recipe, folder), device) as feed:
+    with open_feed(recipe, comm, machine_of_one(recipe, folder), device, first_place=recipe.first_place) as feed:
         return torch.cat([batch.tokens_BS for _ in range(num_steps) for batch in feed.take()])

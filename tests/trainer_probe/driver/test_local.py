@@ -75,6 +75,7 @@ def test_the_record_tells_how_to_go_on(recipe: Recipe, outcome: Outcome, tmp_pat
     assert record.kind == "train run"
     assert record.run["outcome"] == "finished"
     assert record.run["data_state"]["place"] == 24
+    assert record.run["next_step"] == 3
     assert record.run["configuration"]["degrees.layout.tp"] == 2
     assert record.tables["training"]["loss"].tolist() == [report.loss for report in outcome.reports]
     assert len(CommTrace.read(directory / "comm_trace.parquet")) == len(outcome.trace)

@@ -1,0 +1,43 @@
+"""Hooks: callables around a run's steps, a stage's passes, and the optimizer.
+
+Several may take part in one run; each is called in the order in which it is given. What a hook leaves out is not called
+at all, and a stage's passes are called as they are where no hook wraps them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from fabrictune.trainer_probe.driver.progress import StepReport
+
+if TYPE_CHECKING:
+    from fabrictune.trainer_probe.driver.training import Training
+    from fabrictune.trainer_probe.parallel.passes import Passes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hook:
+    """Callables of one who takes part in a run, on every rank; `Training.state` may be asked between steps."""
+
+    before_step: "Callable[[Training, int], None] | None" = None  # with the step's number
+    after_step: "Callable[[Training, StepReport], None] | None" = None
+    passes_of: "Callable[[Passes], Passes] | None" = None  # wraps the two passes of each of a rank's stages
+    before_update: "Callable[[Training], None] | None" = None  # gradients are summed
+    after_update: "Callable[[Training], None] | None" = None  # values are new, unless the step was skipped
+
+
+class Hooks:
+    """The hooks of a run, sorted by what they take part in."""
+
+    def __init__(self, hooks: Iterable[Hook]) -> None:
+        hooks = tuple(hooks)
+        self.before_step = tuple(filter(None, (hook.before_step for hook in hooks)))
+        self.after_step = tuple(filter(None, (hook.after_step for hook in hooks)))
+        self.before_update = tuple(filter(None, (hook.before_update for hook in hooks)))
+        self.after_update = tuple(filter(None, (hook.after_update for hook in hooks)))
+        self._wrappers = tuple(filter(None, (hook.passes_of for hook in hooks)))
+
+    def passes_of(self, passes: "Passes") -> "Passes":
+        """Return a stage's passes, wrapped by one hook after another, the first one innermost."""
+        return reduce(lambda wrapped, wrap: wrap(wrapped), self._wrappers, passes)
