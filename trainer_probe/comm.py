@@ -22,6 +22,7 @@ from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.clocks import HostClock, Moment
 from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
+from fabrictune.trainer_probe.packing import pack, unpack
 
 # torch 2.13 renames it and warns of the old name.
 _REDUCE_SCATTER = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
@@ -126,19 +127,14 @@ class Comm:
 
     def gather_bytes(self, content: bytes) -> list[bytes] | None:
         """Return every rank's content, in order of ranks, on rank 0, and None on the others; every rank calls this."""
-        num_ranks = self.layout.world_size
-        if num_ranks == 1:
-            return [content]
-        own = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(num_ranks)]
-        dist.all_gather(sizes, torch.tensor([len(own)]))
-        padded = torch.zeros(max(int(size) for size in sizes), dtype=torch.uint8)
-        padded[: len(own)] = own
-        parts = [torch.empty_like(padded) for _ in range(num_ranks)] if self.rank == 0 else None
-        dist.gather(padded, parts)
-        if parts is None:
-            return None
-        return [part[: int(size)].numpy().tobytes() for part, size in zip(parts, sizes, strict=True)]
+        contents = {self.rank: content}
+        for axis, group in self._process_group.items():  # along one after another: each group's first has them by then
+            members = self.members(axis)
+            if group is not None:
+                contents = {rank: own for part in _gather(pack(contents), group) for rank, own in unpack(part).items()}
+            if self.rank != members[0]:
+                return None
+        return [contents[rank] for rank in range(self.layout.world_size)]
 
     def all_reduce(self, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none") -> Handle:
         """Sum the tensors of the group, in place."""
@@ -268,6 +264,18 @@ class Comm:
 def _by_disjoint_pairs(pair: tuple[int, int]) -> tuple[bool, int, tuple[int, int]]:
     """Order pairs of neighbours so that those next to one another have no rank in common, and do not wait."""
     return pair[0] > pair[1], min(pair) % 2, pair
+
+
+def _gather(content: bytes, group: dist.ProcessGroup) -> list[bytes]:
+    """Return the content of each member of a group on the first of them, padded with zeros; nothing on the others."""
+    own = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(group.size())]
+    dist.all_gather(sizes, torch.tensor([len(own)]), group=group)
+    padded = torch.zeros(int(max(sizes)), dtype=torch.uint8)
+    padded[: len(own)] = own
+    parts = [torch.empty_like(padded) for _ in sizes] if group.rank() == 0 else None
+    dist.gather(padded, parts, group=group, group_dst=0)
+    return [part.numpy().tobytes() for part in parts or ()]
 
 
 def _scattered_sum(
