@@ -5,7 +5,11 @@ are templates, of which every rank is an instance: it has its template's rows, w
 and the peers that have the same places in them. A step of 12,288 ranks is eight templates of some thousand rows, where
 written out it would be fifty million.
 
-Shapes: N rows of the templates, P pipeline places, R ranks, A axes, W rows written out, D dependencies of these.
+A message goes as far along its axis as the template's, round the group: in a ring all ranks send to their next. A
+broadcast's root has the same place in every group.
+
+Shapes: N rows of the templates, P pipeline places, R ranks, A axes, W rows written out, D dependencies of these, M
+members of all groups.
 """
 
 import json
@@ -18,18 +22,19 @@ from typing import Any, BinaryIO, NoReturn, Self
 import numpy as np
 
 from fabrictune.foundation import traces
-from fabrictune.foundation.arrays import IntArray
+from fabrictune.foundation.arrays import BoolArray, IntArray
 from fabrictune.foundation.errors import InputError, Mistake, TraceError
-from fabrictune.foundation.layout import AXES, ParallelLayout
+from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.tables import read_metadata
 from fabrictune.foundation.texts import Texts
-from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, concatenate_traces, naming
+from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation, concatenate_traces, naming
 
 KIND = "JobTrace"
 ALONE = "work"  # in place of an axis for a request of a rank alone
 MAX_ROWS = 5_000_000  # written out, at some 200 bytes each
 MAX_RANKS = 2**20
-_AXES = (*AXES, ALONE)
+_LATER_DEGREES = ("cp", "ep")  # which files without them have as 1
+_MESSAGES = (Operation.SEND, Operation.RECEIVE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +61,7 @@ class JobTrace:
     @property
     def num_instances(self) -> int:
         """Number of ranks that share a template."""
-        return self.layout.tp * self.layout.dp
+        return self.layout.world_size // self.layout.pp
 
     @property
     def num_requests(self) -> int:
@@ -97,7 +102,7 @@ class JobTrace:
 
     def write(self, target: Path | BinaryIO) -> None:
         """Write as Parquet."""
-        self.templates.write(target, kind=KIND, layout=json.dumps(asdict(self.layout)))
+        self.templates.write(target, kind=KIND, layout=json.dumps(_layout_fields(self.layout)))
 
     @staticmethod
     def is_in(path: Path) -> bool:
@@ -111,39 +116,48 @@ class JobTrace:
         with naming(path):
             return cls(layout=_read_layout(metadata), templates=templates)
 
+    def is_along_N(self, axis: Axis) -> BoolArray:
+        """Return which rows are requests along an axis."""
+        is_along_N: BoolArray = self.axis_N == self.layout.axes.index(axis)
+        return is_along_N
+
     @cached_property
     def axis_N(self) -> IntArray:
-        """The axis of each row: a number in AXES, or behind them for a rank alone."""
-        return np.array([_AXES.index(axis) for axis in self.templates.axis_N], np.int64)
+        """The axis of each row: a number in the layout's axes, or behind them for a rank alone."""
+        axes = _axes_of(self.layout)
+        return np.array([axes.index(axis) for axis in self.templates.axis_N], np.int64)
 
 
 class _Writer:
     """Writes instances of a job's templates."""
 
     def __init__(self, job: JobTrace) -> None:
-        layout = job.layout
+        layout, ranks = job.layout, np.arange(job.layout.world_size)
         self._rows = job.templates
         self._axis_N = job.axis_N
-        ranks = np.arange(layout.world_size)
-        place_of_axis = layout.coordinates(ranks)
-        self._place_AR = np.stack([*(place_of_axis[axis] for axis in AXES), np.zeros_like(ranks)])
-        self._stride_A = np.array([*(_stride(layout, number) for number in range(len(AXES))), 0])
-        self._groups = [tuple(group) for axis in AXES for group in layout.groups(axis).tolist()]
-        self._number_AR = np.zeros_like(self._place_AR)
-        first = 0
-        for number, axis in enumerate(AXES):
-            groups = layout.groups(axis)
-            self._number_AR[number, groups] = first + np.arange(len(groups))[:, None]
-            first += len(groups)
+        groups_A = [layout.groups(axis) for axis in layout.axes]
         if ALONE in job.templates.axis_N:
-            self._groups += [(rank,) for rank in ranks.tolist()]
-            self._number_AR[-1] = first + ranks
-        self._begin_P1 = np.searchsorted(self._place_AR[AXES.index("pp"), self._rows.rank_N], np.arange(layout.pp + 1))
+            groups_A.append(ranks[:, None])
+        self._groups = [tuple(group) for groups in groups_A for group in groups.tolist()]
+        self._member_M = np.concatenate([groups.ravel() for groups in groups_A])
+        self._degree_A = np.array([groups.shape[1] for groups in groups_A])
+        self._number_AR = np.zeros((len(groups_A), len(ranks)), np.int64)  # of a rank's group, among all
+        self._begin_AR = np.zeros_like(self._number_AR)  # of its group's members
+        self._place_AR = np.zeros_like(self._number_AR)  # of the rank among them
+        num_groups = num_members = 0
+        for axis, groups in enumerate(groups_A):
+            number = np.arange(len(groups))[:, None]
+            self._number_AR[axis, groups] = num_groups + number
+            self._begin_AR[axis, groups] = num_members + number * groups.shape[1]
+            self._place_AR[axis, groups] = np.arange(groups.shape[1])
+            num_groups, num_members = num_groups + len(groups), num_members + groups.size
+        self._stage_R = layout.coordinates(ranks)["pp"]
+        self._begin_P1 = np.searchsorted(self._stage_R[self._rows.rank_N], np.arange(layout.pp + 1))
 
     def write(self, rank_R: IntArray) -> CommTrace:
         """Return the rows of some ranks, one after another."""
-        begin_R = self._begin_P1[self._place_AR[AXES.index("pp"), rank_R]]
-        length_R = self._begin_P1[self._place_AR[AXES.index("pp"), rank_R] + 1] - begin_R
+        begin_R = self._begin_P1[self._stage_R[rank_R]]
+        length_R = self._begin_P1[self._stage_R[rank_R] + 1] - begin_R
         row_W = _ranges(begin_R, length_R)
         rank_W = np.repeat(rank_R, length_R)
         axis_W = self._axis_N[row_W]
@@ -164,16 +178,17 @@ class _Writer:
         return CommTrace(groups=tuple(self._groups), dependencies=dependencies, **columns)
 
     def _peers(self, row_W: IntArray, rank_W: IntArray, axis_W: IntArray) -> IntArray:
-        """Return who has the place on the row's axis that the template's peer has there."""
-        peer_W = self._rows.peer_N[row_W]
-        away_W = self._place_AR[axis_W, peer_W] - self._place_AR[axis_W, rank_W]
-        return np.where(peer_W == UNKNOWN, UNKNOWN, rank_W + away_W * self._stride_A[axis_W])
+        """Return who sends or receives as far away on the row's axis as the template's peer, or has a root's place."""
+        peer_W, template_W = self._rows.peer_N[row_W], self._rows.rank_N[row_W]
+        is_message_W = np.isin(self._rows.operation_N[row_W], _MESSAGES)
+        moved_W = self._place_AR[axis_W, rank_W] - self._place_AR[axis_W, template_W]
+        place_W = (self._place_AR[axis_W, peer_W] + is_message_W * moved_W) % self._degree_A[axis_W]
+        return np.where(peer_W == UNKNOWN, UNKNOWN, self._member_M[self._begin_AR[axis_W, rank_W] + place_W])
 
 
-def _stride(layout: ParallelLayout, axis: int) -> int:
-    """Return by how much the ranks of neighbours along an axis differ."""
-    before = layout.order[: layout.order.index(AXES[axis])]
-    return int(np.prod([layout.degree(axis) for axis in before], dtype=np.int64))
+def _axes_of(layout: ParallelLayout) -> tuple[str, ...]:
+    """Return the axes that a row may have."""
+    return *layout.axes, ALONE
 
 
 def _ranges(begin_R: IntArray, length_R: IntArray) -> IntArray:
@@ -195,9 +210,10 @@ def _check(job: JobTrace) -> None:
     layout, rows = job.layout, job.templates
     if layout.world_size > MAX_RANKS:
         _refuse(f"a layout of {layout.world_size:,} ranks", f"up to {MAX_RANKS:,}")
-    strange = sorted(set(rows.axis_N) - set(_AXES))
+    axes = _axes_of(layout)
+    strange = sorted(set(rows.axis_N) - set(axes))
     if strange:
-        _refuse(f"axis {strange[0]!r}", ", ".join(_AXES))
+        _refuse(f"axis {strange[0]!r}", ", ".join(axes))
     places = [layout.rank(tp=0, dp=0, pp=place) for place in range(layout.pp)]
     if not np.isin(rows.rank_N, places).all() or (np.diff(rows.rank_N) < 0).any():
         _refuse("ranks that are not the first of their pipeline places, in order", ", ".join(map(str, places)))
@@ -205,18 +221,25 @@ def _check(job: JobTrace) -> None:
         _refuse("a row that waits for another rank's", "rows of its own rank")
     kinds = np.unique(np.stack([rows.rank_N, job.axis_N, rows.group_N, rows.peer_N]), axis=1)
     for rank, axis, group, peer in kinds.T.tolist():
-        own = tuple(layout.group_of(AXES[axis], rank)) if axis < len(AXES) else (rank,)
+        own = tuple(layout.group_of(layout.axes[axis], rank)) if axis < len(layout.axes) else (rank,)
         if rows.groups[group] != own:
-            _refuse(f"rank {rank} in a group of {_AXES[axis]} of other ranks than the layout's", str(own))
+            _refuse(f"rank {rank} in a group of {axes[axis]} of other ranks than the layout's", str(own))
         if peer != UNKNOWN and peer not in own:
-            _refuse(f"rank {rank} with peer {peer} along {_AXES[axis]}", str(own))
+            _refuse(f"rank {rank} with peer {peer} along {axes[axis]}", str(own))
+
+
+def _layout_fields(layout: ParallelLayout) -> dict[str, Any]:
+    """Return the layout as JSON values, without later degrees of 1, so that older files and new ones are equal."""
+    fields = asdict(layout)
+    return {name: value for name, value in fields.items() if name not in _LATER_DEGREES or value > 1}
 
 
 def _read_layout(metadata: Mapping[str, str]) -> ParallelLayout:
     try:
         degrees = json.loads(metadata["layout"])
-        numbers = {axis: int(degrees[axis]) for axis in AXES}
-        return ParallelLayout(**numbers, order=tuple(degrees["order"]))
+        numbers = {name: int(degrees[name]) for name in ("tp", "dp", "pp")}
+        later = {name: int(degrees.get(name, 1)) for name in _LATER_DEGREES}
+        return ParallelLayout(**numbers, **later, order=tuple(degrees["order"]))
     except (KeyError, TypeError, ValueError, RecursionError, InputError):
         _refuse("no layout in the file's metadata", "degrees of tp, dp and pp, and their order")
 

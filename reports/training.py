@@ -3,10 +3,11 @@
 Shapes: S steps.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns
 from fabrictune.foundation.units import PS_PER_NS
 from fabrictune.reports.blocks import Cell, Figure, Section, Table, duration, missing, number, percent, plural, words
@@ -15,7 +16,6 @@ from fabrictune.reports.curves import draw_curves
 from fabrictune.reports.record_view import Run
 from fabrictune.reports.selection import select
 
-AXES = ("tp", "dp", "pp")
 _EXPOSED = tuple(f"exposed_{axis}_ns" for axis in AXES)
 TRAINING = select("training", "step", "loss", "is_skipped", "tokens_per_s", "mfu_fraction", *_EXPOSED)
 ABLATION_STEPS = select(
@@ -77,20 +77,28 @@ def _left_out_steps(label: str, table: Columns) -> Iterator[str]:
 
 def speeds_table(trained: dict[str, Columns]) -> Table:
     """Return a row for each run: medians over its steps, the first left out where there are others."""
+    axes = _axes_of(trained.values())
     return Table(
         caption="Medians over steps; of several the first is left out",
-        headings=("Run", "Steps", "Skipped", "Last loss", "Tokens/s", "MFU", *(f"Exposed {axis}" for axis in AXES)),
-        rows=tuple(_speed_row(label, table) for label, table in trained.items()),
+        headings=("Run", "Steps", "Skipped", "Last loss", "Tokens/s", "MFU", *(f"Exposed {axis}" for axis in axes)),
+        rows=tuple(_speed_row(label, table, axes) for label, table in trained.items()),
     )
 
 
 def ablation_table(label: str, steps: Columns) -> Table:
     """Return a row for each technique: its speed, its gain over the step it adds to, and exposed communication."""
+    axes = _axes_of([steps])
     return Table(
         caption=f"{label}: gain of each technique, medians with quartiles over rounds",
-        headings=("Technique", "Over", "Tokens/s", "MFU", "Gain", "from", "to", *(f"Exposed {axis}" for axis in AXES)),
-        rows=tuple(_ablation_row(steps, row) for row in range(len(steps["technique"]))),
+        headings=("Technique", "Over", "Tokens/s", "MFU", "Gain", "from", "to", *(f"Exposed {axis}" for axis in axes)),
+        rows=tuple(_ablation_row(steps, row, axes) for row in range(len(steps["technique"]))),
     )
+
+
+def _axes_of(tables: Iterable[Columns]) -> Sequence[str]:
+    """Return the axes that any of the tables has exposed communication of."""
+    tables = tuple(tables)
+    return [axis for axis in AXES if any(f"exposed_{axis}_ns" in table for table in tables)]
 
 
 def _points(table: Columns) -> list[tuple[float, float]]:
@@ -104,7 +112,7 @@ def _stride(num_steps: int) -> int:
     return max(1, -(-num_steps // MAX_STEPS))
 
 
-def _speed_row(label: str, table: Columns) -> tuple[Cell, ...]:
+def _speed_row(label: str, table: Columns, axes: Sequence[str]) -> tuple[Cell, ...]:
     counted = slice(1 if len(table["step"]) > 1 else 0, None)
     num_skipped, speed = int(table["is_skipped"].sum()), float(np.median(table["tokens_per_s"][counted]))
     return (
@@ -114,11 +122,11 @@ def _speed_row(label: str, table: Columns) -> tuple[Cell, ...]:
         _number_or_missing(float(table["loss"][-1]), f"{table['loss'][-1]:.4f}"),
         number(speed, f"{speed:,.0f}"),
         _share(float(np.median(table["mfu_fraction"][counted]))),
-        *(_exposed(float(np.median(table[f"exposed_{axis}_ns"][counted]))) for axis in AXES),
+        *(_exposed(table, axis, counted) for axis in axes),
     )
 
 
-def _ablation_row(steps: Columns, row: int) -> tuple[Cell, ...]:
+def _ablation_row(steps: Columns, row: int, axes: Sequence[str]) -> tuple[Cell, ...]:
     speed, base = float(steps["tokens_per_s"][row]), str(steps["base"][row])
     gains = [float(steps[f"gain_fraction{end}"][row]) for end in ("", "_low", "_high")]
     return (
@@ -127,7 +135,7 @@ def _ablation_row(steps: Columns, row: int) -> tuple[Cell, ...]:
         number(speed, f"{speed:,.0f}"),
         _share(float(steps["mfu_fraction"][row])),
         *(number(gain, f"{gain:+.1%}") if base else missing() for gain in gains),
-        *(_exposed(float(steps[f"exposed_{axis}_ns"][row])) for axis in AXES),
+        *(_exposed(steps, axis, slice(row, row + 1)) for axis in axes),
     )
 
 
@@ -139,5 +147,9 @@ def _number_or_missing(value: float, shown: str) -> Cell:
     return number(value, shown) if value >= 0 else missing()
 
 
-def _exposed(duration_ns: float) -> Cell:
+def _exposed(table: Columns, axis: str, rows: slice) -> Cell:
+    """Return the median over some rows; missing where the run has no group of the axis."""
+    if (name := f"exposed_{axis}_ns") not in table:
+        return missing()
+    duration_ns = float(np.median(table[name][rows]))
     return number(duration_ns, duration(duration_ns * PS_PER_NS))

@@ -1,10 +1,10 @@
 """Placement: which host, GPU and NIC each rank of a job gets.
 
-Ranks are taken with their tensor groups together and data-parallel neighbours next to one another, whatever order their
-numbers have, and laid on the places a strategy offers. A place is a block of GPUs of one host that holds a tensor
-group. *Contiguous* fills one ToR set before the next, so that a data-parallel ring leaves its set only where it must.
-*Interleaved* deals the blocks out over the sets in turn, so that every step of the ring climbs to the aggregation
-switches. *Random* takes them in any order: what a scheduler does that does not know the network.
+Ranks are taken with their tensor groups together, then context-parallel and data-parallel neighbours next to one
+another, whatever order their numbers have, and laid on the places a strategy offers. A place is a block of GPUs of one
+host that holds a tensor group. *Contiguous* fills one ToR set before the next, so that a data-parallel ring leaves its
+set only where it must. *Interleaved* deals the blocks out over the sets in turn, so that every step of the ring climbs
+to the aggregation switches. *Random* takes them in any order: what a scheduler does that does not know the network.
 
 Source: MegaScale (NSDI'24), section 3.6: data-intensive nodes are scheduled under the same ToRs.
 
@@ -83,7 +83,8 @@ def place(layout: ParallelLayout, fabric: Fabric, strategy: str, *, gpus_per_hos
     places = [[(host, gpu) for host in hosts for gpu in range(0, gpus_per_host, block)] for hosts in hosts_of_set]
     chosen = np.array(PLACEMENTS[strategy](places, seed), np.int64).reshape(-1, 2)
     position = layout.coordinates(np.arange(layout.world_size))
-    slot_R = position["tp"] + layout.tp * (position["dp"] + layout.dp * position["pp"])
+    of_stage_R = position["cp"] + layout.cp * (position["dp"] + layout.dp * position["pp"])
+    slot_R = position["tp"] + layout.tp * of_stage_R
     host_R = chosen[slot_R // block, 0]
     gpu_R = chosen[slot_R // block, 1] + slot_R % block
     nic_R = nics_of_gpus(fabric, host_R, gpu_R, gpus_per_host)

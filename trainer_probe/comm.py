@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from fabrictune.collectives.startup.groups import MESSAGE_AXES, axis_group_name, down_group_name
 from fabrictune.collectives.startup.process_groups import Member, limit_requests
-from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.clocks import HostClock, Moment
 from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
@@ -58,7 +58,7 @@ class Comm:
         self._process_group: dict[Axis, dist.ProcessGroup | None] = {}
         self._down_group: dict[Axis, dist.ProcessGroup | None] = {}  # of messages to earlier ranks
         first = 0
-        for axis in AXES:
+        for axis in layout.axes:
             groups = layout.groups(axis).tolist()
             number = next(number for number, ranks in enumerate(groups) if rank in ranks)
             self._group[axis] = first + number

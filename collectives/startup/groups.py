@@ -18,9 +18,9 @@ from functools import cached_property
 from typing import Self
 
 from fabrictune.foundation.errors import InputError, Mistake
-from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.foundation.layout import Axis, ParallelLayout
 
-MESSAGE_AXES: frozenset[Axis] = frozenset({"pp"})  # whose ranks send and receive
+MESSAGE_AXES: frozenset[Axis] = frozenset({"cp", "pp"})  # whose ranks send and receive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class GroupPlan:
         """Return the groups of a layout's axes, axis by axis, by first rank; a group of one rank needs no making."""
         groups = (
             ProcessGroup(name=name_of(axis, number), members=tuple(members))
-            for axis in AXES
+            for axis in layout.axes
             if layout.degree(axis) > 1
             for name_of in _group_names(axis)
             for number, members in enumerate(layout.groups(axis).tolist())

@@ -7,7 +7,6 @@ from typing import Self
 import numpy as np
 
 from fabrictune.foundation.job_traces import ALONE, JobTrace
-from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.traces import CommTrace, Operation
 
 
@@ -26,7 +25,7 @@ class Totals:
         if isinstance(trace, CommTrace):
             return cls._add_up(trace, len(np.unique(trace.rank_N)), len(trace.groups), num_instances=1)
         layout, axes = trace.layout, set(trace.templates.axis_N)
-        num_groups = sum(layout.world_size // layout.degree(axis) for axis in AXES if axis in axes)
+        num_groups = sum(layout.world_size // layout.degree(axis) for axis in layout.axes if axis in axes)
         num_groups += layout.world_size if ALONE in axes else 0
         return cls._add_up(trace.templates, layout.world_size, num_groups, num_instances=trace.num_instances)
 

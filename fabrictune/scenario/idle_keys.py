@@ -30,7 +30,7 @@ from fabrictune.scenario.jobs import JobSpec, NeighboursSpec
 from fabrictune.scenario.mixture import MixSpec
 from fabrictune.scenario.observed import ObservedSpec
 from fabrictune.scenario.schema import Scenario
-from fabrictune.scenario.traffic import TrafficTraceSpec
+from fabrictune.scenario.traffic import CollectiveSpec, TrafficTraceSpec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,6 +208,7 @@ NEEDS: Mapping[type, Sequence[Need]] = {
     ),
     JobSpec: (
         Need(fields=("placement_seed",), what="`placement: random`", is_met=lambda job: job.placement == "random"),
+        Need(fields=("layout.ep",), what="traffic along ep or edp", is_met=lambda job: _has_expert_traffic(job)),
     ),
     ExpansionSpec: (
         Need(
@@ -288,6 +289,11 @@ def _nested(key: str, value: Any) -> Iterator[tuple[tuple[Key, ...], Any]]:
             yield (key,), value.spec
     elif dataclasses.is_dataclass(value):
         yield (key,), value
+
+
+def _has_expert_traffic(job: JobSpec) -> bool:
+    axes = job.axes if isinstance(job, NeighboursSpec) else (job.axis,) if isinstance(job, CollectiveSpec) else ()
+    return "ep" in axes or "edp" in axes
 
 
 def _law_has(scenario: Scenario, has: Callable[[ModuleType], bool]) -> bool:

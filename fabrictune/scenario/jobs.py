@@ -20,7 +20,7 @@ from fabrictune.topology.rank_pairs import neighbour_pairs
 class JobSpec:
     """A job's ranks, and where they run."""
 
-    layout: ParallelLayout = field(metadata={"help": "degrees of tensor, data and pipeline parallelism"})
+    layout: ParallelLayout = field(metadata={"help": "degrees of parallelism, and the order of ranks"})
     placement: str = field(
         default="contiguous", metadata={"help": "how ranks are dealt over the hosts", "one_of": tuple(PLACEMENTS)}
     )
@@ -52,7 +52,7 @@ class JobSpec:
 class NeighboursSpec(JobSpec):
     """Every rank sends one message to each of its neighbours along the axes, all at once."""
 
-    axes: tuple[Axis, ...] = field(default=("dp",), metadata={"help": "dp: rings; pp: both ways between stages"})
+    axes: tuple[Axis, ...] = field(default=("dp",), metadata={"help": "pp: both ways between stages; others: rings"})
     message_bytes: int = field(default=1_000_000, metadata={"help": "size of each message"})
 
     def __post_init__(self) -> None:

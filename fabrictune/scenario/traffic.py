@@ -51,7 +51,7 @@ class CollectiveSpec(JobSpec):
     """One collective in every group of a job along an axis, all at once."""
 
     operation: str = field(metadata={"help": "what each group does", "one_of": COLLECTIVES})
-    axis: Axis = field(default="dp", metadata={"help": "whose groups: tp, dp or pp"})
+    axis: Axis = field(default="dp", metadata={"help": f"whose groups: {', '.join(AXES)}"})
     message_bytes: int = field(metadata={"help": "nccl-tests' size: the full buffer of one rank"})
 
     def __post_init__(self) -> None:
@@ -94,11 +94,10 @@ def _trace_of_file(spec: CommTraceSpec, *, is_added_up: bool = False) -> CommTra
     trace = read_trace([spec.file], num_ranks=spec.layout.world_size, is_added_up=is_added_up)
     num_ranks = 1 + max((rank for group in trace.groups for rank in group), default=-1)
     if num_ranks != spec.layout.world_size:
-        degrees = ", ".join(f"{axis} {spec.layout.degree(axis)}" for axis in AXES)
         raise InputError(
             Mistake(
                 where="layout",
-                found=f"{spec.layout.world_size} ranks ({degrees}), and {spec.file} has {num_ranks}",
+                found=f"{spec.layout.world_size} ranks ({spec.layout.describe()}), and {spec.file} has {num_ranks}",
                 allowed="as many ranks as the trace has",
                 next_step=f"set degrees whose product is {num_ranks}, or take another trace",
             )

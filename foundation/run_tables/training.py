@@ -1,6 +1,6 @@
 """Tables of training runs, ablations and plans."""
 
-from fabrictune.foundation.layout import AXES
+from fabrictune.foundation.layout import AXES, ParallelLayout
 from fabrictune.foundation.run_tables.schema import (
     Column,
     TableSchema,
@@ -9,6 +9,17 @@ from fabrictune.foundation.run_tables.schema import (
     number_column,
     text_column,
 )
+
+_ALWAYS = ParallelLayout().axes  # of the others only those that a layout has
+
+
+def _exposed_columns(meaning: str) -> tuple[Column, ...]:
+    """Return a column for each axis; those of axes that not every layout has are optional."""
+    return tuple(
+        integer_column(f"exposed_{axis}_ns", meaning.format(axis=axis), is_optional=axis not in _ALWAYS)
+        for axis in sorted(AXES, key=lambda axis: axis not in _ALWAYS)
+    )
+
 
 _STEP: tuple[Column, ...] = (
     integer_column("step", "number of the step"),
@@ -20,13 +31,7 @@ _STEP: tuple[Column, ...] = (
     integer_column("elapsed_ns", "time of the step"),
     number_column("tokens_per_s", "throughput", unit="tokens/s"),
     number_column("mfu_fraction", "model FLOPs utilisation of the hardware's peak; -1 where no peak is known"),
-    *(
-        integer_column(
-            f"exposed_{axis}_ns",
-            f"mean wait of a rank's work for {axis} communication; on a GPU by events of its stream",
-        )
-        for axis in AXES
-    ),
+    *_exposed_columns("mean wait of a rank's work for {axis} communication; on a GPU by events of its stream"),
 )
 _PLACE = integer_column("place", "place in the pipeline")
 
@@ -49,7 +54,7 @@ TABLES = (
             number_column("gain_fraction", "median gain in throughput over the base; 0 for the first"),
             number_column("gain_fraction_low", "first quartile of the gain"),
             number_column("gain_fraction_high", "third quartile of the gain"),
-            *(integer_column(f"exposed_{axis}_ns", f"median exposed {axis} communication of a step") for axis in AXES),
+            *_exposed_columns("median exposed {axis} communication of a step"),
         ),
     ),
     TableSchema(
@@ -68,7 +73,7 @@ TABLES = (
         kinds=("train plan",),
         columns=(
             _PLACE,
-            text_column("axis", "`tp`, `dp` or `pp`"),
+            text_column("axis", ", ".join(f"`{axis}`" for axis in AXES)),
             text_column("operation", "name of the operation"),
             integer_column("num_requests", "requests", unit="requests"),
             integer_column("buffer_bytes", "size of their buffers as nccl-tests counts it"),

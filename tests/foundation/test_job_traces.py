@@ -1,5 +1,6 @@
 """Templates and instances: every rank has its own groups and peers, and what is added up is what there was."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from fabrictune.foundation.errors import TraceError
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.foundation.tables import read_metadata
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Operation
 
 LAYOUT = ParallelLayout(tp=2, dp=3, pp=2)  # rank = tp + 2 * dp + 6 * pp
@@ -77,6 +79,57 @@ def test_written_out_are_all_ranks_one_after_another(layout: ParallelLayout) -> 
             assert list(getattr(rows, name)[own]) == list(getattr(alone, name)), name
         waits = [(rows.dependencies.of(5 * rank + row) - 5 * rank).tolist() for row in range(5)]
         assert waits == [[], [0], [0], [1, 2], [3]]
+
+
+def make_ring(layout: ParallelLayout) -> JobTrace:
+    """A message to the next rank along cp, one from the rank before, and a broadcast of the last rank along dp_cp."""
+    ring, replicas = tuple(layout.group_of("cp", 0)), tuple(layout.group_of("dp_cp", 0))
+    rows = CommTrace(
+        groups=(ring, replicas),
+        rank_N=np.zeros(3, np.int64),
+        operation_N=np.array([Operation.SEND, Operation.RECEIVE, Operation.BROADCAST]),
+        group_N=np.array([0, 0, 1]),
+        peer_N=np.array([ring[1], ring[-1], replicas[-1]]),
+        bytes_N=np.full(3, 8),
+        compute_before_ps_N=np.zeros(3, np.int64),
+        step_N=np.zeros(3, np.int64),
+        axis_N=("cp", "cp", "dp_cp"),
+        policy_N=("all",) * 3,
+        tag_N=("to", "from", "values"),
+        dependencies=Dependencies.none(3),
+    )
+    return JobTrace(layout=layout, templates=rows)
+
+
+def test_every_rank_of_a_ring_sends_to_its_own_next() -> None:
+    """cp 3 behind tp 2: rank 4 = (tp 0, cp 2) sends round to 0 and receives from 2; the root is the same for all."""
+    layout = ParallelLayout(tp=2, cp=3, dp=2)
+    job = make_ring(layout)
+    assert job.of_rank(4).peer_N.tolist() == [0, 2, 10]
+    assert job.of_rank(9).peer_N.tolist() == [11, 7, 11]
+    pairs = [(send[0], send[1]) for send in _messages(job, Operation.SEND)]
+    assert sorted(pairs) == sorted((receive[1], receive[0]) for receive in _messages(job, Operation.RECEIVE))
+
+
+def _messages(job: JobTrace, operation: Operation) -> list[tuple[int, int]]:
+    rows = job.written_out()
+    chosen = rows.operation_N == operation
+    return list(zip(rows.rank_N[chosen].tolist(), rows.peer_N[chosen].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("layout", [ParallelLayout(tp=2, cp=3, dp=2), ParallelLayout(cp=2, dp=4, ep=2)])
+def test_a_file_has_the_later_degrees_where_they_are_used(layout: ParallelLayout, tmp_path: Path) -> None:
+    """And none of them where they are 1, so that such files are those of before."""
+    path = tmp_path / "job.parquet"
+    make_ring(layout).write(path)
+    assert JobTrace.read(path).layout == layout
+    make_job().write(path)
+    assert json.loads(read_metadata(path, error=TraceError)["layout"]) == {
+        "tp": 2,
+        "dp": 3,
+        "pp": 2,
+        "order": ["tp", "dp", "pp"],
+    }
 
 
 def test_what_is_added_up_has_the_bytes_of_each_group_and_peer() -> None:

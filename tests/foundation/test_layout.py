@@ -1,4 +1,4 @@
-"""Ranks fall into tensor, data and pipeline groups as MegaScale numbers them."""
+"""Ranks fall into groups as MegaScale and Megatron Core number them."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.foundation.layout import AXES, ParallelLayout
+from fabrictune.foundation.layout import AXES, RANK_AXES, ParallelLayout
 
 MEGASCALE = ParallelLayout(tp=8, dp=192, pp=8)  # 12,288 GPUs, section 2
 
@@ -51,8 +51,59 @@ def test_another_order_numbers_another_axis_fastest() -> None:
     assert layout.groups("tp").tolist() == [[0, 2], [1, 3]]
 
 
-degrees = st.integers(1, 5)
-layouts = st.builds(ParallelLayout, tp=degrees, dp=degrees, pp=degrees, order=st.permutations(AXES).map(tuple))
+def test_context_parallel_ranks_follow_their_tensor_group() -> None:
+    """Megatron Core's order tp-cp-dp-pp: rank = t + 2 c + 4 d + 8 p, so cp pairs are two ranks apart, dp pairs four."""
+    layout = ParallelLayout(tp=2, cp=2, dp=2, pp=2)
+    assert layout.group_of("cp", 5) == [5, 7]
+    assert layout.group_of("dp", 5) == [1, 5]
+    assert layout.group_of("pp", 5) == [5, 13]
+    assert layout.group_of("dp_cp", 5) == [1, 3, 5, 7]
+
+
+def test_an_order_without_cp_has_it_behind_tp() -> None:
+    """Files that state the three older axes stand; cp may have a place of its own."""
+    stated = ParallelLayout(tp=2, cp=2, dp=2, pp=1, order=("pp", "tp", "dp"))
+    assert stated.rank_order == ("pp", "tp", "cp", "dp")
+    elsewhere = ParallelLayout(tp=2, cp=2, dp=2, order=("tp", "dp", "pp", "cp"))
+    assert elsewhere.groups("cp").tolist() == [[0, 4], [1, 5], [2, 6], [3, 7]]
+
+
+def test_experts_are_divided_among_neighbours_along_dp() -> None:
+    """tp 1, cp 2, dp 4, ep 2: rank = c + 2 d, so ep pairs d = 0, 1 and 2, 3 of one c; edp has equal d mod 2, all c."""
+    layout = ParallelLayout(cp=2, dp=4, ep=2)
+    assert layout.groups("ep").tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert layout.groups("edp").tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert layout.groups("dp_cp").tolist() == [[0, 1, 2, 3, 4, 5, 6, 7]]
+    assert (layout.replica_axis, layout.expert_replica_axis) == ("dp_cp", "edp")
+
+
+def test_degrees_of_one_have_no_groups() -> None:
+    """A layout of three axes has the groups that it had before there were others."""
+    assert MEGASCALE.axes == MEGASCALE.rank_axes == ("tp", "dp", "pp")
+    assert (MEGASCALE.replica_axis, MEGASCALE.expert_replica_axis) == ("dp", "dp")
+    assert ParallelLayout(cp=2).axes == ("tp", "cp", "dp", "pp", "dp_cp")
+    assert ParallelLayout(dp=2, ep=2).axes == ("tp", "dp", "pp", "ep", "edp")
+    assert ParallelLayout(cp=2, dp=2, ep=2).axes == ("tp", "cp", "dp", "pp", "ep", "edp", "dp_cp")
+
+
+def test_a_description_has_the_degrees_in_use() -> None:
+    """tp, dp and pp always; expert parallelism is no factor of the number of ranks."""
+    assert MEGASCALE.describe() == "tp 8, dp 192, pp 8"
+    layout = ParallelLayout(tp=2, cp=4, dp=6, ep=3)
+    assert layout.describe() == "tp 2, cp 4, dp 6, pp 1, ep 3"
+    assert layout.describe_product() == "tp 2 times cp 4 times dp 6 times pp 1"
+
+
+degrees = st.integers(1, 4)
+layouts = st.builds(
+    lambda ep, shards, **more: ParallelLayout(dp=ep * shards, ep=ep, **more),
+    ep=st.integers(1, 3),
+    shards=st.integers(1, 2),
+    tp=degrees,
+    cp=degrees,
+    pp=degrees,
+    order=st.permutations(RANK_AXES).map(tuple),
+)
 
 
 @given(layouts)
@@ -63,7 +114,7 @@ def test_coordinates_and_rank_are_inverse(layout: ParallelLayout) -> None:
         assert layout.rank(**position) == rank
 
 
-@given(layouts, st.sampled_from(AXES))
+@given(layouts, st.sampled_from(RANK_AXES))
 def test_the_groups_of_an_axis_part_the_ranks(layout: ParallelLayout, axis: str) -> None:
     """Each rank is in one group, and a group's members differ in that coordinate alone, in order."""
     groups = layout.groups(axis)  # type: ignore[arg-type]
@@ -73,13 +124,32 @@ def test_the_groups_of_an_axis_part_the_ranks(layout: ParallelLayout, axis: str)
         assert (values == expected).all()
 
 
+@given(layouts, st.sampled_from(AXES))
+def test_joint_groups_are_made_of_whole_ones(layout: ParallelLayout, axis: str) -> None:
+    """All groups of a name are of its degree and part the ranks; ep times edp is dp_cp, which is dp times cp."""
+    groups = layout.groups(axis)  # type: ignore[arg-type]
+    assert groups.shape[1] == layout.degree(axis)  # type: ignore[arg-type]
+    assert sorted(groups.ravel().tolist()) == list(range(layout.world_size))
+    assert layout.group_of(axis, int(groups[-1, 0])) == sorted(groups[-1].tolist())  # type: ignore[arg-type]
+    for rank in groups[0].tolist():
+        own = {name: set(layout.group_of(name, rank)) for name in AXES}
+        assert own["ep"] & own["edp"] == {rank}
+        assert own["ep"] | own["edp"] <= own["dp_cp"]
+        assert own["ep"] <= own["dp"]
+        assert own["dp_cp"] == {member for other in own["cp"] for member in layout.group_of("dp", other)}
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"dp": 0}, "layout.dp: degree 0\n  allowed: 1 or more"),
+        ({"cp": 0}, "layout.cp: degree 0\n  allowed: 1 or more"),
+        ({"ep": 0}, "layout.ep: degree 0\n  allowed: 1 or more"),
+        ({"dp": 6, "ep": 4}, "layout.ep: degree 4\n  allowed: a divisor of dp 6"),
         (
             {"order": ("tp", "dp")},
-            "layout.order: order ('tp', 'dp')\n  allowed: each of tp, dp, pp once, fastest first",
+            "layout.order: order ('tp', 'dp')\n  allowed: each of tp, dp, pp once, fastest first, and "
+            "cp where it does not follow tp",
         ),
     ],
 )

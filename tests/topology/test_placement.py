@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fabrictune.foundation.errors import InputError
-from fabrictune.foundation.layout import Axis, ParallelLayout
+from fabrictune.foundation.layout import ParallelLayout, RankAxis
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.fabric import Fabric
 from fabrictune.topology.placement import PLACEMENTS, place, tor_sets
@@ -54,7 +54,7 @@ orders = st.permutations(["tp", "dp", "pp"]).map(tuple)
     order=orders,
     strategy=st.sampled_from(sorted(PLACEMENTS)),
 )
-def test_no_gpu_is_used_twice(tp: int, dp: int, pp: int, order: tuple[Axis, ...], strategy: str) -> None:
+def test_no_gpu_is_used_twice(tp: int, dp: int, pp: int, order: tuple[RankAxis, ...], strategy: str) -> None:
     """Every rank has a GPU of its own, on a host that has its NIC, whatever the layout."""
     fabric = build_clos(ClosSpec(num_hosts=64, hosts_per_tor_set=8))
     layout = ParallelLayout(tp=tp, dp=dp, pp=pp, order=order)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fabrictune.foundation.layout import AXES, Axis, ParallelLayout
+from fabrictune.foundation.layout import RANK_AXES, ParallelLayout, RankAxis
 from fabrictune.topology.rank_pairs import neighbour_pairs
 
 
@@ -33,17 +33,18 @@ def test_the_whole_job_is_the_sum_of_its_axes() -> None:
 
 @given(
     tp=st.integers(1, 4),
+    cp=st.integers(1, 3),
     dp=st.integers(1, 4),
     pp=st.integers(1, 4),
-    axes=st.lists(st.sampled_from(AXES), unique=True),
+    axes=st.lists(st.sampled_from(RANK_AXES), unique=True),
 )
-def test_neighbours_differ_along_one_axis_alone(tp: int, dp: int, pp: int, axes: list[Axis]) -> None:
+def test_neighbours_differ_along_one_axis_alone(tp: int, cp: int, dp: int, pp: int, axes: list[RankAxis]) -> None:
     """No rank sends to itself, no pair stands twice, and both ends share all other coordinates."""
-    layout = ParallelLayout(tp=tp, dp=dp, pp=pp)
+    layout = ParallelLayout(tp=tp, cp=cp, dp=dp, pp=pp)
     pairs = neighbour_pairs(layout, axes)
     ends = list(zip(pairs.source_E.tolist(), pairs.destination_E.tolist(), strict=True))
     assert len(set(ends)) == len(ends)
     source, destination = layout.coordinates(pairs.source_E), layout.coordinates(pairs.destination_E)
-    differs = {axis: source[axis] != destination[axis] for axis in AXES}
+    differs = {axis: source[axis] != destination[axis] for axis in RANK_AXES}
     assert (np.sum(list(differs.values()), axis=0) == 1).all()
-    assert not any(differs[axis].any() for axis in AXES if axis not in axes)
+    assert not any(differs[axis].any() for axis in RANK_AXES if axis not in axes)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from fabrictune.foundation.arrays import FloatArray
-from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.metrics.formulas import percentiles
 from fabrictune.foundation.records import Columns, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
@@ -76,8 +75,13 @@ def _row(trial_steps: Sequence[TrialStep], technique: str, base: str | None) -> 
         "gain_fraction": gains[1],
         "gain_fraction_low": gains[0],
         "gain_fraction_high": gains[2],
-        **{f"exposed_{axis}_ns": _median([step.report.exposed_ns[axis] for step in own]) for axis in AXES},
+        **{f"exposed_{axis}_ns": _median([step.report.exposed_ns[axis] for step in own]) for axis in _axes(own)},
     }
+
+
+def _axes(trial_steps: Sequence[TrialStep]) -> Sequence[str]:
+    """Return the axes of the recipe's layout, as reported."""
+    return tuple(trial_steps[0].report.exposed_ns) if trial_steps else ()
 
 
 def _speeds(trial_steps: Sequence[TrialStep], technique: str) -> Mapping[int, float]:

@@ -97,7 +97,7 @@ def _check_world_size(recipe: Recipe, launched: Launched) -> None:
         raise InputError(
             Mistake(
                 where=f"{recipe.name}: degrees.layout",
-                found=f"tp {layout.tp} times dp {layout.dp} times pp {layout.pp}: {layout.world_size} ranks",
+                found=f"{layout.describe_product()}: {layout.world_size} ranks",
                 allowed=f"{launched.num_ranks}, as {launched.launcher} has started",
                 next_step="change the degrees, or start as many ranks",
             )

@@ -92,7 +92,7 @@ def _check_ranks(recipe: Recipe) -> None:
         raise InputError(
             Mistake(
                 where=f"{recipe.name}: degrees.layout",
-                found=f"tp {layout.tp} times dp {layout.dp} times pp {layout.pp}: {layout.world_size} ranks",
+                found=f"{layout.describe_product()}: {layout.world_size} ranks",
                 allowed=f"at most {MAX_RANKS} processes on one machine",
                 next_step="start it with torchrun or srun on the machines it is for",
             )

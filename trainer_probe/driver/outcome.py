@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from fabrictune.foundation.checks import run_check
 from fabrictune.foundation.finding_rules.collectives import STEPS_SKIPPED
 from fabrictune.foundation.finding_rules.settings import CATALOG_SETTINGS, RuleSettings
-from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import CommTrace
@@ -92,7 +91,7 @@ def training_table(reports: Sequence[StepReport]) -> Columns:
             "elapsed_ns": report.elapsed_ns,
             "tokens_per_s": report.tokens_per_s,
             "mfu_fraction": _finite(report.mfu_fraction),
-            **{f"exposed_{axis}_ns": report.exposed_ns[axis] for axis in AXES},
+            **{f"exposed_{axis}_ns": waited_ns for axis, waited_ns in report.exposed_ns.items()},
         }
         for report in reports
     ]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from fabrictune.foundation.layout import AXES
-
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.comm import Comm
 
@@ -61,13 +59,14 @@ def sum_over_ranks(comm: "Comm", *, loss_share: float, is_stopped: bool, exposed
     """Return the sums over all ranks, on each of them; tensor-parallel ranks have the same share of the loss."""
     import torch
 
-    own = [loss_share / comm.layout.tp, float(is_stopped), *(float(exposed_ns.get(axis, 0)) for axis in AXES)]
+    axes = comm.layout.axes
+    own = [loss_share / comm.layout.tp, float(is_stopped), *(float(exposed_ns.get(axis, 0)) for axis in axes)]
     sums = torch.tensor(own, dtype=torch.float64)
-    for axis in AXES:
+    for axis in comm.layout.rank_axes:
         comm.all_reduce(sums, axis=axis, tag="driver.report").wait()
     loss, num_stop_requests, *exposed = sums.tolist()
     return StepSums(
-        loss=loss, num_stop_requests=round(num_stop_requests), exposed_ns=dict(zip(AXES, exposed, strict=True))
+        loss=loss, num_stop_requests=round(num_stop_requests), exposed_ns=dict(zip(axes, exposed, strict=True))
     )
 
 

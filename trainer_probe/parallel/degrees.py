@@ -39,6 +39,7 @@ def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
     """Raise InputError with all degrees that do not divide the model."""
     mistakes = [
         *_not_positive(degrees),
+        *_not_yet_divided(degrees),
         *_undivided_by_tensor_ranks(model, degrees),
         *_undivided_by_pipeline_ranks(model, degrees),
     ]
@@ -51,6 +52,19 @@ def _not_positive(degrees: Degrees) -> Iterable[Mistake]:
         value = getattr(degrees, name)
         if value < 1:
             yield Mistake(where=name, found=str(value), allowed="1 or more")
+
+
+def _not_yet_divided(degrees: Degrees) -> Iterable[Mistake]:
+    for name, divided in (("cp", "sequences"), ("ep", "experts")):
+        value = getattr(degrees.layout, name)
+        if value > 1:
+            next_step = "raise tp, dp or pp instead"
+            yield Mistake(
+                where=f"layout.{name}",
+                found=f"{name} {value}",
+                allowed=f"1: {divided} are not divided",
+                next_step=next_step,
+            )
 
 
 def _undivided_by_tensor_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:

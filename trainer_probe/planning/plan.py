@@ -14,7 +14,7 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.job_traces import JobTrace
-from fabrictune.foundation.layout import AXES, Axis
+from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.units import PS_PER_S
 from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
@@ -109,7 +109,7 @@ class Plan:
 
     def exposed_ps(self, axis: Axis) -> int:
         """Return the time that one axis' requests alone add to the step at best."""
-        is_own_N = self.trace.axis_N == AXES.index(axis)
+        is_own_N = self.trace.is_along_N(axis)
         alone = self._graph.timeline(np.where(is_own_N, self._duration_ps_N, 0))
         return alone.step_ps - self.without_network.step_ps
 

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from fabrictune.foundation.checks import CheckReport, run_check, skip_check
 from fabrictune.foundation.finding_rules.collectives import MEMORY_EXCEEDED
-from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecord, describe_run
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_bytes
@@ -107,7 +106,7 @@ def _step_parts(plan: Plan) -> Columns:
         "products": plan.bound_ps("products"),
         "memory traffic": plan.bound_ps("memory"),
         "bubble": plan.without_network.step_ps - plan.work_ps,
-        **{f"exposed {axis}": plan.exposed_ps(axis) for axis in AXES},
+        **{f"exposed {axis}": plan.exposed_ps(axis) for axis in plan.recipe.degrees.layout.axes},
         "step": plan.at_best.step_ps,
     }
     return to_columns("step_parts", [{"part": part, "duration_ps": time_ps} for part, time_ps in parts.items()])

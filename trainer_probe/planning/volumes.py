@@ -7,7 +7,7 @@ import numpy as np
 from fabrictune.collectives.bounds import bus_factor
 from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.job_traces import JobTrace
-from fabrictune.foundation.layout import AXES, Axis
+from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import Operation
 
 
@@ -33,9 +33,9 @@ def volumes_of_place(job: JobTrace, place: int, duration_ps_N: IntArray) -> list
     rows = job.templates
     is_own_N = (rows.rank_N == job.layout.rank(tp=0, dp=0, pp=place)) & (rows.bytes_N > 0)
     volumes = []
-    for number, axis in enumerate(AXES):
+    for axis in job.layout.axes:
         for operation in Operation:
-            is_kind_N = is_own_N & (job.axis_N == number) & (rows.operation_N == operation)
+            is_kind_N = is_own_N & job.is_along_N(axis) & (rows.operation_N == operation)
             if is_kind_N.any():
                 num_bytes = int(rows.bytes_N[is_kind_N].sum())
                 volumes.append(

@@ -115,6 +115,8 @@ def storm(
 @click.option("--tp", type=click.IntRange(min=1), default=2, show_default=True, help="Tensor-parallel degree.")
 @click.option("--pp", type=click.IntRange(min=1), default=2, show_default=True, help="Pipeline-parallel degree.")
 @click.option("--dp", type=click.IntRange(min=1), default=4, show_default=True, help="Data-parallel degree.")
+@click.option("--cp", type=click.IntRange(min=1), default=1, show_default=True, help="Context-parallel degree.")
+@click.option("--ep", type=click.IntRange(min=1), default=1, show_default=True, help="Expert-parallel degree.")
 @click.option(
     "--store",
     "store_text",
@@ -137,6 +139,8 @@ def check(
     tp: int,
     pp: int,
     dp: int,
+    cp: int,
+    ep: int,
     store_text: str | None,
     ca_file: str | None,
     method: "Method",
@@ -158,7 +162,7 @@ def check(
     from fabrictune.foundation.layout import ParallelLayout
     from fabrictune.trainer_probe.local_trials import try_startup
 
-    started, layout = time.perf_counter(), ParallelLayout(tp=tp, dp=dp, pp=pp)
+    started, layout = time.perf_counter(), ParallelLayout(tp=tp, cp=cp, dp=dp, pp=pp, ep=ep)
     place, store = output_folder(out), _store(store_text, ca_file) if store_text else None
     say_on_terminal(f"starting {layout.world_size} processes ...", is_quiet=quiet or as_json)
     trial = try_startup(layout, store=store, method=method, timeout_s=timeout_s)

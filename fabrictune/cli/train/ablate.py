@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from fabrictune.cli.train.recipes import (
     timeout_option,
 )
 from fabrictune.foundation.errors import InputError, Mistake
+from fabrictune.foundation.layout import AXES
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
@@ -116,14 +118,16 @@ def _refuse_launchers(where: str) -> None:
 
 def _print(record: "RunRecord", rounds: int, steps: int) -> None:
     print_lines([f"rounds: {rounds}, counted steps of a trial: {steps}; medians, and quartiles over rounds"])
+    steps_table = record.tables["ablation_steps"]
+    axes = [axis for axis in AXES if f"exposed_{axis}_ns" in steps_table]
     print_table(
-        ("technique", "tokens/s", "quartiles", "MFU", "gain", "quartiles", "over", "exposed tp", "dp", "pp"),
-        [_cells(row) for row in to_rows(record.tables["ablation_steps"])],
+        ("technique", "tokens/s", "quartiles", "MFU", "gain", "quartiles", "over", f"exposed {axes[0]}", *axes[1:]),
+        [_cells(row, axes) for row in to_rows(steps_table)],
     )
     print_lines(["exposed: communication that an average rank waits for in a step"])
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: dict[str, Any], axes: Sequence[str]) -> tuple[str, ...]:
     from fabrictune.foundation.units import format_duration
 
     is_first, is_known = not row["base"], row["mfu_fraction"] >= 0
@@ -135,5 +139,5 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         "" if is_first else f"{row['gain_fraction']:+.1%}",
         "" if is_first else f"{row['gain_fraction_low']:+.1%} to {row['gain_fraction_high']:+.1%}",
         row["base"],
-        *(format_duration(row[f"exposed_{axis}_ns"] * PS_PER_NS) for axis in ("tp", "dp", "pp")),
+        *(format_duration(row[f"exposed_{axis}_ns"] * PS_PER_NS) for axis in axes),
     )

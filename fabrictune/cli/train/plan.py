@@ -136,7 +136,7 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
     layout = recipe.degrees.layout
     print_lines(
         [
-            f"{recipe.name}: {layout.world_size:,} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
+            f"{recipe.name}: {layout.world_size:,} ranks, {layout.describe()}; "
             f"overlap {recipe.overlap}, {recipe.precision_name}",
             f"a step of {outcome['num_tokens']:,} tokens makes {outcome['num_requests']:,} requests, "
             f"recorded as {len(plan.trace.templates):,} templates",

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from fabrictune.trainer_probe.driver.progress import StepReport
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
-COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU", "exposed tp", "dp", "pp")
-WIDTHS = (6, 8, 8, 10, 6, 10, 8, 8)
+COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU")  # and exposed communication by axis
+WIDTHS = (6, 8, 8, 10, 6, 10)
+AXIS_WIDTH = 8  # behind the first axis
 
 
 @click.command()
@@ -119,21 +120,22 @@ def _print_step(recipe: "Recipe", report: "StepReport") -> None:
     """Print a line for a step; before the first, the recipe and the headings."""
     from fabrictune.trainer_probe.driver.hardware import driver_settings
 
-    layout = recipe.degrees.layout
+    layout, axes = recipe.degrees.layout, tuple(report.exposed_ns)
     if report.step == recipe.first_step:
         print_lines(
             [
-                f"{recipe.name}: {layout.world_size} ranks, tp {layout.tp}, dp {layout.dp}, pp {layout.pp}; "
+                f"{recipe.name}: {layout.world_size} ranks, {layout.describe()}; "
                 f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}"
                 + "".join(f"; {name}={os.environ.get(name, own)}" for name, own in driver_settings(recipe).items()),
-                _line(COLUMNS),
+                _line((*COLUMNS, f"exposed {axes[0]}", *axes[1:])),
             ]
         )
     print_lines([_line(_cells(report))])
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+    widths = (*WIDTHS, *(AXIS_WIDTH for _ in cells[len(WIDTHS) :]))
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
 
 
 def _cells(report: "StepReport") -> tuple[str, ...]:
@@ -146,5 +148,5 @@ def _cells(report: "StepReport") -> tuple[str, ...]:
         "skipped" if report.is_skipped else f"{report.gradient_norm:.3g}",
         f"{report.tokens_per_s:,.0f}",
         f"{report.mfu_fraction:.1%}" if is_known else "n/a",
-        *(format_duration(report.exposed_ns[axis] * PS_PER_NS) for axis in ("tp", "dp", "pp")),
+        *(format_duration(waited_ns * PS_PER_NS) for waited_ns in report.exposed_ns.values()),
     )

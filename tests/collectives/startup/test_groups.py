@@ -18,6 +18,19 @@ def test_a_rank_makes_its_own_groups_axis_by_axis() -> None:
     ]
 
 
+def test_context_and_expert_parallelism_have_groups_of_their_own() -> None:
+    """Rank 3 of CP 2, DP 4, EP 2: the ring's messages need both ways; gradients are summed over edp and dp_cp."""
+    plan = GroupPlan.of_layout(ParallelLayout(cp=2, dp=4, ep=2))
+    assert [(group.name, group.members) for group in plan.of_rank(3)] == [
+        ("cp1", (2, 3)),
+        ("cp1-down", (2, 3)),
+        ("dp1", (1, 3, 5, 7)),
+        ("ep1", (1, 3)),
+        ("edp1", (2, 3, 6, 7)),
+        ("dp_cp0", (0, 1, 2, 3, 4, 5, 6, 7)),
+    ]
+
+
 def test_an_axis_of_one_rank_needs_no_groups() -> None:
     """4 ranks in two tensor groups, no data or pipeline parallelism."""
     plan = GroupPlan.of_layout(ParallelLayout(tp=4))

@@ -37,7 +37,7 @@ VALUES = {
     "whole number": (2, 3, 5, 100),
     "list of text": (["host0"],),
     "list of whole number": ([0],),
-    "list of tp | dp | pp": (["tp"], ["dp", "tp", "pp"]),
+    "list of tp | cp | dp | pp": (["tp"], ["dp", "tp", "pp"]),
 }
 MATTERS_LATER = {  # what has to happen in a run before a key matters
     "engine.pfc.xon": "a pause that ends before the queue is empty",
@@ -77,7 +77,10 @@ def columns(scenario: Scenario) -> dict[tuple[str, str], Any]:
 
 
 def is_same(first: dict[tuple[str, str], Any], second: dict[tuple[str, str], Any]) -> bool:
-    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+    if first.keys() != second.keys():
+        return False
+    is_number = {name: first[name].dtype.kind == "f" for name in first}  # nan where there is no value
+    return all(np.array_equal(first[name], second[name], equal_nan=is_number[name]) for name in first)
 
 
 def is_noticed(base: Scenario, expected: dict[tuple[str, str], Any], key: str, value: Any) -> bool | None:

@@ -87,7 +87,7 @@ def test_no_changes_change_nothing(scenario: Scenario) -> None:
             "--set: fabric.nic_rte: unknown key 'nic_rte'\n  did you mean 'nic_rate'?\n",
         ),
         ("fabric.nic_rate", 100, "--set: fabric.nic_rate: '100': a rate needs its unit\n"),
-        ("traffic.axes", ["dp", "qp"], "--set: traffic.axes[1]: 'qp'\n  allowed: tp, dp, pp"),
+        ("traffic.axes", ["dp", "qp"], "--set: traffic.axes[1]: 'qp'\n  allowed: tp, cp, dp, pp, ep, edp, dp_cp"),
         ("name.first", "x", "--set: name.first: name is 'ring', which has no keys\n  next: set it as a whole mapping"),
     ],
 )

@@ -44,6 +44,26 @@ def test_chunks_without_a_pipeline_are_refused() -> None:
         check_degrees(PRESETS["tiny"], Degrees(virtual=2))
 
 
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (
+            ParallelLayout(cp=2),
+            "layout.cp: cp 2\n  allowed: 1: sequences are not divided\n  next: raise tp, dp or pp instead",
+        ),
+        (
+            ParallelLayout(dp=2, ep=2),
+            "layout.ep: ep 2\n  allowed: 1: experts are not divided\n  next: raise tp, dp or pp instead",
+        ),
+    ],
+)
+def test_degrees_that_divide_nothing_are_refused(layout: ParallelLayout, message: str) -> None:
+    """Or ranks would do the same work twice."""
+    with pytest.raises(InputError) as caught:
+        check_degrees(PRESETS["tiny"], Degrees(layout=layout))
+    assert str(caught.value) == message
+
+
 def test_a_step_has_the_samples_of_all_ranks() -> None:
     """175B at batch 768 on 256 GPUs: 4 data-parallel ranks of 192 micro-batches."""
     layout = ParallelLayout(tp=8, pp=8, dp=4)
