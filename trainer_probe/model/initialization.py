@@ -1,9 +1,12 @@
 """Initial weights: each element is a function of the seed, its weight's name, and its place in the whole weight.
 
-So every layout starts from the same values, and a rank draws only the elements that it is asked for.
+So every layout starts from the same values, and a rank draws only the elements that it is asked for, in threads: the
+drawing and the rounding hold no interpreter lock.
 """
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -14,7 +17,9 @@ from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.normals import random_bits, to_normals
 from fabrictune.trainer_probe.model.weights import WeightSpec
 
-_CHUNK = 2**16  # elements at a time, whose temporaries stay in a processor's cache
+_CHUNK = 2**14  # elements at a time, whose temporaries stay in a processor's cache
+_MAX_THREADS = 8  # a host's ranks draw at the same time
+_MIN_PARALLEL = 2**20  # elements; fewer are drawn before threads have started
 
 
 def make_weights(chunk: ChunkSpec, *, tp: int = 1, place: int = 0) -> dict[str, torch.Tensor]:
@@ -40,12 +45,21 @@ def write_initial_values(
         values_E.fill_(1.0 if weight.start == "ones" else 0.0)
         return
     key, scale = stream_key(seed, "weights", weight.name), np.float32(weight.scale)
-    for begin in range(0, len(values_E), _CHUNK):
+
+    def write(begin: int) -> None:
         chunk_E = values_E[begin : begin + _CHUNK]
         runs = part_runs(weight, tp, place, first + begin, len(chunk_E))
-        drawn_E: NDArray[np.float32] = to_normals(np.concatenate([random_bits(key, *run) for run in runs]))
+        drawn_E: NDArray[np.float32] = to_normals(random_bits(key, runs))
         drawn_E *= scale
         chunk_E.copy_(torch.from_numpy(drawn_E))
+
+    begins = range(0, len(values_E), _CHUNK)
+    if len(values_E) < _MIN_PARALLEL:
+        for begin in begins:
+            write(begin)
+        return
+    with ThreadPoolExecutor(min(_MAX_THREADS, len(os.sched_getaffinity(0))), "initial-values") as threads:
+        list(threads.map(write, begins))  # raises what a thread has raised
 
 
 def part_runs(weight: WeightSpec, tp: int, place: int, first: int, count: int) -> Iterator[tuple[int, int]]:

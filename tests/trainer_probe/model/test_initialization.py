@@ -73,8 +73,20 @@ def test_any_range_of_a_part_is_that_of_the_whole_part(split: int | None, dtype:
             assert torch.equal(values, part[first:stop].to(dtype))
 
 
+def test_threads_draw_what_one_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A weight of a million elements and a rest, by threads and in ranges that are drawn without."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: range(5))
+    weight = WeightSpec(name="w", shape=(2**10 + 1, 2**10 + 1), split=None, start="normal", scale=0.02)
+    by_threads = torch.empty(weight.shape, dtype=torch.bfloat16).view(-1)
+    write_initial_values(by_threads, weight, 7)
+    alone = torch.empty_like(by_threads)
+    for first in range(0, len(alone), 2**19):
+        write_initial_values(alone[first : first + 2**19], weight, 7, first=first)
+    assert torch.equal(by_threads, alone)
+
+
 def test_a_weight_takes_no_memory_but_its_own() -> None:
-    """16 million elements in 64 MB: temporaries are those of one chunk."""
+    """16 million elements in 64 MB: temporaries are those of a chunk a thread, of which there are eight at most."""
     weight = WeightSpec(name="w", shape=(4096, 8192), split=1, start="normal", scale=0.02)
     values = torch.empty(4096 * 4096)
     tracemalloc.start()

@@ -48,7 +48,14 @@ def test_far_places_are_reached_at_once() -> None:
     """A weight may have more elements than 32 bits count."""
     first = 2**40 + 3
     word = philox(first // 8 + 1, KEY)[first % 8 // 2]
-    assert random_bits(KEY, first, 1)[0] == word >> 32 * (first % 2) & 0xFFFFFFFF
+    assert random_bits(KEY, [(first, 1)])[0] == word >> 32 * (first % 2) & 0xFFFFFFFF
+
+
+def test_ranges_in_any_order_are_those_of_the_stream() -> None:
+    """On, back, over one another, and in the middle of a block."""
+    runs = [(13, 5), (4000, 9), (0, 8), (15, 20), (35, 1)]
+    alone = [random_bits(KEY, [run]) for run in runs]
+    assert random_bits(KEY, runs).tolist() == np.concatenate(alone).tolist()
 
 
 def test_no_knot_is_near_a_tie() -> None:

@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -58,9 +59,10 @@ def test_ten_layouts_start_from_the_same_values(name: str, dtype: torch.dtype, m
     whole, specs = make_weights(ChunkSpec(model=MODEL)), {spec.name: spec for spec in ChunkSpec(model=MODEL).weights()}
     draws: list[int] = []
 
-    def draw(key: int, first: int, count: int) -> NDArray[np.uint32]:
-        draws.append(count)
-        return random_bits(key, first, count)
+    def draw(key: int, runs: Iterable[tuple[int, int]]) -> NDArray[np.uint32]:
+        runs = tuple(runs)
+        draws.extend(count for _, count in runs)
+        return random_bits(key, runs)
 
     monkeypatch.setattr(initialization, "random_bits", draw)
     found = Counter[tuple[int, str]]()
