@@ -108,12 +108,26 @@ TABLES = (
         ),
     ),
     TableSchema(
+        name="schedules",
+        row="a pipeline schedule that the degrees allow",
+        kinds=("train plan",),
+        columns=(
+            text_column("schedule", "its name"),
+            integer_column("num_chunks", "model chunks of a pipeline rank", unit="chunks"),
+            number_column("bubble_fraction", "idle over busy time, in closed form"),
+            integer_column("activations_bytes", "activations of the GPU that keeps most"),
+        ),
+    ),
+    TableSchema(
         name="step_operations",
         row="an operation in a part of the planned step of a GPU",
         kinds=("train plan",),
         columns=(
             _PLACE,
-            text_column("part", "`forward`, `backward`, `optimizer` or `rest`"),
+            text_column(
+                "part",
+                "`forward`, `backward`, `weights` (their gradients' own passes), `optimizer` or `rest`",
+            ),
             text_column("operation", "torch's name of the operation"),
             text_column("bound", "what its time comes from: `products` or `memory`"),
             integer_column("num_calls", "calls in a step", unit="calls"),

@@ -157,7 +157,13 @@ class _Pair(Sublayer):
         query, key, value = parts_SBH3E.unbind(3)
         return attend_by_heads(query, key, value, self.spec.window, base).unsqueeze(3)
 
-    def _products_flops(self) -> int:
+    def product_bytes(self, share: Share) -> int:
+        """Return the inputs of both products, and their outputs' gradients."""
+        units = 1 + self.num_inputs + self.num_outputs + 1
+        return units * share.part * self.spec.width * share.element_bytes
+
+    def product_flops(self) -> int:
+        """Return the operations of both products."""
         return 2 * (self.num_inputs + self.num_outputs) * self.spec.width**2
 
     def _kept_bytes(self, share: Share, units: int) -> int:
@@ -191,7 +197,7 @@ class Attention(_Pair):
 
     def flops(self) -> int:
         """Return 8 h^2 + 4 h times the span."""
-        return self._products_flops() + attention_flops(self.spec)
+        return self.product_flops() + attention_flops(self.spec)
 
     def kept_bytes(self, share: Share) -> int:
         """Return the result, and without a band, which copies what it needs of them, queries, keys and values."""
@@ -216,7 +222,7 @@ class FeedForward(_Pair):
 
     def flops(self) -> int:
         """Return 16 h^2."""
-        return self._products_flops()
+        return self.product_flops()
 
     def kept_bytes(self, share: Share) -> int:
         """Return the inputs of GELU, and its results."""
@@ -245,7 +251,7 @@ class ParallelBlock(_Pair):
 
     def flops(self) -> int:
         """Return 24 h^2 + 4 h times the span."""
-        return self._products_flops() + attention_flops(self.spec)
+        return self.product_flops() + attention_flops(self.spec)
 
     def kept_bytes(self, share: Share) -> int:
         """Return both parts' inputs and outputs, and without a band attention's result, from which they are joined."""

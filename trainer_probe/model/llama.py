@@ -156,9 +156,12 @@ class GroupedQueryAttention(Sublayer):
 
     def flops(self) -> int:
         """Return 4 h^2 (1 + g/a) + 4 h times the span, of g heads of keys and values."""
+        return self.product_flops() + attention_flops(self.spec)
+
+    def product_flops(self) -> int:
+        """Return 4 h^2 (1 + g/a)."""
         spec = self.spec
-        key_value_width = spec.num_key_value_heads * spec.head_width
-        return 2 * spec.width * (2 * spec.width + KEY_AND_VALUE * key_value_width) + attention_flops(spec)
+        return 2 * spec.width * (2 * spec.width + KEY_AND_VALUE * spec.num_key_value_heads * spec.head_width)
 
     def volumes(self, share: Share) -> Volumes:
         """Return the bytes of a pair of products."""
@@ -173,6 +176,11 @@ class GroupedQueryAttention(Sublayer):
             return kept + query + banded_bytes(spec, share, spec.num_heads)
         key = query // spec.group_size
         return kept + 3 * query + 3 * key + log_sum_bytes(spec, share, spec.num_heads)
+
+    def product_bytes(self, share: Share) -> int:
+        """Return the inputs of both products, and their outputs' gradients."""
+        query = share.part * self.spec.width * share.element_bytes
+        return 4 * query + KEY_AND_VALUE * query // self.spec.group_size
 
 
 @dataclass(frozen=True)
@@ -207,6 +215,10 @@ class FeedForward(Sublayer):
 
     def flops(self) -> int:
         """Return 6 h f, f the features of this part."""
+        return self.product_flops()
+
+    def product_flops(self) -> int:
+        """Return 6 h f."""
         return 2 * (GATE_AND_UP + 1) * self.spec.width * self.spec.feed_forward_width
 
     def volumes(self, share: Share) -> Volumes:
@@ -217,3 +229,8 @@ class FeedForward(Sublayer):
         """Return gate, up, the gate's silu, and the product."""
         hidden = share.part * self.spec.feed_forward_width * share.element_bytes
         return self.spec.norm.kept_bytes(share) + (GATE_AND_UP + 2) * hidden
+
+    def product_bytes(self, share: Share) -> int:
+        """Return the inputs of both products, and their outputs' gradients."""
+        features = 2 * self.spec.width + (GATE_AND_UP + 1) * self.spec.feed_forward_width
+        return share.part * features * share.element_bytes

@@ -184,5 +184,13 @@ class Experts(Sublayer):
             + (choices + slots + 1) * ID_BYTES  # the way there and back
         )
 
+    def product_bytes(self, share: Share) -> int:
+        """Return 0: products of experts are no operators, and make their weights' gradients in the backward pass."""
+        return 0
+
+    def product_flops(self) -> int:
+        """Return 0, as above."""
+        return 0
+
     def _expert_flops(self) -> int:
         return 2 * (GATE_AND_UP + 1) * self.spec.width * self.spec.feed_forward_width

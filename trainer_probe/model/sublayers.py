@@ -37,6 +37,7 @@ class Share:
     sequence: int
     tp: int
     element_bytes: int
+    splits_backward: bool = False  # whether weights' gradients have passes of their own
 
     @property
     def tokens(self) -> int:
@@ -83,13 +84,25 @@ class Sublayer(ABC):
     def kept_bytes(self, share: Share) -> int:
         """Return the bytes that autograd keeps of a micro-batch between its two passes, weights apart."""
 
+    @abstractmethod
+    def product_bytes(self, share: Share) -> int:
+        """Return the bytes of the factors of weights' gradients, which wait for a pass of their own."""
+
+    @abstractmethod
+    def product_flops(self) -> int:
+        """Return the operations of a token in products whose weights' gradients can have a pass of their own."""
+
 
 def pair_volumes(share: Share, width: int) -> Volumes:
     """Return the bytes of a column product and the row product after it: 3 activations gathered, 2 scattered.
 
-    The input is gathered again in the backward pass, beside the product that does not need it.
+    The input is gathered again in the backward pass, beside the product that does not need it; where weights' gradients
+    have a pass of their own, there, and so is the gradient of the row product.
     """
     if share.tp == 1:
         return Counter()
     activation = share.tokens * width * share.element_bytes
-    return Counter({("tp", Operation.ALL_GATHER): 3 * activation, ("tp", Operation.REDUCE_SCATTER): 2 * activation})
+    num_gathered = 4 if share.splits_backward else 3
+    return Counter(
+        {("tp", Operation.ALL_GATHER): num_gathered * activation, ("tp", Operation.REDUCE_SCATTER): 2 * activation}
+    )

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.model.spec import ModelSpec
-from fabrictune.trainer_probe.parallel.schedule import PipelineShape
+from fabrictune.trainer_probe.parallel.schedule import PipelineShape, ScheduleName
+from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +24,17 @@ class Degrees:
     tensor_chunks: int = field(
         default=1, metadata={"help": "chunks of a tensor-parallel collective, to overlap with its product"}
     )
+    schedule: ScheduleName | None = field(
+        default=None,
+        metadata={"help": "order of a pipeline's passes; by default interleaved where virtual is above 1, else 1f1b"},
+    )
 
     @property
     def pipeline(self) -> PipelineShape:
         """The shape of the pipeline."""
-        return PipelineShape(pp=self.layout.pp, virtual=self.virtual, num_batches=self.num_batches)
+        return PipelineShape(
+            pp=self.layout.pp, virtual=self.virtual, num_batches=self.num_batches, schedule=self.schedule
+        )
 
     @property
     def samples_per_step(self) -> int:
@@ -85,11 +92,4 @@ def _undivided_by_pipeline_ranks(model: ModelSpec, degrees: Degrees) -> Iterable
             found=str(model.depth),
             allowed=f"a multiple of {pp * virtual}, pp {pp} times virtual {virtual}",
         )
-    if virtual > 1 and pp == 1:
-        yield Mistake(where="virtual", found=str(virtual), allowed="1 where pp is 1", next_step="raise pp")
-    elif virtual > 1 and degrees.num_batches % pp:
-        yield Mistake(
-            where="num_batches",
-            found=str(degrees.num_batches),
-            allowed=f"a multiple of pp {pp} where virtual is above 1",
-        )
+    yield from schedule_of(degrees.pipeline).mistakes(degrees.pipeline)

@@ -1,6 +1,6 @@
-"""Forward and backward pass of a pipeline stage on a micro-batch, as written or compiled into one graph.
+"""Passes of a pipeline stage on a micro-batch, as written or compiled into one graph.
 
-The executor takes them as two functions, so that a compiler or a plan can replace the arithmetic behind them. A
+The executor takes them as functions, so that a compiler or a plan can replace the arithmetic behind them. A
 compiled graph joins small operations that would each read and write memory. It takes tensors and makes no requests, so
 only stages of a rank that is alone in its tensor-parallel group can be compiled.
 
@@ -10,8 +10,9 @@ compilation", ASPLOS 2024.
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
@@ -20,10 +21,11 @@ from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.operators import Operators
 from fabrictune.trainer_probe.model.weights import Weights
+from fabrictune.trainer_probe.parallel.weight_products import KeptProducts, WeightProduct, add_gradients
 
 
 class Passes(Protocol):
-    """A stage's two passes. `tag` names the micro-batch at this stage, and begins its requests' tags."""
+    """A stage's passes. `tag` names the micro-batch at this stage, and begins its requests' tags."""
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         """Return the activations after the stage, P B D, or the loss; the first stage takes only the batch."""
@@ -31,7 +33,13 @@ class Passes(Protocol):
     def backward(
         self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
     ) -> torch.Tensor | None:
-        """Add to the weights' gradients; returns the gradient of `x_PBD`, whose forward pass returned `output`."""
+        """Add to the weights' gradients; returns the gradient of `x_PBD`, whose forward pass returned `output`.
+
+        Where the schedule splits backward passes, products of the weights' gradients are kept for `weight_gradients`.
+        """
+
+    def weight_gradients(self) -> None:
+        """Add the products that the oldest backward pass has kept to the weights' gradients."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +49,8 @@ class ChunkPasses:
     chunk: ChunkSpec
     weights: Weights
     operators: Operators
+    kept: KeptProducts | None = None  # where the operators keep products
+    _waiting: deque[Sequence[WeightProduct]] = field(default_factory=deque, init=False, repr=False)
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         """Run the forward pass of the chunk."""
@@ -51,7 +61,13 @@ class ChunkPasses:
     ) -> torch.Tensor | None:
         """Run the backward pass of the chunk."""
         torch.autograd.backward(output, gradient_PBD)
+        if self.kept is not None:
+            self._waiting.append(self.kept.take())
         return None if x_PBD is None else x_PBD.grad
+
+    def weight_gradients(self) -> None:
+        """Add the oldest micro-batch's products."""
+        add_gradients(self._waiting.popleft())
 
 
 class CompiledPasses:
@@ -71,3 +87,7 @@ class CompiledPasses:
     ) -> torch.Tensor | None:
         """Run the backward pass of the graph."""
         return self._passes.backward(x_PBD, output, gradient_PBD)
+
+    def weight_gradients(self) -> None:
+        """Add the oldest micro-batch's products."""
+        self._passes.weight_gradients()

@@ -1,7 +1,7 @@
 """Executor of a pipeline rank's program: its chunks on micro-batches, activations and gradients by send and receive.
 
 It does not depend on schedules: it executes the program's steps one after another. A stage's weights are gathered and
-reduced by two callbacks, before its first forward and after its last backward pass.
+reduced by two callbacks, before its first forward pass and after the last pass that adds to their gradients.
 
 Shapes: P a rank's part of the sequence, B samples of a micro-batch, D width.
 """
@@ -17,7 +17,8 @@ from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.operators import at_least_single
 from fabrictune.trainer_probe.parallel.passes import Passes
 from fabrictune.trainer_probe.parallel.program import Message, Program, output_of
-from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape
+from fabrictune.trainer_probe.parallel.schedule import Pass, PassKind, PipelineShape
+from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
@@ -65,12 +66,18 @@ class _Run:
             "send": self._send,
             "await_send": self._await_send,
         }
+        self._run_pass: Mapping[PassKind, Callable[[Pass, Stage], None]] = {
+            "forward": self._run_forward,
+            "backward": self._run_backward,
+            "weights": self._run_weights,
+        }
         self.loss = at_least_single(rank.activation_PBD.new_zeros(()))
         self._rank = rank
         self._batches = batches
         self._scale = scale
         self._members = rank.comm.members("pp")
-        self._num_passes = Counter[tuple[str, int]]()
+        self._num_passes = Counter[tuple[PassKind, int]]()
+        self._last_kind: PassKind = "weights" if schedule_of(rank.shape).splits_backward else "backward"
         self._received: dict[Pass, tuple[torch.Tensor, Handle]] = {}
         self._kept: dict[tuple[int, int], tuple[torch.Tensor | None, torch.Tensor]] = {}  # input and output of forward
         self._to_send: dict[Message, torch.Tensor] = {}
@@ -78,16 +85,13 @@ class _Run:
 
     def _run(self, now: Pass) -> None:
         stage = self._rank.stages[now.stage]
-        self._num_passes[now.direction, now.stage] += 1
-        count = self._num_passes[now.direction, now.stage]
-        if now.direction == "forward":
-            if count == 1:
-                stage.before_first_forward()
-            self._run_forward(now, stage)
-        else:
-            self._run_backward(now, stage)
-            if count == self._rank.shape.num_batches:
-                stage.after_last_backward()
+        self._num_passes[now.kind, now.stage] += 1
+        count = self._num_passes[now.kind, now.stage]
+        if now.kind == "forward" and count == 1:
+            stage.before_first_forward()
+        self._run_pass[now.kind](now, stage)
+        if now.kind == self._last_kind and count == self._rank.shape.num_batches:
+            stage.after_last_backward()
 
     def _run_forward(self, now: Pass, stage: Stage) -> None:
         x_PBD = self._take_input(now)
@@ -106,6 +110,9 @@ class _Run:
         gradient_PBD = stage.passes.backward(x_PBD, output, self._take_input(now))
         if gradient_PBD is not None:
             self._offer(now, gradient_PBD)
+
+    def _run_weights(self, now: Pass, stage: Stage) -> None:
+        stage.passes.weight_gradients()
 
     def _take_input(self, now: Pass) -> torch.Tensor | None:
         received = self._received.pop(now, None)

@@ -11,12 +11,15 @@ posted in the sender's order, which every rank knows from the schedule.
 Source: MegaScale (NSDI'24), section 3.2, "overlapping in pipeline parallelism".
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
-from fabrictune.trainer_probe.parallel.schedule import Pass, PipelineShape, passes_of_rank
+from fabrictune.trainer_probe.parallel.schedule import Pass, PassKind, PipelineShape
+from fabrictune.trainer_probe.parallel.schedules.table import passes_of_rank
 
+_WAYS: Mapping[PassKind, int] = {"forward": 1, "backward": -1, "weights": 0}  # stages from a pass to its next
 POSTED_AHEAD = 2  # passes whose inputs are posted with a coupled send: one forward, one backward
 
 Kind = Literal["run", "post", "await_receive", "send", "await_send"]
@@ -53,19 +56,21 @@ def make_program(shape: PipelineShape, rank: int, *, is_decoupled: bool) -> Prog
 
 
 def input_of(shape: PipelineShape, taken_by: Pass) -> Message | None:
-    """Return the input of a pass from another rank, None where it is the batch or the loss."""
-    source = taken_by.stage + (-1 if taken_by.direction == "forward" else 1)
-    if not 0 <= source < shape.num_stages or shape.pp == 1:
+    """Return the input of a pass from another rank, None where it is the batch, the loss, or this rank's own."""
+    way = _WAYS[taken_by.kind]
+    source = taken_by.stage - way
+    if not way or not 0 <= source < shape.num_stages or shape.pp == 1:
         return None
     return Message(sender=source % shape.pp, receiver=taken_by.stage % shape.pp, taken_by=taken_by)
 
 
 def output_of(shape: PipelineShape, given_by: Pass) -> Message | None:
-    """Return the output of a pass to another rank, None where it is the loss or the pass ends at the batch."""
-    target = given_by.stage + (1 if given_by.direction == "forward" else -1)
-    if not 0 <= target < shape.num_stages:
+    """Return the output of a pass to another rank, None where it is the loss or nothing."""
+    way = _WAYS[given_by.kind]
+    target = given_by.stage + way
+    if not way or not 0 <= target < shape.num_stages:
         return None
-    return input_of(shape, Pass(direction=given_by.direction, stage=target, batch=given_by.batch))
+    return input_of(shape, Pass(kind=given_by.kind, stage=target, batch=given_by.batch))
 
 
 def pairs_of(programs: Iterable[Program]) -> frozenset[tuple[int, int]]:
@@ -106,7 +111,8 @@ class _Writer:
             yield Step(kind="run", subject=now)
             output = output_of(self._shape, now)
             yield from _steps("send", output)
-            for ahead in self._passes[number + 1 : number + 1 + POSTED_AHEAD]:
+            receiving = (later for later in self._passes[number + 1 :] if later.kind != "weights")
+            for ahead in islice(receiving, POSTED_AHEAD):
                 yield from self._post(self._input(ahead))
             yield from _steps("await_send", output)
 

@@ -1,27 +1,34 @@
 """Pipeline schedules as data: the order in which a rank runs its chunks on the micro-batches.
 
-A model is cut into stages; of `pp` ranks with `virtual` chunks each, stage s is chunk s // pp of rank s % pp. A rank
-first runs forward passes until its first gradient arrives (warm-up), then one forward and one backward pass in turn
-(1F1B), then the remaining backward passes. With several chunks, micro-batches go through them in
-groups of `pp`. Their number must be a multiple of `pp` then: with a smaller last group ranks can deadlock
-(`deadlock_check` finds it for 4 ranks, 3 chunks, 5 micro-batches).
+A model is cut into stages; of `pp` ranks with `virtual` chunks each, stage s is chunk s // pp of rank s % pp. A
+schedule is one file of `parallel/schedules`, and `table.py` there lists them.
 
-Source: Narayanan et al., SC 2021, section 2.2 (1F1B and its interleaved form).
+A backward pass is one, or two: for the gradient of the inputs, which the stage before waits for, and for those of the
+weights, which nobody waits for before the step's end.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-Direction = Literal["forward", "backward"]
+from fabrictune.foundation.errors import Mistake
+
+ScheduleName = Literal["1f1b", "interleaved", "zb-h1"]
+PassKind = Literal["forward", "backward", "weights"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineShape:
-    """Ranks of a pipeline, chunks of a rank, micro-batches of a step."""
+    """Ranks of a pipeline, chunks of a rank, micro-batches of a step, and their schedule.
+
+    Without a schedule it is interleaved where a rank has several chunks, and 1F1B where it has one.
+    """
 
     pp: int
     virtual: int
     num_batches: int
+    schedule: ScheduleName | None = None
 
     @property
     def num_stages(self) -> int:
@@ -29,50 +36,57 @@ class PipelineShape:
         return self.pp * self.virtual
 
     @property
-    def bubble_fraction(self) -> float:
-        """Idle over busy time, with passes of equal length and no communication time: (p - 1) / (v m)."""
-        return (self.pp - 1) / (self.virtual * self.num_batches)
+    def schedule_name(self) -> ScheduleName:
+        """The schedule's name in the table."""
+        return self.schedule or ("interleaved" if self.virtual > 1 else "1f1b")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """One micro-batch's pass through a stage, forward or backward."""
+    """One micro-batch's pass through a stage."""
 
-    direction: Direction
+    kind: PassKind
     stage: int
     batch: int
 
     def __str__(self) -> str:
-        return f"stage{self.stage}.batch{self.batch}.{self.direction}"
+        return f"stage{self.stage}.batch{self.batch}.{self.kind}"
 
 
-def passes_of_rank(shape: PipelineShape, rank: int) -> tuple[Pass, ...]:
-    """Return the passes of the pipeline's rank `rank` in its order."""
-    forward = [_pass("forward", shape, rank, chunk, batch) for chunk, batch in _visits(shape)]
-    backward = [_pass("backward", shape, rank, shape.virtual - 1 - chunk, batch) for chunk, batch in _visits(shape)]
-    num_ahead = _num_warm_up(shape, rank)
-    order = forward[:num_ahead]
-    for ahead, behind in zip(forward[num_ahead:], backward, strict=False):
-        order += [ahead, behind]
-    return tuple(order + backward[len(forward) - num_ahead :])
+@dataclass(frozen=True, kw_only=True)
+class PassTimes:
+    """Times of a stage's passes of a micro-batch, in any unit; `backward` is without the weights' part."""
+
+    forward: float
+    backward: float
+    weights: float
+
+    @property
+    def total(self) -> float:
+        """Time of all passes of a micro-batch."""
+        return self.forward + self.backward + self.weights
 
 
-def _visits(shape: PipelineShape) -> list[tuple[int, int]]:
-    """Return (chunk, micro-batch) in the order of the forward passes."""
-    return [
-        (chunk, batch)
-        for first in range(0, shape.num_batches, shape.pp)
-        for chunk in range(shape.virtual)
-        for batch in range(first, min(first + shape.pp, shape.num_batches))
-    ]
+class Schedule(ABC):
+    """The order of passes, its conditions, and its bubble."""
 
+    splits_backward: ClassVar[bool] = False  # whether weights' gradients have passes of their own
+    bubble_formula: ClassVar[str]  # of `bubble_fraction`, as a plan prints it
 
-def _num_warm_up(shape: PipelineShape, rank: int) -> int:
-    """Return the number of forward passes before the first pair of a forward and a backward pass."""
-    behind = shape.pp - 1 - rank
-    num_ahead = behind if shape.virtual == 1 else 2 * behind + (shape.virtual - 1) * shape.pp
-    return min(num_ahead, shape.virtual * shape.num_batches)
+    @abstractmethod
+    def passes_of_rank(self, shape: PipelineShape, rank: int) -> tuple[Pass, ...]:
+        """Return the passes of the pipeline's rank `rank` in its order."""
 
+    @abstractmethod
+    def bubble_fraction(self, shape: PipelineShape, times: PassTimes) -> float:
+        """Return idle over busy time in closed form, with equal stages and no communication time."""
 
-def _pass(direction: Direction, shape: PipelineShape, rank: int, chunk: int, batch: int) -> Pass:
-    return Pass(direction=direction, stage=chunk * shape.pp + rank, batch=batch)
+    def mistakes(self, shape: PipelineShape) -> Iterator[Mistake]:
+        """Return what the schedule does not allow."""
+        if shape.virtual > 1:
+            yield Mistake(
+                where="virtual",
+                found=str(shape.virtual),
+                allowed=f"1 with the schedule {shape.schedule_name}",
+                next_step="choose the schedule interleaved for several chunks",
+            )

@@ -12,32 +12,46 @@ Source: Korthikanti et al., "Reducing activation recomputation in large transfor
 al., Megatron-LM, 2019, section 3 (vocabulary-parallel embedding and cross entropy).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.autograd.function import Function
 from torch.nn import functional
 
-from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.comm import Comm, Handle
 from fabrictune.trainer_probe.model import experts
 from fabrictune.trainer_probe.model.experts import Dispatched, Routing
 from fabrictune.trainer_probe.model.operators import Operators, SingleProcess, at_least_single
 from fabrictune.trainer_probe.model.weights import Capacity
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
+from fabrictune.trainer_probe.parallel.weight_products import (
+    Factors,
+    KeptProducts,
+    SplitProcess,
+    WeightProduct,
+    weight_gradient,
+)
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
-def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int) -> Operators:
-    """Return the operators of this rank's tensor-parallel group, which makes no requests where it is alone."""
-    return TensorParallel(SequenceGroup(comm, policy, num_chunks)) if comm.layout.tp > 1 else SingleProcess()
+def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int, kept: KeptProducts | None = None) -> Operators:
+    """Return the operators of this rank's tensor-parallel group, which makes no requests where it is alone.
+
+    Given a place for them, backward passes keep the products for the gradients of weights there.
+    """
+    if comm.layout.tp > 1:
+        return TensorParallel(SequenceGroup(comm, policy, num_chunks), kept)
+    return SingleProcess() if kept is None else SplitProcess(kept)
 
 
 class TensorParallel:
     """The operators over a group of ranks. Requests are named by the tag, the pass, and the number of the chunk."""
 
-    def __init__(self, group: SequenceGroup) -> None:
+    def __init__(self, group: SequenceGroup, kept: KeptProducts | None = None) -> None:
         self.loss_weight = 1.0
         self._group = group
+        self._kept = kept
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of this part of the tokens, P B D; each rank looks up those of its share of the ids."""
@@ -49,14 +63,14 @@ class TensorParallel:
         self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
     ) -> torch.Tensor:
         """Return the whole sequence's product with this rank's columns, S B O."""
-        product_SBO = _apply(_ColumnProduct, x_PBD, weight_DO, self._group, tag)
+        product_SBO = _apply(_ColumnProduct, x_PBD, weight_DO, self._group, self._kept, tag)
         return product_SBO if bias_O is None else product_SBO + bias_O
 
     def row_linear(
         self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor | None, tag: str
     ) -> torch.Tensor:
         """Return this part of the sequence's product with the rows of all ranks, P B D."""
-        sum_PBD = _apply(_RowProduct, x_SBO, weight_OD, self._group, tag)
+        sum_PBD = _apply(_RowProduct, x_SBO, weight_OD, self._group, self._kept, tag)
         return sum_PBD if bias_D is None else sum_PBD + bias_D
 
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
@@ -118,41 +132,77 @@ class _GatherSequence(Function):
 
 
 class _ColumnProduct(Function):
-    """Forward: gather, then multiply. Backward: multiply and scatter, beside gathering again for the weight."""
+    """Forward: gather, then multiply. Backward: multiply and scatter, beside gathering again for the weight.
+
+    Kept for later, the weight's product gathers when it is made.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x_PBD: torch.Tensor, weight_DO: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
+    def forward(
+        ctx: Any,
+        x_PBD: torch.Tensor,
+        weight_DO: torch.Tensor,
+        group: SequenceGroup,
+        kept: KeptProducts | None,
+        tag: str,
+    ) -> torch.Tensor:
         ctx.save_for_backward(x_PBD, weight_DO)
-        ctx.group, ctx.tag = group, tag
+        ctx.group, ctx.kept, ctx.tag = group, kept, tag
         return group.gather_and_multiply(x_PBD, weight_DO, f"{tag}.forward")[1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         (x_PBD, weight_DO), gradient_SBO = ctx.saved_tensors, gradients[0]
-        x_SBD, again = ctx.group.gather(x_PBD, f"{ctx.tag}.again")
-        gradient_PBD, finish = ctx.group.multiply_and_scatter(gradient_SBO, weight_DO.t(), f"{ctx.tag}.backward")
-        again.wait()
-        gradient_DO = x_SBD.flatten(0, 1).t() @ gradient_SBO.flatten(0, 1)
+        group, tag = ctx.group, ctx.tag
+
+        def start() -> Callable[[], Factors]:
+            x_SBD, again = group.gather(x_PBD, f"{tag}.again")
+            return lambda: (_awaited(x_SBD, again), gradient_SBO)
+
+        wait = start() if ctx.kept is None else None
+        gradient_PBD, finish = group.multiply_and_scatter(gradient_SBO, weight_DO.t(), f"{tag}.backward")
+        gradient_DO = None if wait is None else weight_gradient(*wait())
+        if ctx.kept is not None:
+            ctx.kept.keep(WeightProduct(weight_IO=weight_DO, start=start))
         finish()
-        return gradient_PBD, gradient_DO, None, None
+        return gradient_PBD, gradient_DO, None, None, None
 
 
 class _RowProduct(Function):
-    """Forward: multiply, then scatter the sum. Backward: gather, then multiply."""
+    """Forward: multiply, then scatter the sum. Backward: gather, then multiply.
+
+    Kept for later, the weight's product gathers the gradient again, of which every rank keeps its part only.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x_SBO: torch.Tensor, weight_OD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
+    def forward(
+        ctx: Any,
+        x_SBO: torch.Tensor,
+        weight_OD: torch.Tensor,
+        group: SequenceGroup,
+        kept: KeptProducts | None,
+        tag: str,
+    ) -> torch.Tensor:
         ctx.save_for_backward(x_SBO, weight_OD)
-        ctx.group, ctx.tag = group, tag
+        ctx.group, ctx.kept, ctx.tag = group, kept, tag
         sum_PBD, finish = group.multiply_and_scatter(x_SBO, weight_OD, f"{tag}.forward")
         finish()
         return sum_PBD
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        x_SBO, weight_OD = ctx.saved_tensors
-        gradient_SBD, gradient_SBO = ctx.group.gather_and_multiply(gradients[0], weight_OD.t(), f"{ctx.tag}.backward")
-        return gradient_SBO, x_SBO.flatten(0, 1).t() @ gradient_SBD.flatten(0, 1), None, None
+        (x_SBO, weight_OD), gradient_PBD = ctx.saved_tensors, gradients[0]
+        group, tag = ctx.group, ctx.tag
+        gradient_SBD, gradient_SBO = group.gather_and_multiply(gradient_PBD, weight_OD.t(), f"{tag}.backward")
+        if ctx.kept is None:
+            return gradient_SBO, weight_gradient(x_SBO, gradient_SBD), None, None, None
+
+        def start() -> Callable[[], Factors]:
+            again_SBD, again = group.gather(gradient_PBD, f"{tag}.again")
+            return lambda: (x_SBO, _awaited(again_SBD, again))
+
+        ctx.kept.keep(WeightProduct(weight_IO=weight_OD, start=start))
+        return gradient_SBO, None, None, None, None
 
 
 class _CrossEntropy(Function):
@@ -186,6 +236,11 @@ class _CrossEntropy(Function):
         is_target_SB1 = is_here_SB[..., None].to(probability_SBV.dtype)
         difference_SBV = probability_SBV.scatter_add(-1, ids_SB[..., None], -is_target_SB1)
         return difference_SBV * gradients[0], None, None, None, None
+
+
+def _awaited(tensor: torch.Tensor, handle: Handle) -> torch.Tensor:
+    handle.wait()
+    return tensor
 
 
 def _apply(function: type[Function], *arguments: Any) -> torch.Tensor:

@@ -19,8 +19,10 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
 from fabrictune.trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
 from fabrictune.trainer_probe.parallel.program import pairs_of
+from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 from fabrictune.trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
 from fabrictune.trainer_probe.parallel.tensor import make_operators
+from fabrictune.trainer_probe.parallel.weight_products import KeptProducts
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
 CPU = torch.device("cpu")
@@ -58,14 +60,18 @@ class ParallelTrainer:
             for number in range(place, shape.num_stages, shape.pp)
         }
         self._order = GatheringOrder(self.stages, policy)
-        self._operators = make_operators(comm, policy, degrees.tensor_chunks)
+        kept = KeptProducts() if schedule_of(shape).splits_backward else None
+        self._operators = make_operators(comm, policy, degrees.tensor_chunks, kept)
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
         self._rank = PipelineRank(
             shape=shape,
             program=programs[place],
             stages={
                 number: self._stage(
-                    number, passes_of(ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=self._operators))
+                    number,
+                    passes_of(
+                        ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=self._operators, kept=kept)
+                    ),
                 )
                 for number, stage in self.stages.items()
             },

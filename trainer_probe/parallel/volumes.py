@@ -19,6 +19,7 @@ from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.sublayers import Share, Volumes
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.gradient_groups import by_gradient_group
+from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 
 
 def step_volumes(model: ModelSpec, degrees: Degrees, *, place: int, element_bytes: int) -> Volumes:
@@ -38,6 +39,7 @@ def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int) -> Share:
         sequence=model.sequence,
         tp=degrees.layout.tp,
         element_bytes=element_bytes,
+        splits_backward=schedule_of(degrees.pipeline).splits_backward,
     )
 
 

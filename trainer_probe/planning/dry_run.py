@@ -85,13 +85,15 @@ def _make_update(
 
 
 class ReplayedPasses:
-    """The passes of a stage, run once and then replayed; backward passes must have the order of the forward ones."""
+    """The passes of a stage, run once and then replayed; each kind must have the order of the forward ones."""
 
     def __init__(self, passes: Passes, ledger: PlanLedger, clock: OperationClock) -> None:
         self._passes, self._ledger, self._clock = passes, ledger, clock
         self._tags = deque[str]()  # of micro-batches between their forward and backward pass
+        self._split_tags = deque[str]()  # between their backward and their weights' pass
         self._forward: tuple[Recording, str, torch.Tensor] | None = None
         self._backward: tuple[Recording, str, torch.Tensor | None] | None = None
+        self._weights: tuple[Recording, str] | None = None
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         """Run the pass, or replay its requests."""
@@ -110,6 +112,7 @@ class ReplayedPasses:
     ) -> torch.Tensor | None:
         """Run the backward pass, or replay its requests."""
         tag = self._tags.popleft()
+        self._split_tags.append(tag)
         if self._backward is None:
             with self._clock.in_part("backward"), self._ledger.recording() as recording:
                 gradient = self._passes.backward(x_PBD, output, gradient_PBD)
@@ -118,6 +121,17 @@ class ReplayedPasses:
         recording, first_tag, gradient = self._backward
         self._ledger.replay(recording, old=first_tag, new=tag)
         return gradient
+
+    def weight_gradients(self) -> None:
+        """Run the weights' pass, or replay its requests."""
+        tag = self._split_tags.popleft()
+        if self._weights is None:
+            with self._clock.in_part("weights"), self._ledger.recording() as recording:
+                self._passes.weight_gradients()
+            self._weights = recording, tag
+            return
+        recording, first_tag = self._weights
+        self._ledger.replay(recording, old=first_tag, new=tag)
 
 
 @contextmanager

@@ -15,12 +15,14 @@ the allocator's gaps.
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 
 from fabrictune.foundation.layout import Axis
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.sublayers import SINGLE_BYTES
 from fabrictune.trainer_probe.parallel.degrees import Degrees
-from fabrictune.trainer_probe.parallel.schedule import passes_of_rank
+from fabrictune.trainer_probe.parallel.schedule import PassKind
+from fabrictune.trainer_probe.parallel.schedules.table import passes_of_rank, schedule_of
 from fabrictune.trainer_probe.parallel.volumes import held_elements, share_of, stages_of
 from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
@@ -78,15 +80,26 @@ def stage_activation_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: in
     return kept + share.part * model.width * element_bytes
 
 
+def stage_product_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: int) -> int:
+    """Return the memory of one micro-batch between its backward pass and that of the weights, which a schedule splits.
+
+    The factors of each product, and of the head's: its inputs, and the gradient of the logits.
+    """
+    model, share = stage.model, share_of(stage.model, degrees, element_bytes)
+    kept = sum(sublayer.product_bytes(share) for layer in stage.layers for sublayer in model.sublayers(layer).values())
+    return kept + (share.part * (model.width + model.vocabulary) * element_bytes if stage.is_last else 0)
+
+
 def _most_activations(recipe: Recipe, place: int, element_bytes: int) -> int:
-    """Return the most activations that the schedule keeps at once."""
+    """Return the most activations, and factors of weights' gradients, that the schedule keeps at once."""
     degrees = recipe.degrees
-    stages = {
-        stage.number: stage_activation_bytes(stage, degrees, element_bytes)
-        for stage in stages_of(recipe.model, degrees, place)
-    }
-    now = most = 0
-    for step in passes_of_rank(degrees.pipeline, place):
-        now += stages[step.stage] if step.direction == "forward" else -stages[step.stage]
-        most = max(most, now)
-    return most
+    is_split = schedule_of(degrees.pipeline).splits_backward
+    changes: dict[tuple[PassKind, int], int] = {}
+    for stage in stages_of(recipe.model, degrees, place):
+        activations = stage_activation_bytes(stage, degrees, element_bytes)
+        products = stage_product_bytes(stage, degrees, element_bytes) if is_split else 0
+        changes["forward", stage.number] = activations
+        changes["backward", stage.number] = products - activations
+        changes["weights", stage.number] = -products
+    kept = accumulate(changes[step.kind, step.stage] for step in passes_of_rank(degrees.pipeline, place))
+    return max(kept, default=0)

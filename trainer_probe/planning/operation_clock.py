@@ -22,7 +22,7 @@ from fabrictune.foundation.units import PS_PER_NS, PS_PER_S
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.memory_traffic import traffic_bytes
 
-Part = Literal["forward", "backward", "optimizer", "rest"]
+Part = Literal["forward", "backward", "weights", "optimizer", "rest"]
 Bound = Literal["products", "memory"]
 Key = tuple[Part, str, Bound]  # part of the step, name of the operation, and what bounds its time
 

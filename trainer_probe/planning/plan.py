@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class OperationTime:
     """The calls of one operation in one part of a step on a rank, and the time they take by the roofline."""
 
-    part: str  # forward, backward, optimizer or rest
+    part: str  # forward, backward, weights, optimizer or rest
     operation: str  # torch's name
     bound: str  # products or memory: what its time comes from
     num_calls: int

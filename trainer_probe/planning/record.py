@@ -10,6 +10,7 @@ from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecor
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.units import format_bytes
 from fabrictune.trainer_probe.planning.plan import Plan
+from fabrictune.trainer_probe.planning.schedules import bubble_fraction, compare_schedules
 
 TRACE_FILE = "job_trace.parquet"
 
@@ -38,6 +39,7 @@ def make_record(plan: Plan, *, started: float) -> RunRecord:
             "memory": _memory(plan),
             "step_parts": _step_parts(plan),
             "step_operations": _step_operations(plan),
+            "schedules": to_columns("schedules", [asdict(costs) for costs in compare_schedules(plan.recipe)]),
         },
         files={TRACE_FILE: content.getvalue()},
     )
@@ -52,7 +54,7 @@ def summary(plan: Plan) -> dict[str, float]:
         "num_tokens": plan.num_tokens,
         "model_flops_per_gpu": plan.model_flops,
         "most_memory_bytes": max(memory.total_bytes for memory in plan.memory),
-        "bubble_fraction": plan.recipe.degrees.pipeline.bubble_fraction,
+        "bubble_fraction": bubble_fraction(plan.recipe),
         "played_bubble_fraction": plan.bubble_fraction,
         "step_ps": plan.at_best.step_ps,
         "mfu_fraction": plan.mfu_fraction,

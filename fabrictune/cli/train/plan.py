@@ -14,6 +14,7 @@ from fabrictune.cli.train.recipes import FLOPS_PER_TFLOPS, read_recipe, recipe_a
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import format_bytes, format_duration, format_rate, parse_rate_bps
 from fabrictune.trainer_probe.gpus import DEFAULT_GPU, GPUS
+from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
@@ -126,6 +127,7 @@ def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
         "volumes": [row for row in volumes if row["place"] == place],
         "memory": memory[place],
         "step": to_rows(record.tables["step_parts"]),
+        "schedules": to_rows(record.tables["schedules"]),
         "operations": [row for row in to_rows(record.tables["step_operations"]) if row["place"] == place],
     }
 
@@ -133,7 +135,7 @@ def _as_json(record: "RunRecord", rank: int, place: int) -> dict[str, Any]:
 def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> None:
     hardware = plan.hardware
     recipe, outcome, shown = plan.recipe, record.run["outcome"], _as_json(record, rank, place)
-    layout = recipe.degrees.layout
+    layout, shape = recipe.degrees.layout, recipe.degrees.pipeline
     print_lines(
         [
             f"{recipe.name}: {layout.world_size:,} ranks, {layout.describe()}; "
@@ -144,14 +146,17 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             f"communication of rank {rank}, at place {place} of the pipeline",
         ]
     )
-    headings = ("axis", "operation", "requests", "message bytes", "bytes sent", "min. time")
-    print_table(headings, [_volume_cells(row) for row in shown["volumes"]], indent=2)
+    of_requests = ("axis", "operation", "requests", "message bytes", "bytes sent", "min. time")
+    print_table(of_requests, [_volume_cells(row) for row in shown["volumes"]], indent=2)
     print_lines(["", f"rank {rank} memory"])
     print_table(("part", "bytes"), _memory_cells(shown["memory"]), indent=2)
     print_lines(["", "minimum step time, with no two requests on one link"])
     print_table(
         ("part", "time"), [(row["part"], format_duration(row["duration_ps"])) for row in shown["step"]], indent=2
     )
+    print_lines(["", f"pipeline schedules, here {shape.schedule_name}"])
+    of_schedules = ("schedule", "chunks a rank", "bubble of the work", "activations")
+    print_table(of_schedules, [_schedule_cells(row) for row in shown["schedules"]], indent=2)
     print_lines(["", f"where the work of rank {rank} goes"])
     print_table(
         ("part", "operation", "calls", "memory traffic", "time"), _operation_cells(shown["operations"]), indent=2
@@ -159,7 +164,7 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
     print_lines(
         [
             "",
-            f"bubble: {outcome['bubble_fraction']:.1%} of the work by (p - 1) / (v m), "
+            f"bubble: {outcome['bubble_fraction']:.1%} of the work by {schedule_of(shape).bubble_formula}, "
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
             f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}, "
             f"{outcome['mfu_fraction']:.1%} MFU, {outcome['achievable_fraction']:.1%} of what products achieve",
@@ -186,6 +191,11 @@ def _volume_cells(row: dict[str, Any]) -> tuple[str, ...]:
         format_bytes(row["sent_bytes"]),
         format_duration(row["duration_ps"]),
     )
+
+
+def _schedule_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    activations = format_bytes(row["activations_bytes"])
+    return (row["schedule"], str(row["num_chunks"]), f"{row['bubble_fraction']:.1%}", activations)
 
 
 def _operation_cells(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:

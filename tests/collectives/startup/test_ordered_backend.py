@@ -1,6 +1,6 @@
 """The backend with NCCL's order: gloo's bits where a program ends, and where it would hang an error with the requests.
 
-Three layouts train over both backends; then messages go over one communicator a pair, as in one group of torch's.
+Five layouts train over both backends; then messages go over one communicator a pair, as in one group of torch's.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,8 @@ DEGREES = {
     "pp4": Degrees(layout=ParallelLayout(pp=4), num_batches=5),
     "pp2-v2-dp2": Degrees(layout=ParallelLayout(pp=2, dp=2), virtual=2, num_batches=4),
     "tp2-pp2-v2-dp2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=2, tensor_chunks=2),
+    "zb-pp4": Degrees(layout=ParallelLayout(pp=4), num_batches=5, schedule="zb-h1"),
+    "zb-tp2-pp2-dp2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), num_batches=3, schedule="zb-h1"),
 }
 PAIR = Degrees(layout=ParallelLayout(pp=2), num_batches=2)
 GUARD_S = 60.0
@@ -74,6 +76,17 @@ def test_training_is_the_same_to_the_last_bit_as_over_gloo(name: str) -> None:
     layout = DEGREES[name].layout
     over_gloo, in_order = (launch(layout, work, backend=backend) for backend in ("gloo", "ordered"))
     for expected, found in zip(over_gloo, in_order, strict=True):
+        assert found.keys() == expected.keys()
+        assert all(np.array_equal(found[key], expected[key]) for key in expected)
+
+
+@pytest.mark.parametrize("name", ["zb-pp4", "zb-tp2-pp2-dp2"])
+def test_a_split_backward_pass_has_the_bits_of_1f1b(name: str) -> None:
+    """Weights' gradients are added in the same order, only later."""
+    degrees = DEGREES[name]
+    plain = replace(degrees, schedule=None)
+    split, whole = (launch(each.layout, partial(train_rank, each, ("all",), True)) for each in (degrees, plain))
+    for expected, found in zip(whole, split, strict=True):
         assert found.keys() == expected.keys()
         assert all(np.array_equal(found[key], expected[key]) for key in expected)
 

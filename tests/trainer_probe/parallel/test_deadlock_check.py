@@ -1,6 +1,7 @@
 """No pipeline of up to eight ranks, chunks and micro-batches can deadlock."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,13 +22,14 @@ SHAPES = [
     for pp, virtual, num_batches in itertools.product(UP_TO_EIGHT, repeat=3)
     if virtual == 1 or num_batches % pp == 0
 ]
+SPLIT_SHAPES = [replace(shape, schedule="zb-h1") for shape in SHAPES if shape.virtual == 1]
 GLOO, NCCL, ONE_LAUNCH_QUEUE = TRANSPORTS
 ONE_COMMUNICATOR_A_PAIR = Transport(
     name="one communicator a pair", queue_of=lambda message: frozenset((message.sender, message.receiver))
 )
 ONE_FOR_EACH_DIRECTION_OF_PASSES = Transport(
     name="a communicator for forward passes, one for backward passes",
-    queue_of=lambda message: (message.taken_by.direction, frozenset((message.sender, message.receiver))),
+    queue_of=lambda message: (message.taken_by.kind, frozenset((message.sender, message.receiver))),
 )
 ONE_FOR_EACH_GROUP = Transport(
     name="communicators made with their groups", queue_of=lambda message: message.sender < message.receiver
@@ -38,8 +40,8 @@ def make_programs(shape: PipelineShape, *, is_decoupled: bool) -> list[Program]:
     return [make_program(shape, rank, is_decoupled=is_decoupled) for rank in range(shape.pp)]
 
 
-def num_deadlocks(transport: Transport, *, is_decoupled: bool) -> int:
-    return sum(bool(find_deadlock(make_programs(shape, is_decoupled=is_decoupled), transport)) for shape in SHAPES)
+def num_deadlocks(transport: Transport, *, is_decoupled: bool, shapes: Sequence[PipelineShape] = SHAPES) -> int:
+    return sum(bool(find_deadlock(make_programs(shape, is_decoupled=is_decoupled), transport)) for shape in shapes)
 
 
 @pytest.mark.parametrize("is_decoupled", [True, False])
@@ -48,6 +50,14 @@ def test_every_pipeline_comes_to_its_end(transport: Transport, is_decoupled: boo
     """All p, v, m up to 8 that are allowed, each proved for every timing: p divides m where v is more than 1."""
     assert len(SHAPES) == 8 * 8 + 7 * (8 + 4 + 2 + 2 + 1 + 1 + 1 + 1)
     assert num_deadlocks(transport, is_decoupled=is_decoupled) == 0
+
+
+@pytest.mark.parametrize("is_decoupled", [True, False])
+@pytest.mark.parametrize("transport", TRANSPORTS, ids=lambda transport: transport.name)
+def test_every_split_pipeline_comes_to_its_end(transport: Transport, is_decoupled: bool) -> None:
+    """ZB-H1 for all p and m up to 8."""
+    assert len(SPLIT_SHAPES) == 64
+    assert num_deadlocks(transport, is_decoupled=is_decoupled, shapes=SPLIT_SHAPES) == 0
 
 
 @pytest.mark.parametrize(
@@ -196,7 +206,7 @@ def _waiting_at_once(program: Program) -> Program:
 
 
 def _message(*, sender: int, batch: int) -> Message:
-    taken_by = Pass(direction="forward", stage=1 - sender, batch=batch)
+    taken_by = Pass(kind="forward", stage=1 - sender, batch=batch)
     return Message(sender=sender, receiver=1 - sender, taken_by=taken_by)
 
 

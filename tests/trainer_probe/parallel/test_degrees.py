@@ -7,6 +7,7 @@ from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.model.gpt import GptSpec
 from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
+from fabrictune.trainer_probe.parallel.schedule import ScheduleName
 
 
 @pytest.mark.parametrize(("name", "pp", "virtual"), [("175B", 8, 6), ("530B", 35, 3)])
@@ -62,6 +63,24 @@ def test_degrees_that_divide_nothing_are_refused(layout: ParallelLayout, message
     with pytest.raises(InputError) as caught:
         check_degrees(PRESETS["tiny"], Degrees(layout=layout))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
+def test_a_schedule_of_one_chunk_refuses_several(schedule: ScheduleName) -> None:
+    """They are for the interleaved one, which refuses one chunk."""
+    several = Degrees(layout=ParallelLayout(pp=2), virtual=2, num_batches=2, schedule=schedule)
+    with pytest.raises(InputError) as caught:
+        check_degrees(PRESETS["tiny"], several)
+    assert str(caught.value) == (
+        f"virtual: 2\n  allowed: 1 with the schedule {schedule}\n"
+        "  next: choose the schedule interleaved for several chunks"
+    )
+    one = Degrees(layout=ParallelLayout(pp=2), num_batches=2, schedule="interleaved")
+    with pytest.raises(InputError) as caught:
+        check_degrees(PRESETS["tiny"], one)
+    assert str(caught.value) == (
+        "virtual: 1\n  allowed: 2 or more with the schedule interleaved\n  next: choose the schedule 1f1b for one chunk"
+    )
 
 
 def test_a_step_has_the_samples_of_all_ranks() -> None:

@@ -26,6 +26,7 @@ from fabrictune.trainer_probe.model.llama import LlamaSpec
 from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
+from fabrictune.trainer_probe.parallel.schedule import ScheduleName
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import make_plan
 from fabrictune.trainer_probe.policies import POLICIES
@@ -50,10 +51,18 @@ LEARNING_RATE = 0.5
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def divide(*, tp: int = 1, pp: int = 1, v: int = 1, dp: int = 1, m: int = 1, chunks: int = 1) -> Degrees:
-    return Degrees(
-        layout=ParallelLayout(tp=tp, pp=pp, dp=dp), virtual=v, num_batches=m, batch_size=1, tensor_chunks=chunks
-    )
+def divide(
+    *,
+    tp: int = 1,
+    pp: int = 1,
+    v: int = 1,
+    dp: int = 1,
+    m: int = 1,
+    chunks: int = 1,
+    schedule: ScheduleName | None = None,
+) -> Degrees:
+    layout = ParallelLayout(tp=tp, pp=pp, dp=dp)
+    return Degrees(layout=layout, virtual=v, num_batches=m, batch_size=1, tensor_chunks=chunks, schedule=schedule)
 
 
 Kind = Block | Literal["llama", "moe"]
@@ -74,6 +83,10 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "moe-tp2-pp2-v2-dp2": ("moe", divide(tp=2, pp=2, v=2, dp=2, m=2)),
     "moe-tp2-dp2": ("moe", divide(tp=2, dp=2, m=3, chunks=2)),
     "moe-pp2": ("moe", divide(pp=2, m=3)),
+    "zb-pp4": ("parallel", divide(pp=4, m=5, schedule="zb-h1")),
+    "zb-tp2-pp2-dp2": ("serial", divide(tp=2, pp=2, dp=2, m=3, chunks=2, schedule="zb-h1")),
+    "zb-llama-tp2-pp4": ("llama", divide(tp=2, pp=4, m=2, schedule="zb-h1")),
+    "zb-moe-tp2-pp2": ("moe", divide(tp=2, pp=2, m=3, schedule="zb-h1")),
 }
 
 

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from typing import Any, get_args
 
@@ -14,7 +15,7 @@ from fabrictune.trainer_probe.model.llama import LlamaSpec
 from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
-from fabrictune.trainer_probe.planning.memory import plan_memory, stage_activation_bytes
+from fabrictune.trainer_probe.planning.memory import plan_memory, stage_activation_bytes, stage_product_bytes
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
@@ -166,3 +167,16 @@ def test_the_schedule_keeps_as_many_micro_batches_as_warm_up_and_one() -> None:
     for place, at_once in enumerate((3, 2, 1)):
         expected = at_once * stage_activation_bytes(stages[place], recipe.degrees, 4)
         assert plan_memory(recipe, place).activations_bytes == expected
+
+
+def test_a_split_backward_pass_keeps_factors_for_as_many_micro_batches_as_its_rank() -> None:
+    """Three ranks, four micro-batches: rank r keeps 3 - r between the first two passes, and r factors of products."""
+    plain = make_recipe("float32", dp=1)
+    recipe = replace(plain, degrees=replace(plain.degrees, schedule="zb-h1"))
+    stages = [ChunkSpec(model=recipe.model, number=number, num_chunks=3) for number in range(3)]
+    for place, stage in enumerate(stages):
+        activations = stage_activation_bytes(stage, recipe.degrees, 4)
+        factors = stage_product_bytes(stage, recipe.degrees, 4)
+        assert factors < activations
+        assert plan_memory(recipe, place).activations_bytes == (3 - place) * activations + place * factors
+    assert plan_memory(recipe, 0).activations_bytes == plan_memory(plain, 0).activations_bytes

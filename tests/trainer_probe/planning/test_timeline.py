@@ -1,6 +1,7 @@
 """A step played without a network and over ideal links, against arithmetic."""
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import Plan, make_plan
+from fabrictune.trainer_probe.planning.schedules import bubble_fraction, compare_schedules, pass_times
 from fabrictune.trainer_probe.planning.timeline import durations
 from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
 
@@ -33,6 +35,44 @@ def test_the_bubble_is_that_of_the_closed_form(pp: int, virtual: int, num_batche
     """(p - 1) / (v m), where all passes take as long: the head of two ids is 1/6000 of a layer's products."""
     found = plan(Degrees(layout=ParallelLayout(pp=pp), virtual=virtual, num_batches=num_batches), overlap)
     assert found.bubble_fraction == pytest.approx((pp - 1) / (virtual * num_batches), rel=2e-3)
+
+
+@pytest.mark.parametrize("overlap", ["none", "all"])
+@pytest.mark.parametrize(("pp", "num_batches"), [(2, 3), (4, 8), (4, 2), (8, 8)])
+def test_the_bubble_of_zb_h1_is_that_of_the_closed_form(pp: int, num_batches: int, overlap: Overlap) -> None:
+    """With the passes' own times: attention has no weights, so a weights' pass is shorter than a forward pass."""
+    found = plan(Degrees(layout=ParallelLayout(pp=pp), num_batches=num_batches, schedule="zb-h1"), overlap)
+    times = pass_times(MODEL)
+    assert times.weights < times.forward < times.backward
+    assert found.bubble_fraction == pytest.approx(bubble_fraction(found.recipe), rel=2e-3)
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+def test_products_of_weights_are_in_their_own_passes(tp: int) -> None:
+    """Of the forward passes' operations: all in the forward part, twice as many less the weights' in the backward part,
+    and in the weights' part those of the matrices; the head's three products are the same size."""
+    model = replace(MODEL, vocabulary=128)
+    found = plan(Degrees(layout=ParallelLayout(tp=tp, pp=2), num_batches=3, schedule="zb-h1"), model=model)
+    flops = Counter[str]()
+    for rows in found.operations:
+        for row in rows:
+            flops[row.part] += row.flops
+    times, head = pass_times(model), 2 * model.width * model.vocabulary
+    expected = {"forward": times.forward + head, "backward": times.backward + head, "weights": times.weights + head}
+    assert {part: flops[part] * tp / found.num_tokens for part in expected} == expected
+
+
+def test_a_plan_compares_the_schedules_that_its_degrees_allow() -> None:
+    """Four ranks of two chunks, eight micro-batches: 1F1B 3/8, interleaved 3/16, ZB-H1 near a third of 1F1B's."""
+    degrees = Degrees(layout=ParallelLayout(pp=4), virtual=2, num_batches=8)
+    found = {row.schedule: row for row in compare_schedules(Recipe(name="play", model=MODEL, degrees=degrees))}
+    assert [(name, row.num_chunks) for name, row in found.items()] == [("1f1b", 1), ("interleaved", 2), ("zb-h1", 1)]
+    assert found["1f1b"].bubble_fraction == 3 / 8
+    assert found["interleaved"].bubble_fraction == 3 / 16
+    assert found["zb-h1"].bubble_fraction == pytest.approx(1 / 8, rel=0.1)
+    assert found["zb-h1"].activations_bytes == found["1f1b"].activations_bytes
+    one_chunk = Recipe(name="play", model=MODEL, degrees=replace(degrees, virtual=1))
+    assert [row.schedule for row in compare_schedules(one_chunk)] == ["1f1b", "zb-h1"]
 
 
 @pytest.mark.parametrize("layout", [ParallelLayout(), ParallelLayout(tp=2), ParallelLayout(tp=2, pp=2, dp=3)])

@@ -1,0 +1,98 @@
+"""Products for the gradients of weights: made at once, or kept by a backward pass until a pass of their own.
+
+A backward pass needs two products for each matrix: the gradient of the inputs, which the stage before waits for, and
+that of the weight, for which the step's end is soon enough. Kept, the second one holds its two factors, divided as the
+ranks of a tensor-parallel group have them, and gathers them again when it is made.
+
+Shapes: S sequence, B batch, I and O features before and after a product.
+
+Source: Qi et al., "Zero bubble pipeline parallelism", ICLR 2024, section 2.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.autograd.function import Function
+
+from fabrictune.trainer_probe.model.operators import SingleProcess
+
+Factors = tuple[torch.Tensor, torch.Tensor]  # inputs, S B I, and the gradient of the outputs, S B O
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightProduct:
+    """A weight, and a function that starts to gather the factors of its gradient and returns one that waits."""
+
+    weight_IO: torch.Tensor
+    start: Callable[[], Callable[[], Factors]]
+
+
+class KeptProducts:
+    """The products that the backward passes of a stage keep, in their order."""
+
+    def __init__(self) -> None:
+        self._products: list[WeightProduct] = []
+
+    def keep(self, product: WeightProduct) -> None:
+        """Keep a product for later."""
+        self._products.append(product)
+
+    def take(self) -> Sequence[WeightProduct]:
+        """Return the products kept since the last call."""
+        products, self._products = self._products, []
+        return products
+
+
+def add_gradients(products: Sequence[WeightProduct]) -> None:
+    """Add the products to the gradients of their weights, each while the factors of the next are gathered."""
+    starts = [product.start for product in products]
+    wait = starts[0]() if starts else None
+    for product, start_next in zip(products, [*starts[1:], None], strict=True):
+        assert wait is not None, "started with the product before"
+        x_SBI, gradient_SBO = wait()
+        wait = start_next() if start_next else None
+        torch.autograd.backward(product.weight_IO, weight_gradient(x_SBI, gradient_SBO))
+
+
+def weight_gradient(x_SBI: torch.Tensor, gradient_SBO: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of a product's weight, I O."""
+    return x_SBI.flatten(0, 1).t() @ gradient_SBO.flatten(0, 1)
+
+
+class SplitProcess(SingleProcess):
+    """The operators of a rank alone in its group, whose backward passes keep the products of weights."""
+
+    def __init__(self, kept: KeptProducts) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def column_linear(
+        self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
+        """Return the product, S B O."""
+        product: torch.Tensor = _Product.apply(x_PBD, weight_DO, self._kept)  # type: ignore[no-untyped-call]  # by torch
+        return product if bias_O is None else product + bias_O
+
+    def row_linear(
+        self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor | None, tag: str
+    ) -> torch.Tensor:
+        """Return the product, S B D."""
+        return self.column_linear(x_SBO, weight_OD, bias_D, tag)
+
+
+class _Product(Function):
+    """Forward: multiply. Backward: multiply for the inputs, keep what the weight's gradient needs."""
+
+    @staticmethod
+    def forward(ctx: Any, x_SBI: torch.Tensor, weight_IO: torch.Tensor, kept: KeptProducts) -> torch.Tensor:
+        ctx.save_for_backward(x_SBI, weight_IO)
+        ctx.kept = kept
+        return x_SBI @ weight_IO
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        (x_SBI, weight_IO), gradient_SBO = ctx.saved_tensors, gradients[0]
+        ctx.kept.keep(WeightProduct(weight_IO=weight_IO, start=lambda: lambda: (x_SBI, gradient_SBO)))
+        return gradient_SBO @ weight_IO.t(), None, None
