@@ -25,7 +25,8 @@ FOR_OTHER_TOOLS: Mapping[str, str] = {  # what each file is
     "source_ports.csv": "UDP source port of each queue pair",
 }
 PAGE = "report.html"
-NAMES = frozenset((HEAD, FINDINGS, PAGE, *FOR_OTHER_TOOLS, *(f"{name}.parquet" for name in TABLES)))
+GROWING = {"training.jsonl": "training"}  # files with the rows of a table while its run goes on
+NAMES = frozenset((HEAD, FINDINGS, PAGE, *FOR_OTHER_TOOLS, *GROWING, *(f"{name}.parquet" for name in TABLES)))
 MAX_JSON_BYTES = 64 * 2**20
 SWEEP_LOCK = "lock"
 SWEEP_MARK = b"fabrictune sweep 1\n"

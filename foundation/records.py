@@ -20,7 +20,7 @@ from functools import cache, partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,9 @@ from fabrictune.foundation.findings import Finding as Finding
 from fabrictune.foundation.findings import Severity as Severity
 from fabrictune.foundation.foreign_files import read_foreign, shown
 from fabrictune.foundation.generated_tables import GeneratedTable
+from fabrictune.foundation.growing_tables import read_growing
 from fabrictune.foundation.output_folders import read_unchanged, write_folder
-from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, HEAD, check_replaceable
+from fabrictune.foundation.record_folders import FINDINGS, FOR_OTHER_TOOLS, GROWING, HEAD, check_replaceable
 from fabrictune.foundation.record_folders import MAX_JSON_BYTES as MAX_JSON_BYTES
 from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.run_tables.arrow import to_arrow, to_labelled_arrow, units_of
@@ -79,6 +80,21 @@ class RunRecord:
         directory = Path(directory)
         write_folder(directory, self._write_files, check=check_replaceable, durably=durably)
         return directory
+
+    def write_growing(self, directory: str | PathLike[str], file_name: str) -> BinaryIO:
+        """Write the record as `write` does, with a table that grows; returns the file for `growing_tables.append_row`.
+
+        What the table has when the run ends is part of the record that is then written in its place.
+        """
+        assert GROWING[file_name] not in self.tables, "a table that grows, and is there already"
+        opened: list[BinaryIO] = []
+
+        def fill(folder: Path) -> None:
+            self._write_files(folder)
+            opened.append((folder / file_name).open("xb", buffering=0))
+
+        write_folder(Path(directory), fill, check=check_replaceable)
+        return opened[0]
 
     def with_checks(self, report: CheckReport) -> Self:
         """Return the record with these checks and their findings before its own."""
@@ -134,6 +150,9 @@ class RunRecord:
         head = _read_head(directory)
         paths = (path for path in sorted(directory.glob("*.parquet")) if path.stem in TABLES)  # others are `files`
         columns = {path.stem: _read_columns(path) for path in paths if tables is None or path.stem in tables}
+        for file_name, name in GROWING.items():
+            if (tables is None or name in tables) and os.path.lexists(directory / file_name):
+                columns.setdefault(name, read_growing(directory / file_name, TABLES[name]))
         run = {key: value for key, value in head.items() if key not in ("format", "kind", "checks")}
         findings = tuple(_read_findings(directory))
         return cls(kind=head["kind"], run=run, tables=columns, findings=findings, checks=_read_checks(directory, head))

@@ -173,7 +173,9 @@ class Place:
         is_record = (self.result / HEAD).exists()
         if is_record:
             run = RunRecord.read(self.result).run
-            digest.update(repr([run.get(name) for name in ("name", "seed", "question", "arguments")]).encode())
+            digest.update(
+                repr([run.get(name) for name in ("name", "seed", "question", "arguments", "outcome")]).encode()
+            )
         for path in sorted(self.result.iterdir()):
             if (path.suffix == ".parquet" and not self.writing.starts_processes) or not is_record:
                 digest.update(path.name.encode() + path.read_bytes())
@@ -185,7 +187,7 @@ class Place:
             return PARTIAL if self.out.exists() else GONE
         try:
             variant = whole.get(self.fingerprint())
-            if variant is None and RunRecord.read(self.result).run.get("outcome") == "interrupted":
+            if variant is None and RunRecord.read(self.result).run.get("outcome") in ("interrupted", "incomplete"):
                 return PARTIAL
         except (RecordError, OSError) as error:
             return f"broken: {error}"

@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabrictune.foundation.checks import run_check
 from fabrictune.foundation.finding_rules.collectives import STEPS_SKIPPED
@@ -55,9 +55,7 @@ def make_record(
     record = RunRecord(
         kind="train run",
         run={
-            "name": recipe.name,
-            "question": recipe.question,
-            "configuration": recipe.settings(),
+            **describe_recipe(recipe),
             "outcome": "interrupted" if outcome.was_stopped else "finished",
             "next_step": recipe.first_step + len(outcome.reports),
             "data_state": outcome.data_state,
@@ -78,24 +76,30 @@ def make_record(
     )
 
 
+def describe_recipe(recipe: Recipe) -> dict[str, Any]:
+    """Return what a record says of a run's recipe."""
+    return {"name": recipe.name, "question": recipe.question, "configuration": recipe.settings()}
+
+
 def training_table(reports: Sequence[StepReport]) -> Columns:
     """Return the columns of the record's table `training`; a figure that is not known or not finite is -1."""
-    rows = [
-        {
-            "step": report.step,
-            "loss": _finite(report.loss),
-            "gradient_norm": _finite(report.gradient_norm),
-            "learning_rate": report.learning_rate,
-            "loss_scale": report.loss_scale,
-            "is_skipped": report.is_skipped,
-            "elapsed_ns": report.elapsed_ns,
-            "tokens_per_s": report.tokens_per_s,
-            "mfu_fraction": _finite(report.mfu_fraction),
-            **{f"exposed_{axis}_ns": waited_ns for axis, waited_ns in report.exposed_ns.items()},
-        }
-        for report in reports
-    ]
-    return to_columns("training", rows)
+    return to_columns("training", [training_row(report) for report in reports])
+
+
+def training_row(report: StepReport) -> dict[str, Any]:
+    """Return the row of a step, JSON values only."""
+    return {
+        "step": report.step,
+        "loss": _finite(report.loss),
+        "gradient_norm": _finite(report.gradient_norm),
+        "learning_rate": report.learning_rate,
+        "loss_scale": report.loss_scale,
+        "is_skipped": int(report.is_skipped),
+        "elapsed_ns": report.elapsed_ns,
+        "tokens_per_s": report.tokens_per_s,
+        "mfu_fraction": _finite(report.mfu_fraction),
+        **{f"exposed_{axis}_ns": waited_ns for axis, waited_ns in report.exposed_ns.items()},
+    }
 
 
 def _finite(value: float) -> float:

@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,13 @@ from fabrictune.cli.train.recipes import (
     set_option,
     timeout_option,
 )
+from fabrictune.foundation.errors import FabrictuneWarning
 from fabrictune.foundation.run_tables.rows import to_rows
 from fabrictune.foundation.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from fabrictune.trainer_probe.driver.progress import StepReport
+    from fabrictune.trainer_probe.driver.running_record import RunningRecord
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
 COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU")  # and exposed communication by axis
@@ -74,21 +77,29 @@ def run(
     from fabrictune.foundation.errors import RefusedError
     from fabrictune.trainer_probe.driver.outcome import make_record
     from fabrictune.trainer_probe.driver.run import run_recipe
+    from fabrictune.trainer_probe.driver.running_record import RunningRecord, make_incomplete_record
 
     started, launched = time.perf_counter(), launched_by(os.environ)
     is_silent = launched is not None and launched.rank > 0
+    running: list[RunningRecord] = []
 
     def read() -> "Recipe":
         recipe = read_recipe(recipe_name, settings)
         if not is_silent:
-            output_folder(out or Path("runs") / recipe.name)
+            place = output_folder(out or Path("runs") / recipe.name)
+            running.append(RunningRecord(with_command(make_incomplete_record(recipe, started=started)), place))
         return recipe
+
+    def on_step(recipe: "Recipe", report: "StepReport") -> None:
+        running[0].on_step(report)
+        if not (quiet or as_json):
+            _print_step(recipe, report)
 
     try:
         result = run_recipe(
             read,
             launched,
-            on_step=_ignore_step if quiet or as_json else _print_step,
+            on_step=on_step,
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
             **timeouts,
         )
@@ -96,6 +107,9 @@ def run(
         if is_silent:
             return error.exit_code  # rank 0 prints it for all
         raise
+    finally:
+        for unfinished in running:
+            _close(unfinished)
     if result is None:
         return 0
     recipe, outcome = result
@@ -112,8 +126,11 @@ def run(
     return code
 
 
-def _ignore_step(recipe: "Recipe", report: "StepReport") -> None:
-    """Print nothing."""
+def _close(record: "RunningRecord") -> None:
+    """Close the record of the run while it went on; warn where its steps could not be written."""
+    record.close()
+    if record.failure is not None:
+        warnings.warn(f"steps not written while running: {record.failure}", FabrictuneWarning, stacklevel=2)
 
 
 def _print_step(recipe: "Recipe", report: "StepReport") -> None:
