@@ -24,7 +24,7 @@ from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
-from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.passes import CompiledPasses, Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
@@ -85,8 +85,8 @@ def _make_step(recipe: Recipe, passes_of: Callable[[Passes], Passes]) -> TakeSte
     batches = [MicroBatch(tokens_BS=ids[:, :-1], targets_BS=ids[:, 1:]) for ids in ids_MBS]
 
     def update() -> None:
-        clip(trainer.shards, recipe.optimizer.max_gradient_norm, comm)
-        optimizer.step(recipe.schedule.peak)
+        _, factor = clip_factor(trainer.shards, recipe.optimizer.max_gradient_norm, comm)
+        optimizer.step(recipe.schedule.peak, factor)
 
     return lambda: trainer.run_step(0, batches, update)
 

@@ -33,7 +33,7 @@ from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.model.operators import SingleProcess
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
-from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.optimizers.spec import OptimizerName, OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
@@ -154,8 +154,8 @@ def _train(arm: Arm, rate: float, seed: int, corpus: Corpus) -> Iterator[float]:
     for step in range(num_steps):
 
         def update(step: int = step) -> None:
-            clip(trainer.shards, optimizer_spec.max_gradient_norm, comm)
-            optimizer.step(schedule.learning_rate(step))
+            _, factor = clip_factor(trainer.shards, optimizer_spec.max_gradient_norm, comm)
+            optimizer.step(schedule.learning_rate(step), factor)
 
         trainer.run_step(step, [_batch(batches, step * degrees.batch_size)], update)
         comm.restart_ledger()

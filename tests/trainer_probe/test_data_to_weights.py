@@ -31,7 +31,7 @@ import torch
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import OPTIMIZERS, make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from tests.trainer_probe.optimizers.flat_models import comm_of_one
@@ -63,8 +63,9 @@ def train(name: OptimizerName, layout: ParallelLayout, loader: Loader, comm: Com
     for step in range(NUM_STEPS):
 
         def update(step: int = step) -> None:
-            norms.append(float(clip(trainer.shards, spec.max_gradient_norm, comm)))
-            optimizer.step(SCHEDULE.learning_rate(step))
+            norm, factor = clip_factor(trainer.shards, spec.max_gradient_norm, comm)
+            norms.append(float(norm))
+            optimizer.step(SCHEDULE.learning_rate(step), factor)
 
         losses.append(trainer.run_step(step, [micro_batch(row[None]) for row in loader.take()], update))
     trainer.complete()

@@ -16,7 +16,7 @@ from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
 from fabrictune.trainer_probe.optimizers.loss_scale import LossScale
-from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.policies import POLICIES
@@ -60,7 +60,14 @@ class Training:
         self._hooks = Hooks(hooks)
         dtype: torch.dtype = getattr(torch, recipe.precision_name)
         self._trainer = ParallelTrainer(
-            recipe.model, recipe.degrees, comm, POLICIES[recipe.overlap], dtype, device, self._hooks.passes_of
+            recipe.model,
+            recipe.degrees,
+            comm,
+            POLICIES[recipe.overlap],
+            dtype,
+            device,
+            self._hooks.passes_of,
+            recipe.data_parallel,
         )
         self._optimizer = make_optimizer(self._trainer.shards, recipe.optimizer, comm)
         self._scale = LossScale.of(dtype)
@@ -142,9 +149,10 @@ class Training:
             for before in self._hooks.before_update:
                 before(self)
             max_norm = self.recipe.optimizer.max_gradient_norm
-            norm = float(clip(self._trainer.shards, max_norm, self.comm, loss_scale=scale))
+            whole, factor = clip_factor(self._trainer.shards, max_norm, self.comm, loss_scale=scale)
+            norm = float(whole)
             if math.isfinite(norm):
-                self._optimizer.step(learning_rate)
+                self._optimizer.step(learning_rate, factor)
             for after in self._hooks.after_update:
                 after(self)
 

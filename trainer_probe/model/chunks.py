@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.weights import WeightSpec
 
+EMBEDDING = "embedding"  # the block of a model whose values no backward pass needs
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkSpec:
@@ -30,10 +32,12 @@ class ChunkSpec:
         """Whether its output is the loss."""
         return self.number == self.num_chunks - 1
 
+    def blocks(self) -> dict[str, list[WeightSpec]]:
+        """Return the weights of its embedding, its layers and its head, by name in order of use."""
+        blocks: dict[str, list[WeightSpec]] = {EMBEDDING: list(self.model.embedding_weights())} if self.is_first else {}
+        blocks |= {f"layers.{layer}": list(self.model.layer_weights(layer)) for layer in self.layers}
+        return blocks | ({"head": list(self.model.head_weights())} if self.is_last else {})
+
     def weights(self) -> list[WeightSpec]:
         """Return its weights in order of use."""
-        return [
-            *(self.model.embedding_weights() if self.is_first else ()),
-            *(weight for layer in self.layers for weight in self.model.layer_weights(layer)),
-            *(self.model.head_weights() if self.is_last else ()),
-        ]
+        return [weight for weights in self.blocks().values() for weight in weights]

@@ -33,12 +33,15 @@ class Moments:
         """Bias corrections of both moments, which begin at zero."""
         return 1 - self._spec.beta1**self._num_steps, 1 - self._spec.beta2**self._num_steps
 
-    def update(self) -> None:
-        """Update the moments with one step's gradients."""
+    def update(self, gradient_factor: torch.Tensor | None = None) -> None:
+        """Update the moments with one step's gradients, times a factor."""
         self._num_steps += 1
         for shard, first_E, second_E in zip(self._shards, self.first, self.second, strict=True):
-            first_E.lerp_(shard.gradients_E, 1 - self._spec.beta1)
-            second_E.mul_(self._spec.beta2).addcmul_(shard.gradients_E, shard.gradients_E, value=1 - self._spec.beta2)
+            gradients_E = shard.gradients_E.to(shard.values_E.dtype)
+            if gradient_factor is not None:
+                gradients_E = gradients_E * gradient_factor
+            first_E.lerp_(gradients_E, 1 - self._spec.beta1)
+            second_E.mul_(self._spec.beta2).addcmul_(gradients_E, gradients_E, value=1 - self._spec.beta2)
 
     def state(self) -> dict[str, torch.Tensor]:
         """Return the state for a checkpoint: the tensors themselves, not copies."""
@@ -63,9 +66,9 @@ class AdamW:
         self._spec = spec
         self.moments = Moments(shards, spec)
 
-    def step(self, learning_rate: float) -> None:
-        """Update the shards' values by their gradients."""
-        self.moments.update()
+    def step(self, learning_rate: float, gradient_factor: torch.Tensor | None = None) -> None:
+        """Update the shards' values by their gradients times a factor."""
+        self.moments.update(gradient_factor)
         correction1, correction2 = self.moments.corrections
         for shard, first_E, second_E in zip(self._shards, self.moments.first, self.moments.second, strict=True):
             for piece in shard.decaying_pieces():

@@ -30,9 +30,9 @@ class Lamb:
         self._comm = comm
         self.moments = Moments(shards, spec)
 
-    def step(self, learning_rate: float) -> None:
-        """Update the shards' values by their gradients."""
-        self.moments.update()
+    def step(self, learning_rate: float, gradient_factor: torch.Tensor | None = None) -> None:
+        """Update the shards' values by their gradients times a factor."""
+        self.moments.update(gradient_factor)
         updates = self._updates()
         begin, ratio_S = 0, self._trust_ratios(updates)
         for shard, update_E in zip(self._shards, updates, strict=True):

@@ -39,9 +39,9 @@ def split_and_replicated_segments(shards: Sequence[Shard]) -> tuple[list[int], l
     )
 
 
-def segments_by_group(shards: Sequence[Shard]) -> dict[Axis, list[int]]:
+def segments_by_group(shards: Sequence[Shard]) -> dict[Axis | None, list[int]]:
     """Return the numbers of the segments of each group's shards, groups in order of their first shard."""
-    numbers: dict[Axis, list[int]] = {}
+    numbers: dict[Axis | None, list[int]] = {}
     begin = 0
     for shard in shards:
         numbers.setdefault(shard.group, []).extend(range(begin, begin + len(shard.segments)))
@@ -58,6 +58,8 @@ def parameter_norms(
     """
     sums_QS = torch.stack([own_square_sums(shards, tensors) for tensors in quantities])
     for group, numbers_G in segments_by_group(shards).items():  # G of the S segments
+        if group is None:
+            continue
         sums_QG = sums_QS[:, numbers_G]
         comm.all_reduce(sums_QG, axis=group, tag=tag).wait()
         sums_QS[:, numbers_G] = sums_QG
@@ -82,7 +84,8 @@ def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
         own = [shard for shard in shards if shard.group == group]
         sums_S = own_square_sums(own, [shard.gradients_E for shard in own])
         sums_of_group = torch.stack([sums_S[numbers].sum() for numbers in split_and_replicated_segments(own)])
-        comm.all_reduce(sums_of_group, axis=group, tag=_TAG).wait()
+        if group is not None:
+            comm.all_reduce(sums_of_group, axis=group, tag=_TAG).wait()
         split_and_replicated += sums_of_group
     comm.all_reduce(split_and_replicated[:1], axis="tp", tag=_TAG).wait()
     total = split_and_replicated.sum()
@@ -90,14 +93,13 @@ def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
     return total.sqrt()
 
 
-def clip(shards: Sequence[Shard], max_norm: float, comm: Comm, *, loss_scale: float = 1.0) -> torch.Tensor:
-    """Scale gradients down to the norm `max_norm` where theirs is larger; returns their norm before.
+def clip_factor(
+    shards: Sequence[Shard], max_norm: float, comm: Comm, *, loss_scale: float = 1.0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the norm of all gradients, and the factor that scales them down to `max_norm` where it is larger.
 
-    Gradients of a scaled loss are unscaled in the same pass, and the norm is that of the unscaled ones. Where it is not
-    finite, the step must be skipped.
+    Gradients of a scaled loss are unscaled by the factor too, and the norm is that of the unscaled ones. Where it is
+    not finite, the step must be skipped. The gradients stay as they are: an optimizer's step takes the factor.
     """
     norm = gradient_norm(shards, comm) / loss_scale
-    factor = (max_norm / (norm + _EPSILON)).clamp(max=1.0) / loss_scale
-    for shard in shards:
-        shard.gradients_E.mul_(factor)
-    return norm
+    return norm, (max_norm / (norm + _EPSILON)).clamp(max=1.0) / loss_scale

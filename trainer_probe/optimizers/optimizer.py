@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+import torch
+
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.optimizers.adamw import AdamW, Moments
 from fabrictune.trainer_probe.optimizers.lamb import Lamb
@@ -15,8 +17,8 @@ class Optimizer(Protocol):
 
     moments: Moments
 
-    def step(self, learning_rate: float) -> None:
-        """Update the shards' values; every rank of the layout calls this."""
+    def step(self, learning_rate: float, gradient_factor: torch.Tensor | None = None) -> None:
+        """Update the shards' values by their gradients times a factor; every rank of the layout calls this."""
 
 
 OPTIMIZERS: Mapping[OptimizerName, Callable[[Sequence[Shard], OptimizerSpec, Comm], Optimizer]] = {

@@ -33,8 +33,8 @@ class Shard:
     """This rank's part of one flat buffer, from the element `first` on.
 
     An optimizer updates `values_E`: the master copy, where a model computes in less than single precision.
-    `gradients_E` are summed over the group whose ranks have the other parts, and over the tensor-parallel one where a
-    parameter is replicated.
+    `gradients_E` are summed over the parameters' gradient group, and over the tensor-parallel one where a parameter is
+    replicated; they may have less precision than the values.
     """
 
     name: str  # the flat buffer's, unique on its rank
@@ -42,7 +42,7 @@ class Shard:
     first: int
     values_E: "torch.Tensor"
     gradients_E: "torch.Tensor"
-    group: Axis = "dp"  # the ranks that have the buffer's other parts
+    group: Axis | None = "dp"  # the ranks that have the buffer's other parts; None where each has the whole
 
     def __post_init__(self) -> None:
         assert self.values_E.shape == self.gradients_E.shape, "one gradient per value"

@@ -5,18 +5,18 @@ A group is named as in `Comm.members`. Weights of one stage with different group
 
 from collections.abc import Iterable, Mapping
 
-from fabrictune.foundation.layout import Axis
+from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.trainer_probe.model.weights import WeightSpec
 
 
-def gradient_group(weight: WeightSpec) -> Axis:
+def gradient_group(weight: WeightSpec, layout: ParallelLayout) -> Axis:
     """Return the group over which the gradients of a weight are summed."""
-    return "dp"
+    return layout.replica_axis
 
 
-def by_gradient_group(weights: Iterable[WeightSpec]) -> Mapping[Axis, list[WeightSpec]]:
+def by_gradient_group(weights: Iterable[WeightSpec], layout: ParallelLayout) -> Mapping[Axis, list[WeightSpec]]:
     """Return the weights of each group, in order, groups in order of their first weight."""
     weights_by_group: dict[Axis, list[WeightSpec]] = {}
     for weight in weights:
-        weights_by_group.setdefault(gradient_group(weight), []).append(weight)
+        weights_by_group.setdefault(gradient_group(weight, layout), []).append(weight)
     return weights_by_group

@@ -9,7 +9,13 @@ from functools import partial
 
 import torch
 
+from fabrictune.foundation.errors import InputError
 from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.data_parallel.costs import check_strategy
+from fabrictune.trainer_probe.data_parallel.gathering_order import GatheringOrder
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
+from fabrictune.trainer_probe.data_parallel.stage import Setting
+from fabrictune.trainer_probe.data_parallel.table import STRATEGIES
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import ModelSpec
@@ -20,12 +26,12 @@ from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
 from fabrictune.trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
 from fabrictune.trainer_probe.parallel.program import pairs_of
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
-from fabrictune.trainer_probe.parallel.sharding import GatheringOrder, ShardedStage
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.parallel.weight_products import KeptProducts
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
 CPU = torch.device("cpu")
+_DEFAULT = DataParallelSpec()
 
 Batches = Sequence[MicroBatch] | Callable[[], Sequence[MicroBatch]]
 
@@ -33,9 +39,9 @@ Batches = Sequence[MicroBatch] | Callable[[], Sequence[MicroBatch]]
 class ParallelTrainer:
     """One rank's part of training a model, made by all ranks at once, since it makes their communicators too.
 
-    Raises InputError where the degrees do not divide the model, or where the pipeline could deadlock. Before the first
-    step, weights outside of this rank's shards have no values yet; `complete` gathers them. `passes_of` may wrap a
-    stage's passes, as a plan does to run each of them once.
+    Raises InputError where degrees, model and strategy do not fit, or where the pipeline could deadlock. Before the
+    first step, weights outside of this rank's shards have no values yet; `complete` gathers them. `passes_of` may wrap
+    a stage's passes, as a plan does to run each of them once.
     """
 
     def __init__(
@@ -47,16 +53,19 @@ class ParallelTrainer:
         dtype: torch.dtype = torch.float64,
         device: torch.device = CPU,
         passes_of: Callable[[Passes], Passes] = lambda passes: passes,
+        data_parallel: DataParallelSpec = _DEFAULT,
     ) -> None:
         check_degrees(model, degrees)
+        if mistakes := list(check_strategy(data_parallel, degrees)):
+            raise InputError(*mistakes)
         assert comm.layout == degrees.layout, "one layout"
         self._comm = comm
         self._num_tokens = degrees.samples_per_step * model.sequence
         shape, place = degrees.pipeline, comm.members("pp").index(comm.rank)
+        make_stage = STRATEGIES[data_parallel.strategy]
+        setting = Setting(comm=comm, policy=policy, dtype=dtype, device=device)
         self.stages = {
-            number: ShardedStage(
-                ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), comm, policy, dtype, device
-            )
+            number: make_stage(ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), setting)
             for number in range(place, shape.num_stages, shape.pp)
         }
         self._order = GatheringOrder(self.stages, policy)
@@ -70,7 +79,9 @@ class ParallelTrainer:
                 number: self._stage(
                     number,
                     passes_of(
-                        ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=self._operators, kept=kept)
+                        stage.wrap(
+                            ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=self._operators, kept=kept)
+                        )
                     ),
                 )
                 for number, stage in self.stages.items()
@@ -111,9 +122,7 @@ class ParallelTrainer:
     def complete(self) -> None:
         """Gather all values, so that every rank has its stages' whole weights."""
         for stage in self.stages.values():
-            stage.start_gather()
-        for stage in self.stages.values():
-            stage.finish()
+            stage.complete()
 
     def _stage(self, number: int, passes: Passes) -> Stage:
         stage = self.stages[number]

@@ -27,7 +27,7 @@ from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.ledger import axis_groups
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.passes import Passes
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
@@ -60,7 +60,14 @@ def plan_rank(recipe: Recipe, rank: int, hardware: HardwareSpec) -> RankPlan:
 
         dtype = getattr(torch, recipe.precision_name)
         trainer = ParallelTrainer(
-            model, degrees, comm, POLICIES[recipe.overlap], dtype=dtype, device=_META, passes_of=replay
+            model,
+            degrees,
+            comm,
+            POLICIES[recipe.overlap],
+            dtype=dtype,
+            device=_META,
+            passes_of=replay,
+            data_parallel=recipe.data_parallel,
         )
         update = _make_update(recipe, trainer, Comm(degrees.layout, member), clock)
         ids = torch.empty(degrees.num_batches, degrees.batch_size, model.sequence, dtype=torch.int64, device=_META)
@@ -78,8 +85,8 @@ def _make_update(
 
     def update() -> None:
         with clock.in_part("optimizer"):
-            clip(trainer.shards, recipe.optimizer.max_gradient_norm, unrecorded)
-            optimizer.step(recipe.schedule.peak)
+            _, factor = clip_factor(trainer.shards, recipe.optimizer.max_gradient_norm, unrecorded)
+            optimizer.step(recipe.schedule.peak, factor)
 
     return update
 

@@ -1,8 +1,7 @@
 """Memory of a GPU in a step, in closed form: the state of the model, and activations kept by the schedule.
 
-State: each stage's weights and gradients in the model's precision, and of its share of them the optimizer's two
-moments; a model in half precision has for its share also a master copy and gradients in single precision, and with
-several data-parallel ranks the summed gradients of the share.
+State: each stage's weights and gradients, the optimizer's two moments, and for a model in half precision a master copy
+of its values, each whole or divided by the strategy of data parallelism (`data_parallel/costs.py`).
 
 Activations: tensors that autograd keeps of a micro-batch from its forward to its backward pass through a stage, which
 each sublayer of a model says for itself.
@@ -13,31 +12,29 @@ tensors that live within one pass; single precision where no kernel for half pre
 the allocator's gaps.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 
-from fabrictune.foundation.layout import Axis
+from fabrictune.trainer_probe.data_parallel.costs import state_bytes
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
-from fabrictune.trainer_probe.model.sublayers import SINGLE_BYTES
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedule import PassKind
 from fabrictune.trainer_probe.parallel.schedules.table import passes_of_rank, schedule_of
-from fabrictune.trainer_probe.parallel.volumes import held_elements, share_of, stages_of
+from fabrictune.trainer_probe.parallel.volumes import share_of, stages_of
+from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
 ELEMENT_BYTES: dict[Precision, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 _ID_BYTES = 8
-_MOMENTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
     """Bytes of one GPU."""
 
-    weights_bytes: int
-    gradients_bytes: int
-    optimizer_bytes: int  # of its share: moments, and what the update needs besides
+    weights_bytes: int  # with those that a pass gathers for a while
+    gradients_bytes: int  # with those that a pass collects until they are summed
+    optimizer_bytes: int  # moments, and a master copy of the values
     activations_bytes: int  # at most
 
     @property
@@ -49,20 +46,15 @@ class MemoryPlan:
 def plan_memory(recipe: Recipe, place: int) -> MemoryPlan:
     """Return the memory of the ranks at a place of the pipeline."""
     degrees, element_bytes = recipe.degrees, ELEMENT_BYTES[recipe.precision_name]
-    held: Counter[Axis] = Counter()
-    for stage in stages_of(recipe.model, degrees, place):
-        held.update(held_elements(stage, degrees))
-    master_bytes = max(element_bytes, SINGLE_BYTES)
-    of_share = _MOMENTS * master_bytes
-    of_share += 2 * master_bytes if master_bytes > element_bytes else 0  # values and gradients
-    optimizer_bytes = 0
-    for group, num_held in held.items():
-        num_ranks = degrees.layout.degree(group)
-        optimizer_bytes += num_held // num_ranks * (of_share + (element_bytes if num_ranks > 1 else 0))  # sums
+    is_overlapped = POLICIES[recipe.overlap].overlaps("dp")
+    states = [
+        state_bytes(stage, degrees, recipe.data_parallel, element_bytes, is_overlapped=is_overlapped)
+        for stage in stages_of(recipe.model, degrees, place)
+    ]
     return MemoryPlan(
-        weights_bytes=held.total() * element_bytes,
-        gradients_bytes=held.total() * element_bytes,
-        optimizer_bytes=optimizer_bytes,
+        weights_bytes=sum(state.weights for state in states) + max(state.gathered for state in states),
+        gradients_bytes=sum(state.gradients for state in states) + max(state.collected for state in states),
+        optimizer_bytes=sum(state.optimizer for state in states),
         activations_bytes=_most_activations(recipe, place, element_bytes),
     )
 

@@ -16,6 +16,8 @@ from fabrictune.foundation.errors import InputError, Mistake
 from fabrictune.foundation.settings.binding import Choice, Chosen, SpecChoice
 from fabrictune.foundation.settings.folder_names import FolderName
 from fabrictune.trainer_probe.data.batches import BatchSpec
+from fabrictune.trainer_probe.data_parallel.costs import check_strategy
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.table import DEFAULT_FAMILY, MODELS, PRESETS
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
@@ -72,6 +74,9 @@ class Recipe:
         metadata={"help": f"model to train; `preset: NAME` fills in a known one's keys: {', '.join(PRESETS)}"},
     )
     degrees: Degrees = field(default_factory=Degrees, metadata={"help": "division of a step over ranks"})
+    data_parallel: DataParallelSpec = field(
+        default_factory=DataParallelSpec, metadata={"help": "what data-parallel ranks divide"}
+    )
     overlap: Overlap = field(default="all", metadata={"help": "axes whose communication overlaps with work"})
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "optimizer and its settings"})
     schedule: LearningRateSchedule = field(
@@ -99,7 +104,7 @@ class Recipe:
     seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = field(default=0, metadata={"help": "seed of the order of samples"})
 
     def __post_init__(self) -> None:
-        mistakes = list(_mistakes_in_degrees(self))
+        mistakes = list(_mistakes_in_degrees(self)) or list(check_strategy(self.data_parallel, self.degrees))
         if mistakes:
             raise InputError(*mistakes)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 torch = pytest.importorskip("torch")
 
 from fabrictune.trainer_probe.comm import Comm  # noqa: E402
-from fabrictune.trainer_probe.optimizers.norms import clip  # noqa: E402
+from fabrictune.trainer_probe.optimizers.norms import clip_factor  # noqa: E402
 from tests.trainer_probe.optimizers.flat_models import SHAPES, FlatModel, assert_equals_whole, comm_of_one, whole  # noqa: E402
 
 
@@ -29,8 +29,8 @@ def clip_gradients(
     model.set_gradients(0)
     for shard in model.shards:
         shard.gradients_E.mul_(loss_scale)
-    norm = clip(model.shards, max_norm, comm, loss_scale=loss_scale)
-    return {"norm": norm.numpy(), **{shard.name: shard.gradients_E.numpy() for shard in model.shards}}
+    norm, factor = clip_factor(model.shards, max_norm, comm, loss_scale=loss_scale)
+    return {"norm": norm.numpy(), **{shard.name: (shard.gradients_E * factor).numpy() for shard in model.shards}}
 
 
 def clip_rank(max_norm: float, layout: ParallelLayout, member: "Member") -> dict[str, FloatArray]:
@@ -80,4 +80,4 @@ def test_a_gradient_that_is_not_finite_shows_in_the_norm() -> None:
     """Which is how all ranks learn together that a step must be left out."""
     model = FlatModel(ParallelLayout(), 0)
     model.shards[1].gradients_E[3] = math.inf
-    assert not torch.isfinite(clip(model.shards, 1.0, comm_of_one()))
+    assert not torch.isfinite(clip_factor(model.shards, 1.0, comm_of_one())[0])

@@ -20,7 +20,7 @@ import torch
 
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
-from fabrictune.trainer_probe.optimizers.norms import clip
+from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
@@ -50,8 +50,9 @@ def train_with_lamb(degrees: Degrees, member: "Member") -> dict[str, NDArray[Any
     norms = []
 
     def update() -> None:
-        norms.append(float(clip(trainer.shards, MAX_NORM, comm)))
-        optimizer.step(0.01)
+        norm, factor = clip_factor(trainer.shards, MAX_NORM, comm)
+        norms.append(float(norm))
+        optimizer.step(0.01, factor)
 
     batches = make_batches(comm.members("dp").index(comm.rank), degrees.num_batches)
     for step in range(2):

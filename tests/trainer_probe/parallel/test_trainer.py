@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import CommTrace, Operation
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec, StrategyName
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.model.llama import LlamaSpec
@@ -67,6 +68,18 @@ def divide(
 
 Kind = Block | Literal["llama", "moe"]
 
+STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with the default
+    "ddp-dp3": "ddp",
+    "ddp-tp2-pp2-v2-dp2": "ddp",
+    "zero2-dp3": "zero2",
+    "zero2-tp2-pp2-v2-dp2": "zero2",
+    "zero2-moe-tp2-dp2": "zero2",
+    "zero3-dp3": "zero3",
+    "zero3-tp2-pp2-v2-dp2": "zero3",
+    "zero3-llama-pp4": "zero3",
+    "zero3-moe-tp2-dp2": "zero3",
+}
+
 DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "tp2": ("serial", divide(tp=2, m=2, chunks=2)),
     "pp2": ("serial", divide(pp=2, m=3)),
@@ -88,6 +101,13 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "zb-llama-tp2-pp4": ("llama", divide(tp=2, pp=4, m=2, schedule="zb-h1")),
     "zb-moe-tp2-pp2": ("moe", divide(tp=2, pp=2, m=3, schedule="zb-h1")),
 }
+LAYOUTS = {
+    **{name: (*shape, DataParallelSpec()) for name, shape in DEGREES.items()},
+    **{
+        name: (*DEGREES[name.partition("-")[2]], DataParallelSpec(strategy=strategy))
+        for name, strategy in STRATEGIES.items()
+    },
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +116,7 @@ class Trained:
 
     model: ModelSpec
     degrees: Degrees
+    data_parallel: DataParallelSpec
     ranks: Sequence[Arrays]
     ledgers: Path
 
@@ -130,14 +151,16 @@ def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> l
     return [MicroBatch(tokens_BS=batch[:, :-1], targets_BS=batch[:, 1:]) for batch in ids]
 
 
-def train_rank(model: ModelSpec, degrees: Degrees, folder: Path, member: "Member") -> dict[str, NDArray[Any]]:
+def train_rank(
+    model: ModelSpec, degrees: Degrees, data_parallel: DataParallelSpec, folder: Path, member: "Member"
+) -> dict[str, NDArray[Any]]:
     """Train under each policy; leaves ledgers in `folder`, returns losses, gradient shards and whole weights."""
     from fabrictune.trainer_probe.comm import Comm
 
     found: dict[str, NDArray[Any]] = {}
     for name in policies_of(degrees):
         comm = Comm(degrees.layout, member)
-        trainer = ParallelTrainer(model, degrees, comm, POLICIES[name])
+        trainer = ParallelTrainer(model, degrees, comm, POLICIES[name], data_parallel=data_parallel)
 
         def descend(trainer: ParallelTrainer = trainer) -> None:
             for shard in trainer.shards:
@@ -181,12 +204,12 @@ def train_alone(model: ModelSpec, degrees: Degrees) -> tuple[list[float], Mappin
     return losses, weights
 
 
-@pytest.fixture(scope="module", params=DEGREES)
+@pytest.fixture(scope="module", params=LAYOUTS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    block, degrees = DEGREES[request.param]
+    block, degrees, data_parallel = LAYOUTS[request.param]
     model, folder = make_model(block), tmp_path_factory.mktemp("ledgers")
-    ranks = launch(degrees.layout, partial(train_rank, model, degrees, folder))
-    return Trained(model=model, degrees=degrees, ranks=ranks, ledgers=folder)
+    ranks = launch(degrees.layout, partial(train_rank, model, degrees, data_parallel, folder))
+    return Trained(model=model, degrees=degrees, data_parallel=data_parallel, ranks=ranks, ledgers=folder)
 
 
 def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
@@ -213,7 +236,10 @@ def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
 
 
 def test_every_weight_and_gradient_is_held(trained: Trained) -> None:
-    """Over the ranks of one tensor-parallel place: each weight once a data-parallel rank, each gradient once."""
+    """Over the ranks of one tensor-parallel place: each weight once a data-parallel rank, each gradient once.
+
+    With DDP each gradient too is on every data-parallel rank.
+    """
     layout = trained.degrees.layout
     for place in range(layout.tp):
         numbers = Counter[tuple[str, str]]()
@@ -226,7 +252,8 @@ def test_every_weight_and_gradient_is_held(trained: Trained) -> None:
         for weight in ChunkSpec(model=trained.model).weights():
             size = int(np.prod(weight.local_shape(layout.tp)))
             assert numbers["value", weight.name] == layout.dp * size
-            assert numbers["gradient", weight.name] == size
+            copies = layout.dp if trained.data_parallel.strategy == "ddp" else 1
+            assert numbers["gradient", weight.name] == copies * size
 
 
 def test_overlap_changes_no_bit(trained: Trained) -> None:
@@ -241,7 +268,9 @@ def test_the_ledger_has_the_bytes_of_the_closed_form(trained: Trained) -> None:
     """Of every rank, step and policy, by axis and operation."""
     for rank in range(trained.degrees.layout.world_size):
         place = int(trained.degrees.layout.coordinates(rank)["pp"])
-        expected = step_volumes(trained.model, trained.degrees, place=place, element_bytes=8)
+        expected = step_volumes(
+            trained.model, trained.degrees, place=place, element_bytes=8, data_parallel=trained.data_parallel
+        )
         for policy in trained.policies:
             trace = trained.ledger(rank, policy)
             for step in range(NUM_STEPS):
@@ -260,7 +289,14 @@ def test_a_plan_has_the_requests_of_every_rank(trained: Trained) -> None:
     the same order and with the same waits, where products take no time."""
     for policy in trained.policies:
         overlap: Any = policy
-        recipe = Recipe(name="plan", model=trained.model, degrees=trained.degrees, overlap=overlap, precision="float64")
+        recipe = Recipe(
+            name="plan",
+            model=trained.model,
+            degrees=trained.degrees,
+            data_parallel=trained.data_parallel,
+            overlap=overlap,
+            precision="float64",
+        )
         job = make_plan(
             recipe, HardwareSpec(peak_flops_per_s=math.inf, achieved_flops_per_s=math.inf, memory_bytes_per_s=math.inf)
         ).trace

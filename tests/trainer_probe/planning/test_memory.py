@@ -9,6 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.data_parallel.costs import state_bytes
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec, StrategyName
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.model.llama import LlamaSpec
@@ -126,33 +128,43 @@ def test_activations_in_half_precision_take_half_but_for_the_loss(block: Block) 
         assert stage_activation_bytes(chunk, degrees, 2) == kept_by_autograd(chunk, 2, torch.bfloat16), number
 
 
-def make_recipe(precision: Precision, *, dp: int) -> Recipe:
+def make_recipe(precision: Precision, *, dp: int, strategy: StrategyName = "zero1") -> Recipe:
     model = make_model("serial", "learned", None)
     degrees = Degrees(layout=ParallelLayout(tp=2, dp=dp, pp=3), num_batches=4, batch_size=BATCH)
-    return Recipe(name="memory", model=model, degrees=degrees, precision=precision)
+    return Recipe(
+        name="memory",
+        model=model,
+        degrees=degrees,
+        precision=precision,
+        data_parallel=DataParallelSpec(strategy=strategy),
+    )
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("dp", [1, 2])
-def test_state_is_what_a_trainer_keeps_alive(precision: Precision, dp: int) -> None:
+@pytest.mark.parametrize("strategy", get_args(StrategyName))
+def test_state_is_what_a_trainer_keeps_alive(precision: Precision, dp: int, strategy: StrategyName) -> None:
     """All tensors that are there after a trainer and its optimizer have been made and were not before.
 
     A tensor of an activation's shape, which the pipeline receives into, is no state.
     """
-    recipe = make_recipe(precision, dp=dp)
+    recipe = make_recipe(precision, dp=dp, strategy=strategy)
     degrees = recipe.degrees
     rank = degrees.layout.rank(tp=1, dp=0, pp=1)
     with join_alone(degrees.layout, rank) as member:
         before = storages(all_tensors())
         comm = Comm(degrees.layout, member)
         dtype = getattr(torch, precision)
-        trainer = ParallelTrainer(recipe.model, degrees, comm, POLICIES["all"], dtype=dtype)
+        trainer = ParallelTrainer(
+            recipe.model, degrees, comm, POLICIES["all"], dtype=dtype, data_parallel=recipe.data_parallel
+        )
         optimizer = make_optimizer(trainer.shards, OptimizerSpec(), comm)
         alive = sum(size for number, size in storages(all_tensors()).items() if number not in before)
         del optimizer
-    plan = plan_memory(recipe, 1)
+    chunk = ChunkSpec(model=recipe.model, number=1, num_chunks=3)
+    state = state_bytes(chunk, degrees, recipe.data_parallel, dtype.itemsize, is_overlapped=True)
     example = recipe.model.sequence // 2 * BATCH * recipe.model.width * dtype.itemsize
-    assert alive - example == plan.weights_bytes + plan.gradients_bytes + plan.optimizer_bytes
+    assert alive - example == state.weights + state.gradients + state.optimizer
 
 
 def all_tensors() -> list[torch.Tensor]:
