@@ -90,14 +90,15 @@ def data_volumes(chunk: ChunkSpec, degrees: Degrees, spec: DataParallelSpec, ele
     Those of weights replicated over tensor-parallel ranks, whose gradients are summed over these first, among them.
     """
     division, volumes = DIVISIONS[spec.strategy], Volumes()
+    gradient_bytes = _gradient_bytes(spec, element_bytes)
     num_reduces = degrees.num_batches if division.gradients else 1
     for buffer in _buffers(chunk, degrees, spec):
-        size = buffer.padded_size * element_bytes
-        volumes["tp", Operation.ALL_REDUCE] += num_reduces * buffer.num_replicated * element_bytes
+        volumes["tp", Operation.ALL_REDUCE] += num_reduces * buffer.num_replicated * gradient_bytes
         if buffer.num_ranks > 1:
             reduce = Operation.REDUCE_SCATTER if division.optimizer else Operation.ALL_REDUCE
-            volumes[buffer.group, reduce] += num_reduces * size
-            volumes[buffer.group, Operation.ALL_GATHER] += _num_gathers(buffer, degrees, division) * size
+            num_gathers = _num_gathers(buffer, degrees, division)
+            volumes[buffer.group, reduce] += num_reduces * buffer.padded_size * gradient_bytes
+            volumes[buffer.group, Operation.ALL_GATHER] += num_gathers * buffer.padded_size * element_bytes
     return +volumes
 
 
@@ -105,13 +106,14 @@ def state_bytes(
     chunk: ChunkSpec, degrees: Degrees, spec: DataParallelSpec, element_bytes: int, *, is_overlapped: bool
 ) -> StateBytes:
     """Return the memory of a stage's state on a rank."""
+    gradient_bytes = _gradient_bytes(spec, element_bytes)
     division, master_bytes = DIVISIONS[spec.strategy], max(element_bytes, SINGLE_BYTES)
     of_optimizer = _MOMENTS * master_bytes + (master_bytes if master_bytes > element_bytes else 0)
     weights = gradients = optimizer = 0
     buffers = _buffers(chunk, degrees, spec)
     for buffer in buffers:
         weights += _part(buffer, is_divided=division.values) * element_bytes
-        gradients += _part(buffer, is_divided=division.gradients) * element_bytes
+        gradients += _part(buffer, is_divided=division.gradients) * gradient_bytes
         optimizer += _part(buffer, is_divided=division.optimizer) * of_optimizer
     in_use = _most_in_use(buffers, is_overlapped=is_overlapped)
     return StateBytes(
@@ -119,8 +121,12 @@ def state_bytes(
         gradients=gradients,
         optimizer=optimizer,
         gathered=in_use * element_bytes if division.values else 0,
-        collected=in_use * element_bytes if division.gradients else 0,
+        collected=in_use * gradient_bytes if division.gradients else 0,
     )
+
+
+def _gradient_bytes(spec: DataParallelSpec, element_bytes: int) -> int:
+    return element_bytes if spec.gradient_precision == "model" else max(element_bytes, SINGLE_BYTES)
 
 
 def _buffers(chunk: ChunkSpec, degrees: Degrees, spec: DataParallelSpec) -> list[_Buffer]:

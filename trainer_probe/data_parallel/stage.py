@@ -5,12 +5,13 @@ summed after its last pass. A strategy that acts within passes too, wraps them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 
 from fabrictune.trainer_probe.comm import Comm, Handle
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.weights import Weights
 from fabrictune.trainer_probe.optimizers.segments import Shard
@@ -26,6 +27,13 @@ class Setting:
     policy: OverlapPolicy
     dtype: torch.dtype  # of values
     device: torch.device
+    spec: DataParallelSpec = field(default_factory=DataParallelSpec)
+
+    @property
+    def gradient_dtype(self) -> torch.dtype:
+        """The precision in which gradients are added and summed."""
+        is_models = self.spec.gradient_precision == "model"
+        return self.dtype if is_models else torch.promote_types(self.dtype, torch.float32)
 
 
 class Buffer(Protocol):

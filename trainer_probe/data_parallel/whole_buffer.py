@@ -1,7 +1,7 @@
 """A buffer of which each rank has all values and all gradients; weights and their gradients are views.
 
-The gradients of a step's micro-batches add up in place; after the last backward pass of the stage they are summed over
-ranks.
+The gradients of a step's micro-batches add up in place, in the precision that the recipe gives them; after the last
+backward pass of the stage they are summed over ranks.
 
 Shapes: N elements of a flat buffer.
 """
@@ -12,6 +12,7 @@ import torch
 
 from fabrictune.trainer_probe.data_parallel.flat_layout import FlatLayout
 from fabrictune.trainer_probe.data_parallel.stage import PendingRequests, Setting
+from fabrictune.trainer_probe.parallel.gradient_places import attach_gradient
 
 
 class WholeBuffer:
@@ -23,10 +24,12 @@ class WholeBuffer:
         self.policy_name = setting.policy.name
         self.pending = PendingRequests(setting.policy)
         self.values_N = torch.empty(layout.padded_size, dtype=setting.dtype, device=setting.device)
-        self.gradients_N = torch.empty_like(self.values_N)  # set to zero by each step
+        self.gradients_N = torch.empty_like(self.values_N, dtype=setting.gradient_dtype)  # set to zero by each step
+        if setting.spec.gradient_accumulation_fusion:
+            attach_gradient(self.values_N, self.gradients_N)
         self.weights: Mapping[str, torch.Tensor] = layout.views(self.values_N)
         for name, gradient in layout.views(self.gradients_N).items():
-            self.weights[name].requires_grad_().grad = gradient
+            attach_gradient(self.weights[name].requires_grad_(), gradient)
 
     def start_step(self) -> None:
         """Reset the gradients to zero."""

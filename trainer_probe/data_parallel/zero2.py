@@ -46,7 +46,9 @@ class ShardedGradients:
         self.weights: Mapping[str, torch.Tensor] = {
             name: values.requires_grad_() for name, values in layout.views(self._values_N).items()
         }
-        self.shard = layout.shard(self._own_values_E, torch.empty_like(self._own_values_E))
+        self.shard = layout.shard(
+            self._own_values_E, torch.empty_like(self._own_values_E, dtype=setting.gradient_dtype)
+        )
         self.bucket = Bucket(layout, setting, self.weights, self.shard.gradients_E)
         layout.draw_initial_values(self.shard, seed)
 

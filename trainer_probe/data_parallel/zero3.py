@@ -45,7 +45,9 @@ class ShardedValues:
         self._layout, self._comm, self._policy_name = layout, setting.comm, setting.policy.name
         self._pending = PendingRequests(setting.policy)
         self._own_values_E = torch.empty(layout.shard_size, dtype=setting.dtype, device=setting.device)
-        self.shard = layout.shard(self._own_values_E, torch.empty_like(self._own_values_E))
+        self.shard = layout.shard(
+            self._own_values_E, torch.empty_like(self._own_values_E, dtype=setting.gradient_dtype)
+        )
         layout.draw_initial_values(self.shard, seed)
         self._values_N = self._own_values_E.new_empty(layout.padded_size)
         self._storage = self._values_N.untyped_storage()

@@ -22,15 +22,15 @@ from torch.nn import functional
 from fabrictune.trainer_probe.comm import Comm, Handle
 from fabrictune.trainer_probe.model import experts
 from fabrictune.trainer_probe.model.experts import Dispatched, Routing
-from fabrictune.trainer_probe.model.operators import Operators, SingleProcess, at_least_single
+from fabrictune.trainer_probe.model.operators import Operators, at_least_single
 from fabrictune.trainer_probe.model.weights import Capacity
+from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
 from fabrictune.trainer_probe.parallel.weight_products import (
     Factors,
     KeptProducts,
-    SplitProcess,
+    RankAlone,
     WeightProduct,
-    weight_gradient,
 )
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
@@ -42,7 +42,7 @@ def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int, kept: Kep
     """
     if comm.layout.tp > 1:
         return TensorParallel(SequenceGroup(comm, policy, num_chunks), kept)
-    return SingleProcess() if kept is None else SplitProcess(kept)
+    return RankAlone(kept)
 
 
 class TensorParallel:
@@ -161,7 +161,7 @@ class _ColumnProduct(Function):
 
         wait = start() if ctx.kept is None else None
         gradient_PBD, finish = group.multiply_and_scatter(gradient_SBO, weight_DO.t(), f"{tag}.backward")
-        gradient_DO = None if wait is None else weight_gradient(*wait())
+        gradient_DO = None if wait is None else weight_gradient(weight_DO, *wait())
         if ctx.kept is not None:
             ctx.kept.keep(WeightProduct(weight_IO=weight_DO, start=start))
         finish()
@@ -195,7 +195,7 @@ class _RowProduct(Function):
         group, tag = ctx.group, ctx.tag
         gradient_SBD, gradient_SBO = group.gather_and_multiply(gradient_PBD, weight_OD.t(), f"{tag}.backward")
         if ctx.kept is None:
-            return gradient_SBO, weight_gradient(x_SBO, gradient_SBD), None, None, None
+            return gradient_SBO, weight_gradient(weight_OD, x_SBO, gradient_SBD), None, None, None
 
         def start() -> Callable[[], Factors]:
             again_SBD, again = group.gather(gradient_PBD, f"{tag}.again")

@@ -63,7 +63,7 @@ class ParallelTrainer:
         self._num_tokens = degrees.samples_per_step * model.sequence
         shape, place = degrees.pipeline, comm.members("pp").index(comm.rank)
         make_stage = STRATEGIES[data_parallel.strategy]
-        setting = Setting(comm=comm, policy=policy, dtype=dtype, device=device)
+        setting = Setting(comm=comm, policy=policy, dtype=dtype, device=device, spec=data_parallel)
         self.stages = {
             number: make_stage(ChunkSpec(model=model, number=number, num_chunks=shape.num_stages), setting)
             for number in range(place, shape.num_stages, shape.pp)

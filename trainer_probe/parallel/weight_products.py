@@ -17,6 +17,7 @@ import torch
 from torch.autograd.function import Function
 
 from fabrictune.trainer_probe.model.operators import SingleProcess
+from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 
 Factors = tuple[torch.Tensor, torch.Tensor]  # inputs, S B I, and the gradient of the outputs, S B O
 
@@ -53,18 +54,18 @@ def add_gradients(products: Sequence[WeightProduct]) -> None:
         assert wait is not None, "started with the product before"
         x_SBI, gradient_SBO = wait()
         wait = start_next() if start_next else None
-        torch.autograd.backward(product.weight_IO, weight_gradient(x_SBI, gradient_SBO))
+        gradient_IO = weight_gradient(product.weight_IO, x_SBI, gradient_SBO)
+        if gradient_IO is not None:
+            torch.autograd.backward(product.weight_IO, gradient_IO)
 
 
-def weight_gradient(x_SBI: torch.Tensor, gradient_SBO: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of a product's weight, I O."""
-    return x_SBI.flatten(0, 1).t() @ gradient_SBO.flatten(0, 1)
+class RankAlone(SingleProcess):
+    """The operators of a rank alone in its group, whose backward passes add products to weights' gradients in place.
 
+    Given a place for them, they keep the products instead. What is compiled leaves them to autograd.
+    """
 
-class SplitProcess(SingleProcess):
-    """The operators of a rank alone in its group, whose backward passes keep the products of weights."""
-
-    def __init__(self, kept: KeptProducts) -> None:
+    def __init__(self, kept: KeptProducts | None = None) -> None:
         super().__init__()
         self._kept = kept
 
@@ -72,6 +73,8 @@ class SplitProcess(SingleProcess):
         self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
     ) -> torch.Tensor:
         """Return the product, S B O."""
+        if self._kept is None and torch.compiler.is_compiling():
+            return super().column_linear(x_PBD, weight_DO, bias_O, tag)
         product: torch.Tensor = _Product.apply(x_PBD, weight_DO, self._kept)  # type: ignore[no-untyped-call]  # by torch
         return product if bias_O is None else product + bias_O
 
@@ -83,10 +86,10 @@ class SplitProcess(SingleProcess):
 
 
 class _Product(Function):
-    """Forward: multiply. Backward: multiply for the inputs, keep what the weight's gradient needs."""
+    """Forward: multiply. Backward: multiply for the inputs, and for the weight, or keep what its gradient needs."""
 
     @staticmethod
-    def forward(ctx: Any, x_SBI: torch.Tensor, weight_IO: torch.Tensor, kept: KeptProducts) -> torch.Tensor:
+    def forward(ctx: Any, x_SBI: torch.Tensor, weight_IO: torch.Tensor, kept: KeptProducts | None) -> torch.Tensor:
         ctx.save_for_backward(x_SBI, weight_IO)
         ctx.kept = kept
         return x_SBI @ weight_IO
@@ -94,5 +97,8 @@ class _Product(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         (x_SBI, weight_IO), gradient_SBO = ctx.saved_tensors, gradients[0]
+        gradient_SBI = gradient_SBO @ weight_IO.t()
+        if ctx.kept is None:
+            return gradient_SBI, weight_gradient(weight_IO, x_SBI, gradient_SBO), None
         ctx.kept.keep(WeightProduct(weight_IO=weight_IO, start=lambda: lambda: (x_SBI, gradient_SBO)))
-        return gradient_SBO @ weight_IO.t(), None, None
+        return gradient_SBI, None, None

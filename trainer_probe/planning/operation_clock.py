@@ -98,7 +98,8 @@ def _count_flops(operator: Any, arguments: Sequence[Any], keywords: Mapping[str,
         query_BSHE, key_BSHE = arguments[num_forwards - 1 : num_forwards + 1]  # backward the gradient comes first
         return num_forwards * _attention_flops(query_BSHE, key_BSHE, keywords.get("window_size_left"))
     count: Callable[..., int] | None = flop_registry.get(operator.overloadpacket)
-    return 0 if count is None else count(*arguments, **keywords, out_val=result)
+    operands = [argument for argument in arguments if not isinstance(argument, torch.dtype)]  # of the result
+    return 0 if count is None else count(*operands, **keywords, out_val=result)
 
 
 def _attention_flops(query_BSHE: torch.Tensor, key_BSHE: torch.Tensor, num_before: int | None) -> int:

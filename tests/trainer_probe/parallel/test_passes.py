@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
@@ -24,12 +25,13 @@ from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 
 ALONE = ParallelLayout()
 DEGREES = Degrees(layout=ALONE, num_batches=3, batch_size=2)
+UNFUSED = DataParallelSpec(gradient_accumulation_fusion=False)  # as a graph's gradients are
 
 
 def train(model: GptSpec, passes_of: Callable[[Passes], Passes]) -> tuple[float, torch.Tensor]:
     """Return the loss and all gradients of the second step."""
     comm = Comm(ALONE, Member(rank=0, plan=GroupPlan.of_layout(ALONE), process_groups={}, elapsed_s=0.0))
-    trainer = ParallelTrainer(model, DEGREES, comm, POLICIES["none"], passes_of=passes_of)
+    trainer = ParallelTrainer(model, DEGREES, comm, POLICIES["none"], passes_of=passes_of, data_parallel=UNFUSED)
     ids_MBS = torch.randint(model.vocabulary, (3, 2, model.sequence + 1), generator=torch.Generator().manual_seed(0))
     batches = [MicroBatch(tokens_BS=ids_BS[:, :-1], targets_BS=ids_BS[:, 1:]) for ids_BS in ids_MBS]
     (shard,) = trainer.shards
