@@ -63,10 +63,6 @@ SKIP_BYTES_PER_LOGGED: int
 
 SKIP_BYTES_PER_VALUE: int
 
-MOST_KEPT: int
-
-MOST_LOGGED: int
-
 class LawFaultError(RuntimeError):
     pass
 

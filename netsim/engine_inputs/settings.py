@@ -21,6 +21,8 @@ from fabrictune.netsim.headroom import PAUSE_FRAME_BYTES
 AUDITED_FRACTION = 0.02  # of spans at mean rates
 FREE_SEARCH_VALUES = 2**16  # about what eight thousand events cost
 SEARCH_EVENTS_PER_PAIR = 512  # what repeats has come again after some fifteen packets
+MOST_VALUES_KEPT = 2**22  # 32 MiB; what goes beyond these two is not skipped
+MOST_LOGGED = 2**20  # some 60 MiB
 
 
 def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict[str, Any]:
@@ -58,6 +60,8 @@ def settings(config: PacketConfig, seed: int, probe: ProbeConfig | None) -> dict
         "num_threads": config.threads,
         "free_search_values": FREE_SEARCH_VALUES,
         "search_events_per_pair": SEARCH_EVENTS_PER_PAIR,
+        "most_values_kept": MOST_VALUES_KEPT,
+        "most_logged": MOST_LOGGED,
         "first_packet_count": 0,
         "force_full": False,
         **path_choice_settings(config.path_choice, seed),

@@ -132,6 +132,20 @@ def test_random_runs_end_as_they_do(seed: int, recorded: Record) -> None:
     recorded.hold(f"bounded, plain {seed}", *numbers_of(bounded))
 
 
+@pytest.mark.parametrize("limit_ns", [12_000_000, 13_500_000, 15_000_000])
+@pytest.mark.parametrize("law", ["swift", "dctcp"])
+def test_a_span_ends_before_the_time_limit(law: str, limit_ns: int, recorded: Record) -> None:
+    """A limit amid spans: as many bytes as in the exact run, to a thousandth, where a span has hundreds of packets."""
+    network, traffic = contended()
+    config = PacketConfig(time_limit_ns=limit_ns)
+    inputs = make_engine_inputs(network, traffic, LAWS[law], config, seed=3, probe=None, capture=None, faults=())
+    exact, bounded = finished(inputs, law), finished(inputs, law, **{**BOUNDED, "skip_precision": 0.3})
+    assert bounded.now_ps == exact.now_ps == limit_ns * 1_000
+    assert bounded.acknowledged_bytes == pytest.approx(exact.acknowledged_bytes, rel=1e-3)
+    assert bounded.skip_counts()["packets"] > exact.packet_counts()["data_sent"] / 20
+    recorded.hold(f"bounded, {law} until {limit_ns} ns", *numbers_of(bounded))
+
+
 @pytest.mark.parametrize("name", TRAINS)
 def test_trains_end_as_they_do(name: str, recorded: Record) -> None:
     """With pauses, notifications, rare answers, copies between GPUs and time limits, of which spans take much."""

@@ -18,8 +18,19 @@ from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
 from tests.recording import Record
 from tests.skip.features import FEATURES, featured_run, with_loss
-from tests.skip.runs import LAWS, Run, compare, every_run_compared, random_run, searching_long, searching_shortly
-from tests.skip.targets import NEVER_SKIPPED, TARGETS
+from tests.skip.rounds import random_rounds
+from tests.skip.runs import (
+    LAWS,
+    MTU_BYTES,
+    Run,
+    compare,
+    every_run_compared,
+    make_trace,
+    random_run,
+    searching_long,
+    searching_shortly,
+)
+from tests.skip.targets import NEVER_SKIPPED, TARGETS, run_of
 
 RUNS_PER_TEST = 10
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -86,6 +97,40 @@ def test_the_search_has_a_budget(free_values: int, recorded: Record) -> None:
         got = compare(replace(inputs, settings={**inputs.settings, "free_search_values": free_values}), LAWS[run.law])
         assert not got.differences, f"seed {seed}"
         recorded.hold(f"plain {seed}, {free_values} values", got.num_skipped)
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [("most_logged", 0), ("most_logged", 30), ("most_values_kept", 0), ("most_values_kept", 300)],
+)
+def test_what_a_search_keeps_and_logs_is_bounded(name: str, bound: int, recorded: Record) -> None:
+    """What needs more is simulated; what a search has kept and logged makes room for the next."""
+    runs = {
+        **{f"plain {seed}": random_run(seed) for seed in range(8)},
+        **{f"rounds {seed}": random_rounds(seed) for seed in range(16)},
+        **{target: TARGETS[target]() for target in ("captured", "marks")},
+    }
+    for run_name, run in runs.items():
+        inputs = searching_long(run.inputs())
+        got = compare(replace(inputs, settings={**inputs.settings, name: bound}), LAWS[run.law])
+        assert not got.differences, run_name
+        recorded.hold(f"{run_name}, {name} {bound}", got.num_skipped)
+
+
+def test_many_short_searches_log_as_much_as_they_like() -> None:
+    """Each of 60 messages, one longer than another, logs some ten calls: together they are more than the bound."""
+    num_messages = 60
+    run = run_of("swift", ((0, 1),))
+    bytes_N = (400 + 7 * np.arange(num_messages)) * MTU_BYTES
+    waits = [[number - 1] if number else [] for number in range(num_messages)]
+    traffic = make_trace(np.zeros(num_messages, np.int64), bytes_N, np.zeros(num_messages, np.int64), waits)
+    inputs = searching_long(replace(run, traffic=traffic).inputs())
+    free, bounded = (
+        compare(replace(inputs, settings={**inputs.settings, "most_logged": most_logged}), LAWS[run.law])
+        for most_logged in (2**20, 20)
+    )
+    assert not bounded.differences
+    assert bounded.num_skipped == free.num_skipped > 0.9 * free.num_events
 
 
 def test_the_plain_engine_may_take_over_at_any_time() -> None:

@@ -121,8 +121,6 @@ NB_MODULE(_engine, module) {
     module.attr("SKIP_BYTES_PER_PACKET") = SKIP_BYTES_PER_PACKET;
     module.attr("SKIP_BYTES_PER_LOGGED") = sizeof(LawCall);
     module.attr("SKIP_BYTES_PER_VALUE") = sizeof(std::int64_t);
-    module.attr("MOST_KEPT") = MOST_KEPT;
-    module.attr("MOST_LOGGED") = MOST_LOGGED;
     bind_law(module);
     bind_mean_rates(module);
 

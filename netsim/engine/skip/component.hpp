@@ -179,9 +179,6 @@ struct Skipper {
     MeanRates mean_rates;                 // empty but with bounded skip
 };
 
-// Bounds of what is kept and logged; what goes beyond is not repeated.
-inline constexpr std::uint64_t MOST_KEPT = 1 << 22, MOST_LOGGED = 1 << 20;
-
 // What exact skip takes besides, for the estimate of a run's memory.
 inline constexpr std::size_t SKIP_BYTES_PER_PAIR =
     sizeof(Component) + sizeof(WindowUse) + sizeof(Wire) + sizeof(PendingEvent) + 4 * sizeof(std::uint32_t);

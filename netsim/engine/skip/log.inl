@@ -33,8 +33,8 @@ void Engine<is_full>::forget_log(Component& component) {
 template <bool is_full>
 bool Engine<is_full>::has_room_to_log(Component& component) {
     const bool is_whole = &component == &rounds.whole;
-    const bool has_room =
-        is_whole ? component.calls.size() + component.draws.size() < MOST_LOGGED : skip.num_logged < MOST_LOGGED;
+    const std::uint64_t num_logged = is_whole ? component.calls.size() + component.draws.size() : skip.num_logged;
+    const bool has_room = num_logged < settings.most_logged;
     component.is_disturbed |= !has_room;
     skip.num_logged += has_room && !is_whole;
     return has_room;

@@ -25,8 +25,8 @@ inline void Engine<is_full>::log_release(std::uint32_t row, Picoseconds ready_ps
 template <bool is_full>
 void Engine<is_full>::log_repeats(const Component& component, std::int64_t num_periods) {
     Component& whole = rounds.whole;
-    whole.is_disturbed |= whole.calls.size() + component.calls.size() > MOST_LOGGED;
-    whole.is_disturbed |= whole.draws.size() + component.draws.size() > MOST_LOGGED;
+    whole.is_disturbed |= whole.calls.size() + component.calls.size() > settings.most_logged;
+    whole.is_disturbed |= whole.draws.size() + component.draws.size() > settings.most_logged;
     if (whole.is_disturbed) return;
     if (!component.calls.empty() || !component.draws.empty()) log_section(component, num_periods);
     for (std::size_t place = 0; place < component.queue_pairs.size(); place++) {

@@ -253,7 +253,7 @@ void Engine<is_full>::keep(Component& component, Picoseconds instant_ps) {
     skip.num_kept += component.values.size();
     component.state_ps = instant_ps;
     component.num_beats = 0;
-    component.is_disturbed = skip.num_kept > MOST_KEPT;  // then it is dropped at the next beat
+    component.is_disturbed = skip.num_kept > settings.most_values_kept;  // then it is dropped at the next beat
     skip.num_spent += component.values.size();
 }
 

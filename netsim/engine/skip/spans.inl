@@ -65,8 +65,7 @@ template <bool is_full>
 void Engine<is_full>::consider_span(Component& component, std::uint32_t index) {
     static constexpr Picoseconds FEWEST_WINDOWS_AHEAD = 2;
     static constexpr std::uint64_t AUDITS = 0x617564697473;  // a stream of its own
-    Picoseconds span_ps = longest_span_ps(component);
-    if (settings.time_limit_ps != NEVER) span_ps = std::min(span_ps, settings.time_limit_ps - 1 - now_ps);
+    const Picoseconds span_ps = std::min(longest_span_ps(component), settings.time_limit_ps - 1 - now_ps);
     if (span_ps < FEWEST_WINDOWS_AHEAD * window_length_ps(component)) return;
     if (now_ps + span_ps <= last_arrival_ps(component) || !is_precise(component, span_ps, 1)) return;
     MeanRates& rates = skip.mean_rates;

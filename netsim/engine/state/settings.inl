@@ -45,6 +45,8 @@ SETTING(double, mean_rate_bias);      // added to mean rates, in parts of them: 
 SETTING(std::uint32_t, num_threads);  // that the run may take, see parts/; the results are the same for any
 SETTING(std::uint64_t, free_search_values);      // that its search may visit at first; results are the same for any
 SETTING(std::uint64_t, search_events_per_pair);  // of its turn, see skip/turns.inl; results are the same for any
+SETTING(std::uint64_t, most_values_kept);        // of all states that it compares; results are the same for any
+SETTING(std::uint64_t, most_logged);             // calls, draws and captured packets; results are the same for any
 SETTING(std::uint32_t, first_packet_count);      // where 32-bit counts of packets begin; results are the same for any
 SETTING(bool, force_full);  // run in the full engine even where the lean one would do; the results are the same
 
