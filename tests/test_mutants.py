@@ -21,6 +21,7 @@ from tests.mutants.mutation import Mutation
 from tests.mutants.python_source import python_mutations
 from tests.mutants.sampling import sample
 from tests.mutants.summary import Result, summary
+from tests.mutants.trials import in_child
 
 ROOT = Path(__file__).parents[1]
 
@@ -238,6 +239,24 @@ def test_a_trial_ends_with_the_process_that_tries(tmp_path: Path, by: signal.Sig
         trials.wait()
     trial = Path("/proc", (tmp_path / "process").read_text(), "stat")
     _wait_until(lambda: not trial.exists() or ") Z " in trial.read_text())
+
+
+def test_what_waits_for_ever_is_ended_and_what_works_is_not() -> None:
+    """A trial that takes no processor time, and one that takes more than the time that it may take none."""
+
+    def waits() -> dict[str, int]:
+        time.sleep(600)
+        return {}
+
+    def works() -> dict[str, int]:
+        rounds = 0
+        while time.process_time() - begun < 1:
+            rounds += 1
+        return {"rounds": rounds}
+
+    assert in_child(waits, idle_s=0.5) == {"ended": "time limit"}
+    begun = time.process_time()
+    assert in_child(works, idle_s=5)["rounds"] > 0
 
 
 def _wait_until(is_so: Callable[[], bool]) -> None:

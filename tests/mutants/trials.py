@@ -7,7 +7,7 @@ likewise. The tests are run once without a mutant first. With `--cpp` and `--exc
 which mutant: only these are run, the quickest first, in a process that has them all loaded.
 
 A mutant is killed by the first test that fails, by a crash, or by a limit of processor time for each test, which a busy
-machine does not shorten. A limit of time by the clock only guards against what waits for ever.
+machine does not shorten. What takes no processor time for a minute waits for ever, and is killed too.
 """
 
 import argparse
@@ -47,7 +47,7 @@ ARGUMENTS = (
 )
 MEMORY_BYTES = 8 * 2**30
 LEAST_CPU_S, CPU_FACTOR = 8.0, 4  # of a test; a mutated law is compiled anew in it
-CLOCK_FACTOR, LEAST_CLOCK_S = 40, 300  # of all tests' processor time
+IDLE_S = 60
 _CHILD_FAILED = 97
 _PARENT_DEATH_SIGNAL = 1  # of prctl(2), Linux
 
@@ -98,15 +98,18 @@ def run_tests(
     return int(pytest.main([*ARGUMENTS, *tests], plugins=[recorder])), recorder
 
 
-def in_child(work: Callable[[], dict[str, Any]], cpu_s: float) -> dict[str, Any]:
-    """Return what `work` returns in a forked process; `{"ended": why}` where it does not."""
+def in_child(work: Callable[[], dict[str, Any]], idle_s: float = IDLE_S) -> dict[str, Any]:
+    """Return what `work` returns in a forked process; `{"ended": why}` where it does not.
+
+    `idle_s` is how long it may take no processor time.
+    """
     reading, writing = os.pipe()
     parent, process = os.getpid(), os.fork()
     if process == 0:
         _be_a_child(work, writing, parent)
     os.close(writing)
     try:
-        with open(reading, encoding="utf-8") as pipe, _clock(process, LEAST_CLOCK_S + cpu_s * CLOCK_FACTOR):  # noqa: PTH123  # a descriptor
+        with open(reading, encoding="utf-8") as pipe, _ended_when_idle(process, idle_s):  # noqa: PTH123  # a descriptor
             text = pipe.read()
         _, status = os.waitpid(process, 0)
     finally:  # also where this process is told to end
@@ -119,19 +122,34 @@ def in_child(work: Callable[[], dict[str, Any]], cpu_s: float) -> dict[str, Any]
 
 
 @contextlib.contextmanager
-def _clock(process: int, limit_s: float) -> Iterator[None]:
-    """Kill a process's group when the time is over."""
+def _ended_when_idle(session: int, idle_s: float) -> Iterator[None]:
+    """Kill a session that takes no processor time."""
+    ticks_before = -1
 
     def on_alarm(*_: object) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process, signal.SIGKILL)
+        nonlocal ticks_before
+        ticks = _cpu_ticks(session)
+        if ticks == ticks_before:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(session, signal.SIGKILL)
+        ticks_before = ticks
 
     signal.signal(signal.SIGALRM, on_alarm)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    signal.setitimer(signal.ITIMER_REAL, idle_s, idle_s)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _cpu_ticks(session: int) -> int:
+    """Return the processor time of a session's processes and of those that they have waited for; see proc(5)."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # ended
+            fields = path.read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15])) if int(fields[3]) == session else 0
+    return ticks
 
 
 def end_with(parent: int, by: int) -> None:
@@ -180,7 +198,7 @@ class Survey:
             code, recorder = run_tests(tests, after)
             return {**_result(code, recorder), "notes": recorder.notes, "fixtures": recorder.notes_of_fixtures}
 
-        result = in_child(work, 600)
+        result = in_child(work)
         if result.get("is_killed", True):
             raise SystemExit(f"the tests fail without a mutant: {result}")
         self.cpu_s: dict[str, float] = {test: cpu_s for test, (cpu_s, _) in result["notes"].items()}
@@ -198,7 +216,7 @@ class Survey:
             prepare()
             return _result(*run_tests(tests, limits_s=limits_s))
 
-        result = in_child(work, sum(self.cpu_s.values()))
+        result = in_child(work)
         return {"is_killed": True, "by": result["ended"]} if "ended" in result else result
 
 
