@@ -15,7 +15,7 @@ from fabrictune.collectives.schedule import GroupShape, Schedule, from_columns
 def all_to_all(shape: GroupShape) -> Schedule:
     """Return n(n - 1) messages that wait for none of one another."""
     n = shape.num_members
-    step_E, sender_E = (index_E.ravel() for index_E in np.mgrid[1 : max(n, 1), 0:n])
+    step_E, sender_E = (index_E.ravel() for index_E in np.mgrid[1:n, 0:n])
     receiver_E = (sender_E + step_E) % n
     return from_columns(
         n,

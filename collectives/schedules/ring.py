@@ -62,7 +62,7 @@ def broadcast(shape: GroupShape) -> Schedule:
 def broadcast_cost(shape: GroupShape) -> Cost:
     """Return the cost: the last of n chunks leaves after n - 1 others and crosses n - 1 links."""
     n = shape.num_members
-    return Cost(rounds=n - 1, buffers=(2 * n - 2) / n if n > 1 else 0.0)
+    return Cost(rounds=n - 1, buffers=(2 * n - 2) / n)
 
 
 def _ring_cost(shape: GroupShape, *, num_steps: int) -> Cost:
@@ -71,7 +71,7 @@ def _ring_cost(shape: GroupShape, *, num_steps: int) -> Cost:
 
 def _ring(num_members: int, *, first_step: int, last_step: int) -> Schedule:
     """Return the ring's messages of steps `first_step` to `last_step` - 1, n a step, ordered by sender."""
-    step_E, sender_E = (index_E.ravel() for index_E in np.mgrid[first_step : max(first_step, last_step), 0:num_members])
+    step_E, sender_E = (index_E.ravel() for index_E in np.mgrid[first_step:last_step, 0:num_members])
     return from_columns(
         num_members,
         np.arange(num_members),

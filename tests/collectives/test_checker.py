@@ -101,3 +101,13 @@ def test_a_goal_says_whose_contribution_is_missing() -> None:
         "member 0 ends with contributions [0, 0] in chunk 2",
         "member 1 ends with contributions [0, 0] in chunk 1",
     ]
+
+
+def test_every_message_that_is_not_waited_for_is_named() -> None:
+    """Members 0 and 1 add to member 2's chunk, which 2 passes on to 3, without waiting for either."""
+    moves = [(0, 0, 2, 0, True), (0, 1, 2, 0, True), (1, 2, 3, 0, False)]
+    schedule = from_moves(4, 1, moves)
+    errors = find_errors(replace(schedule, dependencies=Dependencies.none(3)), Operation.ALL_REDUCE)
+    assert errors[:2] == [
+        f"message 2 does not wait for message {missing}, whose chunk it passes on" for missing in (0, 1)
+    ]

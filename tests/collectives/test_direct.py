@@ -22,6 +22,11 @@ def test_three_members_go_round_from_their_right_neighbour() -> None:
     assert not schedule.is_reduced_M.any()
 
 
+def test_one_member_alone_sends_nothing() -> None:
+    """What it has for itself it has."""
+    assert messages(direct.all_to_all(GroupShape(num_members=1))) == []
+
+
 def test_a_send_is_one_message() -> None:
     """Of the whole buffer."""
     schedule = direct.send(GroupShape(num_members=2))

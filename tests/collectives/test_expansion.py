@@ -8,8 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabrictune.collectives import plans
+from fabrictune.collectives.channels import over_channels
 from fabrictune.collectives.expansion import ExpansionSpec, expand
 from fabrictune.collectives.jobs import collective_step
+from fabrictune.collectives.schedule import GroupShape
+from fabrictune.collectives.schedules import ring
 from fabrictune.foundation.errors import InputError, TraceError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
@@ -199,6 +202,14 @@ def test_messages_take_queue_pairs_in_turn() -> None:
     assert traffic.qp_N[traffic.medium_N == Medium.FABRIC].tolist() == [0, 3, 1, 4]
 
 
+def test_two_queue_pairs_take_turns() -> None:
+    """Six messages each way: three on each queue pair, one after another."""
+    queue_pairs, traffic = expand_step(4, 400, options=ExpansionSpec(qps_per_connection=2))
+    assert len(queue_pairs) == 8
+    on_fabric = traffic.medium_N == Medium.FABRIC
+    assert np.bincount(traffic.qp_N[on_fabric]).tolist() == [3] * 8
+
+
 def test_messages_split_over_queue_pairs_move_the_same_bytes() -> None:
     """A chunk of 50 B over three queue pairs is 17, 17 and 16 B; whoever waits for it waits for all three."""
     options = ExpansionSpec(qps_per_connection=3, qp_use="split")
@@ -296,6 +307,23 @@ def test_slices_cut_what_channels_carry() -> None:
     assert traffic.bytes_N.sum() == 2000
 
 
+def test_channels_share_what_slices_cut() -> None:
+    """Two ranks, 1,000 B, two channels: quarters of 250 B in slices of at most 130 B are two messages each."""
+    _, traffic = expand_step(2, 1000, options=ExpansionSpec(channels=2, slice_bytes=130))
+    assert np.count_nonzero(traffic.medium_N == Medium.FABRIC) == 4 * 2 * 2
+    assert traffic.bytes_N.max() == 125
+
+
+def test_every_part_of_every_chunk_is_one_of_its_own() -> None:
+    """Two chunks of two channels of two slices are parts 0 to 7 of the buffer; the first of 9 B has two bytes."""
+    shape = GroupShape(num_members=2)
+    schedule = over_channels(ring.all_reduce(shape), Operation.ALL_REDUCE, shape, num_channels=2, num_slices=2)
+    assert schedule.part_K.tolist() == list(range(8))
+    assert schedule.bytes_M(9)[schedule.step_M == 0].tolist() == [
+        2 if 0 in schedule.chunks_of(message) else 1 for message in np.flatnonzero(schedule.step_M == 0).tolist()
+    ]
+
+
 @pytest.mark.parametrize("num_ranks", [3, 8])
 def test_a_rank_without_place_is_named(num_ranks: int) -> None:
     """A trace of three or eight ranks on a placement of two."""
@@ -340,6 +368,29 @@ def test_slices_count_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(plans, "MAX_MESSAGES", 19)
     with pytest.raises(TraceError, match="up to 20 messages in all"):
         expand_step(2, 1000, options=options)
+
+
+def test_slices_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same 20 messages of one schedule, also where they would not be written out."""
+    trace, host_R = collective_step(ParallelLayout(dp=2), 1000), np.arange(2)
+    slicing = plans.Slicing(slice_bytes=100)
+    monkeypatch.setattr(plans, "MAX_MESSAGES", 20)
+    (plan,) = plans.make_plans(trace, host_R, "ring", slicing, is_written_out=False)
+    assert len(plan.schedule) == 20
+    monkeypatch.setattr(plans, "MAX_MESSAGES", 19)
+    with pytest.raises(TraceError, match="up to 20 messages in all"):
+        plans.make_plans(trace, host_R, "ring", slicing, is_written_out=False)
+
+
+def test_only_what_is_written_out_counts_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two collectives of four messages: each alone where they are generated, eight where queue pairs take turns."""
+    fabric = star(2)
+    placement = place(ParallelLayout(dp=2), fabric, "contiguous", gpus_per_host=1)
+    monkeypatch.setattr(plans, "MAX_MESSAGES", 7)
+    _, traffic = expand(two_requests(True), placement, fabric, ExpansionSpec(), written_out_rows=0)
+    assert np.count_nonzero(traffic.written_out().bytes_N) == 8
+    with pytest.raises(TraceError, match="up to 8 messages in all"):
+        expand(two_requests(True), placement, fabric, ExpansionSpec(qps_per_connection=2), written_out_rows=0)
 
 
 def test_data_have_by_default_the_priority_that_a_list_of_queues_begins_with() -> None:

@@ -50,6 +50,43 @@ def test_twelve_thousand_ranks_are_summed_up_and_not_written_out() -> None:
     assert set(flows.bytes_N.tolist()) == {2 * 191 * 1000}
 
 
+def test_flows_share_a_connection_byte_by_byte() -> None:
+    """1,001 B from rank 0 to 1 over two queue pairs: 501 and 500, on the fabric, of no request."""
+    placement = place(ParallelLayout(dp=2), FABRIC, "contiguous", gpus_per_host=1)
+    trace = collective_step(ParallelLayout(dp=2), 1001, operation=Operation.BROADCAST)
+    options = ExpansionSpec(qps_per_connection=2)
+    _, flows = expand_to_flows(trace, placement, FABRIC, options)
+    assert flows.bytes_N.tolist() == [501, 500]
+    assert flows.operation_N.tolist() == [UNKNOWN] * 2
+
+
+@pytest.mark.parametrize("num_bytes", [1_000, 1_001])
+def test_groups_that_share_ranks_are_sums_of_their_own(num_bytes: int) -> None:
+    """Three collectives each of groups of 0 to 2 with three orders, all of one size: what the messages add up to."""
+    groups = ((0, 1, 2), (0, 2, 1), (1, 0, 2))
+    rank_N = np.tile(np.array(groups).ravel(), 3)
+    zero_N = np.zeros(len(rank_N), np.int64)
+    trace = CommTrace(
+        groups=groups,
+        rank_N=rank_N,
+        operation_N=zero_N + Operation.ALL_REDUCE,
+        group_N=np.tile(np.repeat(np.arange(3), 3), 3),
+        peer_N=zero_N + UNKNOWN,
+        bytes_N=zero_N + num_bytes,
+        compute_before_ps_N=zero_N,
+        step_N=zero_N,
+        axis_N=("dp",) * len(rank_N),
+        policy_N=("none",) * len(rank_N),
+        tag_N=("",) * len(rank_N),
+        dependencies=Dependencies.none(len(rank_N)),
+    )
+    placement = place(ParallelLayout(dp=3), FABRIC, "contiguous", gpus_per_host=1)
+    _, messages = expand(trace, placement, FABRIC, ExpansionSpec())
+    _, flows = expand_to_flows(trace, placement, FABRIC, ExpansionSpec())
+    on_fabric = messages.medium_N == Medium.FABRIC
+    assert flows.bytes_N.tolist() == np.bincount(messages.qp_N[on_fabric], messages.bytes_N[on_fabric]).tolist()
+
+
 def test_a_trace_without_requests_has_no_flows() -> None:
     """A job that never communicates is no error."""
     layout = ParallelLayout(dp=1)

@@ -3,7 +3,7 @@
 from fabrictune.collectives.jobs import collective_step
 from fabrictune.collectives.request_matching import match_requests
 from fabrictune.foundation.layout import ParallelLayout
-from fabrictune.foundation.traces import Operation
+from fabrictune.foundation.traces import UNKNOWN, Operation
 
 
 def test_every_rank_asks_its_data_parallel_group_once() -> None:
@@ -24,3 +24,10 @@ def test_every_rank_sends_to_the_next_of_its_group() -> None:
     (batch,) = match_requests(trace)
     assert trace.rank_N[batch.request_Cn].tolist() == [[0, 1], [1, 2], [2, 0]]
     assert len(collective_step(ParallelLayout(tp=3), 1_000, operation=Operation.SEND)) == 0
+
+
+def test_broadcasts_begin_at_the_first_of_each_group() -> None:
+    """tp 2, dp 3: rank 0 to 2 and 4, rank 1 to 3 and 5; no other operation has a root."""
+    trace = collective_step(ParallelLayout(tp=2, dp=3), 1_000, operation=Operation.BROADCAST)
+    assert trace.peer_N.tolist() == [0, 0, 0, 1, 1, 1]
+    assert set(collective_step(ParallelLayout(tp=2, dp=3), 1_000).peer_N.tolist()) == {UNKNOWN}

@@ -1,5 +1,6 @@
 """The lower bound, worked out by hand, and held against schedules of every order that one carrier could take."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -55,6 +56,30 @@ def test_a_message_of_one_byte_crosses_both_links_and_an_empty_one_none() -> Non
     pair, shape = GroupShape(num_members=2), GroupShape(num_members=4)
     assert lower_bound_ps(direct.send(pair), pair, 1, LINKS) == 20 + 20 + 1000
     assert lower_bound_ps(ring.all_reduce(shape), shape, 1, LINKS) == 6 * (20 + 20 + 1000)
+
+
+def test_bytes_on_the_wire_are_those_of_whole_packets() -> None:
+    """Packets of 100 B and 10 B of headers, 20 B at least; none for no bytes."""
+    payload_M, wire_M = np.array([0, 1, 10, 11, 100, 101, 200]), [0, 20, 20, 21, 110, 130, 220]
+    assert LINKS.wire_bytes(payload_M).tolist() == wire_M
+
+
+def test_a_message_is_behind_its_nic_by_its_longest_packet_at_the_end() -> None:
+    """Over three links: a packet of 60 B alone, of 110 B where a full one or more come before; and the cables."""
+    links = replace(LINKS, num_hops=3)
+    assert links.tail_ps(np.array([50, 150, 250])).tolist() == [2 * 60 + 1000, 2 * 110 + 1000, 2 * 110 + 1000]
+
+
+def test_nics_and_nvlinks_carry_at_one_time() -> None:
+    """Member 1 takes 1,000 B over NVLink from member 0 of its host and over its NIC from member 2 of the other.
+
+    100 ps beside ten packets of 110 B, a packet's way and the cable: neither waits for the other.
+    """
+    shape = GroupShape(num_members=4, local_size=2)
+    moves = [(0, 0, 1, 0, False), (0, 3, 1, 1, False)]
+    slow = replace(LINKS, nvlink_rate_bps=8e12 / 2)  # 2,000 ps
+    assert lower_bound_ps(from_moves(4, 2, moves), shape, 2000, LINKS) == 10 * 110 + 110 + 1000
+    assert lower_bound_ps(from_moves(4, 2, moves), shape, 2000, slow) == 10 * 110 + 110 + 1000
 
 
 def test_inside_a_host_nvlink_carries_it() -> None:

@@ -76,6 +76,15 @@ def test_a_root_outside_the_group_is_refused() -> None:
         )
 
 
+@pytest.mark.parametrize(("group", "root"), [(1, -1), (0, 4)])
+def test_a_root_that_looks_like_a_member_of_the_group_beside_is_refused(group: int, root: int) -> None:
+    """Of groups of 0 and 3, and of 0 and 1: before the second's lowest rank, and behind the first's highest."""
+    groups = ((0, 3), (0, 1))
+    trace = make_trace(groups, [(rank, group, Operation.BROADCAST, 9) for rank in groups[group]])
+    with pytest.raises(TraceError, match=f"root {root}, which is not in group {group}"):
+        match_requests(replace(trace, peer_N=np.array([root, root])))
+
+
 def test_kinds_are_kept_apart() -> None:
     """Groups of two and of three, and two operations on one of them: three batches."""
     requests = [(rank, 0, Operation.ALL_REDUCE, 4) for rank in (0, 1)]

@@ -1,6 +1,7 @@
 """Rings, counted against their closed forms."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +48,10 @@ def test_chunks_are_equal_within_a_byte_and_add_up(num_bytes: int, num_chunks: i
     sizes = chunk_sizes(num_bytes, num_chunks)
     assert sizes.sum() == num_bytes
     assert sizes.max() - sizes.min() <= 1
+
+
+@pytest.mark.parametrize(("num_members", "rounds", "buffers"), [(1, 0, 0), (2, 1, 1), (5, 4, 8 / 5)])
+def test_what_a_broadcast_costs(num_members: int, rounds: int, buffers: float) -> None:
+    """n - 1 links to cross, and 2(n - 1) steps of an n-th of the buffer."""
+    counted = ring.broadcast_cost(GroupShape(num_members=num_members))
+    assert (counted.rounds, counted.buffers) == (rounds, buffers)

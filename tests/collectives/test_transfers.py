@@ -18,6 +18,8 @@ from tests.collectives.test_expansion import star, two_requests
 
 COLUMNS = ("source_N", "destination_N", "medium_N", "qp_N", "bytes_N", "start_ps_N", "delay_ps_N", "operation_N")
 LAYOUT = ParallelLayout(tp=2, dp=8)
+FIRST = 3 * LAYOUT.world_size  # row behind the requests; a ring's collective is 2 * 8 * 7 messages and 8 ends
+INSIDE = [(FIRST, FIRST + 120), (FIRST + 1, FIRST + 250), (FIRST + 2, FIRST + 121)]
 OPTIONS = {
     **{name: ExpansionSpec(algorithm=name) for name in ALGORITHMS},
     "channels": ExpansionSpec(channels=2, slice_bytes=100),
@@ -54,7 +56,7 @@ def test_any_range_has_the_rows_of_the_whole(
     assert len(generated) == len(whole)
     edges = np.unique(np.random.default_rng(0).integers(0, len(whole), 9)).tolist()
     waiting = LAYOUT.world_size + 2, LAYOUT.world_size + 5  # requests, with others that wait before them
-    for begin, end in [*zip([0, *edges], [*edges, len(whole)], strict=True), (0, len(whole)), (7, 7), waiting]:
+    for begin, end in [*zip([0, *edges], [*edges, len(whole)], strict=True), (0, len(whole)), (7, 7), waiting, *INSIDE]:
         for name in COLUMNS:
             np.testing.assert_array_equal(generated.column(name, begin, end), whole.column(name, begin, end), name)
         waits, expected = generated.waits(begin, end), whole.waits(begin, end)
