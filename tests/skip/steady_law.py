@@ -7,6 +7,7 @@ from fabrictune.cc.interface import Parameter
 PARAMETERS = (
     Parameter(name="rate_fraction", default=1.0, low=1e-6, high=1.0, meaning="of line rate"),
     Parameter(name="window_packets", default=1e6, low=0.1, high=1e6, meaning="bytes in flight, in full payloads"),
+    Parameter(name="most_acks", default=2**40, low=0, high=2**40, meaning="that it takes; it refuses more", dtype="i8"),
 )
 STATE = (("num_acks", "i8"), ("num_marks", "i8"), ("num_signals", "i8"), ("sent_bytes", "i8"), ("waited_ps", "i8"))
 
@@ -31,7 +32,7 @@ def on_ack(
     flow.num_acks += 1
     flow.num_marks += is_ecn_marked
     flow.waited_ps += endpoint_delay_ps
-    return 0
+    return 0 if flow.num_acks <= params.most_acks else 2  # Status.REFUSED
 
 
 def on_cnp(params: Any, flow: Any, now_ps: int) -> int:

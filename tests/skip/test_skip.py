@@ -10,6 +10,8 @@ import pytest
 
 from fabrictune.conformance.suite import collect_cases
 from fabrictune.foundation.cases import Case
+from fabrictune.netsim import _engine
+from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.packet import run as run_packets
 from fabrictune.netsim.skip import skip_lines
 from fabrictune.scenario.compilation import compile_scenario
@@ -30,7 +32,7 @@ from tests.skip.runs import (
     searching_long,
     searching_shortly,
 )
-from tests.skip.targets import NEVER_SKIPPED, TARGETS, run_of
+from tests.skip.targets import INCAST, NEVER_SKIPPED, TARGETS, run_of
 
 RUNS_PER_TEST = 10
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -131,6 +133,21 @@ def test_many_short_searches_log_as_much_as_they_like() -> None:
     )
     assert not bounded.differences
     assert bounded.num_skipped == free.num_skipped > 0.9 * free.num_events
+
+
+def test_a_law_fails_amid_what_repeats_when_it_would_have() -> None:
+    """The 2,001st acknowledgement of a queue pair is refused: event, status, queue pair and instant are the same."""
+    inputs = searching_long(run_of("failing", INCAST).inputs())
+    faults = []
+    for skips in (False, True):
+        simulation = make_simulation(
+            replace(inputs, settings={**inputs.settings, "skips_repeats": skips}), LAWS["failing"]
+        )
+        with pytest.raises(_engine.LawFaultError) as refused:
+            simulation.advance(10**8)
+        faults.append(refused.value.args)
+    assert faults[0] == faults[1]
+    assert simulation.num_skipped_events > simulation.num_events / 2
 
 
 def test_the_plain_engine_may_take_over_at_any_time() -> None:

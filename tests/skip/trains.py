@@ -28,6 +28,8 @@ class Train:
     config: PacketConfig
     num_uplinks: int = 2
     settings: dict[str, Any] = field(default_factory=dict)
+    copy_bytes: int = 900_000
+    intruder_ps: int | None = None  # when a message of another pair begins
 
     def inputs(self) -> EngineInputs:
         """Return the run as an engine reads it."""
@@ -44,7 +46,9 @@ class Train:
                 host_cable_mm=3_000,
             )
         )
-        rows = _rows()
+        rows = _rows(self.copy_bytes)
+        if self.intruder_ps is not None:
+            rows.send(0, NUM_PAIRS + 1, 3_000_000, [], start_ps=self.intruder_ps)
         source_Q, destination_Q = np.ascontiguousarray(np.array(rows.pairs, np.int64).T)
         network = build_network(fabric, make_queue_pairs(source_Q, destination_Q), HashSpec())
         return make_engine_inputs(
@@ -52,7 +56,7 @@ class Train:
         )
 
 
-def _rows() -> Rows:
+def _rows(copy_bytes: int) -> Rows:
     """Return messages of a pair one after another, some after computation, some after a copy between GPUs."""
     rows, last = Rows(), [list[int]() for _ in range(NUM_PAIRS)]
     for number in range(NUM_MESSAGES):
@@ -61,7 +65,7 @@ def _rows() -> Rows:
             if number % 3 == 2:
                 waits = [rows.wait(DELAY_PS * (pair + 1), waits)]
             if number % 4 == 1:
-                waits = [rows.copy(pair % 2, 900_000, waits)]
+                waits = [rows.copy(pair % 2, copy_bytes, waits)]
             num_bytes = 12_000_000 + 500_000 * pair
             last[pair] = [rows.send(pair, NUM_PAIRS + pair // 2, num_bytes, waits)]
     return rows
@@ -81,6 +85,11 @@ TRAINS = {
     "pauses, marked": Train(law="dctcp", config=PAUSING, settings={"skip_precision": 0.2}),
     "audits": Train(law="nscc", config=PAUSING, settings={"audited_fraction": 0.3}),
     "audits, notified": Train(law="hybrid", config=PAUSING, settings={"audited_fraction": 0.5}),
+    "copies behind one another": Train(law="swift", config=PAUSING, copy_bytes=90_000_000),
+    "one comes amid spans": Train(law="swift", config=PAUSING, intruder_ps=3_000_000_000),
+    "one comes amid spans, later": Train(law="swift", config=PAUSING, intruder_ps=8_000_000_000),
+    "one comes amid spans, marked": Train(law="dctcp", config=PAUSING, intruder_ps=5_000_000_000),
+    "one comes amid spans, marked, later": Train(law="dctcp", config=PAUSING, intruder_ps=6_500_000_000),
     "a time limit": Train(law="dctcp", config=ENDING),
     "a time limit, and a bias": Train(law="timely", config=ENDING, settings={"mean_rate_bias": 0.02}),
 }

@@ -8,6 +8,7 @@ import pytest
 
 from fabrictune.conformance.netsim.deadlock import ring_network
 from fabrictune.foundation.errors import InputError
+from fabrictune.netsim import _engine
 from fabrictune.netsim.config.capture import CaptureConfig
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.probes import ProbeConfig
@@ -27,7 +28,7 @@ from tests.recording import Record
 from tests.skip.rounds import random_rounds
 from tests.skip.runs import LAWS, random_run
 from tests.threads.cutter import Cutter
-from tests.threads.runs import compare, every_run_compared
+from tests.threads.runs import compare, every_run_compared, finished
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 LIGHT_SCENARIOS = ("incast", "slow-receiver", "link-flap", "shared-buffer")
@@ -102,6 +103,36 @@ def test_a_deadlock_that_a_probe_finds_has_ended_before_it() -> None:
     got = compare(make_engine_inputs(network, traffic, law, config, seed=0, probe=probe), law, 3)
     assert got.num_parts == 3
     assert not got.differences
+
+
+def test_a_deadlock_ends_where_one_thread_finds_that_nothing_is_left() -> None:
+    """The same three switches with queue pairs that give up: packets that nothing moves, and no probe."""
+    network, law = ring_network(), LAWS["none"]
+    pairs = network.queue_pairs
+    _, traffic = one_message_each(pairs.source_nic_Q, pairs.destination_nic_Q, 2_000_000)
+    config = PacketConfig(
+        pfc=PfcConfig(xoff_bytes=80_000, xon_bytes=40_000), transport=TransportConfig(timeout_ns=1_000_000, retries=1)
+    )
+    inputs = make_engine_inputs(network, traffic, law, config, seed=0, probe=None)
+    got = compare(inputs, law, 3)
+    assert got.num_parts == 3
+    assert not got.differences
+    assert finished(inputs, law, 3, events_per_slice=10**8).advance(1) == _engine.Outcome.STALLED
+
+
+@pytest.mark.parametrize("events_per_slice", [10**8, 300])
+def test_a_law_fails_in_a_part_when_it_would_have_on_one_thread(events_per_slice: int) -> None:
+    """The first fault of all parts, whose clocks are not the same: event, status, queue pair and instant."""
+    for seed in range(8):
+        inputs = replace(random_run(seed), law="failing").inputs()
+        faults = []
+        for num_threads in (1, 2, 3):
+            try:
+                finished(inputs, LAWS["failing"], num_threads, events_per_slice=events_per_slice)
+                faults.append(())
+            except _engine.LawFaultError as fault:
+                faults.append(fault.args)
+        assert faults[1:] == faults[:1] * 2, f"seed {seed}"
 
 
 def test_a_settled_run_has_what_there_is() -> None:
