@@ -46,12 +46,12 @@ def expand_to_flows(
     traffic = TrafficTrace(
         source_N=source_Q,
         destination_N=destination_Q,
-        medium_N=zero_Q + Medium.FABRIC,
+        medium_N=np.full_like(zero_Q, Medium.FABRIC),
         qp_N=np.arange(len(source_Q)),
         bytes_N=(size_K[:, None] + (np.arange(num_qps) < rest_K[:, None])).ravel(),
         start_ps_N=zero_Q,
         delay_ps_N=zero_Q,
-        operation_N=zero_Q + UNKNOWN,
+        operation_N=np.full_like(zero_Q, UNKNOWN),
         dependencies=Dependencies.none(len(source_Q)),
         notes=trace.notes,
     )

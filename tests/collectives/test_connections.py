@@ -57,6 +57,24 @@ def test_connections_come_by_group_channel_source_and_destination() -> None:
     assert connection_CE.tolist() == [[UNKNOWN, 4, UNKNOWN, 5, 6], [UNKNOWN, 0, 1, 2, 3], [UNKNOWN, 0, 1, 2, 3]]
 
 
+def test_channels_of_one_part_are_kept_apart_beside_a_part_without_any() -> None:
+    """A group of one rank has no edges, and comes first; the other's second channel is no other group's first."""
+    trace = make_trace(2, 2)
+    alone, pair = np.zeros(0, np.int64), np.array([0, 0])
+    parts = []
+    for sender_E, channel_E in ((alone, alone), (pair, np.array([0, 1]))):
+        edges = Edges(sender_E=sender_E, receiver_E=sender_E + 1, channel_E=channel_E, edge_M=channel_E)
+        batch = Batch(
+            operation=Operation.ALL_REDUCE,
+            group_C=np.array([0, 1]),
+            bytes_C=np.full(2, 8),
+            request_Cn=np.array([[0, 1], [2, 3]]),
+        )
+        parts.append((batch, edges, np.full((2, len(sender_E)), 8)))
+    found = connect(trace, np.array([0, 1]), parts)
+    assert found.bytes_K.tolist() == [8, 8, 8, 8]
+
+
 def test_messages_of_a_connection_take_its_queue_pairs_in_turn() -> None:
     """Connection 0 has queue pairs 0 and 1, connection 1 has 2 and 3; a row without one has none."""
     connection_N = np.array([0, UNKNOWN, 1, 0, 0, 1])

@@ -314,6 +314,26 @@ def test_channels_share_what_slices_cut() -> None:
     assert traffic.bytes_N.max() == 125
 
 
+def test_a_channel_numbers_the_gpus_of_a_host_from_its_own_on() -> None:
+    """Two hosts of three: channel c comes in at GPU c, and leaves behind the two others."""
+    shape = GroupShape(num_members=6, local_size=3)
+    schedule = over_channels(ring.all_gather(shape), Operation.ALL_GATHER, shape, num_channels=3, num_slices=1)
+    crosses_M = schedule.sender_M // 3 != schedule.receiver_M // 3
+    ends = zip(schedule.channel_M, schedule.sender_M % 3, schedule.receiver_M % 3, strict=True)
+    assert {tuple(map(int, row)) for row, crosses in zip(ends, crosses_M, strict=True) if crosses} == {
+        (0, 2, 0),
+        (1, 0, 1),
+        (2, 1, 2),
+    }
+
+
+@pytest.mark.parametrize("host_n", [[0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1, 0, 0]])
+def test_a_group_that_lies_unevenly_on_its_hosts_has_one_member_on_each(host_n: list[int]) -> None:
+    """Unequal numbers, and hosts that come again."""
+    assert plans.local_size(range(len(host_n)), np.array(host_n)) == 1
+    assert plans.local_size(range(4), np.array([0, 0, 1, 1])) == 2
+
+
 def test_every_part_of_every_chunk_is_one_of_its_own() -> None:
     """Two chunks of two channels of two slices are parts 0 to 7 of the buffer; the first of 9 B has two bytes."""
     shape = GroupShape(num_members=2)

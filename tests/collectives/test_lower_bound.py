@@ -71,12 +71,12 @@ def test_a_message_is_behind_its_nic_by_its_longest_packet_at_the_end() -> None:
 
 
 def test_nics_and_nvlinks_carry_at_one_time() -> None:
-    """Member 1 takes 1,000 B over NVLink from member 0 of its host and over its NIC from member 2 of the other.
+    """Member 2 takes 1,000 B over NVLink from member 3 of its host and over its NIC from member 0 of the other.
 
     100 ps beside ten packets of 110 B, a packet's way and the cable: neither waits for the other.
     """
     shape = GroupShape(num_members=4, local_size=2)
-    moves = [(0, 0, 1, 0, False), (0, 3, 1, 1, False)]
+    moves = [(0, 3, 2, 0, False), (0, 0, 2, 1, False)]
     slow = replace(LINKS, nvlink_rate_bps=8e12 / 2)  # 2,000 ps
     assert lower_bound_ps(from_moves(4, 2, moves), shape, 2000, LINKS) == 10 * 110 + 110 + 1000
     assert lower_bound_ps(from_moves(4, 2, moves), shape, 2000, slow) == 10 * 110 + 110 + 1000

@@ -17,7 +17,8 @@ from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.queues import PriorityConfig, QueuesConfig
 from fabrictune.netsim.config.switch import EcnConfig
 from fabrictune.netsim.config.transport import RnrConfig, TransportConfig
-from fabrictune.netsim.packet import run
+from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
+from fabrictune.netsim.packet import make_simulation, run
 from fabrictune.rdma_bench.captures.reader import Capture, read_capture
 from tests.netsim.conftest import Rows, compiled, network_of, one_switch, traffic_of
 
@@ -228,3 +229,17 @@ def test_a_message_longer_than_its_header_can_say_is_refused_before_the_run() ->
     network, traffic = network_of(one_switch(4), PAIRS), traffic_of([{"bytes": 2**32, "qp": 0}])
     with pytest.raises(InputError, match=r"^capture: a message of 4294967296 B\n  allowed: up to 2147483648 B, "):
         run(network, traffic, compiled("dcqcn"), PacketConfig(), seed=3, capture=CaptureConfig())
+
+
+def test_what_a_transport_does_not_say_is_0() -> None:
+    """Go-back-N over one path, without receiver credits and trimming."""
+    network, traffic, law = network_of(one_switch(4), PAIRS), traffic_of(ROWS), compiled("dcqcn")
+    capture = CaptureConfig(at="sender")
+    simulation = make_simulation(
+        make_engine_inputs(network, traffic, law, LOSSY, seed=3, probe=None, capture=capture), law
+    )
+    simulation.advance(10**8)
+    columns = simulation.capture_columns()
+    unsaid = ("is_last_hop", "entropy", "expected_sequence", "report_first", "report_bits", "credit_bytes")
+    assert len(columns["qp"]) > 100
+    assert [name for name in unsaid if columns[name].any()] == []

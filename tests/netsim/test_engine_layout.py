@@ -53,6 +53,9 @@ def test_a_setting_or_array_that_one_side_does_not_know_is_refused() -> None:
         make_simulation(replace(inputs, settings={**inputs.settings, "mtu": 1}), compiled("none"))
     with pytest.raises(TypeError, match="setting mtu_bytes has a wrong type"):
         make_simulation(replace(inputs, settings={**inputs.settings, "mtu_bytes": "4 KiB"}), compiled("none"))
+    for name in ("path_rule", "marking", "past_load"):  # an enumerator, a curve and a range
+        with pytest.raises(TypeError, match=f"setting {name} has a wrong type"):
+            make_simulation(replace(inputs, settings={**inputs.settings, name: "none"}), compiled("none"))
     arrays = {name: array for name, array in inputs.arrays.items() if name != "port_peer"}
     with pytest.raises(KeyError, match="array port_peer is missing"):
         make_simulation(replace(inputs, arrays=arrays), compiled("none"))
