@@ -217,8 +217,8 @@ def _skip_bytes(inputs: EngineInputs) -> int:
     return (
         len(inputs["flow"]) * (_engine.SKIP_BYTES_PER_PAIR + flow_bytes)
         + (len(inputs["port_rate_bps"]) + len(inputs["priority_input_reserve"])) * _engine.SKIP_BYTES_PER_PORT
-        + min(VALUES_PER_PACKET * sent, inputs.settings["most_values_kept"]) * _engine.SKIP_BYTES_PER_VALUE
-        + min(LOGGED_PER_PACKET * sent, inputs.settings["most_logged"]) * _engine.SKIP_BYTES_PER_LOGGED
+        + min(VALUES_PER_PACKET * sent, int(inputs.settings["most_values_kept"])) * _engine.SKIP_BYTES_PER_VALUE
+        + min(LOGGED_PER_PACKET * sent, int(inputs.settings["most_logged"])) * _engine.SKIP_BYTES_PER_LOGGED
     )
 
 

@@ -1,16 +1,23 @@
 """Rounds leave the bytes that a run without skip leaves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from fabrictune.cc.compiler import compile_law
+from fabrictune.netsim import _engine
 from fabrictune.netsim.config.packet import PacketConfig
+from fabrictune.netsim.config.switch import EcnConfig
+from fabrictune.netsim.packet import make_simulation
 from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.hashing import HashSpec
 from fabrictune.topology.queue_pairs import make_queue_pairs
 from fabrictune.topology.routing import build_network
 from tests.recording import Record
+from tests.skip import steady_law
 from tests.skip.rounds import Rows, random_rounds
-from tests.skip.runs import LAWS, MTU_BYTES, Run, compare
+from tests.skip.runs import LAWS, MTU_BYTES, Run, compare, finished
 
 RUNS_PER_TEST = 20
 
@@ -92,3 +99,41 @@ def test_a_step_that_differs_ends_the_rounds() -> None:
     got = compare(_one_tor(rows, "none").inputs(), LAWS["none"])
     assert not got.differences
     assert 0.7 * got.num_events < got.num_skipped < got.num_events
+
+
+def test_marks_are_drawn_again_in_rounds(recorded: Record) -> None:
+    """Three senders collide beyond the least queue that is marked, under a law that does not hear of it."""
+    rows = Rows()
+    before: list[int] = []
+    for _ in range(25):
+        sent = [rows.send(source, 7, 20 * MTU_BYTES, before) for source in (0, 1, 2)]
+        before = [rows.wait(5_000_000, sent)]
+    run = _one_tor(rows, "none")
+    ecn = EcnConfig(kmin_bytes=10_000, kmax_bytes=40_000, pmax_fraction=0.1)
+    inputs = replace(run, config=replace(run.config, ecn=ecn)).inputs()
+    got = compare(inputs, LAWS["none"])
+    assert not got.differences
+    assert got.num_skipped > 0.7 * got.num_events
+    marked = finished(inputs, LAWS["none"], skips=True, events_per_slice=10**8).port_columns()["ecn_marked_packets"]
+    recorded.hold("marks in rounds", got.num_skipped, int(marked.sum()))
+
+
+@pytest.mark.parametrize("most_acks", [37, 200, 201, 202, 203])
+def test_a_law_fails_amid_rounds_when_it_would_have(most_acks: int) -> None:
+    """A ring's steps of four packets: within a round at each of its acknowledgements, and in the first rounds."""
+    rows = Rows()
+    before: list[int] = []
+    for _ in range(100):
+        before = [
+            rows.send(rank, (rank + 1) % 8, 4 * MTU_BYTES, [before[rank - 1]] if before else []) for rank in range(8)
+        ]
+    law = compile_law(steady_law, {"most_acks": most_acks})
+    inputs = _one_tor(rows, "failing").inputs()
+    faults = []
+    for skips in (False, True):
+        simulation = make_simulation(replace(inputs, settings={**inputs.settings, "skips_repeats": skips}), law)
+        with pytest.raises(_engine.LawFaultError) as refused:
+            simulation.advance(10**8)
+        faults.append(refused.value.args)
+    assert faults[0] == faults[1]
+    assert simulation.num_skipped_events > simulation.num_events / 2
