@@ -128,7 +128,7 @@ def test_a_law_fails_amid_rounds_when_it_would_have(most_acks: int) -> None:
             rows.send(rank, (rank + 1) % 8, 4 * MTU_BYTES, [before[rank - 1]] if before else []) for rank in range(8)
         ]
     law = compile_law(steady_law, {"most_acks": most_acks})
-    inputs = _one_tor(rows, "failing").inputs()
+    inputs = _one_tor(rows, "narrow").inputs()
     faults = []
     for skips in (False, True):
         simulation = make_simulation(replace(inputs, settings={**inputs.settings, "skips_repeats": skips}), law)

@@ -22,6 +22,7 @@ from tests.recording import Record
 from tests.skip.features import FEATURES, featured_run, with_loss
 from tests.skip.rounds import random_rounds
 from tests.skip.runs import (
+    FAILING,
     LAWS,
     MTU_BYTES,
     Run,
@@ -137,12 +138,10 @@ def test_many_short_searches_log_as_much_as_they_like() -> None:
 
 def test_a_law_fails_amid_what_repeats_when_it_would_have() -> None:
     """The 2,001st acknowledgement of a queue pair is refused: event, status, queue pair and instant are the same."""
-    inputs = searching_long(run_of("failing", INCAST).inputs())
+    inputs = searching_long(run_of("narrow", INCAST).inputs())
     faults = []
     for skips in (False, True):
-        simulation = make_simulation(
-            replace(inputs, settings={**inputs.settings, "skips_repeats": skips}), LAWS["failing"]
-        )
+        simulation = make_simulation(replace(inputs, settings={**inputs.settings, "skips_repeats": skips}), FAILING)
         with pytest.raises(_engine.LawFaultError) as refused:
             simulation.advance(10**8)
         faults.append(refused.value.args)

@@ -26,7 +26,7 @@ from fabrictune.studies.simulation import run_engine
 from tests.netsim import scenarios
 from tests.recording import Record
 from tests.skip.rounds import random_rounds
-from tests.skip.runs import LAWS, random_run
+from tests.skip.runs import FAILING, LAWS, random_run
 from tests.threads.cutter import Cutter
 from tests.threads.runs import compare, every_run_compared, finished
 
@@ -124,11 +124,11 @@ def test_a_deadlock_ends_where_one_thread_finds_that_nothing_is_left() -> None:
 def test_a_law_fails_in_a_part_when_it_would_have_on_one_thread(events_per_slice: int) -> None:
     """The first fault of all parts, whose clocks are not the same: event, status, queue pair and instant."""
     for seed in range(8):
-        inputs = replace(random_run(seed), law="failing").inputs()
+        inputs = replace(random_run(seed), law="narrow").inputs()
         faults = []
         for num_threads in (1, 2, 3):
             try:
-                finished(inputs, LAWS["failing"], num_threads, events_per_slice=events_per_slice)
+                finished(inputs, FAILING, num_threads, events_per_slice=events_per_slice)
                 faults.append(())
             except _engine.LawFaultError as fault:
                 faults.append(fault.args)
