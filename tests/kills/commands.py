@@ -96,6 +96,15 @@ WRITINGS = (
         starts_processes=True,
     ),
     Writing(
+        name="train run --export",
+        words=lambda _, v: [
+            "tiny",
+            *("--set", f'model={{"preset": "llama-tiny", "seed": {v}}}'),
+            *("--set", "degrees={}", "--set", "num_steps=1"),
+        ],
+        starts_processes=True,
+    ),
+    Writing(
         name="train ablate",
         words=lambda _, v: ["tiny", "--rounds", "1", "--steps", "1", "--set", f"seed={v}"],
         starts_processes=True,

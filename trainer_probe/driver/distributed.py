@@ -30,6 +30,7 @@ from fabrictune.trainer_probe.driver.outcome import Outcome, gather_trace
 from fabrictune.trainer_probe.driver.preflight import RankReport, check_ranks, machine_of
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport, stop_signals
 from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
+from fabrictune.trainer_probe.driver.weights import check_weights
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def train_distributed(
     on_step: Callable[[Recipe, StepReport], None],
     startup_timeout_s: float,
     peak_flops_per_s: float | None = None,
+    export: Path | None = None,
 ) -> tuple[Recipe, Outcome] | None:
     """Train as one rank of many; returns the recipe and its outcome on rank 0, None on all others.
 
@@ -67,7 +69,7 @@ def train_distributed(
         assert recipe is not None, "a rank that could not read it is refused"
         device = device_of(recipe, launched.local_rank)
         member = _start(launched, recipe, store, startup_timeout_s, device)
-        return _train(recipe, machine, member, device, on_step, lambda: bool(stop_requests), peak_flops_per_s)
+        return _train(recipe, machine, member, device, on_step, lambda: bool(stop_requests), peak_flops_per_s, export)
 
 
 def _inspect(launched: Launched, read_recipe: Callable[[], Recipe], folder: Path) -> tuple[Recipe | None, RankReport]:
@@ -83,6 +85,7 @@ def _inspect(launched: Launched, read_recipe: Callable[[], Recipe], folder: Path
     try:
         _check_world_size(recipe, launched)
         check_device(recipe, launched.local_rank)
+        check_weights(recipe)
         if is_first_there:
             batches = make_batches(recipe, folder)
             report = replace(report, tokens=batches.spec.path, checksum=batches.file.checksum)
@@ -164,6 +167,7 @@ def _train(
     on_step: Callable[[Recipe, StepReport], None],
     is_stopped: Callable[[], bool],
     peak_flops_per_s: float | None,
+    export: Path | None,
 ) -> tuple[Recipe, Outcome] | None:
     import torch.distributed as dist
 
@@ -179,7 +183,7 @@ def _train(
 
     comm = timed_comm(recipe.degrees.layout, member, device)
     monitor = Monitor(on_step=on_report, is_stopped=is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor, device)
+    was_stopped = train(recipe, comm, machine, monitor, device, export=export)
     trace = gather_trace(comm)
     dist.destroy_process_group()
     if trace is None:

@@ -20,6 +20,7 @@ from fabrictune.trainer_probe.driver.input_pipeline import Machine, make_batches
 from fabrictune.trainer_probe.driver.outcome import Outcome
 from fabrictune.trainer_probe.driver.progress import Channel, Monitor, StepReport, stop_signals
 from fabrictune.trainer_probe.driver.section_timeouts import SectionTimeouts
+from fabrictune.trainer_probe.driver.weights import check_weights
 from fabrictune.trainer_probe.launcher.processes import Arrays, launch
 from fabrictune.trainer_probe.launcher.relay import relay
 from fabrictune.trainer_probe.ledger import merge
@@ -40,8 +41,11 @@ def train_locally(
     on_step: Callable[[StepReport], None],
     timeout_s: float,
     peak_flops_per_s: float | None = None,
+    export: Path | None = None,
 ) -> Outcome:
     """Train with a process for each rank, calling `on_step` after each step. Ctrl-C ends the run after a step.
+
+    Its weights are then written to the folder `export`, if given, as a Hugging Face checkpoint.
 
     Raises InputError for unusable data and for more than MAX_RANKS ranks, and UnavailableError where torch is missing
     or a rank fails.
@@ -52,7 +56,7 @@ def train_locally(
         reports.append(report)
         on_step(report)
 
-    work = partial(_train_rank, recipe, peak_flops_per_s)
+    work = partial(_train_rank, recipe, peak_flops_per_s, export)
     results, batches = run_locally(recipe, work, on_message, timeout_s=timeout_s)
     next_sample = recipe.first_place + len(reports) * recipe.degrees.samples_per_step
     return Outcome(
@@ -72,6 +76,7 @@ def run_locally(
     """
     _check_ranks(recipe)
     check_device(recipe)
+    check_weights(recipe)
     with temporary_folder("fabrictune-training-") as folder, relay(on_message) as sender:
         batches = make_batches(recipe, folder)
         stop_receiver, stop_sender = multiprocessing.Pipe(duplex=False)
@@ -122,7 +127,12 @@ def _run_rank(
 
 
 def _train_rank(
-    recipe: Recipe, peak_flops_per_s: float | None, member: "Member", machine: Machine, channel: Channel[StepReport]
+    recipe: Recipe,
+    peak_flops_per_s: float | None,
+    export: Path | None,
+    member: "Member",
+    machine: Machine,
+    channel: Channel[StepReport],
 ) -> Arrays:
     from fabrictune.trainer_probe.driver.loop import train
     from fabrictune.trainer_probe.driver.timed_comm import timed_comm
@@ -130,5 +140,5 @@ def _train_rank(
     device = device_of(recipe)
     comm = timed_comm(recipe.degrees.layout, member, device)
     monitor = Monitor(on_step=channel.send, is_stopped=channel.is_stopped, peak_flops_per_s=peak_flops_per_s)
-    was_stopped = train(recipe, comm, machine, monitor, device)
+    was_stopped = train(recipe, comm, machine, monitor, device, export=export)
     return {"was_stopped": np.array(was_stopped), "trace": np.frombuffer(comm.trace().to_bytes(), np.uint8)}

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 
@@ -12,6 +13,7 @@ from fabrictune.trainer_probe.driver.input_pipeline import Machine, open_feed
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.driver.section_timeouts import NUM_RECENT, SectionTimeouts
 from fabrictune.trainer_probe.driver.training import Training
+from fabrictune.trainer_probe.driver.weights import export_weights, load_weights
 from fabrictune.trainer_probe.gpus import find_peak
 from fabrictune.trainer_probe.recipes.schema import Recipe
 from fabrictune.trainer_probe.state.pieces import PieceSource
@@ -29,10 +31,12 @@ def train(
     *,
     hooks: Sequence[Hook] = (),
     state: tuple[StateHead, PieceSource] | None = None,
+    export: Path | None = None,
 ) -> bool:
     """Train a recipe on a device; returns whether it was stopped before its last step.
 
-    With a state, which all ranks give, the run goes on from there to the recipe's last step. Afterwards the
+    With a state, which all ranks give, the run goes on from there to the recipe's last step. With a folder to export
+    to, rank 0 writes the weights there at the end, as a Hugging Face checkpoint. Afterwards the
     ledger of `comm` contains the last `num_traced_steps` steps, or fewer where the run was stopped. Raises the errors
     of `Training.load`.
     """
@@ -47,6 +51,17 @@ def train(
     )
     if state is not None:
         training.load(*state)
+    else:
+        load_weights(training)
+    was_stopped = _run_steps(training, machine, device)
+    if export is not None:
+        export_weights(training, export)
+    return was_stopped
+
+
+def _run_steps(training: Training, machine: Machine, device: torch.device) -> bool:
+    """Run the steps up to the recipe's last one; returns whether they were stopped before."""
+    recipe, comm = training.recipe, training.comm
     with open_feed(recipe, comm, machine, device, first_place=training.place) as feed:
         comm.restart_ledger()
         for step in range(training.step, recipe.end_step):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from fabrictune.collectives.startup.launchers import Launched
 from fabrictune.trainer_probe.driver.distributed import train_distributed
@@ -19,11 +20,13 @@ def run_recipe(
     timeout_s: float,
     startup_timeout_s: float,
     peak_flops_per_s: float | None = None,
+    export: Path | None = None,
 ) -> tuple[Recipe, Outcome] | None:
     """Train a recipe, with processes started here or as one of the ranks that a launcher started.
 
     Returns the recipe and its outcome, None on a launcher's ranks other than the first; the process that returns it
-    calls `on_step` after each step. Raises the errors of `train_locally` and `train_distributed`.
+    calls `on_step` after each step. With a folder to export to, the weights are written there at the end. Raises the
+    errors of `train_locally` and `train_distributed`.
     """
     if launched is not None:
         return train_distributed(
@@ -32,9 +35,14 @@ def run_recipe(
             on_step=on_step,
             startup_timeout_s=startup_timeout_s,
             peak_flops_per_s=peak_flops_per_s,
+            export=export,
         )
     recipe = read_recipe()
     outcome = train_locally(
-        recipe, on_step=partial(on_step, recipe), timeout_s=timeout_s, peak_flops_per_s=peak_flops_per_s
+        recipe,
+        on_step=partial(on_step, recipe),
+        timeout_s=timeout_s,
+        peak_flops_per_s=peak_flops_per_s,
+        export=export,
     )
     return recipe, outcome

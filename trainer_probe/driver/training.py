@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -15,13 +15,14 @@ from fabrictune.trainer_probe.driver.progress import StepReport, StepSums, sum_o
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.model.spec import model_flops_utilisation
+from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.optimizers.loss_scale import LossScale
 from fabrictune.trainer_probe.optimizers.norms import clip_factor
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.policies import POLICIES
 from fabrictune.trainer_probe.recipes.schema import Recipe
-from fabrictune.trainer_probe.state.pieces import Piece, PieceSource, pieces_of
+from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceSource, pieces_of
 from fabrictune.trainer_probe.state.train_state import StateHead, TrainState, check_head, missing_pieces
 
 Take = Callable[[], Sequence[MicroBatch]]
@@ -100,15 +101,15 @@ class Training:
             master_precision=self._master_precision(),
             settings=self.recipe.settings(),
         )
-        return TrainState(head=head, pieces=self._pieces())
+        return TrainState(head=head, pieces=self.pieces())
 
     def load(self, head: StateHead, source: PieceSource) -> None:
         """Go on from a state of any layout; raises InputError, with all mistakes, and then nothing has changed.
 
         A loss scale that the state lacks begins anew.
         """
-        pieces, tp = self._pieces(), self.comm.layout.tp
-        weights = {weight.name: weight for weight in ChunkSpec(model=self.recipe.model).weights()}
+        pieces, tp = self.pieces(), self.comm.layout.tp
+        weights = self._weights()
         mistakes = list(check_head(head, self.recipe, self._master_precision()))
         if not mistakes:
             missing = (text for piece in pieces for text in source.missing(piece, weights[piece.weight], tp))
@@ -128,13 +129,29 @@ class Training:
         if self._scale is not None:
             self._scale = head.scale() or self._scale
 
+    def load_values(self, source: PieceSource) -> None:
+        """Begin with a source's master values in the place of the initial ones; raises InputError for missing ones."""
+        weights, tp = self._weights(), self.comm.layout.tp
+        pieces = [replace(piece, tensors={VALUE: piece.tensors[VALUE]}) for piece in self.pieces()]
+        missing = (text for piece in pieces for text in source.missing(piece, weights[piece.weight], tp))
+        if mistakes := list(missing_pieces(missing)):
+            raise InputError(*mistakes)
+        with torch.no_grad():
+            for piece in pieces:
+                source.fill(piece, weights[piece.weight], tp)
+
     def complete(self) -> None:
         """Gather all values, so that every rank has its stages' whole weights."""
         self._trainer.complete()
 
-    def _pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[Piece, ...]:
+        """Return this rank's master values and moments, views of its storage."""
         place = self.comm.members("tp").index(self.comm.rank)
         return pieces_of(self._trainer.shards, self._optimizer.moments.state(), place)
+
+    def _weights(self) -> dict[str, WeightSpec]:
+        """Return the model's whole weights by name."""
+        return {weight.name: weight for weight in ChunkSpec(model=self.recipe.model).weights()}
 
     def _master_precision(self) -> str:
         return str(self._trainer.shards[0].values_E.dtype).removeprefix("torch.")

@@ -89,6 +89,10 @@ class Recipe:
     data: Annotated[Chosen, Choice("source", SOURCES)] = field(
         default=Chosen(name="synthetic", spec=SyntheticSource()), metadata={"help": "training data"}
     )
+    weights: Path | None = field(
+        default=None,
+        metadata={"help": "folder of a Hugging Face checkpoint (safetensors) with the first weights; without it drawn"},
+    )
     loader: Loading = field(default="machine", metadata={"help": "one loader per machine, or one per worker"})
     num_steps: Annotated[int, Field(ge=1)] = field(default=20, metadata={"help": "steps of this run"})
     first_step: Annotated[int, Field(ge=0, le=MAX_STEP)] = field(

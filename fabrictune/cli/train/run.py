@@ -48,6 +48,11 @@ AXIS_WIDTH = 8  # behind the first axis
     show_default=True,
     help="Seconds to wait for all ranks of a launcher.",
 )
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path),
+    help="Folder for the weights at the end, as a Hugging Face checkpoint (safetensors).",
+)
 @out_option
 @fail_on_option
 @quiet_option
@@ -56,6 +61,7 @@ def run(
     recipe_name: str,
     settings: tuple[str, ...],
     peak_tflops: float | None,
+    export: Path | None,
     out: Path | None,
     fail_on: str,
     quiet: bool,
@@ -78,6 +84,7 @@ def run(
     from fabrictune.trainer_probe.driver.outcome import make_record
     from fabrictune.trainer_probe.driver.run import run_recipe
     from fabrictune.trainer_probe.driver.running_record import RunningRecord, make_incomplete_record
+    from fabrictune.trainer_probe.driver.weights import check_export
 
     started, launched = time.perf_counter(), launched_by(os.environ)
     is_silent = launched is not None and launched.rank > 0
@@ -87,6 +94,8 @@ def run(
         recipe = read_recipe(recipe_name, settings)
         if not is_silent:
             place = output_folder(out or Path("runs") / recipe.name)
+            if export is not None:
+                check_export(recipe, export)
             running.append(RunningRecord(with_command(make_incomplete_record(recipe, started=started)), place))
         return recipe
 
@@ -101,6 +110,7 @@ def run(
             launched,
             on_step=on_step,
             peak_flops_per_s=peak_tflops * FLOPS_PER_TFLOPS if peak_tflops else None,
+            export=export,
             **timeouts,
         )
     except RefusedError as error:
@@ -122,6 +132,8 @@ def run(
         print_json({"record": str(directory), **head, "steps": steps, **judged_json(record)})
         return code
     print_findings(record)
+    if export is not None:
+        print_lines([f"weights: {export}"])
     print_lines([f"stopped; partial record in {directory}" if outcome.was_stopped else f"record: {directory}"])
     return code
 

@@ -31,6 +31,7 @@ DIMENSIONLESS = frozenset(
         "transfer",
         "slowdown",
         "loss",
+        "loss_scale",
         "gradient_norm",
         "learning_rate",
         "rounds",

@@ -187,6 +187,27 @@ def test_what_cannot_be_trained_is_refused_by_every_rank(words: list[str], messa
     assert not (tmp_path / "runs").exists()
 
 
+def test_weights_go_out_and_in(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A run from the weights that another left after one step has the loss of a run's second step, to the last bit."""
+    pytest.importorskip("safetensors")
+    words = ["train", "run", "tiny", "--set", 'model={"preset": "llama-tiny"}', "--set", "degrees={}", "--json"]
+    weights = str(tmp_path / "weights")
+
+    def steps(name: str, *more: str) -> list[dict[str, float]]:
+        assert run([*words, "--out", str(tmp_path / name), *more]) == 0
+        return list(json.loads(capfd.readouterr().out)["steps"])
+
+    whole = steps("whole", "--set", "num_steps=2")
+    steps("first", "--set", "num_steps=1", "--export", weights)
+    (second,) = steps("second", "--set", "num_steps=1", "--set", "first_step=1", "--set", f"weights={weights}")
+    assert (second["step"], second["loss"]) == (1, whole[1]["loss"])
+    assert second["learning_rate"] == whole[1]["learning_rate"]
+    assert run([*words[:-1], "--set", "model.depth=8", "--set", f"weights={weights}"]) == 2
+    assert f"{weights}/config.json: num_hidden_layers: 4\n  allowed: 8, as the recipe's" in capfd.readouterr().err
+    assert run(["train", "run", "tiny", "--export", str(tmp_path / "none")]) == 2
+    assert "model.window: 16\n  allowed: none, as in GPT-2" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(("stop", "number"), [(os.killpg, signal.SIGINT), (os.kill, signal.SIGTERM)])
 def test_an_interrupted_run_leaves_what_it_had(
     tmp_path: Path, stop: Callable[[int, int], None], number: signal.Signals

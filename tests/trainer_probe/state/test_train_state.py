@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
 
 HALF, WHOLE = 2, 4  # steps
+PRECISIONS = ("float64", "float32", "bfloat16", "float16")
 LAYOUT = {"tp": 2, "pp": 2, "dp": 2}
-CASES = tuple(
-    (optimizer, precision)
-    for optimizer in ("adamw", "lamb")
-    for precision in ("float64", "float32", "bfloat16", "float16")
+CASES = (
+    *((optimizer, precision, "zero1") for optimizer in ("adamw", "lamb") for precision in PRECISIONS),
+    *(("adamw", "bfloat16", strategy) for strategy in ("ddp", "zero2", "zero3")),
 )
 CHANGES: Mapping[str, object] = {
     "model": {"width": 16, "depth": 4, "num_heads": 4, "vocabulary": 60, "sequence": 8, "block": "serial"},
@@ -58,16 +58,19 @@ CHANGES: Mapping[str, object] = {
     "num_steps": WHOLE,
 }
 OTHER_LAYOUTS: Mapping[str, Mapping[str, object]] = {
-    "one process": {"layout": {}},
-    "tp4 dp3": {"layout": {"tp": 4, "dp": 3}},
-    "pp4": {"layout": {"pp": 4}, "num_batches": 4},
-    "pp2 v2 dp5": {"layout": {"pp": 2, "dp": 5}, "virtual": 2, "num_batches": 2},
+    "one process ddp": {"layout": {}},
+    "tp4 dp3 zero1": {"layout": {"tp": 4, "dp": 3}},
+    "tp2 dp3 zero3": {"layout": {"tp": 2, "dp": 3}},
+    "dp3 ddp": {"layout": {"dp": 3}},
+    "pp4 zero2": {"layout": {"pp": 4}, "num_batches": 4},
+    "pp2 v2 dp5 zero1": {"layout": {"pp": 2, "dp": 5}, "virtual": 2, "num_batches": 2},
 }
 Arrays = dict[str, NDArray[Any]]
 
 
-def recipe_of(optimizer: str, precision: str, degrees: object = None) -> Recipe:
+def recipe_of(optimizer: str, precision: str, strategy: str = "zero1", degrees: object = None) -> Recipe:
     changes = {**CHANGES, "optimizer": {"name": optimizer}, "precision": precision}
+    changes["data_parallel.strategy"] = strategy
     if precision == "float16":
         changes["schedule.peak"] = 1.0  # after the first step gradients overflow
     return load_recipe(find_recipe("tiny"), changes if degrees is None else {**changes, "degrees": degrees})
@@ -106,11 +109,11 @@ def arrays(prefix: str, state: TrainState) -> Arrays:
     }
 
 
-def stop_and_go_on(tokens: Path, cases: Sequence[tuple[str, str]], member: "Member") -> Arrays:
+def stop_and_go_on(tokens: Path, cases: Sequence[tuple[str, str, str]], member: "Member") -> Arrays:
     """Train without a break and with one in the middle; returns reports, states half way and final ones."""
     found: Arrays = {}
-    for optimizer, precision in cases:
-        recipe, case = recipe_of(optimizer, precision), f"{optimizer}/{precision}"
+    for names in cases:
+        recipe, case = recipe_of(*names), "/".join(names)
         comm = Comm(recipe.degrees.layout, member)
         training = make_training(recipe, tokens, comm)
         feed = Cutting(recipe, tokens, comm, training.place)
@@ -184,7 +187,7 @@ def test_a_training_goes_on_bit_by_bit(tokens: Path, case: str) -> None:
         step, num_updates, place = found[f"{case}/progress"].tolist()
         finite = np.isfinite(found[f"{case}/reports"][:HALF, 2])
         assert (step, num_updates, place) == (HALF, finite.sum(), HALF * 4)
-        if case.endswith("float64"):
+        if "float64" in case:
             assert finite.all()
             assert len({tuple(row[1:4]) for row in found[f"{case}/reports"].tolist()}) == WHOLE  # every step differs
 
@@ -192,19 +195,19 @@ def test_a_training_goes_on_bit_by_bit(tokens: Path, case: str) -> None:
 def test_a_loss_scale_goes_on(tokens: Path) -> None:
     """Gradients times 65,536 overflow in the second step, which is skipped: one update, and half of the scale."""
     found = trained(tokens)[0]
-    assert found["adamw/float16/reports"][:3, 4].tolist() == [2.0**16, 2.0**16, 2.0**15]
-    assert found["adamw/float16/later"][0, 4] == 2.0**15
-    assert found["adamw/float16/progress"][:2].tolist() == [HALF, 1]
-    assert found["adamw/bfloat16/reports"][:, 4].tolist() == [1.0] * WHOLE
+    assert found["adamw/float16/zero1/reports"][:3, 4].tolist() == [2.0**16, 2.0**16, 2.0**15]
+    assert found["adamw/float16/zero1/later"][0, 4] == 2.0**15
+    assert found["adamw/float16/zero1/progress"][:2].tolist() == [HALF, 1]
+    assert found["adamw/bfloat16/zero1/reports"][:, 4].tolist() == [1.0] * WHOLE
 
 
 @pytest.mark.parametrize("layout", OTHER_LAYOUTS)
-@pytest.mark.parametrize("case", ["adamw/float64", "lamb/bfloat16"])
+@pytest.mark.parametrize("case", ["adamw/float64/zero1", "lamb/bfloat16/zero1", "adamw/bfloat16/zero3"])
 def test_another_layout_takes_up_the_same_whole_state(tokens: Path, case: str, layout: str) -> None:
     """Every rank of the other layout, its padding too, and back to whole weights: 0 ulp in values and moments."""
     source = states_of(tokens, case, "half")
-    optimizer, precision = case.split("/")
-    recipe = recipe_of(optimizer, precision, OTHER_LAYOUTS[layout])
+    optimizer, precision, _ = case.split("/")
+    recipe = recipe_of(optimizer, precision, layout.split()[-1], OTHER_LAYOUTS[layout])
     expected = whole(recipe, source)
     states = []
     for rank in range(recipe.degrees.layout.world_size):
