@@ -72,8 +72,8 @@ class Comm:
         """Return the ranks of this rank's group along an axis, in ring order."""
         return self._groups[self._group[axis]]
 
-    def connect(self, pairs: Iterable[tuple[int, int]], device: torch.device) -> None:
-        """Make the communicators of all axes, and those of messages from one place of the pipeline to another.
+    def connect(self, pairs: Mapping[Axis, Iterable[tuple[int, int]]], device: torch.device) -> None:
+        """Make the communicators of all axes, and those of messages from one place of an axis to another.
 
         Every rank calls this with the same `pairs` of a sender and a receiver, before other requests. NCCL makes a
         communicator at its first request, which keeps each rank until the others have come to theirs: in a pipeline's
@@ -83,13 +83,14 @@ class Comm:
         for group in filter(None, self._process_group.values()):
             assert group.bound_device_id is None, "made at once, a group has one communicator for all its pairs"
         self._meet(element)
-        members = self.members("pp")
-        for sender, receiver in sorted(pairs, key=_by_disjoint_pairs):
-            carrier = (self._down_group if receiver < sender else self._process_group)["pp"]
-            if self.rank == members[sender]:
-                dist.send(element, members[receiver], group=carrier)
-            elif self.rank == members[receiver]:
-                dist.recv(element, members[sender], group=carrier)
+        for axis, pairs_of_axis in pairs.items():
+            for sender, receiver in sorted(pairs_of_axis, key=_by_disjoint_pairs):  # none along an axis without groups
+                members = self.members(axis)
+                carrier = (self._down_group if receiver < sender else self._process_group)[axis]
+                if self.rank == members[sender]:
+                    dist.send(element, members[receiver], group=carrier)
+                elif self.rank == members[receiver]:
+                    dist.recv(element, members[sender], group=carrier)
 
     def limit_requests(self, timeout_s: float) -> None:
         """Let later requests fail that are not complete after `timeout_s`."""
@@ -128,8 +129,8 @@ class Comm:
     def gather_bytes(self, content: bytes) -> list[bytes] | None:
         """Return every rank's content, in order of ranks, on rank 0, and None on the others; every rank calls this."""
         contents = {self.rank: content}
-        for axis, group in self._process_group.items():  # along one after another: each group's first has them by then
-            members = self.members(axis)
+        for axis in self.layout.rank_axes:  # along one after another: each group's first has them by then
+            members, group = self.members(axis), self._process_group[axis]
             if group is not None:
                 contents = {rank: own for part in _gather(pack(contents), group) for rank, own in unpack(part).items()}
             if self.rank != members[0]:

@@ -26,6 +26,7 @@ class OverlapPolicy:
 POLICIES: dict[str, OverlapPolicy] = {
     "none": OverlapPolicy(name="none", axes=frozenset()),
     "tp": OverlapPolicy(name="tp", axes=frozenset({"tp"})),
+    "cp": OverlapPolicy(name="cp", axes=frozenset({"cp"})),
     "pp": OverlapPolicy(name="pp", axes=frozenset({"pp"})),
     "dp": OverlapPolicy(name="dp", axes=frozenset({"dp"})),
     "all": OverlapPolicy(name="all", axes=frozenset(AXES)),

@@ -1,6 +1,7 @@
 """Comm on three gloo processes: the result of every operation and its record in the ledger; and no way around it."""
 
 import ast
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from fabrictune.collectives.startup.groups import ProcessGroup
 from fabrictune.collectives.startup.operation_count import count_operations
 from fabrictune.collectives.startup.rendezvous import rendezvous
 from fabrictune.collectives.startup.store_operations import Steps
-from fabrictune.foundation.layout import ParallelLayout
+from fabrictune.foundation.layout import Axis, ParallelLayout
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Operation
 from fabrictune.trainer_probe.launcher.processes import launch
 
@@ -27,7 +28,9 @@ import torch
 import torch.distributed as dist
 
 from fabrictune.trainer_probe.comm import Comm
+from fabrictune.trainer_probe.parallel.ring_attention import RingContext, ring_pairs
 from fabrictune.trainer_probe.planning.dry_run import join_alone
+from fabrictune.trainer_probe.policies import POLICIES
 
 NUM_RANKS = 3
 LAYOUT = ParallelLayout(dp=NUM_RANKS)
@@ -121,13 +124,23 @@ def test_each_way_between_two_ranks_has_a_communicator(carried: list[tuple[dist.
         assert {comm.trace().groups[group] for group in comm.trace().group_N} == {(0, 2, 4, 6)}
 
 
-def test_communicators_are_made_in_one_order(carried: list[tuple[dist.ProcessGroup, int]]) -> None:
+PAIRS: dict[ParallelLayout, Mapping[Axis, Sequence[tuple[int, int]]]] = {
+    PIPELINES: {"pp": RING},
+    ParallelLayout(cp=3, pp=4): {"cp": sorted(ring_pairs(3)), "pp": RING},
+    ParallelLayout(cp=2, dp=2): {"cp": sorted(ring_pairs(2)), "pp": ()},
+}
+
+
+@pytest.mark.parametrize("layout", PAIRS)
+def test_communicators_are_made_in_one_order(
+    layout: ParallelLayout, carried: list[tuple[dist.ProcessGroup, int]]
+) -> None:
     """Each rank's own, by group and, for messages, by pair, as a rendezvous of their ranks: no rank waits for ever."""
     makings = []
-    for rank in range(PIPELINES.world_size):
-        with join_alone(PIPELINES, rank) as member:
+    for rank in range(layout.world_size):
+        with join_alone(layout, rank) as member:
             carried.clear()
-            Comm(PIPELINES, member).connect(RING, torch.device("cpu"))
+            Comm(layout, member).connect(PAIRS[layout], torch.device("cpu"))
             names = {group: name for name, group in member.process_groups.items()}
             members = {group.name: group.members for group in member.plan.groups}
             makings.append([(names[group], peer, members[names[group]]) for group, peer in carried])
@@ -137,10 +150,22 @@ def test_communicators_are_made_in_one_order(carried: list[tuple[dist.ProcessGro
             pair = members if peer == UNKNOWN else tuple(sorted((rank, peer)))
             yield from rendezvous(ProcessGroup(name=f"{name} {pair}", members=pair), rank)
 
-    count_operations(make(rank) for rank in range(PIPELINES.world_size))
-    assert [(name, peer) for name, peer, _ in makings[2]] == [
-        *[("tp1", UNKNOWN), ("pp0", UNKNOWN), ("pp0", 0), ("pp0", 4), ("pp0-down", 0), ("pp0-down", 4)],
-    ]
+    count_operations(make(rank) for rank in range(layout.world_size))
+    if layout == PIPELINES:
+        assert [(name, peer) for name, peer, _ in makings[2]] == [
+            *[("tp1", UNKNOWN), ("pp0", UNKNOWN), ("pp0", 0), ("pp0", 4), ("pp0-down", 0), ("pp0-down", 4)],
+        ]
+
+
+def test_a_ring_of_two_has_a_communicator_for_each_way(carried: list[tuple[dist.ProcessGroup, int]]) -> None:
+    """Both neighbours of a rank are the other one: what goes up and what comes down share nothing."""
+    layout = ParallelLayout(cp=2)
+    for rank, names in ((0, ("cp0-down", "cp0")), (1, ("cp0", "cp0-down"))):
+        with join_alone(layout, rank) as member:
+            carried.clear()
+            ring = RingContext(Comm(layout, member), POLICIES["cp"])
+            ring.start_exchange(torch.zeros(1), "blocks")
+            assert [group for group, _ in carried] == [member.process_groups[name] for name in names]
 
 
 COLLECTIVES = {

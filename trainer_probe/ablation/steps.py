@@ -37,12 +37,18 @@ def ablation_steps(recipe: Recipe) -> tuple[AblationStep, ...]:
         ),
         AblationStep(name="sliding window", base=names[-1], add=_narrow(recipe.model.window)),
         AblationStep(name="overlap tp", base="sliding window", add=_overlap("tp")),
+        *_context_steps(recipe),
         AblationStep(name="overlap pp", base="sliding window", add=_overlap("pp")),
         AblationStep(name="overlap dp", base="sliding window", add=_overlap("dp")),
         AblationStep(name="overlap all", base="sliding window", add=_overlap("all")),
         AblationStep(name="one loader", base="overlap all", add=lambda recipe: replace(recipe, loader="machine")),
         AblationStep(name=f"LAMB, {BATCH_FACTOR}x batch", base="one loader", add=_enlarge),
     )
+
+
+def _context_steps(recipe: Recipe) -> tuple[AblationStep, ...]:
+    is_divided = recipe.degrees.layout.cp > 1
+    return (AblationStep(name="overlap cp", base="sliding window", add=_overlap("cp")),) if is_divided else ()
 
 
 def ablate(recipe: Recipe) -> Mapping[str, Recipe]:

@@ -118,12 +118,17 @@ def attend_without_values(
     return result_BSHE.transpose(1, 2)
 
 
-def rotate(x: torch.Tensor, base: float = BASE) -> torch.Tensor:
-    """Return the features (S ... E), each pair (i, i + E/2) rotated by place * base ** (-2 i / E)."""
+def rotate(x: torch.Tensor, base: float = BASE, place_S: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the features (S ... E), each pair (i, i + E/2) rotated by place * base ** (-2 i / E).
+
+    Without places, in double precision, the tokens are those of the whole sequence.
+    """
     num_places, half = x.shape[0], x.shape[-1] // 2
     exact = {"device": x.device, "dtype": torch.float64}
     rate_E = base ** (-torch.arange(half, **exact) / half)  # type: ignore[call-overload]  # as keyword arguments
-    angle_SE = torch.arange(num_places, **exact)[:, None] * rate_E  # type: ignore[call-overload]
+    if place_S is None:
+        place_S = torch.arange(num_places, **exact)  # type: ignore[call-overload]
+    angle_SE = place_S[:, None] * rate_E
     angle = angle_SE.view(num_places, *(1,) * (x.dim() - 2), half)
     cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     first, second = x[..., :half], x[..., half:]

@@ -12,9 +12,9 @@ def attention_flops(spec: ModelSpec) -> int:
     return 4 * spec.attention_span * spec.width
 
 
-def is_banded(spec: ModelSpec) -> bool:
-    """Return whether a token attends to fewer places than there are, so that attention runs by blocks."""
-    return spec.attention_span < spec.sequence
+def is_banded(spec: ModelSpec, share: Share) -> bool:
+    """Return whether attention runs by blocks of a window: of one rank's, where a token does not attend to all."""
+    return share.cp == 1 and spec.attention_span < spec.sequence
 
 
 def log_sum_bytes(spec: ModelSpec, share: Share, num_heads: int) -> int:
@@ -31,4 +31,4 @@ def banded_bytes(spec: ModelSpec, share: Share, num_heads: int) -> int:
 
 def rotary_factors_bytes(spec: ModelSpec, share: Share) -> int:
     """Return the bytes of cosines and sines, for queries and for keys."""
-    return 2 * spec.sequence * spec.head_width * share.element_bytes
+    return 2 * share.sequence * spec.head_width * share.element_bytes

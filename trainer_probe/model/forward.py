@@ -2,7 +2,8 @@
 
 One process computes the model as a single chunk; a pipeline gives each rank one chunk or several.
 
-Shapes: P a rank's part of the sequence, S the whole, B batch, D width, V a rank's share of the vocabulary.
+Shapes: P a rank's part of the sequence, S the whole, or a rank's tokens of one that a context-parallel group shares, B
+batch, D width, V a rank's share of the vocabulary.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
-from fabrictune.trainer_probe.model.operators import Operators
+from fabrictune.trainer_probe.model.operators import Context, Operators
 from fabrictune.trainer_probe.model.spec import ModelSpec, joined
 from fabrictune.trainer_probe.model.weights import Weights
 
@@ -21,6 +22,11 @@ class MicroBatch:
 
     tokens_BS: torch.Tensor
     targets_BS: torch.Tensor
+
+
+def part_of(batch: MicroBatch, context: Context) -> MicroBatch:
+    """Return this rank's tokens of the samples, and what follows each of them."""
+    return MicroBatch(tokens_BS=context.take(batch.tokens_BS, 1), targets_BS=context.take(batch.targets_BS, 1))
 
 
 def run_chunk(
@@ -45,7 +51,9 @@ def run_chunk(
 
 def _embed(weights: Weights, operators: Operators, tokens_BS: torch.Tensor, tag: str) -> torch.Tensor:
     x_PBD = operators.embed(tokens_BS, weights["embedding.weight"], f"{tag}.embedding")
-    return x_PBD + weights["positions.weight"][:, None] if "positions.weight" in weights else x_PBD
+    if "positions.weight" not in weights:
+        return x_PBD
+    return x_PBD + operators.positions(weights["positions.weight"], f"{tag}.positions")[:, None]
 
 
 def _loss(

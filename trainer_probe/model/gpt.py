@@ -22,7 +22,7 @@ from fabrictune.trainer_probe.model.attention_costs import attention_flops, band
 from fabrictune.trainer_probe.model.attention_costs import rotary_factors_bytes as factors_bytes
 from fabrictune.trainer_probe.model.norms import LayerNorm
 from fabrictune.trainer_probe.model.spec import ModelSpec, Technique, unpaired_features
-from fabrictune.trainer_probe.model.sublayers import Share, Sublayer, Volumes, pair_volumes
+from fabrictune.trainer_probe.model.sublayers import Share, Sublayer, Volumes, pair_volumes, ring_volumes
 from fabrictune.trainer_probe.model.weights import Weights, WeightSpec, normal_weight
 
 if TYPE_CHECKING:
@@ -149,13 +149,13 @@ class _Pair(Sublayer):
         weight_OD = weights[f"{name}.output.weight"].flatten(0, 2)
         return operators.row_linear(x_SBHIE.flatten(2), weight_OD, weights[f"{name}.output.bias"], f"{tag}.output")
 
-    def _attend(self, parts_SBH3E: "torch.Tensor") -> "torch.Tensor":
+    def _attend(self, operators: "Operators", parts_SBH3E: "torch.Tensor", tag: str) -> "torch.Tensor":
         """Return attention's result from queries, keys and values, S B H 1 E."""
-        from fabrictune.trainer_probe.model.attention import BASE, attend_by_heads
+        from fabrictune.trainer_probe.model.attention import BASE
 
         base = BASE if self.spec.positions == "rotary" else None
         query, key, value = parts_SBH3E.unbind(3)
-        return attend_by_heads(query, key, value, self.spec.window, base).unsqueeze(3)
+        return operators.context.attend(query, key, value, self.spec.window, base, tag).unsqueeze(3)
 
     def product_bytes(self, share: Share) -> int:
         """Return the inputs of both products, and their outputs' gradients."""
@@ -174,10 +174,10 @@ class _Pair(Sublayer):
     def _attention_bytes(self, share: Share) -> int:
         """Return the bytes that attention keeps besides its inputs and its result."""
         spec, heads = self.spec, self.spec.num_heads
-        kept = banded_bytes(spec, share, heads) if is_banded(spec) else log_sum_bytes(spec, share, heads)
+        kept = banded_bytes(spec, share, heads) if is_banded(spec, share) else log_sum_bytes(spec, share, heads)
         if spec.positions == "rotary":
             kept += factors_bytes(spec, share)
-            if not is_banded(spec):
+            if not is_banded(spec, share):
                 kept += 2 * share.part * spec.width * share.element_bytes  # what has been turned
         return kept
 
@@ -188,12 +188,16 @@ class Attention(_Pair):
     num_inputs = QUERY_KEY_VALUE
     num_outputs = 1
 
+    def volumes(self, share: Share) -> Volumes:
+        """Return the bytes of a pair of products, and of the ring."""
+        return super().volumes(share) + ring_volumes(share, self.spec.width)
+
     def run(
         self, weights: Weights, operators: "Operators", x_PBD: "torch.Tensor", name: str, tag: str
     ) -> "torch.Tensor":
         """Return what is added to the activations, P B D."""
         parts_SBH3E = self._read(weights, operators, x_PBD, name, tag)
-        return self._write(weights, operators, self._attend(parts_SBH3E), name, tag)
+        return self._write(weights, operators, self._attend(operators, parts_SBH3E, tag), name, tag)
 
     def flops(self) -> int:
         """Return 8 h^2 + 4 h times the span."""
@@ -201,7 +205,7 @@ class Attention(_Pair):
 
     def kept_bytes(self, share: Share) -> int:
         """Return the result, and without a band, which copies what it needs of them, queries, keys and values."""
-        units = 1 + (0 if is_banded(self.spec) else QUERY_KEY_VALUE)
+        units = 1 + (0 if is_banded(self.spec, share) else QUERY_KEY_VALUE)
         return self._kept_bytes(share, units) + self._attention_bytes(share)
 
 
@@ -235,6 +239,10 @@ class ParallelBlock(_Pair):
     num_inputs = QUERY_KEY_VALUE + FEED_FORWARD
     num_outputs = 1 + FEED_FORWARD
 
+    def volumes(self, share: Share) -> Volumes:
+        """Return the bytes of a pair of products, and of the ring."""
+        return super().volumes(share) + ring_volumes(share, self.spec.width)
+
     def run(
         self, weights: Weights, operators: "Operators", x_PBD: "torch.Tensor", name: str, tag: str
     ) -> "torch.Tensor":
@@ -244,7 +252,7 @@ class ParallelBlock(_Pair):
         from fabrictune.trainer_probe.model.functions import gelu
 
         parts_SBHIE = self._read(weights, operators, x_PBD, name, tag)
-        attended_SBH1E = self._attend(parts_SBHIE[..., :QUERY_KEY_VALUE, :])
+        attended_SBH1E = self._attend(operators, parts_SBHIE[..., :QUERY_KEY_VALUE, :], tag)
         hidden_SBHIE = gelu(parts_SBHIE[..., QUERY_KEY_VALUE:, :])
         joined_SBHIE = torch.cat([attended_SBH1E, hidden_SBHIE], dim=3)
         return self._write(weights, operators, joined_SBHIE, name, tag)
@@ -255,5 +263,5 @@ class ParallelBlock(_Pair):
 
     def kept_bytes(self, share: Share) -> int:
         """Return both parts' inputs and outputs, and without a band attention's result, from which they are joined."""
-        units = self.num_inputs + self.num_outputs + (0 if is_banded(self.spec) else 1)
+        units = self.num_inputs + self.num_outputs + (0 if is_banded(self.spec, share) else 1)
         return self._kept_bytes(share, units) + self._attention_bytes(share)

@@ -27,7 +27,7 @@ from fabrictune.trainer_probe.model.attention_costs import (
 )
 from fabrictune.trainer_probe.model.norms import RmsNorm
 from fabrictune.trainer_probe.model.spec import ModelSpec, not_positive, unpaired_features
-from fabrictune.trainer_probe.model.sublayers import Share, Sublayer, Volumes, pair_volumes
+from fabrictune.trainer_probe.model.sublayers import KEY_AND_VALUE, Share, Sublayer, Volumes, pair_volumes, ring_volumes
 from fabrictune.trainer_probe.model.weights import Weights, WeightSpec, normal_weight
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from fabrictune.trainer_probe.model.operators import Operators
 
-KEY_AND_VALUE = 2
 GATE_AND_UP = 2
 
 
@@ -141,15 +140,13 @@ class GroupedQueryAttention(Sublayer):
         self, weights: Weights, operators: "Operators", x_PBD: "torch.Tensor", name: str, tag: str
     ) -> "torch.Tensor":
         """Return what is added to the activations, P B D."""
-        from fabrictune.trainer_probe.model.attention import attend_by_heads
-
         spec, weight_DGIE = self.spec, weights[f"{name}.input.weight"]
         normal_PBD = spec.norm.run(weights, f"{name}.norm", x_PBD)
         product = operators.column_linear(normal_PBD, weight_DGIE.flatten(1), None, f"{tag}.input")
         parts_SBGIE = product.view(*product.shape[:2], *weight_DGIE.shape[1:])
         query_SBGJE, key_SBGE, value_SBGE = parts_SBGIE.split_with_sizes([spec.group_size, 1, 1], 3)
-        result_SBHE = attend_by_heads(
-            query_SBGJE, key_SBGE.squeeze(3), value_SBGE.squeeze(3), spec.window, spec.rotary_base
+        result_SBHE = operators.context.attend(
+            query_SBGJE, key_SBGE.squeeze(3), value_SBGE.squeeze(3), spec.window, spec.rotary_base, tag
         )
         weight_OD = weights[f"{name}.output.weight"].flatten(0, 2)
         return operators.row_linear(result_SBHE.flatten(2), weight_OD, None, f"{tag}.output")
@@ -164,15 +161,16 @@ class GroupedQueryAttention(Sublayer):
         return 2 * spec.width * (2 * spec.width + KEY_AND_VALUE * spec.num_key_value_heads * spec.head_width)
 
     def volumes(self, share: Share) -> Volumes:
-        """Return the bytes of a pair of products."""
-        return pair_volumes(share, self.spec.width)
+        """Return the bytes of a pair of products, and of the ring."""
+        spec = self.spec
+        return pair_volumes(share, spec.width) + ring_volumes(share, spec.num_key_value_heads * spec.head_width)
 
     def kept_bytes(self, share: Share) -> int:
         """Return the result, and either the band's copies or queries, keys and values, before and after turning."""
         spec = self.spec
         kept = spec.norm.kept_bytes(share) + rotary_factors_bytes(spec, share)
         query = share.part * spec.width * share.element_bytes
-        if is_banded(spec):
+        if is_banded(spec, share):
             return kept + query + banded_bytes(spec, share, spec.num_heads)
         key = query // spec.group_size
         return kept + 3 * query + 3 * key + log_sum_bytes(spec, share, spec.num_heads)

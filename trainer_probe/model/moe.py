@@ -39,6 +39,7 @@ class MoeSpec(LlamaSpec):
     """Mixture of experts: Llama's attention, and a few of several experts for each token."""
 
     family: ClassVar[str] = "moe"
+    shares_sequences: ClassVar[bool] = False  # slots of experts are dealt over a whole sequence
 
     num_experts: int = field(
         default=8, metadata={"help": "experts of a layer, each with `feed_forward_width` features"}

@@ -5,8 +5,9 @@ has a part of the sequence (sequence parallelism); a column product takes the wh
 of the features, a row product reverses that. In a single process part and whole are the same: `SingleProcess` is plain
 torch and autograd, the reference that every group must equal.
 
-Shapes: S sequence, P a rank's part of it, B batch, D width, O a rank's share of a product's features, V a rank's share
-of the vocabulary.
+Shapes: S sequence, or a rank's tokens of one that a context-parallel group shares, P a rank's part of it, B batch, D
+width, G heads of keys and values, H of queries, E features of a head, O a rank's share of a product's features, V a
+rank's share of the vocabulary.
 
 Source: Korthikanti et al., "Reducing activation recomputation in large transformer models", section 4.2.2.
 """
@@ -17,14 +18,61 @@ import torch
 from torch.nn import functional
 
 from fabrictune.trainer_probe.model import experts
+from fabrictune.trainer_probe.model.attention import attend_by_heads
 from fabrictune.trainer_probe.model.experts import Dispatched, Routing
 from fabrictune.trainer_probe.model.weights import Capacity
+
+
+class Context(Protocol):
+    """This rank's tokens of each sequence, of which the ranks of a context-parallel group have equal shares."""
+
+    size: int  # ranks of the group
+
+    def take(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        """Return this rank's tokens of the whole sequence, which is dimension `dim`."""
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key_SBGE: torch.Tensor,
+        value_SBGE: torch.Tensor,
+        window: int | None,
+        base: float | None,
+        tag: str,
+    ) -> torch.Tensor:
+        """Return attention's result for this rank's tokens, S B H E, as `attend_by_heads` for the whole sequence."""
+
+
+class WholeContext:
+    """The context of a rank that has whole sequences."""
+
+    size = 1
+
+    def take(self, whole: torch.Tensor, dim: int) -> torch.Tensor:
+        """Return the whole."""
+        return whole
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        key_SBGE: torch.Tensor,
+        value_SBGE: torch.Tensor,
+        window: int | None,
+        base: float | None,
+        tag: str,
+    ) -> torch.Tensor:
+        """Return attention's result without a request."""
+        return attend_by_heads(query, key_SBGE, value_SBGE, window, base)
 
 
 class Operators(Protocol):
     """The divided products. `tag` names the requests that an operation may make."""
 
     loss_weight: float  # of a sublayer's own loss, as of the cross entropy of a token
+    context: Context
+
+    def positions(self, weight: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the rows of a weight with a row for each place, divided by tp in order, for this part: P D."""
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of the tokens, P B D."""
@@ -60,8 +108,13 @@ def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
 class SingleProcess:
     """The operators of a process that has the whole model."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context | None = None) -> None:
         self.loss_weight = 1.0
+        self.context = context or WholeContext()
+
+    def positions(self, weight: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the rows of this rank's tokens, S D."""
+        return self.context.take(weight, 0)
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of the tokens, S B D."""

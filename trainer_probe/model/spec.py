@@ -42,6 +42,7 @@ class ModelSpec(ABC):
 
     family: ClassVar[str]  # its name in the table of models
     split_keys: ClassVar[tuple[str, ...]] = ("num_heads", "vocabulary")  # which the ranks of tp divide
+    shares_sequences: ClassVar[bool] = True  # whether the ranks of cp may divide its sequences
     techniques: ClassVar[tuple[Technique, ...]] = ()
 
     width: int = field(default=256, metadata={"help": "features of a token between layers (h)"})

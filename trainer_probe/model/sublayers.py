@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Volumes = Counter[tuple[Axis, Operation]]  # bytes
 
+KEY_AND_VALUE = 2
 SINGLE_BYTES = 4  # of a number in single precision
 
 
@@ -34,14 +35,15 @@ class Share:
     """What a rank has of a micro-batch, on which sizes depend."""
 
     batch_size: int
-    sequence: int
+    sequence: int  # this rank's tokens of a sample
     tp: int
     element_bytes: int
     splits_backward: bool = False  # whether weights' gradients have passes of their own
+    cp: int = 1
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole sequence of all samples."""
+        """Tokens of all samples that this rank's tensor-parallel group has."""
         return self.sequence * self.batch_size
 
     @property
@@ -106,3 +108,13 @@ def pair_volumes(share: Share, width: int) -> Volumes:
     return Counter(
         {("tp", Operation.ALL_GATHER): num_gathered * activation, ("tp", Operation.REDUCE_SCATTER): 2 * activation}
     )
+
+
+def ring_volumes(share: Share, key_value_width: int) -> Volumes:
+    """Return the bytes of keys and values, of that width each, passed round a context-parallel ring.
+
+    All but one of the group's blocks pass a rank forward, and backward, there with as many blocks of gradients.
+    """
+    num_blocks = 3 * (share.cp - 1)
+    block = KEY_AND_VALUE * key_value_width // share.tp * share.tokens * share.element_bytes
+    return Counter({("cp", way): num_blocks * block for way in (Operation.SEND, Operation.RECEIVE) if num_blocks})

@@ -46,8 +46,9 @@ def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
     """Raise InputError with all degrees that do not divide the model."""
     mistakes = [
         *_not_positive(degrees),
-        *_not_yet_divided(degrees),
+        *_undivided_by_design(model, degrees),
         *_undivided_by_tensor_ranks(model, degrees),
+        *_undivided_by_context_ranks(model, degrees),
         *_undivided_by_pipeline_ranks(model, degrees),
     ]
     if mistakes:
@@ -61,27 +62,36 @@ def _not_positive(degrees: Degrees) -> Iterable[Mistake]:
             yield Mistake(where=name, found=str(value), allowed="1 or more")
 
 
-def _not_yet_divided(degrees: Degrees) -> Iterable[Mistake]:
-    for name, divided in (("cp", "sequences"), ("ep", "experts")):
-        value = getattr(degrees.layout, name)
-        if value > 1:
-            next_step = "raise tp, dp or pp instead"
-            yield Mistake(
-                where=f"layout.{name}",
-                found=f"{name} {value}",
-                allowed=f"1: {divided} are not divided",
-                next_step=next_step,
-            )
+def _undivided_by_design(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+    layout, next_step = degrees.layout, "raise tp, dp or pp instead"
+    if layout.ep > 1:
+        allowed = "1: experts are not divided"
+        yield Mistake(where="layout.ep", found=f"ep {layout.ep}", allowed=allowed, next_step=next_step)
+    if layout.cp > 1 and not model.shares_sequences:
+        allowed = f"1 for model.family {model.family}, whose experts take tokens of whole sequences"
+        yield Mistake(where="layout.cp", found=f"cp {layout.cp}", allowed=allowed, next_step=next_step)
 
 
 def _undivided_by_tensor_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
     tp, chunks = degrees.layout.tp, max(1, degrees.tensor_chunks)
     split = [(name, tp) for name in model.split_keys]
-    for name, parts in (*split, ("sequence", tp * chunks if tp > 1 else 1)):
+    own_sequence = tp * chunks if tp > 1 and degrees.layout.cp == 1 else 1
+    for name, parts in (*split, ("sequence", own_sequence)):
         value = getattr(model, name)
         if value % parts:
             of_what = f"tp {tp}" if parts == tp else f"tp {tp} times tensor_chunks {chunks}"
             yield Mistake(where=f"model.{name}", found=str(value), allowed=f"a multiple of {parts}, {of_what}")
+
+
+def _undivided_by_context_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+    """Yield where a rank of a context-parallel group has no two equal chunks, or its tensor group no equal parts."""
+    tp, cp = degrees.layout.tp, degrees.layout.cp
+    chunks = max(1, degrees.tensor_chunks) if tp > 1 else 1
+    parts = 2 * cp * tp * chunks
+    if cp > 1 and model.sequence % parts:
+        factors = [("cp", cp), *((name, value) for name, value in (("tp", tp), ("tensor_chunks", chunks)) if value > 1)]
+        of_what = " times ".join(("2", *(f"{name} {value}" for name, value in factors)))
+        yield Mistake(where="model.sequence", found=str(model.sequence), allowed=f"a multiple of {parts}, {of_what}")
 
 
 def _undivided_by_pipeline_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:

@@ -10,7 +10,7 @@ from fabrictune.trainer_probe.model.weights import WeightSpec
 
 
 def gradient_group(weight: WeightSpec, layout: ParallelLayout) -> Axis:
-    """Return the group over which the gradients of a weight are summed."""
+    """Return the group over which the gradients of a weight are summed: all that have it, each with other tokens."""
     return layout.replica_axis
 
 

@@ -22,10 +22,11 @@ from torch.nn import functional
 from fabrictune.trainer_probe.comm import Comm, Handle
 from fabrictune.trainer_probe.model import experts
 from fabrictune.trainer_probe.model.experts import Dispatched, Routing
-from fabrictune.trainer_probe.model.operators import Operators, at_least_single
+from fabrictune.trainer_probe.model.operators import Context, Operators, WholeContext, at_least_single
 from fabrictune.trainer_probe.model.weights import Capacity
 from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
+from fabrictune.trainer_probe.parallel.ring_attention import RingContext
 from fabrictune.trainer_probe.parallel.weight_products import (
     Factors,
     KeptProducts,
@@ -36,22 +37,31 @@ from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
 def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int, kept: KeptProducts | None = None) -> Operators:
-    """Return the operators of this rank's tensor-parallel group, which makes no requests where it is alone.
+    """Return the operators of this rank's tensor- and context-parallel groups; one of one rank makes no requests.
 
     Given a place for them, backward passes keep the products for the gradients of weights there.
     """
+    context = RingContext(comm, policy) if comm.layout.cp > 1 else WholeContext()
     if comm.layout.tp > 1:
-        return TensorParallel(SequenceGroup(comm, policy, num_chunks), kept)
-    return RankAlone(kept)
+        return TensorParallel(SequenceGroup(comm, policy, num_chunks), context, kept)
+    return RankAlone(kept, context)
 
 
 class TensorParallel:
     """The operators over a group of ranks. Requests are named by the tag, the pass, and the number of the chunk."""
 
-    def __init__(self, group: SequenceGroup, kept: KeptProducts | None = None) -> None:
+    def __init__(self, group: SequenceGroup, context: Context, kept: KeptProducts | None = None) -> None:
         self.loss_weight = 1.0
+        self.context = context
         self._group = group
         self._kept = kept
+
+    def positions(self, weight: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return the rows of this part, P D: those it holds, or of a shared sequence those it takes from the whole."""
+        if self.context.size == 1:
+            return weight
+        own_SD = self.context.take(_apply(_GatherSequence, weight, self._group, tag), 0)
+        return own_SD.chunk(self._group.size)[self._group.place]
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of this part of the tokens, P B D; each rank looks up those of its share of the ids."""

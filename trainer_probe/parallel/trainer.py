@@ -17,7 +17,7 @@ from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.data_parallel.stage import Setting
 from fabrictune.trainer_probe.data_parallel.table import STRATEGIES
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
-from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.model.forward import MicroBatch, part_of
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.parallel.deadlock_check import proved_programs
@@ -25,6 +25,7 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 from fabrictune.trainer_probe.parallel.passes import ChunkPasses, Passes
 from fabrictune.trainer_probe.parallel.pipeline import PipelineRank, Stage, run_pipeline
 from fabrictune.trainer_probe.parallel.program import pairs_of
+from fabrictune.trainer_probe.parallel.ring_attention import ring_pairs
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.parallel.weight_products import KeptProducts
@@ -72,6 +73,7 @@ class ParallelTrainer:
         kept = KeptProducts() if schedule_of(shape).splits_backward else None
         self._operators = make_operators(comm, policy, degrees.tensor_chunks, kept)
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
+        part = model.sequence // (degrees.layout.cp * degrees.layout.tp)
         self._rank = PipelineRank(
             shape=shape,
             program=programs[place],
@@ -88,11 +90,9 @@ class ParallelTrainer:
             },
             comm=comm,
             policy=policy,
-            activation_PBD=torch.empty(
-                model.sequence // degrees.layout.tp, degrees.batch_size, model.width, dtype=dtype, device=device
-            ),
+            activation_PBD=torch.empty(part, degrees.batch_size, model.width, dtype=dtype, device=device),
         )
-        comm.connect(pairs_of(programs), device)
+        comm.connect({"cp": ring_pairs(degrees.layout.cp), "pp": pairs_of(programs)}, device)
 
     @property
     def shards(self) -> tuple[Shard, ...]:
@@ -104,13 +104,15 @@ class ParallelTrainer:
     ) -> torch.Tensor:
         """Train on this data-parallel rank's micro-batches; returns its share of the loss, zero without the last stage.
 
+        With context parallelism its ranks take the same samples, and each its own tokens of them.
+
         `update` is called with summed gradients of the loss times `loss_scale`, and updates the shards' values. The
         next step, or `complete`, gathers the values of other ranks' shards. Where `batches` is a function, it is called
         once the first gather is under way.
         """
         self._comm.step = step
         self._order.start_step()
-        taken = batches() if callable(batches) else batches
+        taken = [part_of(batch, self._operators.context) for batch in (batches() if callable(batches) else batches)]
         scale = loss_scale / self._num_tokens
         self._operators.loss_weight = scale
         loss = run_pipeline(self._rank, taken, scale)

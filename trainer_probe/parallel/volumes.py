@@ -5,9 +5,12 @@ Sizes are the ledger's: the full buffer of a collective on one rank. Of a gather
 
 Tensor parallelism moves activations A = s b h: a pair of products gathers 3 A and scatters 2 A, and a sublayer says
 itself what else it moves; the loss gathers three numbers a token and rank. Pipeline borders carry A / t each way, a
-micro-batch. What data parallelism moves depends on its strategy (`data_parallel/costs.py`).
+micro-batch. What data parallelism moves depends on its strategy (`data_parallel/costs.py`). Context parallelism passes
+keys and values round its ring once forward, and backward once more with their gradients; with it learned positions are
+gathered, and their gradients scattered, over tp.
 """
 
+import math
 from collections import Counter
 
 from fabrictune.foundation.traces import Operation
@@ -43,8 +46,9 @@ def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int) -> Share:
     """Return what a rank has of a micro-batch."""
     return Share(
         batch_size=degrees.batch_size,
-        sequence=model.sequence,
+        sequence=model.sequence // degrees.layout.cp,
         tp=degrees.layout.tp,
+        cp=degrees.layout.cp,
         element_bytes=element_bytes,
         splits_backward=schedule_of(degrees.pipeline).splits_backward,
     )
@@ -73,13 +77,17 @@ def _tensor_volumes(chunk: ChunkSpec, degrees: Degrees, element_bytes: int) -> V
     of_batch["tp", Operation.ALL_GATHER] += (chunk.is_first + 2 * chunk.is_last) * activation
     of_batch["tp", Operation.ALL_GATHER] += numbers_of_loss * share.sum_bytes
     of_batch["tp", Operation.REDUCE_SCATTER] += (chunk.is_first + chunk.is_last) * activation
+    if share.cp > 1:
+        positions = sum(math.prod(weight.shape) for weight in chunk.weights() if weight.name == "positions.weight")
+        for operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER):
+            of_batch["tp", operation] += positions * element_bytes
     return Counter({kind: degrees.num_batches * size for kind, size in of_batch.items()})
 
 
 def _pipeline_elements(chunk: ChunkSpec, degrees: Degrees) -> Volumes:
     """Return activations and gradients, which cross each border of a stage once per micro-batch, one out and one in."""
     num_borders = (not chunk.is_first) + (not chunk.is_last)
-    part = chunk.model.sequence * degrees.batch_size * chunk.model.width // degrees.layout.tp
+    part = chunk.model.sequence * degrees.batch_size * chunk.model.width // (degrees.layout.cp * degrees.layout.tp)
     elements = num_borders * part * degrees.num_batches
     return Counter({("pp", operation): elements for operation in (Operation.SEND, Operation.RECEIVE) if elements})
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.autograd.function import Function
 
-from fabrictune.trainer_probe.model.operators import SingleProcess
+from fabrictune.trainer_probe.model.operators import Context, SingleProcess
 from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 
 Factors = tuple[torch.Tensor, torch.Tensor]  # inputs, S B I, and the gradient of the outputs, S B O
@@ -65,8 +65,8 @@ class RankAlone(SingleProcess):
     Given a place for them, they keep the products instead. What is compiled leaves them to autograd.
     """
 
-    def __init__(self, kept: KeptProducts | None = None) -> None:
-        super().__init__()
+    def __init__(self, kept: KeptProducts | None = None, context: Context | None = None) -> None:
+        super().__init__(context)
         self._kept = kept
 
     def column_linear(

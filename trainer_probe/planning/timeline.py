@@ -2,8 +2,8 @@
 
 Ranks at one pipeline place do the same at the same time, so one rank per place is enough: a collective over tensor or
 data ranks is complete when its rank has made it and its bytes are transferred, a receive when the neighbour's message
-has arrived. Nothing waits for a link, so no network makes the step shorter; with requests that take no time, the
-pipeline's own bubble remains.
+has arrived. In a ring a message arrives when this rank's own does, since all send at the same time. Nothing waits for
+a link, so no network makes the step shorter; with requests that take no time, the pipeline's own bubble remains.
 
 Left out: latencies; requests of one rank that cross its NIC at the same time.
 
@@ -11,6 +11,7 @@ Shapes: N requests of the templates, P pipeline places.
 """
 
 from collections import defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import pairwise
@@ -43,7 +44,7 @@ class StepGraph:
 
     def __init__(self, job: JobTrace) -> None:
         rows = job.templates
-        self._sender = _senders(rows)
+        self._sender = _senders(job)
         self._work_ps = rows.compute_before_ps_N.tolist()
         offsets, waits = rows.dependencies.offset_N1.tolist(), rows.dependencies.row_D.tolist()
         self._waits = [waits[first:last] for first, last in pairwise(offsets)]
@@ -81,15 +82,26 @@ def _duration_ps(rows: CommTrace, row: int, hardware: HardwareSpec) -> int:
     return round(num_bits / (hardware.nvlink_rate_bps if is_inside else hardware.nic_rate_bps) * PS_PER_S)
 
 
-def _senders(rows: CommTrace) -> dict[int, tuple[int]]:
-    """Return the row of the send that matches each receive: the k-th to a rank matches its k-th from there."""
-    senders: dict[int, tuple[int]] = {}
-    sent: defaultdict[tuple[int, int], deque[int]] = defaultdict(deque)
-    ends = list(zip(rows.operation_N.tolist(), rows.rank_N.tolist(), rows.peer_N.tolist(), strict=True))
-    for row, (operation, rank, peer) in enumerate(ends):
+def _senders(job: JobTrace) -> dict[int, tuple[int]]:
+    """Return the row of the send that matches each receive: the k-th to a rank matches its k-th from there.
+
+    Along other axes than pp, the sender has the template's own rows: its send goes as far round the group.
+    """
+    rows = job.templates
+    sent: defaultdict[tuple[str, int, int], deque[int]] = defaultdict(deque)
+    ends = list(zip(rows.operation_N.tolist(), rows.rank_N.tolist(), rows.peer_N.tolist(), rows.axis_N, strict=True))
+    for row, (operation, rank, peer, axis) in enumerate(ends):
         if operation == Operation.SEND:
-            sent[rank, peer].append(row)
-    for row, (operation, rank, peer) in enumerate(ends):
+            sent[axis, rank, peer].append(row)
+    senders: dict[int, tuple[int]] = {}
+    for row, (operation, rank, peer, axis) in enumerate(ends):
         if operation == Operation.RECEIVE:
-            senders[row] = (sent[peer, rank].popleft(),)
+            way = (peer, rank) if axis == "pp" else (rank, _opposite(rows.groups[rows.group_N[row]], rank, peer))
+            senders[row] = (sent[(axis, *way)].popleft(),)
     return senders
+
+
+def _opposite(members: Sequence[int], rank: int, peer: int) -> int:
+    """Return the member that is as far behind a rank, round the group, as a peer is before it."""
+    place, place_of_peer = members.index(rank), members.index(peer)
+    return members[(2 * place - place_of_peer) % len(members)]

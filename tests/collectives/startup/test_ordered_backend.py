@@ -1,6 +1,6 @@
 """The backend with NCCL's order: gloo's bits where a program ends, and where it would hang an error with the requests.
 
-Five layouts train over both backends; then messages go over one communicator a pair, as in one group of torch's.
+Seven layouts train over both backends; then messages go over one communicator a pair, as in one group of torch's.
 """
 
 from collections.abc import Mapping
@@ -35,19 +35,23 @@ MODEL = GptSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, windo
 DEGREES = {
     "pp4": Degrees(layout=ParallelLayout(pp=4), num_batches=5),
     "pp2-v2-dp2": Degrees(layout=ParallelLayout(pp=2, dp=2), virtual=2, num_batches=4),
+    "cp4": Degrees(layout=ParallelLayout(cp=4), num_batches=2),
+    "cp2-pp2-dp2": Degrees(layout=ParallelLayout(cp=2, pp=2, dp=2), num_batches=2),
     "tp2-pp2-v2-dp2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=2, tensor_chunks=2),
     "zb-pp4": Degrees(layout=ParallelLayout(pp=4), num_batches=5, schedule="zb-h1"),
     "zb-tp2-pp2-dp2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), num_batches=3, schedule="zb-h1"),
 }
 PAIR = Degrees(layout=ParallelLayout(pp=2), num_batches=2)
+RING = Degrees(layout=ParallelLayout(cp=2))
 GUARD_S = 60.0
 
 
 def train_rank(degrees: Degrees, policies: tuple[str, ...], is_one_way: bool, member: "Member") -> Arrays:
     """Train two steps under each policy; returns losses, and every weight's values."""
-    if not is_one_way:  # messages both ways over the pipeline's own group, whose pairs have one communicator each
+    if not is_one_way:  # messages both ways over an axis' own group, whose pairs have one communicator each
         groups = dict(member.process_groups)
-        member = replace(member, process_groups=groups | {"pp0-down": groups["pp0"]})
+        both_ways = {name: groups[name.removesuffix("-down")] for name in groups}
+        member = replace(member, process_groups=both_ways)
     found: dict[str, NDArray[Any]] = {}
     for name in policies:
         comm = Comm(degrees.layout, member)
@@ -91,12 +95,16 @@ def test_a_split_backward_pass_has_the_bits_of_1f1b(name: str) -> None:
         assert all(np.array_equal(found[key], expected[key]) for key in expected)
 
 
-def test_one_communicator_a_pair_stands_still() -> None:
-    """Both ranks have posted a receive, behind which their sends wait: over NCCL a hang, here an error at once."""
-    work = partial(train_rank, PAIR, ("all",), False)
+@pytest.mark.parametrize(("degrees", "size"), [(PAIR, MODEL.sequence), (RING, 2 * MODEL.sequence // 2)])
+def test_one_communicator_a_pair_stands_still(degrees: Degrees, size: int) -> None:
+    """Both ranks have posted a receive, behind which their sends wait: over NCCL a hang, here an error at once.
+
+    A pipeline's message has activations of the whole sequence, a ring's keys and values of half of it.
+    """
+    work = partial(train_rank, degrees, ("all",), False)
     with pytest.raises(UnavailableError) as error:
-        launch(PAIR.layout, work, backend="ordered", timeout_s=GUARD_S)
-    size = 8 * MODEL.sequence * MODEL.width
+        launch(degrees.layout, work, backend="ordered", timeout_s=GUARD_S)
+    size *= 8 * MODEL.width
     assert (
         "communicator of ranks 0, 1: requests that do not belong together "
         f"(rank 0: message of {size} B from rank 1 to rank 0; rank 1: message of {size} B from rank 0 to rank 1)"

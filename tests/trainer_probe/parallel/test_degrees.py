@@ -5,6 +5,7 @@ import pytest
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.model.gpt import GptSpec
+from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.model.table import PRESETS
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
 from fabrictune.trainer_probe.parallel.schedule import ScheduleName
@@ -49,8 +50,12 @@ def test_chunks_without_a_pipeline_are_refused() -> None:
     ("layout", "message"),
     [
         (
-            ParallelLayout(cp=2),
-            "layout.cp: cp 2\n  allowed: 1: sequences are not divided\n  next: raise tp, dp or pp instead",
+            ParallelLayout(cp=3),
+            "model.sequence: 64\n  allowed: a multiple of 6, 2 times cp 3",
+        ),
+        (
+            ParallelLayout(cp=16, tp=4),
+            "model.sequence: 64\n  allowed: a multiple of 128, 2 times cp 16 times tp 4",
         ),
         (
             ParallelLayout(dp=2, ep=2),
@@ -58,8 +63,8 @@ def test_chunks_without_a_pipeline_are_refused() -> None:
         ),
     ],
 )
-def test_degrees_that_divide_nothing_are_refused(layout: ParallelLayout, message: str) -> None:
-    """Or ranks would do the same work twice."""
+def test_degrees_that_do_not_divide_are_refused(layout: ParallelLayout, message: str) -> None:
+    """64 tokens have no 6 or 128 equal parts, and a dense model has no experts; or ranks would do the same twice."""
     with pytest.raises(InputError) as caught:
         check_degrees(PRESETS["tiny"], Degrees(layout=layout))
     assert str(caught.value) == message
@@ -80,6 +85,27 @@ def test_a_schedule_of_one_chunk_refuses_several(schedule: ScheduleName) -> None
         check_degrees(PRESETS["tiny"], one)
     assert str(caught.value) == (
         "virtual: 1\n  allowed: 2 or more with the schedule interleaved\n  next: choose the schedule 1f1b for one chunk"
+    )
+
+
+def test_chunks_of_products_divide_a_context_parallel_part() -> None:
+    """64 tokens: 32 a rank of cp 2, 16 a part of tp 2, of which 8 chunks have two tokens each, and 16 one."""
+    layout = ParallelLayout(tp=2, cp=2)
+    check_degrees(PRESETS["tiny"], Degrees(layout=layout, tensor_chunks=8))
+    message = "model.sequence: 64\n  allowed: a multiple of 128, 2 times cp 2 times tp 2 times tensor_chunks 16"
+    with pytest.raises(InputError, match=message):
+        check_degrees(PRESETS["tiny"], Degrees(layout=layout, tensor_chunks=16))
+
+
+def test_experts_need_whole_sequences() -> None:
+    """Their slots are dealt over all tokens of a sample."""
+    model = MoeSpec(width=16, num_heads=4, num_key_value_heads=2, feed_forward_width=8, vocabulary=8, sequence=16)
+    with pytest.raises(InputError) as caught:
+        check_degrees(model, Degrees(layout=ParallelLayout(cp=2)))
+    assert str(caught.value) == (
+        "layout.cp: cp 2\n"
+        "  allowed: 1 for model.family moe, whose experts take tokens of whole sequences\n"
+        "  next: raise tp, dp or pp instead"
     )
 
 

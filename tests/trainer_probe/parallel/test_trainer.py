@@ -1,4 +1,4 @@
-"""Training over tensor, pipeline and data parallel ranks against one process, to the order of additions.
+"""Training over tensor, context, pipeline and data parallel ranks against one process, to the order of additions.
 
 The one process runs a second implementation of each model, in plain torch over whole weights.
 
@@ -55,6 +55,7 @@ Arrays = Mapping[str, NDArray[Any]]
 def divide(
     *,
     tp: int = 1,
+    cp: int = 1,
     pp: int = 1,
     v: int = 1,
     dp: int = 1,
@@ -62,11 +63,11 @@ def divide(
     chunks: int = 1,
     schedule: ScheduleName | None = None,
 ) -> Degrees:
-    layout = ParallelLayout(tp=tp, pp=pp, dp=dp)
+    layout = ParallelLayout(tp=tp, cp=cp, pp=pp, dp=dp)
     return Degrees(layout=layout, virtual=v, num_batches=m, batch_size=1, tensor_chunks=chunks, schedule=schedule)
 
 
-Kind = Block | Literal["llama", "moe"]
+Kind = Block | Literal["rotary", "llama", "moe"]
 
 STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with the default
     "ddp-dp3": "ddp",
@@ -78,6 +79,7 @@ STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with 
     "zero3-tp2-pp2-v2-dp2": "zero3",
     "zero3-llama-pp4": "zero3",
     "zero3-moe-tp2-dp2": "zero3",
+    "zero3-cp2-pp2-dp2": "zero3",
 }
 
 DEGREES: dict[str, tuple[Kind, Degrees]] = {
@@ -100,6 +102,13 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "zb-tp2-pp2-dp2": ("serial", divide(tp=2, pp=2, dp=2, m=3, chunks=2, schedule="zb-h1")),
     "zb-llama-tp2-pp4": ("llama", divide(tp=2, pp=4, m=2, schedule="zb-h1")),
     "zb-moe-tp2-pp2": ("moe", divide(tp=2, pp=2, m=3, schedule="zb-h1")),
+    "cp2": ("serial", divide(cp=2, m=2)),
+    "cp3-dp2": ("rotary", divide(cp=3, dp=2, m=2)),
+    "llama-cp4": ("llama", divide(cp=4)),
+    "tp2-cp2": ("parallel", divide(tp=2, cp=2, m=2, chunks=2)),
+    "llama-tp2-cp2-pp2-v2": ("llama", divide(tp=2, cp=2, pp=2, v=2, m=2)),
+    "cp2-pp2-dp2": ("parallel", divide(cp=2, pp=2, dp=2, m=3)),
+    "zb-cp2-pp2": ("llama", divide(cp=2, pp=2, m=3, schedule="zb-h1")),
 }
 LAYOUTS = {
     **{name: (*shape, DataParallelSpec()) for name, shape in DEGREES.items()},
@@ -129,18 +138,24 @@ class Trained:
 
 
 def policies_of(degrees: Degrees) -> Sequence[str]:
-    has_all_axes = min(degrees.layout.tp, degrees.layout.pp, degrees.layout.dp) > 1
-    return list(POLICIES) if has_all_axes else ["none", "all"]
+    layout = degrees.layout
+    if layout.cp > 1:
+        return ["none", "cp", "all"]
+    return ["none", "tp", "pp", "dp", "all"] if min(layout.tp, layout.pp, layout.dp) > 1 else ["none", "all"]
 
 
-def make_model(kind: Kind) -> ModelSpec:
-    shape: dict[str, Any] = {"width": 16, "depth": 4, "num_heads": 4, "vocabulary": 12, "sequence": 8}
+def make_model(kind: Kind, *, is_long: bool) -> ModelSpec:
+    """The window of a long sequence is longer than a chunk of it, whatever the degree."""
+    sequence, window = (48, 21) if is_long else (8, 3)
+    shape: dict[str, Any] = {"width": 16, "depth": 4, "num_heads": 4, "vocabulary": 12, "sequence": sequence}
     if kind == "llama":
         return LlamaSpec(**shape, num_key_value_heads=2, feed_forward_width=12)
     if kind == "moe":
         grouped = {**shape, "num_key_value_heads": 2, "feed_forward_width": 12}
         return MoeSpec(**grouped, num_experts=4, capacity_factor=1.0, balance_coefficient=0.1)
-    return GptSpec(**shape, window=3, block=kind)
+    if kind == "rotary":
+        return GptSpec(**shape, block="serial", positions="rotary")
+    return GptSpec(**shape, window=window, block=kind)
 
 
 def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> list[MicroBatch]:
@@ -207,7 +222,7 @@ def train_alone(model: ModelSpec, degrees: Degrees) -> tuple[list[float], Mappin
 @pytest.fixture(scope="module", params=LAYOUTS)
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     block, degrees, data_parallel = LAYOUTS[request.param]
-    model, folder = make_model(block), tmp_path_factory.mktemp("ledgers")
+    model, folder = make_model(block, is_long=degrees.layout.cp > 1), tmp_path_factory.mktemp("ledgers")
     ranks = launch(degrees.layout, partial(train_rank, model, degrees, data_parallel, folder))
     return Trained(model=model, degrees=degrees, data_parallel=data_parallel, ranks=ranks, ledgers=folder)
 
@@ -236,9 +251,9 @@ def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
 
 
 def test_every_weight_and_gradient_is_held(trained: Trained) -> None:
-    """Over the ranks of one tensor-parallel place: each weight once a data-parallel rank, each gradient once.
+    """Over the ranks of one tensor-parallel place: each weight once a replica, each gradient once.
 
-    With DDP each gradient too is on every data-parallel rank.
+    With DDP each gradient too is on every replica.
     """
     layout = trained.degrees.layout
     for place in range(layout.tp):
@@ -251,8 +266,9 @@ def test_every_weight_and_gradient_is_held(trained: Trained) -> None:
                         numbers[kind, names[0]] += values.size
         for weight in ChunkSpec(model=trained.model).weights():
             size = int(np.prod(weight.local_shape(layout.tp)))
-            assert numbers["value", weight.name] == layout.dp * size
-            copies = layout.dp if trained.data_parallel.strategy == "ddp" else 1
+            num_replicas = layout.degree(layout.replica_axis)
+            assert numbers["value", weight.name] == num_replicas * size
+            copies = num_replicas if trained.data_parallel.strategy == "ddp" else 1
             assert numbers["gradient", weight.name] == copies * size
 
 
