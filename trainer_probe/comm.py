@@ -24,7 +24,8 @@ from fabrictune.trainer_probe.clocks import HostClock, Moment
 from fabrictune.trainer_probe.ledger import Ledger, Request, axis_groups
 from fabrictune.trainer_probe.packing import pack, unpack
 
-# torch 2.13 renames it and warns of the old name.
+# torch 2.13 renames these and warns of the old names.
+_ALL_GATHER = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 _REDUCE_SCATTER = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
@@ -162,14 +163,13 @@ class Comm:
     def all_gather(
         self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
     ) -> Handle:
-        """Concatenate the group's tensors in `output`."""
-        parts = list(output.view(-1, *tensor.shape).unbind(0))
-        if len(parts) == 1:
-            parts[0].copy_(tensor)
+        """Concatenate the group's tensors in `output`; both are contiguous."""
+        if len(self.members(axis)) == 1:
+            output.view(tensor.shape).copy_(tensor)
         return self._request(
             Operation.ALL_GATHER,
             output,
-            lambda group: dist.all_gather(parts, tensor, group=group, async_op=True),
+            lambda group: _ALL_GATHER(output.view(-1), tensor.view(-1), group=group, async_op=True),
             axis=axis,
             tag=tag,
             policy=policy,

@@ -181,6 +181,13 @@ class OrderedProcessGroup(dist.ProcessGroup):
         """Gather every rank's tensor on all."""
         return self._collective("all-gather", tensors, lambda gloo: gloo.allgather(outputs, tensors, opts))
 
+    def all_gather_single(self, output: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> OrderedWork:
+        """Gather every rank's tensor on all, one behind the other in one tensor."""
+        outputs = [list(output.view(self.size(), *tensor.shape).unbind())]
+        return self._collective("all-gather", [tensor], lambda gloo: gloo.allgather(outputs, [tensor]))
+
+    _allgather_base = all_gather_single  # its name before torch 2.13
+
     def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> OrderedWork:  # type: ignore[override]
         """Copy the tensor of a root to all."""
         return self._collective("broadcast", tensors, lambda gloo: gloo.broadcast(tensors, opts), opts.rootRank)

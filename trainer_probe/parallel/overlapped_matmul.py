@@ -42,32 +42,39 @@ class SequenceGroup:
         return part
 
     def gather_and_multiply(
-        self, x_PBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return all ranks' tokens, S B I, and their product, S B O."""
+        self, x_PBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str, whole_SBI: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the product of all ranks' tokens, S B O; writes the tokens to `whole_SBI`, where it is given.
+
+        Each chunk is gathered into a tensor of its own, in which it is contiguous.
+        """
         x_PBI = x_PBI.contiguous()
-        whole_TPBI = x_PBI.new_empty(self.size, *x_PBI.shape)
-        product_TPBO = x_PBI.new_empty(*whole_TPBI.shape[:3], matrix_IO.shape[1])
         chunks = self._chunks(x_PBI.shape[0])
+        whole_TPBI = None if whole_SBI is None else whole_SBI.view(self.size, *x_PBI.shape)
+        is_divided = len(chunks) > 1
 
-        def start(number: int) -> Handle:
-            places = chunks[number]
+        def start(number: int) -> tuple[torch.Tensor, Handle]:
+            part_CBI = x_PBI[chunks[number]]
+            chunk_TCBI = x_PBI.new_empty(self.size, *part_CBI.shape) if is_divided or whole_TPBI is None else whole_TPBI
             request = self._comm.all_gather(
-                whole_TPBI[:, places],
-                x_PBI[places],
-                axis="tp",
-                tag=f"{tag}.{number}",
-                policy=self._policy.name,
+                chunk_TCBI, part_CBI, axis="tp", tag=f"{tag}.{number}", policy=self._policy.name
             )
-            return self._started(request)
+            return chunk_TCBI, self._started(request)
 
-        handle = start(0)
+        product_TPBO = x_PBI.new_empty(self.size, *x_PBI.shape[:2], matrix_IO.shape[1]) if is_divided else None
+        chunk_TCBI, handle = start(0)
         for number, places in enumerate(chunks):
+            now_TCBI = chunk_TCBI
             handle.wait()
             if number + 1 < len(chunks):
-                handle = start(number + 1)
-            product_TPBO[:, places] = _multiply(whole_TPBI[:, places], matrix_IO)
-        return whole_TPBI.flatten(0, 1), product_TPBO.flatten(0, 1)
+                chunk_TCBI, handle = start(number + 1)
+            if product_TPBO is None:
+                return _multiply(now_TCBI, matrix_IO).flatten(0, 1)
+            product_TPBO[:, places] = _multiply(now_TCBI, matrix_IO)
+            if whole_TPBI is not None:
+                whole_TPBI[:, places] = now_TCBI
+        assert product_TPBO is not None, "a single chunk's product has been returned"
+        return product_TPBO.flatten(0, 1)
 
     def multiply_and_scatter(
         self, x_SBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str
@@ -103,6 +110,6 @@ class SequenceGroup:
 
 
 def _multiply(x_TPBI: torch.Tensor, matrix_IO: torch.Tensor) -> torch.Tensor:
-    """Return T P B O by one flat product: torch's own takes four times as long on a chunk, which is not contiguous."""
+    """Return T P B O by one flat product: torch's own takes four times as long where a chunk is not contiguous."""
     product_NO = x_TPBI.flatten(0, 2) @ matrix_IO  # N tokens
     return product_NO.view(*x_TPBI.shape[:3], -1)

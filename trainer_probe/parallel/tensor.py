@@ -158,7 +158,7 @@ class _ColumnProduct(Function):
     ) -> torch.Tensor:
         ctx.save_for_backward(x_PBD, weight_DO)
         ctx.group, ctx.kept, ctx.tag = group, kept, tag
-        return group.gather_and_multiply(x_PBD, weight_DO, f"{tag}.forward")[1]
+        return group.gather_and_multiply(x_PBD, weight_DO, f"{tag}.forward")
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
@@ -203,8 +203,10 @@ class _RowProduct(Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
         (x_SBO, weight_OD), gradient_PBD = ctx.saved_tensors, gradients[0]
         group, tag = ctx.group, ctx.tag
-        gradient_SBD, gradient_SBO = group.gather_and_multiply(gradient_PBD, weight_OD.t(), f"{tag}.backward")
-        if ctx.kept is None:
+        part, *rest = gradient_PBD.shape
+        gradient_SBD = gradient_PBD.new_empty(group.size * part, *rest) if ctx.kept is None else None
+        gradient_SBO = group.gather_and_multiply(gradient_PBD, weight_OD.t(), f"{tag}.backward", gradient_SBD)
+        if gradient_SBD is not None:
             return gradient_SBO, weight_gradient(weight_OD, x_SBO, gradient_SBD), None, None, None
 
         def start() -> Callable[[], Factors]:
