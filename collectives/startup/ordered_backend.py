@@ -186,7 +186,9 @@ class OrderedProcessGroup(dist.ProcessGroup):
         outputs = [list(output.view(self.size(), *tensor.shape).unbind())]
         return self._collective("all-gather", [tensor], lambda gloo: gloo.allgather(outputs, [tensor]))
 
-    _allgather_base = all_gather_single  # its name before torch 2.13
+    def _allgather_base(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> OrderedWork:  # noqa: A002
+        """Gather as above; the name before torch 2.13."""
+        return self.all_gather_single(output, input, opts)
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> OrderedWork:  # type: ignore[override]
         """Copy the tensor of a root to all."""

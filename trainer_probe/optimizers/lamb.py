@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import torch
 
 from fabrictune.trainer_probe.comm import Comm
-from fabrictune.trainer_probe.optimizers.adamw import Moments
+from fabrictune.trainer_probe.optimizers.adamw import Moments, blocks_of
 from fabrictune.trainer_probe.optimizers.norms import parameter_norms
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
@@ -29,11 +29,13 @@ class Lamb:
         self._spec = spec
         self._comm = comm
         self.moments = Moments(shards, spec)
+        decays = [segment.decays for shard in self._shards for segment in shard.segments]
+        self._decays_S = torch.tensor(decays, device=self._shards[0].values_E.device)  # once: a GPU waits for a copy
 
     def step(self, learning_rate: float, gradient_factor: torch.Tensor | None = None) -> None:
         """Update the shards' values by their gradients times a factor."""
-        self.moments.update(gradient_factor)
-        updates = self._updates()
+        self.moments.advance()
+        updates = [self._update(number, gradient_factor) for number in range(len(self._shards))]
         begin, ratio_S = 0, self._trust_ratios(updates)
         for shard, update_E in zip(self._shards, updates, strict=True):
             for number, piece in shard.pieces():
@@ -41,23 +43,22 @@ class Lamb:
             shard.values_E.sub_(update_E, alpha=learning_rate)
             begin += len(shard.segments)
 
-    def _updates(self) -> list[torch.Tensor]:
-        """Return each shard's update (E) before scaling: Adam's, and the decay."""
-        correction1, correction2 = self.moments.corrections
-        updates = []
-        for shard, first_E, second_E in zip(self._shards, self.moments.first, self.moments.second, strict=True):
-            update_E = (first_E / correction1).div_((second_E / correction2).sqrt_().add_(self._spec.epsilon))
-            for piece in shard.decaying_pieces():
-                update_E[piece].add_(shard.values_E[piece], alpha=self._spec.weight_decay)
-            updates.append(update_E)
-        return updates
+    def _update(self, number: int, gradient_factor: torch.Tensor | None) -> torch.Tensor:
+        """Return a shard's update (E) before scaling: Adam's, and the decay."""
+        shard, (correction1, correction2) = self._shards[number], self.moments.corrections
+        update_E = torch.empty_like(shard.values_E)
+        for block in blocks_of(shard):
+            first_E, second_E = self.moments.add(number, block, gradient_factor)
+            denominator_E = (second_E / correction2).sqrt_().add_(self._spec.epsilon)
+            torch.div(first_E, correction1, out=update_E[block]).div_(denominator_E)
+            for run, decays in shard.runs(block):
+                if decays:
+                    update_E[run].add_(shard.values_E[run], alpha=self._spec.weight_decay)
+        return update_E
 
     def _trust_ratios(self, updates: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return the trust ratios (S)."""
         values = [shard.values_E for shard in self._shards]
         value_S, update_S = parameter_norms(self._shards, values, updates, comm=self._comm, tag="optimizer.trust-ratio")
-        decays_S = torch.tensor(
-            [segment.decays for shard in self._shards for segment in shard.segments], device=value_S.device
-        )
-        is_set_S = decays_S & (value_S > 0) & (update_S > 0)
+        is_set_S = self._decays_S & (value_S > 0) & (update_S > 0)
         return torch.where(is_set_S, value_S / update_S, 1.0)

@@ -21,13 +21,16 @@ from fabrictune.trainer_probe.optimizers.segments import Shard
 
 def own_square_sums(shards: Sequence[Shard], tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Return the sums of squares (S) of this rank's pieces; `tensors` has one tensor of each shard's size."""
-    sums_S = torch.zeros(sum(len(shard.segments) for shard in shards), dtype=torch.float64, device=tensors[0].device)
+    norms_S = [tensors[0].new_zeros((), dtype=torch.float64)] * sum(len(shard.segments) for shard in shards)
+    pieces: dict[int, torch.Tensor] = {}
     begin = 0
     for shard, tensor_E in zip(shards, tensors, strict=True):
-        for number, piece in shard.pieces():
-            sums_S[begin + number] = torch.linalg.vector_norm(tensor_E[piece], dtype=torch.float64).square()
+        pieces |= {begin + number: tensor_E[piece] for number, piece in shard.pieces()}
         begin += len(shard.segments)
-    return sums_S
+    found = torch._foreach_norm(list(pieces.values()), 2, dtype=torch.float64) if pieces else ()
+    for number, norm in zip(pieces, found, strict=True):
+        norms_S[number] = norm
+    return torch.stack(norms_S).square()
 
 
 def split_and_replicated_segments(shards: Sequence[Shard]) -> tuple[list[int], list[int]]:
@@ -60,14 +63,25 @@ def parameter_norms(
     for group, numbers_G in segments_by_group(shards).items():  # G of the S segments
         if group is None:
             continue
-        sums_QG = sums_QS[:, numbers_G]
+        sums_QG = _taken(sums_QS, numbers_G)
         comm.all_reduce(sums_QG, axis=group, tag=tag).wait()
-        sums_QS[:, numbers_G] = sums_QG
+        _put(sums_QS, numbers_G, sums_QG)
     split_P, _ = split_and_replicated_segments(shards)  # P of the S segments
-    sums_QP = sums_QS[:, split_P]
+    sums_QP = _taken(sums_QS, split_P)
     comm.all_reduce(sums_QP, axis="tp", tag=tag).wait()
-    sums_QS[:, split_P] = sums_QP
+    _put(sums_QS, split_P, sums_QP)
     return tuple(sums_QS.sqrt().unbind())
+
+
+def _taken(sums: torch.Tensor, numbers: Sequence[int]) -> torch.Tensor:
+    """Return some entries of the last dimension; a list as an index would be copied to a GPU, which waits for it."""
+    return torch.stack([sums[..., number] for number in numbers], -1) if numbers else sums[..., :0]
+
+
+def _put(sums: torch.Tensor, numbers: Sequence[int], entries: torch.Tensor) -> None:
+    """Overwrite some entries of the last dimension."""
+    for place, number in enumerate(numbers):
+        sums[..., number] = entries[..., place]
 
 
 _TAG = "optimizer.gradient-norm"
@@ -83,7 +97,7 @@ def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
     for group in segments_by_group(shards):
         own = [shard for shard in shards if shard.group == group]
         sums_S = own_square_sums(own, [shard.gradients_E for shard in own])
-        sums_of_group = torch.stack([sums_S[numbers].sum() for numbers in split_and_replicated_segments(own)])
+        sums_of_group = torch.stack([_taken(sums_S, numbers).sum() for numbers in split_and_replicated_segments(own)])
         if group is not None:
             comm.all_reduce(sums_of_group, axis=group, tag=_TAG).wait()
         split_and_replicated += sums_of_group

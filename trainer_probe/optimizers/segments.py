@@ -9,6 +9,7 @@ Shapes: E elements of a shard.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from fabrictune.foundation.layout import Axis
@@ -60,6 +61,26 @@ class Shard:
             if start < stop:
                 yield number, slice(start, stop)
 
-    def decaying_pieces(self) -> Iterator[slice]:
-        """Yield the places in the shard of pieces with weight decay."""
-        return (where for number, where in self.pieces() if self.segments[number].decays)
+    def runs(self, block: slice) -> Iterator[tuple[slice, bool]]:
+        """Yield the runs of a block of the shard, and whether they decay; what belongs to no segment does not."""
+        end = block.start
+        for run in self._decaying_runs:
+            start, stop = max(run.start, block.start), min(run.stop, block.stop)
+            if start < stop:
+                if end < start:
+                    yield slice(end, start), False
+                yield slice(start, stop), True
+                end = stop
+        if end < block.stop:
+            yield slice(end, block.stop), False
+
+    @cached_property
+    def _decaying_runs(self) -> tuple[slice, ...]:
+        """The places in the shard of pieces with weight decay, neighbours as one."""
+        runs: list[slice] = []
+        for number, piece in self.pieces():
+            if self.segments[number].decays:
+                is_next = bool(runs) and runs[-1].stop == piece.start
+                start = runs.pop().start if is_next else piece.start
+                runs.append(slice(start, piece.stop))
+        return tuple(runs)

@@ -1,5 +1,6 @@
 """AdamW against torch's own."""
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 
 torch = pytest.importorskip("torch")
 
-from fabrictune.trainer_probe.optimizers.adamw import AdamW  # noqa: E402
+from fabrictune.trainer_probe.optimizers.adamw import BLOCK, AdamW  # noqa: E402
 
 SPEC = OptimizerSpec(weight_decay=0.3)
 RATES = (0.1, 0.05, 0.2, 0.01)
@@ -92,3 +93,55 @@ def test_a_buffer_in_one_piece_gives_torchs_bits() -> None:
         ours.step(0.1)
         torchs.step()
     assert torch.equal(values, parameter.detach())
+
+
+LONG = 3 * BLOCK + 5
+LONG_SEGMENTS = (
+    Segment(name="weight", offset=0, size=2 * BLOCK + 7, is_replicated_over_tp=False, decays=True),
+    Segment(name="gain", offset=2 * BLOCK + 7, size=LONG - 2 * BLOCK - 10, is_replicated_over_tp=False, decays=False),
+)  # and three elements of padding
+
+
+def make_long(gradient_dtype: Any) -> Shard:
+    generator = torch.Generator().manual_seed(0)
+    values, gradients = (torch.randn(LONG, generator=generator) for _ in range(2))
+    return Shard(name="all", segments=LONG_SEGMENTS, first=0, values_E=values, gradients_E=gradients.to(gradient_dtype))
+
+
+def step_in_one_piece(shard: Shard, factor: Any) -> None:
+    """Take four steps by the algorithm written over the whole shard."""
+    first, second = torch.zeros(LONG), torch.zeros(LONG)
+    for step, rate in enumerate(RATES, start=1):
+        gradients = shard.gradients_E.float() * factor
+        first.lerp_(gradients, 1 - SPEC.beta1)
+        second.mul_(SPEC.beta2).addcmul_(gradients, gradients, value=1 - SPEC.beta2)
+        shard.values_E[: LONG_SEGMENTS[0].size].mul_(1 - rate * SPEC.weight_decay)
+        denominator = (second.sqrt() / math.sqrt(1 - SPEC.beta2**step)).add_(SPEC.epsilon)
+        shard.values_E.addcdiv_(first, denominator, value=-rate / (1 - SPEC.beta1**step))
+
+
+@pytest.mark.parametrize("gradient_dtype", [torch.float32, torch.bfloat16])
+def test_blocks_change_no_bit(gradient_dtype: Any) -> None:
+    """Their ends fall on vectors' ends, so every element is computed as in one piece; the last block is short."""
+    ours, expected, factor = (
+        make_long(gradient_dtype),
+        make_long(gradient_dtype),
+        torch.tensor(0.3, dtype=torch.float64),
+    )
+    optimizer = AdamW([ours], SPEC)
+    for rate in RATES:
+        optimizer.step(rate, factor)
+    step_in_one_piece(expected, factor)
+    assert torch.equal(ours.values_E, expected.values_E)
+
+
+def test_the_fused_kernel_differs_in_the_last_bits() -> None:
+    """Which a GPU runs, and a CPU has too: four times the distance to the next number, as of a cut above."""
+    ours, fused, factor = make_long(torch.float32), make_long(torch.float32), torch.tensor(0.3, dtype=torch.float64)
+    readable, optimizer = AdamW([ours], SPEC), AdamW([fused], SPEC)
+    for rate in RATES:
+        readable.step(rate, factor)
+        optimizer.moments.advance()
+        optimizer.update_fused(0, rate, factor)
+    one_bit = torch.finfo(torch.float32).eps
+    torch.testing.assert_close(fused.values_E, ours.values_E, rtol=4 * one_bit, atol=4 * one_bit)

@@ -26,8 +26,10 @@ def test_the_shards_hold_every_element_of_every_segment_once(sizes: list[int], n
         shard = Shard(name="all", segments=segments, first=first, values_E=part, gradients_E=part)
         for number, piece in shard.pieces():
             found[number] += part[piece].tolist()
-        for piece in shard.decaying_pieces():
-            decaying += part[piece].tolist()
+        for block in (slice(0, length // 2), slice(length // 2, length)):
+            runs = list(shard.runs(block))
+            assert [element for run, _ in runs for element in part[run].tolist()] == part[block].tolist()
+            decaying += [element for run, decays in runs if decays for element in part[run].tolist()]
     expected = {number: list(range(offsets[number], offsets[number] + size)) for number, size in enumerate(sizes)}
     assert found == expected
     assert decaying == [element for number in range(0, len(sizes), 2) for element in expected[number]]
