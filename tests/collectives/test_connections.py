@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from fabrictune.collectives.channels import over_channels
 from fabrictune.collectives.connections import connect, cut, take_turns
-from fabrictune.collectives.messages import Edges
+from fabrictune.collectives.messages import Edges, edges_of
 from fabrictune.collectives.request_matching import Batch
+from fabrictune.collectives.schedule import GroupShape
+from fabrictune.collectives.schedules import ring
 from fabrictune.foundation.traces import UNKNOWN, CommTrace, Dependencies, Medium, Operation, TrafficTrace
 
 
@@ -26,6 +29,22 @@ def make_trace(num_ranks: int, num_groups: int) -> CommTrace:
         tag_N=("",) * num_requests,
         dependencies=Dependencies.none(num_requests),
     )
+
+
+def test_edges_come_by_channel_sender_and_receiver() -> None:
+    """A ring of three on two channels; each message lies on the edge of its ends."""
+    shape = GroupShape(num_members=3)
+    schedule = over_channels(ring.all_reduce(shape), Operation.ALL_REDUCE, shape, num_channels=2, num_slices=1)
+    edges = edges_of(schedule)
+    assert edges.channel_E.tolist() == [0, 0, 0, 1, 1, 1]
+    assert edges.sender_E.tolist() == [0, 1, 2] * 2
+    assert edges.receiver_E.tolist() == [1, 2, 0] * 2
+    for of_edge, of_message in (
+        (edges.channel_E, schedule.channel_M),
+        (edges.sender_E, schedule.sender_M),
+        (edges.receiver_E, schedule.receiver_M),
+    ):
+        np.testing.assert_array_equal(of_edge[edges.edge_M], of_message)
 
 
 def test_connections_come_by_group_channel_source_and_destination() -> None:

@@ -1,6 +1,7 @@
 """The ledger with a clock that is turned by hand: what each request depends on, and the work before it."""
 
 from dataclasses import replace
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -24,6 +25,25 @@ class HandClock:
 
     def work(self, duration_ns: int) -> None:
         self.now_ns += duration_ns
+
+
+class Moment:
+    """A reading that is an object."""
+
+
+class MomentClock:
+    """All readings that something still holds."""
+
+    def __init__(self, readings: WeakSet[Moment]) -> None:
+        self._readings = readings
+
+    def read(self) -> Moment:
+        moment = Moment()
+        self._readings.add(moment)
+        return moment
+
+    def ns(self, reading: Moment) -> int:
+        return 0
 
 
 def issue(ledger: Ledger[int], tag: str) -> int:
@@ -76,6 +96,30 @@ def test_merged_ledgers_keep_their_own_dependencies() -> None:
     assert trace.rank_N.tolist() == [0, 0, 0, 1, 1, 1]
     assert [trace.dependencies.of(row).tolist() for row in range(6)] == [[], [], [0, 1], [], [], [3, 4]]
     assert trace.tag_N == ("first", "second", "third") * 2
+
+
+def test_waits_are_added_up_once_by_axis() -> None:
+    """20 and 3 ns of dp, asked for as often as one likes, and still there once the requests are forgotten."""
+    clock = HandClock()
+    ledger = Ledger(0, ((0, 1),), clock)
+    for duration_ns in (20, 3):
+        wait(ledger, clock, issue(ledger, "one"), duration_ns)
+        assert ledger.exposed_wait_ns() == ledger.exposed_wait_ns()
+    ledger.forget()
+    assert ledger.exposed_wait_ns() == {"dp": 23}
+
+
+def test_a_ledger_that_forgets_keeps_no_reading_of_waits() -> None:
+    """A GPU's readings are events: only the last stays, from which the next work counts."""
+    readings = WeakSet[Moment]()
+    ledger = Ledger(0, ((0, 1),), MomentClock(readings))
+    for _ in range(3):
+        request = ledger.issue(
+            Request(operation=Operation.ALL_REDUCE, group=0, num_bytes=8, step=0, axis="dp", policy="none", tag="")
+        )
+        ledger.wait(request, lambda: None)
+    ledger.forget()
+    assert len(readings) == 1
 
 
 def test_a_restarted_ledger_is_empty() -> None:
