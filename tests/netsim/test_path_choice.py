@@ -14,10 +14,13 @@ from fabrictune.foundation.arrays import IntArray
 from fabrictune.foundation.errors import InputError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.netsim.config.adaptive_routing import ArsConfig
+from fabrictune.netsim.config.faults import LinkDown
 from fabrictune.netsim.config.packet import PacketConfig
 from fabrictune.netsim.config.path_choice import PathChoiceConfig
+from fabrictune.netsim.config.transport import TransportConfig
 from fabrictune.netsim.engine_inputs.inputs import make_engine_inputs
 from fabrictune.netsim.engine_inputs.path_choice import path_choice_settings
+from fabrictune.netsim.faults.timeline import fault_intervals
 from fabrictune.netsim.memory import estimated_bytes
 from fabrictune.netsim.packet import make_simulation
 from fabrictune.netsim.reference.engine import ReferenceEngine
@@ -26,7 +29,8 @@ from fabrictune.topology.builders.clos import ClosSpec, build_clos
 from fabrictune.topology.builders.fat_tree import FatTreeSpec, build_fat_tree
 from fabrictune.topology.fabric import Fabric
 from tests.netsim.conftest import compiled, network_of, traffic_of
-from tests.netsim.scenarios import LAWS
+from tests.netsim.scenarios import LAWS, Scenario
+from tests.netsim.test_reference import assert_equals_reference
 
 Simulate = Callable[..., RunRecord]
 
@@ -201,6 +205,38 @@ def test_ars_waits_for_the_idle_time_of_a_flowlet(simulate: Simulate) -> None:
     ars = replace(ALTERNATING, assign_mode="per_flowlet_quality", flowlet_idle_time_ns=81)
     record = simulate([(0, 4)], [{"bytes": 100_000}], choosing(mode="ars", ties="first", ars=ars), fabric=two_tors())
     assert uplink_packets(record).tolist() == [100, 0, 0, 0]
+
+
+@pytest.mark.parametrize("down_ns", [1_005, 2_345, 3_685])
+def test_ars_samples_a_queue_up_to_the_instant_that_loses_it(down_ns: int) -> None:
+    """Eight samples a frame: those since the last frame of a port that goes down have found its queue.
+
+    They are part of its average when it is up again; the reference engine chooses the same ports.
+    """
+    fabric = two_tors()
+    label = next(name for name in map(fabric.port_label, range(fabric.num_ports)) if name.startswith("tor0:up"))
+    ars = ArsConfig(
+        assign_mode="per_packet",
+        sampling_interval_ns=10,
+        past_load_weight=0,
+        future_load_weight=1,
+        future_load_min_bytes=0,
+        future_load_max_bytes=4_000,
+        load_exponent=4,
+        load_current=False,
+        quantization_bands=8,
+    )
+    config = replace(choosing(mode="ars", ties="first", ars=ars), transport=TransportConfig(timeout_ns=50_000))
+    scenario = Scenario(
+        network=network_of(fabric, [(nic, HOSTS_PER_TOR + nic) for nic in range(HOSTS_PER_TOR)]),
+        traffic=traffic_of([{"qp": qp, "bytes": 60_000} for qp in range(HOSTS_PER_TOR)]),
+        config=config,
+        law="none",
+        seed=0,
+        faults=fault_intervals(fabric, [LinkDown(link=label, at_ns=down_ns, until_ns=down_ns + 100)], config),
+    )
+    simulation = assert_equals_reference(scenario)
+    assert simulation.fault_drop_columns()["link_down"].sum() > 10
 
 
 def meter(**settings: object) -> LoadMeter:
