@@ -137,3 +137,19 @@ def test_a_law_fails_amid_rounds_when_it_would_have(most_acks: int) -> None:
         faults.append(refused.value.args)
     assert faults[0] == faults[1]
     assert simulation.num_skipped_events > simulation.num_events / 2
+
+
+@pytest.mark.parametrize("num_packets", [1_000, 2_000])
+def test_rounds_in_which_a_component_sleeps_are_taken(num_packets: int, recorded: Record) -> None:
+    """One long message beside twelve short ones: it is waked where a round is kept or compared, and sleeps again."""
+    rows = Rows()
+    before: list[int] = []
+    for _ in range(20):
+        last = before
+        for _ in range(12):
+            last = [rows.send(0, 1, 8 * MTU_BYTES, last)]
+        before = [rows.wait(1_000_000, [rows.send(2, 3, num_packets * MTU_BYTES, before), *last])]
+    got = compare(_one_tor(rows, "none").inputs(), LAWS["none"])
+    assert not got.differences
+    assert got.num_skipped > 0.9 * got.num_events
+    recorded.hold(f"rounds, a message of {num_packets} packets asleep", got.num_skipped)
