@@ -102,7 +102,7 @@ def _layers(size: Size, block: Block) -> Mapping[str, Form]:
     }
 
     def layer(x_SBD: torch.Tensor) -> torch.Tensor:
-        return run_layer(model, weights, SingleProcess(), x_SBD, 0, "")
+        return run_layer(model, weights, SingleProcess(), 0, x_SBD, "")
 
     return {"eager": layer, "compiled": torch.compile(layer, dynamic=False)}
 

@@ -7,8 +7,11 @@ Source: MegaScale (NSDI'24), section 3.2 and Table 3, which adds the axes in thi
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from fabrictune.foundation.layout import AXES, Axis
+
+Recompute = Literal["none", "selective", "full"]  # activations computed again in the backward pass
 
 
 @dataclass(frozen=True, kw_only=True)

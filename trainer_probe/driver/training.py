@@ -69,6 +69,7 @@ class Training:
             device,
             self._hooks.passes_of,
             recipe.data_parallel,
+            recipe.recompute,
         )
         self._optimizer = make_optimizer(self._trainer.shards, recipe.optimizer, comm)
         self._scale = LossScale.of(dtype)

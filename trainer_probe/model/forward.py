@@ -7,13 +7,16 @@ batch, D width, V a rank's share of the vocabulary.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.operators import Context, Operators
+from fabrictune.trainer_probe.model.recomputation import recomputed
 from fabrictune.trainer_probe.model.spec import ModelSpec, joined
 from fabrictune.trainer_probe.model.weights import Weights
+from fabrictune.trainer_probe.policies import Recompute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,7 @@ def run_chunk(
     batch: MicroBatch,
     x_PBD: torch.Tensor | None,
     tag: str,
+    recompute: Recompute = "none",
 ) -> torch.Tensor:
     """Return the activations after the chunk, P B D, or for the last chunk the loss summed over all tokens.
 
@@ -45,7 +49,8 @@ def run_chunk(
         assert chunk.is_first, "a later chunk takes activations"
         x_PBD = _embed(weights, operators, batch.tokens_BS, tag)
     for layer in chunk.layers:
-        x_PBD = run_layer(chunk.model, weights, operators, x_PBD, layer, tag)
+        run = partial(run_layer, chunk.model, weights, operators, layer)
+        x_PBD = recomputed(run, tag, x_PBD) if recompute == "full" else run(x_PBD, tag)
     return _loss(chunk.model, weights, operators, x_PBD, batch.targets_BS, tag) if chunk.is_last else x_PBD
 
 
@@ -65,7 +70,7 @@ def _loss(
 
 
 def run_layer(
-    spec: ModelSpec, weights: Weights, operators: Operators, x_PBD: torch.Tensor, layer: int, tag: str
+    spec: ModelSpec, weights: Weights, operators: Operators, layer: int, x_PBD: torch.Tensor, tag: str
 ) -> torch.Tensor:
     """Return the activations after layer number `layer`; its requests' tags begin with `tag`."""
     for part, sublayer in spec.sublayers(layer).items():

@@ -172,7 +172,9 @@ class _Pair(Sublayer):
         return self.spec.norm.kept_bytes(share) + units * activation
 
     def _attention_bytes(self, share: Share) -> int:
-        """Return the bytes that attention keeps besides its inputs and its result."""
+        """Return the bytes that attention keeps besides its inputs and its result, unless it is computed again."""
+        if share.recompute == "selective":
+            return 0
         spec, heads = self.spec, self.spec.num_heads
         kept = banded_bytes(spec, share, heads) if is_banded(spec, share) else log_sum_bytes(spec, share, heads)
         if spec.positions == "rotary":
@@ -205,7 +207,8 @@ class Attention(_Pair):
 
     def kept_bytes(self, share: Share) -> int:
         """Return the result, and without a band, which copies what it needs of them, queries, keys and values."""
-        units = 1 + (0 if is_banded(self.spec, share) else QUERY_KEY_VALUE)
+        is_copied = is_banded(self.spec, share) and share.recompute != "selective"
+        units = 1 + (0 if is_copied else QUERY_KEY_VALUE)
         return self._kept_bytes(share, units) + self._attention_bytes(share)
 
 
@@ -263,5 +266,6 @@ class ParallelBlock(_Pair):
 
     def kept_bytes(self, share: Share) -> int:
         """Return both parts' inputs and outputs, and without a band attention's result, from which they are joined."""
-        units = self.num_inputs + self.num_outputs + (0 if is_banded(self.spec, share) else 1)
+        keeps_result = not is_banded(self.spec, share) and share.recompute != "selective"
+        units = self.num_inputs + self.num_outputs + (1 if keeps_result else 0)
         return self._kept_bytes(share, units) + self._attention_bytes(share)

@@ -166,10 +166,15 @@ class GroupedQueryAttention(Sublayer):
         return pair_volumes(share, spec.width) + ring_volumes(share, spec.num_key_value_heads * spec.head_width)
 
     def kept_bytes(self, share: Share) -> int:
-        """Return the result, and either the band's copies or queries, keys and values, before and after turning."""
+        """Return the result, and either the band's copies or queries, keys and values, before and after turning.
+
+        Computed again, attention keeps them from before only.
+        """
         spec = self.spec
-        kept = spec.norm.kept_bytes(share) + rotary_factors_bytes(spec, share)
         query = share.part * spec.width * share.element_bytes
+        if share.recompute == "selective":
+            return spec.norm.kept_bytes(share) + 2 * query + KEY_AND_VALUE * query // spec.group_size
+        kept = spec.norm.kept_bytes(share) + rotary_factors_bytes(spec, share)
         if is_banded(spec, share):
             return kept + query + banded_bytes(spec, share, spec.num_heads)
         key = query // spec.group_size

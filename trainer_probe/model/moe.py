@@ -159,13 +159,17 @@ class Experts(Sublayer):
         return 2 * spec.width * spec.num_experts + slots * self._expert_flops() / spec.sequence
 
     def volumes(self, share: Share) -> Volumes:
-        """Return the tokens gathered and their results scattered, both again for gradients; choices and gates."""
+        """Return the tokens gathered and their results scattered, both again for gradients; choices and gates.
+
+        Full recomputation repeats the forward pass.
+        """
         if share.tp == 1:
             return Counter()
         activation = share.tokens * self.spec.width * share.element_bytes
         num_gates = share.tokens * self.spec.num_choices
-        gathered = 2 * activation + num_gates * (ID_BYTES + share.sum_bytes)
-        scattered = 2 * activation + num_gates * share.sum_bytes
+        num_forward = 2 if share.recompute == "full" else 1
+        gathered = (num_forward + 1) * activation + num_forward * num_gates * (ID_BYTES + share.sum_bytes)
+        scattered = (num_forward + 1) * activation + num_gates * share.sum_bytes
         return Counter({("tp", Operation.ALL_GATHER): gathered, ("tp", Operation.REDUCE_SCATTER): scattered})
 
     def kept_bytes(self, share: Share) -> int:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.traces import Operation
 from fabrictune.trainer_probe.model.weights import Weights, WeightSpec
+from fabrictune.trainer_probe.policies import Recompute
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +41,7 @@ class Share:
     element_bytes: int
     splits_backward: bool = False  # whether weights' gradients have passes of their own
     cp: int = 1
+    recompute: Recompute = "none"
 
     @property
     def tokens(self) -> int:
@@ -99,22 +101,24 @@ def pair_volumes(share: Share, width: int) -> Volumes:
     """Return the bytes of a column product and the row product after it: 3 activations gathered, 2 scattered.
 
     The input is gathered again in the backward pass, beside the product that does not need it; where weights' gradients
-    have a pass of their own, there, and so is the gradient of the row product.
+    have a pass of their own, there, and so is the gradient of the row product. Full recomputation repeats the forward
+    pass, with a gather and a scatter.
     """
     if share.tp == 1:
         return Counter()
     activation = share.tokens * width * share.element_bytes
-    num_gathered = 4 if share.splits_backward else 3
-    return Counter(
-        {("tp", Operation.ALL_GATHER): num_gathered * activation, ("tp", Operation.REDUCE_SCATTER): 2 * activation}
-    )
+    num_again = 1 if share.recompute == "full" else 0
+    gathered = (3 + share.splits_backward + num_again) * activation
+    scattered = (2 + num_again) * activation
+    return Counter({("tp", Operation.ALL_GATHER): gathered, ("tp", Operation.REDUCE_SCATTER): scattered})
 
 
 def ring_volumes(share: Share, key_value_width: int) -> Volumes:
     """Return the bytes of keys and values, of that width each, passed round a context-parallel ring.
 
     All but one of the group's blocks pass a rank forward, and backward, there with as many blocks of gradients.
+    Recomputed, attention passes them forward twice.
     """
-    num_blocks = 3 * (share.cp - 1)
+    num_blocks = (3 if share.recompute == "none" else 4) * (share.cp - 1)
     block = KEY_AND_VALUE * key_value_width // share.tp * share.tokens * share.element_bytes
     return Counter({("cp", way): num_blocks * block for way in (Operation.SEND, Operation.RECEIVE) if num_blocks})

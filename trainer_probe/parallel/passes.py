@@ -22,6 +22,7 @@ from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.operators import Operators
 from fabrictune.trainer_probe.model.weights import Weights
 from fabrictune.trainer_probe.parallel.weight_products import KeptProducts, WeightProduct, add_gradients
+from fabrictune.trainer_probe.policies import Recompute
 
 
 class Passes(Protocol):
@@ -50,11 +51,12 @@ class ChunkPasses:
     weights: Weights
     operators: Operators
     kept: KeptProducts | None = None  # where the operators keep products
+    recompute: Recompute = "none"
     _waiting: deque[Sequence[WeightProduct]] = field(default_factory=deque, init=False, repr=False)
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         """Run the forward pass of the chunk."""
-        return run_chunk(self.chunk, self.weights, self.operators, batch, x_PBD, tag)
+        return run_chunk(self.chunk, self.weights, self.operators, batch, x_PBD, tag, self.recompute)
 
     def backward(
         self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None

@@ -18,6 +18,7 @@ from fabrictune.trainer_probe.data_parallel.stage import Setting
 from fabrictune.trainer_probe.data_parallel.table import STRATEGIES
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch, part_of
+from fabrictune.trainer_probe.model.recomputation import RecomputedContext
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.segments import Shard
 from fabrictune.trainer_probe.parallel.deadlock_check import proved_programs
@@ -29,7 +30,7 @@ from fabrictune.trainer_probe.parallel.ring_attention import ring_pairs
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.parallel.weight_products import KeptProducts
-from fabrictune.trainer_probe.policies import OverlapPolicy
+from fabrictune.trainer_probe.policies import OverlapPolicy, Recompute
 
 CPU = torch.device("cpu")
 _DEFAULT = DataParallelSpec()
@@ -55,6 +56,7 @@ class ParallelTrainer:
         device: torch.device = CPU,
         passes_of: Callable[[Passes], Passes] = lambda passes: passes,
         data_parallel: DataParallelSpec = _DEFAULT,
+        recompute: Recompute = "none",
     ) -> None:
         check_degrees(model, degrees)
         if mistakes := list(check_strategy(data_parallel, degrees)):
@@ -72,6 +74,8 @@ class ParallelTrainer:
         self._order = GatheringOrder(self.stages, policy)
         kept = KeptProducts() if schedule_of(shape).splits_backward else None
         self._operators = make_operators(comm, policy, degrees.tensor_chunks, kept)
+        if recompute == "selective":
+            self._operators.context = RecomputedContext(self._operators.context)
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
         part = model.sequence // (degrees.layout.cp * degrees.layout.tp)
         self._rank = PipelineRank(
@@ -82,7 +86,13 @@ class ParallelTrainer:
                     number,
                     passes_of(
                         stage.wrap(
-                            ChunkPasses(chunk=stage.chunk, weights=stage.weights, operators=self._operators, kept=kept)
+                            ChunkPasses(
+                                chunk=stage.chunk,
+                                weights=stage.weights,
+                                operators=self._operators,
+                                kept=kept,
+                                recompute=recompute,
+                            )
                         )
                     ),
                 )

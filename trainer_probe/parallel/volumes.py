@@ -21,6 +21,7 @@ from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.model.sublayers import Share, Volumes
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
+from fabrictune.trainer_probe.policies import Recompute
 
 _DEFAULT = DataParallelSpec()
 
@@ -32,17 +33,18 @@ def step_volumes(
     place: int,
     element_bytes: int,
     data_parallel: DataParallelSpec = _DEFAULT,
+    recompute: Recompute = "none",
 ) -> Volumes:
     """Return the bytes of a rank at `place` of its pipeline, without its optimizer's requests."""
     volumes: Volumes = Counter()
     for chunk in stages_of(model, degrees, place):
-        volumes += _tensor_volumes(chunk, degrees, element_bytes)
+        volumes += _tensor_volumes(chunk, degrees, share_of(model, degrees, element_bytes, recompute))
         volumes += _in_bytes(_pipeline_elements(chunk, degrees), element_bytes)
         volumes += data_volumes(chunk, degrees, data_parallel, element_bytes)
     return volumes
 
 
-def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int) -> Share:
+def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int, recompute: Recompute = "none") -> Share:
     """Return what a rank has of a micro-batch."""
     return Share(
         batch_size=degrees.batch_size,
@@ -51,6 +53,7 @@ def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int) -> Share:
         cp=degrees.layout.cp,
         element_bytes=element_bytes,
         splits_backward=schedule_of(degrees.pipeline).splits_backward,
+        recompute=recompute,
     )
 
 
@@ -63,9 +66,9 @@ def stages_of(model: ModelSpec, degrees: Degrees, place: int) -> list[ChunkSpec]
     ]
 
 
-def _tensor_volumes(chunk: ChunkSpec, degrees: Degrees, element_bytes: int) -> Volumes:
+def _tensor_volumes(chunk: ChunkSpec, degrees: Degrees, share: Share) -> Volumes:
     """Return the bytes of sublayers, embedding, head and loss."""
-    model, share = chunk.model, share_of(chunk.model, degrees, element_bytes)
+    model, element_bytes = chunk.model, share.element_bytes
     of_batch: Volumes = Counter()
     for layer in chunk.layers:
         for sublayer in model.sublayers(layer).values():

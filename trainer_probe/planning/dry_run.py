@@ -68,6 +68,7 @@ def plan_rank(recipe: Recipe, rank: int, hardware: HardwareSpec) -> RankPlan:
             device=_META,
             passes_of=replay,
             data_parallel=recipe.data_parallel,
+            recompute=recipe.recompute,
         )
         update = _make_update(recipe, trainer, Comm(degrees.layout, member), clock)
         ids = torch.empty(degrees.num_batches, degrees.batch_size, model.sequence, dtype=torch.int64, device=_META)

@@ -17,11 +17,13 @@ from itertools import accumulate
 
 from fabrictune.trainer_probe.data_parallel.costs import state_bytes
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.sublayers import Share
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedule import PassKind
 from fabrictune.trainer_probe.parallel.schedules.table import passes_of_rank, schedule_of
 from fabrictune.trainer_probe.parallel.volumes import share_of, stages_of
-from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.policies import POLICIES, Recompute
 from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
 ELEMENT_BYTES: dict[Precision, int] = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
@@ -59,10 +61,12 @@ def plan_memory(recipe: Recipe, place: int) -> MemoryPlan:
     )
 
 
-def stage_activation_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: int) -> int:
+def stage_activation_bytes(
+    stage: ChunkSpec, degrees: Degrees, element_bytes: int, recompute: Recompute = "none"
+) -> int:
     """Return the memory of one micro-batch between its two passes through a stage, with the stage's output."""
-    model, share = stage.model, share_of(stage.model, degrees, element_bytes)
-    kept = sum(sublayer.kept_bytes(share) for layer in stage.layers for sublayer in model.sublayers(layer).values())
+    model, share = stage.model, share_of(stage.model, degrees, element_bytes, recompute)
+    kept = sum(_layer_bytes(model, layer, share) for layer in stage.layers)
     ids = share.tokens * (_ID_BYTES + (1 if share.tp > 1 else 0))  # and which of them are this rank's
     if stage.is_first:
         kept += ids
@@ -70,6 +74,13 @@ def stage_activation_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: in
         logits = share.part * model.vocabulary * share.sum_bytes
         return kept + ids + model.norm.kept_bytes(share) + logits
     return kept + share.part * model.width * element_bytes
+
+
+def recomputed_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: int, recompute: Recompute) -> int:
+    """Return the memory of a backward pass for what it computes again, of a layer at a time."""
+    model = stage.model
+    whole, kept = share_of(model, degrees, element_bytes), share_of(model, degrees, element_bytes, recompute)
+    return max(_layer_bytes(model, layer, whole) - _layer_bytes(model, layer, kept) for layer in stage.layers)
 
 
 def stage_product_bytes(stage: ChunkSpec, degrees: Degrees, element_bytes: int) -> int:
@@ -86,12 +97,20 @@ def _most_activations(recipe: Recipe, place: int, element_bytes: int) -> int:
     """Return the most activations, and factors of weights' gradients, that the schedule keeps at once."""
     degrees = recipe.degrees
     is_split = schedule_of(degrees.pipeline).splits_backward
-    changes: dict[tuple[PassKind, int], int] = {}
-    for stage in stages_of(recipe.model, degrees, place):
-        activations = stage_activation_bytes(stage, degrees, element_bytes)
+    stages, changes = stages_of(recipe.model, degrees, place), dict[tuple[PassKind, int], int]()
+    for stage in stages:
+        activations = stage_activation_bytes(stage, degrees, element_bytes, recipe.recompute)
         products = stage_product_bytes(stage, degrees, element_bytes) if is_split else 0
         changes["forward", stage.number] = activations
         changes["backward", stage.number] = products - activations
         changes["weights", stage.number] = -products
     kept = accumulate(changes[step.kind, step.stage] for step in passes_of_rank(degrees.pipeline, place))
-    return max(kept, default=0)
+    again = (recomputed_bytes(stage, degrees, element_bytes, recipe.recompute) for stage in stages)
+    return max(kept) + max(again)
+
+
+def _layer_bytes(model: ModelSpec, layer: int, share: Share) -> int:
+    """Return the bytes of a micro-batch that a layer keeps; full recomputation keeps its input."""
+    if share.recompute == "full":
+        return share.part * model.width * share.element_bytes
+    return sum(sublayer.kept_bytes(share) for sublayer in model.sublayers(layer).values())

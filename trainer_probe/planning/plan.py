@@ -16,6 +16,7 @@ from fabrictune.foundation.extras import require_extra
 from fabrictune.foundation.job_traces import JobTrace
 from fabrictune.foundation.layout import Axis
 from fabrictune.foundation.units import PS_PER_S
+from fabrictune.trainer_probe.model.hardware_flops import hardware_flops_per_token
 from fabrictune.trainer_probe.model.spec import flops_per_token
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.memory import MemoryPlan, plan_memory
@@ -59,6 +60,12 @@ class Plan:
     def model_flops(self) -> float:
         """Operations of the model per step and GPU, by the papers' count."""
         return flops_per_token(self.recipe.model) * self.num_tokens / self.recipe.degrees.layout.world_size
+
+    @property
+    def hardware_flops(self) -> float:
+        """Operations of the model per step and GPU, with those that recomputation repeats, by the same count."""
+        of_token = hardware_flops_per_token(self.recipe.model, self.recipe.recompute)
+        return of_token * self.num_tokens / self.recipe.degrees.layout.world_size
 
     @cached_property
     def memory(self) -> tuple[MemoryPlan, ...]:

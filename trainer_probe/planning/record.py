@@ -53,6 +53,7 @@ def summary(plan: Plan) -> dict[str, float]:
         "num_requests": plan.trace.num_requests,
         "num_tokens": plan.num_tokens,
         "model_flops_per_gpu": plan.model_flops,
+        "hardware_flops_per_gpu": plan.hardware_flops,
         "most_memory_bytes": max(memory.total_bytes for memory in plan.memory),
         "bubble_fraction": bubble_fraction(plan.recipe),
         "played_bubble_fraction": plan.bubble_fraction,

@@ -7,10 +7,12 @@ gradients of weights are a part. Left out: the embedding and the head, which mak
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fabrictune.trainer_probe.model.attention_costs import attention_flops
 from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.parallel.schedule import PassTimes, ScheduleName
 from fabrictune.trainer_probe.parallel.schedules.table import SCHEDULES, schedule_of
 from fabrictune.trainer_probe.planning.memory import plan_memory
+from fabrictune.trainer_probe.policies import Recompute
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 
@@ -24,18 +26,19 @@ class ScheduleCosts:
     activations_bytes: int  # of the GPU that keeps most
 
 
-def pass_times(model: ModelSpec) -> PassTimes:
-    """Return the times of a layer's passes, in operations of a token."""
+def pass_times(model: ModelSpec, recompute: Recompute = "none") -> PassTimes:
+    """Return the times of all layers' passes, in operations of a token."""
     sublayers = [sublayer for layer in range(model.depth) for sublayer in model.sublayers(layer).values()]
     forward = sum(sublayer.dispatched_flops() for sublayer in sublayers)
     weights = sum(sublayer.product_flops() for sublayer in sublayers)
-    return PassTimes(forward=forward, backward=2 * forward - weights, weights=weights)
+    again = {"none": 0, "selective": attention_flops(model) * model.depth, "full": forward}[recompute]
+    return PassTimes(forward=forward, backward=2 * forward + again - weights, weights=weights)
 
 
 def bubble_fraction(recipe: Recipe) -> float:
     """Return the bubble of a recipe's schedule in closed form."""
     shape = recipe.degrees.pipeline
-    return schedule_of(shape).bubble_fraction(shape, pass_times(recipe.model))
+    return schedule_of(shape).bubble_fraction(shape, pass_times(recipe.model, recipe.recompute))
 
 
 def compare_schedules(recipe: Recipe) -> Iterator[ScheduleCosts]:

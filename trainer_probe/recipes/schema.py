@@ -23,6 +23,7 @@ from fabrictune.trainer_probe.model.table import DEFAULT_FAMILY, MODELS, PRESETS
 from fabrictune.trainer_probe.optimizers.learning_rate import LearningRateSchedule
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees, check_degrees
+from fabrictune.trainer_probe.policies import Recompute
 
 MAX_SEED = 2**63 - 1
 MAX_PLACE = 2**60  # in the order of samples, which counts in 64 bits
@@ -78,6 +79,10 @@ class Recipe:
         default_factory=DataParallelSpec, metadata={"help": "what data-parallel ranks divide"}
     )
     overlap: Overlap = field(default="all", metadata={"help": "axes whose communication overlaps with work"})
+    recompute: Recompute = field(
+        default="none",
+        metadata={"help": "activations computed again in backward passes: selective (attention) or full (layers)"},
+    )
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec, metadata={"help": "optimizer and its settings"})
     schedule: LearningRateSchedule = field(
         default_factory=LearningRateSchedule, metadata={"help": "learning rate of each step"}

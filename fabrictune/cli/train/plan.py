@@ -19,6 +19,7 @@ from fabrictune.trainer_probe.parallel.schedules.table import schedule_of
 if TYPE_CHECKING:
     from fabrictune.foundation.records import RunRecord
     from fabrictune.trainer_probe.planning.plan import Plan
+    from fabrictune.trainer_probe.recipes.schema import Recipe
 
 MAX_OPERATIONS = 12  # that are printed one by one
 FLOP_UNITS = ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP")
@@ -166,7 +167,7 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             "",
             f"bubble: {outcome['bubble_fraction']:.1%} of the work by {schedule_of(shape).bubble_formula}, "
             f"{outcome['played_bubble_fraction']:.1%} by executing the schedule",
-            f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}, "
+            f"model FLOPs per GPU {_format_flops(outcome['model_flops_per_gpu'])}{_hardware_flops(recipe, outcome)}, "
             f"{outcome['mfu_fraction']:.1%} MFU, {outcome['achievable_fraction']:.1%} of what products achieve",
             f"assumed: {_format_flops(hardware.achieved_flops_per_s)}/s a GPU of "
             f"{_format_flops(hardware.peak_flops_per_s)}/s, memory {format_bytes(hardware.memory_bytes_per_s)}/s, "
@@ -174,6 +175,13 @@ def _print_plan(plan: "Plan", record: "RunRecord", rank: int, place: int) -> Non
             "times are lower bounds at these rates and have no interval",
         ]
     )
+
+
+def _hardware_flops(recipe: "Recipe", outcome: dict[str, Any]) -> str:
+    """Return the operations with what is recomputed, where there is any."""
+    if recipe.recompute == "none":
+        return ""
+    return f" ({_format_flops(outcome['hardware_flops_per_gpu'])} with {recipe.recompute} recomputation)"
 
 
 def _format_flops(flops: float) -> str:

@@ -48,7 +48,7 @@ def test_the_serial_block_is_that_of_torch() -> None:
     layer = make_encoder_layer(MODEL, weights, "layers.0")
     with torch.no_grad():
         expected_BSD = layer(x_SBD.transpose(0, 1), src_mask=torch.ones(4, 4).triu(1).bool())
-    found_SBD = run_layer(MODEL, weights, SingleProcess(), x_SBD, 0, "")
+    found_SBD = run_layer(MODEL, weights, SingleProcess(), 0, x_SBD, "")
     torch.testing.assert_close(found_SBD.transpose(0, 1), expected_BSD, rtol=0, atol=1e-12)
 
 

@@ -30,7 +30,7 @@ from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedule import ScheduleName
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import make_plan
-from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.policies import POLICIES, Recompute
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
 pytest.importorskip("torch")
@@ -109,6 +109,16 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "llama-tp2-cp2-pp2-v2": ("llama", divide(tp=2, cp=2, pp=2, v=2, m=2)),
     "cp2-pp2-dp2": ("parallel", divide(cp=2, pp=2, dp=2, m=3)),
     "zb-cp2-pp2": ("llama", divide(cp=2, pp=2, m=3, schedule="zb-h1")),
+    "full-tp2-dp2": ("serial", divide(tp=2, dp=2, m=2, chunks=2)),
+    "full-zb-moe-tp2-pp2": ("moe", divide(tp=2, pp=2, m=3, schedule="zb-h1")),
+    "selective-llama-tp2-pp2-v2": ("llama", divide(tp=2, pp=2, v=2, m=2)),
+    "selective-cp2-pp2": ("llama", divide(cp=2, pp=2, m=2)),
+}
+RECOMPUTED: dict[str, Recompute] = {
+    "full-tp2-dp2": "full",
+    "full-zb-moe-tp2-pp2": "full",
+    "selective-llama-tp2-pp2-v2": "selective",
+    "selective-cp2-pp2": "selective",
 }
 LAYOUTS = {
     **{name: (*shape, DataParallelSpec()) for name, shape in DEGREES.items()},
@@ -126,6 +136,7 @@ class Trained:
     model: ModelSpec
     degrees: Degrees
     data_parallel: DataParallelSpec
+    recompute: Recompute
     ranks: Sequence[Arrays]
     ledgers: Path
 
@@ -167,7 +178,12 @@ def make_batches(model: ModelSpec, degrees: Degrees, step: int, place: int) -> l
 
 
 def train_rank(
-    model: ModelSpec, degrees: Degrees, data_parallel: DataParallelSpec, folder: Path, member: "Member"
+    model: ModelSpec,
+    degrees: Degrees,
+    data_parallel: DataParallelSpec,
+    recompute: Recompute,
+    folder: Path,
+    member: "Member",
 ) -> dict[str, NDArray[Any]]:
     """Train under each policy; leaves ledgers in `folder`, returns losses, gradient shards and whole weights."""
     from fabrictune.trainer_probe.comm import Comm
@@ -175,7 +191,9 @@ def train_rank(
     found: dict[str, NDArray[Any]] = {}
     for name in policies_of(degrees):
         comm = Comm(degrees.layout, member)
-        trainer = ParallelTrainer(model, degrees, comm, POLICIES[name], data_parallel=data_parallel)
+        trainer = ParallelTrainer(
+            model, degrees, comm, POLICIES[name], data_parallel=data_parallel, recompute=recompute
+        )
 
         def descend(trainer: ParallelTrainer = trainer) -> None:
             for shard in trainer.shards:
@@ -223,8 +241,11 @@ def train_alone(model: ModelSpec, degrees: Degrees) -> tuple[list[float], Mappin
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     block, degrees, data_parallel = LAYOUTS[request.param]
     model, folder = make_model(block, is_long=degrees.layout.cp > 1), tmp_path_factory.mktemp("ledgers")
-    ranks = launch(degrees.layout, partial(train_rank, model, degrees, data_parallel, folder))
-    return Trained(model=model, degrees=degrees, data_parallel=data_parallel, ranks=ranks, ledgers=folder)
+    recompute = RECOMPUTED.get(request.param, "none")
+    ranks = launch(degrees.layout, partial(train_rank, model, degrees, data_parallel, recompute, folder))
+    return Trained(
+        model=model, degrees=degrees, data_parallel=data_parallel, recompute=recompute, ranks=ranks, ledgers=folder
+    )
 
 
 def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
@@ -285,7 +306,12 @@ def test_the_ledger_has_the_bytes_of_the_closed_form(trained: Trained) -> None:
     for rank in range(trained.degrees.layout.world_size):
         place = int(trained.degrees.layout.coordinates(rank)["pp"])
         expected = step_volumes(
-            trained.model, trained.degrees, place=place, element_bytes=8, data_parallel=trained.data_parallel
+            trained.model,
+            trained.degrees,
+            place=place,
+            element_bytes=8,
+            data_parallel=trained.data_parallel,
+            recompute=trained.recompute,
         )
         for policy in trained.policies:
             trace = trained.ledger(rank, policy)
@@ -311,6 +337,7 @@ def test_a_plan_has_the_requests_of_every_rank(trained: Trained) -> None:
             degrees=trained.degrees,
             data_parallel=trained.data_parallel,
             overlap=overlap,
+            recompute=trained.recompute,
             precision="float64",
         )
         job = make_plan(

@@ -15,10 +15,16 @@ from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.gpt import Block, GptSpec, Positions
 from fabrictune.trainer_probe.model.llama import LlamaSpec
 from fabrictune.trainer_probe.model.moe import MoeSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec
 from fabrictune.trainer_probe.optimizers.spec import OptimizerSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
-from fabrictune.trainer_probe.planning.memory import plan_memory, stage_activation_bytes, stage_product_bytes
-from fabrictune.trainer_probe.policies import POLICIES
+from fabrictune.trainer_probe.planning.memory import (
+    plan_memory,
+    recomputed_bytes,
+    stage_activation_bytes,
+    stage_product_bytes,
+)
+from fabrictune.trainer_probe.policies import POLICIES, Recompute
 from fabrictune.trainer_probe.recipes.schema import Precision, Recipe
 
 pytest.importorskip("torch")
@@ -28,12 +34,14 @@ import torch
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
 from fabrictune.trainer_probe.model.initialization import make_weights
+from fabrictune.trainer_probe.model.recomputation import RecomputedContext
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.tensor import make_operators
 from fabrictune.trainer_probe.parallel.trainer import ParallelTrainer
 from fabrictune.trainer_probe.planning.dry_run import join_alone
 
 BATCH = 3
+RECOMPUTE: tuple[Recompute, Recompute] = ("full", "none")
 
 
 def make_model(block: Block, positions: Positions, window: int | None) -> GptSpec:
@@ -47,7 +55,7 @@ def storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
     return {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
 
 
-def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype) -> int:
+def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: Recompute = "none") -> int:
     """Return the bytes that a forward pass of real numbers keeps, weights apart, and those of its output."""
     kept: list[torch.Tensor] = []
 
@@ -58,6 +66,8 @@ def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype) -> int:
     layout, model = ParallelLayout(tp=tp), chunk.model
     with join_alone(layout, 0) as member:
         operators = make_operators(Comm(layout, member), POLICIES["all"], 1)
+        if recompute == "selective":
+            operators.context = RecomputedContext(operators.context)
         weights = {name: value.to(dtype).requires_grad_() for name, value in make_weights(chunk, tp=tp).items()}
         ids = torch.zeros(BATCH, model.sequence, dtype=torch.int64)
         x = (
@@ -66,7 +76,7 @@ def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype) -> int:
             else torch.zeros(model.sequence // tp, BATCH, model.width, dtype=dtype, requires_grad=True)
         )
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            found = run_chunk(chunk, weights, operators, MicroBatch(tokens_BS=ids, targets_BS=ids), x, "")
+            found = run_chunk(chunk, weights, operators, MicroBatch(tokens_BS=ids, targets_BS=ids), x, "", recompute)
         of_weights = storages(weights.values())
         all_kept = {
             number: size for number, size in storages([*kept, found]).items() if number not in of_weights and size > 4
@@ -117,6 +127,36 @@ def test_every_family_keeps_what_it_says(
         chunk = ChunkSpec(model=model, number=number, num_chunks=3)
         degrees = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
         assert stage_activation_bytes(chunk, degrees, dtype.itemsize) == kept_by_autograd(chunk, tp, dtype), number
+
+
+@pytest.mark.parametrize(
+    "model", [*FAMILIES, make_model("serial", "rotary", 8), make_model("parallel", "learned", None)]
+)
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize("recompute", ["selective", "full"])
+def test_recomputation_keeps_what_it_says(
+    model: ModelSpec, tp: int, recompute: Recompute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the byte; less than without it, as the first layer and the middle one show."""
+    monkeypatch.setattr(torch.Tensor, "new_empty", torch.Tensor.new_zeros)
+    for number in range(3):
+        chunk = ChunkSpec(model=model, number=number, num_chunks=3)
+        degrees = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
+        expected = stage_activation_bytes(chunk, degrees, 4, recompute)
+        assert kept_by_autograd(chunk, tp, torch.float32, recompute) == expected, number
+        assert expected < stage_activation_bytes(chunk, degrees, 4)
+
+
+def test_full_recomputation_keeps_inputs_and_one_layer() -> None:
+    """Three ranks of one layer: the first keeps three inputs and outputs, and in a backward pass the layer's own."""
+    plain = make_recipe("float32", dp=1)
+    recipe = replace(plain, recompute="full")
+    stage = ChunkSpec(model=plain.model, number=0, num_chunks=3)
+    kept, whole = (stage_activation_bytes(stage, plain.degrees, 4, policy) for policy in RECOMPUTE)
+    again = recomputed_bytes(stage, plain.degrees, 4, "full")
+    assert again == whole - kept
+    assert plan_memory(recipe, 0).activations_bytes == 3 * kept + again
+    assert plan_memory(plain, 0).activations_bytes == 3 * whole
 
 
 @pytest.mark.parametrize("block", get_args(Block))
