@@ -80,6 +80,7 @@ STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with 
     "zero3-llama-pp4": "zero3",
     "zero3-moe-tp2-dp2": "zero3",
     "zero3-cp2-pp2-dp2": "zero3",
+    "zero3-full-tp2-dp2": "zero3",
 }
 
 DEGREES: dict[str, tuple[Kind, Degrees]] = {
@@ -119,6 +120,7 @@ RECOMPUTED: dict[str, Recompute] = {
     "full-zb-moe-tp2-pp2": "full",
     "selective-llama-tp2-pp2-v2": "selective",
     "selective-cp2-pp2": "selective",
+    "zero3-full-tp2-dp2": "full",
 }
 LAYOUTS = {
     **{name: (*shape, DataParallelSpec()) for name, shape in DEGREES.items()},
