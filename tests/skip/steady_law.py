@@ -8,6 +8,7 @@ PARAMETERS = (
     Parameter(name="rate_fraction", default=1.0, low=1e-6, high=1.0, meaning="of line rate"),
     Parameter(name="window_packets", default=1e6, low=0.1, high=1e6, meaning="bytes in flight, in full payloads"),
     Parameter(name="most_acks", default=2**40, low=0, high=2**40, meaning="that it takes; it refuses more", dtype="i8"),
+    Parameter(name="fast_acks", default=2**40, low=0, high=2**40, meaning="after which the rate is half", dtype="i8"),
 )
 STATE = (("num_acks", "i8"), ("num_marks", "i8"), ("num_signals", "i8"), ("sent_bytes", "i8"), ("waited_ps", "i8"))
 
@@ -32,6 +33,8 @@ def on_ack(
     flow.num_acks += 1
     flow.num_marks += is_ecn_marked
     flow.waited_ps += endpoint_delay_ps
+    if flow.num_acks == params.fast_acks:
+        flow.rate_bps /= 2
     return 0 if flow.num_acks <= params.most_acks else 2  # Status.REFUSED
 
 

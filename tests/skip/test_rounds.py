@@ -153,3 +153,17 @@ def test_rounds_in_which_a_component_sleeps_are_taken(num_packets: int, recorded
     assert not got.differences
     assert got.num_skipped > 0.9 * got.num_events
     recorded.hold(f"rounds, a message of {num_packets} packets asleep", got.num_skipped)
+
+
+@pytest.mark.parametrize("fast_acks", [200, 201, 202, 203])
+def test_rounds_end_where_the_law_changes_its_mind(fast_acks: int) -> None:
+    """The rate is halved at each place of a ring's step of four packets: what was set free beyond it is taken back."""
+    rows = Rows()
+    before: list[int] = []
+    for _ in range(100):
+        before = [
+            rows.send(rank, (rank + 1) % 8, 4 * MTU_BYTES, [before[rank - 1]] if before else []) for rank in range(8)
+        ]
+    got = compare(_one_tor(rows, "narrow").inputs(), compile_law(steady_law, {"fast_acks": fast_acks}))
+    assert not got.differences
+    assert got.num_skipped > got.num_events / 2
