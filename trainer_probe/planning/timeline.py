@@ -74,9 +74,10 @@ def durations(job: JobTrace, hardware: HardwareSpec) -> IntArray:
 
 
 def _duration_ps(rows: CommTrace, row: int, hardware: HardwareSpec) -> int:
-    """Return the duration of a request on the slowest link it must cross."""
-    operation, group = Operation(rows.operation_N[row]), rows.groups[rows.group_N[row]]
-    members = (int(rows.rank_N[row]), int(rows.peer_N[row])) if operation == Operation.SEND else group
+    """Return the duration of a request on the slowest link it must cross; a ring's message waits for all the others."""
+    operation, members = Operation(rows.operation_N[row]), rows.groups[rows.group_N[row]]
+    if operation == Operation.SEND and rows.axis_N[row] == "pp":
+        members = (int(rows.rank_N[row]), int(rows.peer_N[row]))
     num_bits = sent_bytes(operation, len(members), int(rows.bytes_N[row])) * BITS_PER_BYTE
     is_inside = len({rank // hardware.gpus_per_host for rank in members}) == 1
     return round(num_bits / (hardware.nvlink_rate_bps if is_inside else hardware.nic_rate_bps) * PS_PER_S)

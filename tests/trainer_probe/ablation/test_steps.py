@@ -44,3 +44,11 @@ def test_a_recipe_without_a_window_tries_a_quarter_of_its_sequence() -> None:
     """64 tokens: the latest 16."""
     recipe = load_recipe(find_recipe("tiny"), {"model.window": None})
     assert ablate(recipe)["sliding window"].model.window == 16
+
+
+def test_a_ring_has_a_step_of_its_own() -> None:
+    """Where sequences are divided, what its overlap gains is measured like that of the other axes."""
+    ring = load_recipe(find_recipe("tiny"), {"degrees": {"layout": {"cp": 2}}})
+    names, with_ring = ([step.name for step in ablation_steps(recipe)] for recipe in (TINY, ring))
+    assert "overlap cp" not in names
+    assert [name for name in with_ring if name != "overlap cp"] == names

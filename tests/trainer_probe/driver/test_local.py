@@ -9,7 +9,7 @@ from fabrictune.foundation.errors import FabrictuneError
 from fabrictune.foundation.records import RunRecord
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.driver.local import train_locally
-from fabrictune.trainer_probe.driver.outcome import Outcome, make_record
+from fabrictune.trainer_probe.driver.outcome import Outcome, make_record, training_table
 from fabrictune.trainer_probe.driver.progress import StepReport
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
@@ -47,6 +47,19 @@ def test_every_step_is_reported_with_its_communication(outcome: Outcome) -> None
     assert [report.step for report in outcome.reports] == [0, 1, 2]
     assert all(set(report.exposed_ns) == {"tp", "dp", "pp"} for report in outcome.reports)
     assert all(min(report.exposed_ns.values()) > 0 for report in outcome.reports)
+
+
+def test_a_ring_of_ranks_has_the_losses_of_one() -> None:
+    """Of three: two and their copies, which share samples and sum gradients with them; waits of a ring are reported."""
+    shape = {"layout": {"cp": 2, "dp": 2}, "num_batches": 2, "batch_size": 2}
+    outcome, reports = run(load_recipe(TINY, {**SHORT, "degrees": shape}))
+    alone = {"num_steps": 3, "degrees": {"num_batches": 4, "batch_size": 2}}
+    expected = run(load_recipe(TINY, alone))[0].reports
+    np.testing.assert_allclose([report.loss for report in reports], [report.loss for report in expected], rtol=1e-4)
+    assert all(list(report.exposed_ns) == ["tp", "cp", "dp", "pp", "dp_cp"] for report in reports)
+    assert all(report.exposed_ns["cp"] > 0 and report.exposed_ns["dp_cp"] > 0 for report in reports)
+    assert set(outcome.trace.axis_N) == {"tp", "cp", "dp", "pp", "dp_cp"}
+    assert {"exposed_cp_ns", "exposed_dp_cp_ns"} <= training_table(reports).keys()
 
 
 def test_a_run_on_one_rank_has_the_same_losses(outcome: Outcome) -> None:

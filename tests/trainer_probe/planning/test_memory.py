@@ -55,7 +55,7 @@ def storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
     return {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
 
 
-def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: Recompute = "none") -> int:
+def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: Recompute = "none", cp: int = 1) -> int:
     """Return the bytes that a forward pass of real numbers keeps, weights apart, and those of its output."""
     kept: list[torch.Tensor] = []
 
@@ -63,17 +63,17 @@ def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: R
         kept.append(tensor)
         return tensor
 
-    layout, model = ParallelLayout(tp=tp), chunk.model
+    layout, model = ParallelLayout(tp=tp, cp=cp), chunk.model
     with join_alone(layout, 0) as member:
         operators = make_operators(Comm(layout, member), POLICIES["all"], 1)
         if recompute == "selective":
             operators.context = RecomputedContext(operators.context)
         weights = {name: value.to(dtype).requires_grad_() for name, value in make_weights(chunk, tp=tp).items()}
-        ids = torch.zeros(BATCH, model.sequence, dtype=torch.int64)
+        ids = torch.zeros(BATCH, model.sequence // cp, dtype=torch.int64)
         x = (
             None
             if chunk.is_first
-            else torch.zeros(model.sequence // tp, BATCH, model.width, dtype=dtype, requires_grad=True)
+            else torch.zeros(model.sequence // (tp * cp), BATCH, model.width, dtype=dtype, requires_grad=True)
         )
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             found = run_chunk(chunk, weights, operators, MicroBatch(tokens_BS=ids, targets_BS=ids), x, "", recompute)
@@ -157,6 +157,31 @@ def test_full_recomputation_keeps_inputs_and_one_layer() -> None:
     assert again == whole - kept
     assert plan_memory(recipe, 0).activations_bytes == 3 * kept + again
     assert plan_memory(plain, 0).activations_bytes == 3 * whole
+
+
+RINGS: list[ModelSpec] = [
+    *(make_model("serial", "learned", window) for window in (None, 8)),
+    make_model("parallel", "rotary", None),
+    *FAMILIES[:2],
+]
+
+
+@pytest.mark.parametrize("model", RINGS)
+@pytest.mark.parametrize(("tp", "cp"), [(1, 2), (2, 2), (1, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("recompute", RECOMPUTE)
+def test_a_ring_keeps_its_own_tokens_alone(
+    model: ModelSpec, tp: int, cp: int, dtype: torch.dtype, recompute: Recompute
+) -> None:
+    """To the byte: no block of another rank, and of a window no band. Without one it is a share of cp of the whole."""
+    for number in range(3):
+        chunk = ChunkSpec(model=model, number=number, num_chunks=3)
+        degrees = Degrees(layout=ParallelLayout(tp=tp, cp=cp), batch_size=BATCH)
+        found = stage_activation_bytes(chunk, degrees, dtype.itemsize, recompute)
+        assert found == kept_by_autograd(chunk, tp, dtype, recompute, cp), number
+        if model.window is None:
+            alone = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
+            assert cp * found == stage_activation_bytes(chunk, alone, dtype.itemsize, recompute)
 
 
 @pytest.mark.parametrize("block", get_args(Block))

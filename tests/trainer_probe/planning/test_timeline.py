@@ -103,6 +103,43 @@ def test_one_message_is_waited_for_at_each_border() -> None:
     assert found.exposed_ps("pp") == pytest.approx(2 * message_ps)
 
 
+@pytest.mark.parametrize("cp", [2, 4])
+def test_a_ring_is_passed_round_three_times_a_layer(cp: int) -> None:
+    """Without overlap each message is waited for: 3 (cp - 1) blocks of keys and values, of 64 / cp tokens, a layer.
+
+    Once forward, once backward with as many blocks of gradients. On ranks of one GPU a host each crosses its NIC.
+    """
+    hardware = replace(HARDWARE, gpus_per_host=1)
+    found = plan(Degrees(layout=ParallelLayout(cp=cp), num_batches=2), "none", hardware=hardware)
+    block_ps = 2 * (64 // cp) * 256 * 4 * 8 / 8e9 * 1e12
+    expected_ps = 2 * MODEL.depth * 3 * (cp - 1) * block_ps
+    assert found.exposed_ps("cp") == pytest.approx(expected_ps, rel=1e-6)
+    (own,) = [row for row in found.volumes(0) if row.axis == "cp" and row.sent_bytes]
+    assert (own.sent_bytes, own.duration_ps) == pytest.approx((expected_ps / 1000, expected_ps))
+
+
+def test_a_ring_beside_products_is_exposed_at_its_ends() -> None:
+    """What products cover is not; the gradients that come home at the end of a layer's backward pass are.
+
+    Two GPUs a host: every other message of the ring crosses a NIC, for which all of them wait.
+    """
+    degrees = Degrees(layout=ParallelLayout(cp=4), num_batches=2)
+    serial, ring, everything = (plan(degrees, overlap) for overlap in ("none", "cp", "all"))
+    home_ps = 2 * MODEL.depth * 2 * (64 // 4) * 256 * 4 * 8 / 8e9 * 1e12
+    assert home_ps <= ring.exposed_ps("cp") < serial.exposed_ps("cp")
+    assert everything.exposed_ps("cp") == ring.exposed_ps("cp")
+    assert ring.without_network.step_ps == serial.without_network.step_ps
+
+
+def test_all_ranks_of_a_ring_multiply_as_much() -> None:
+    """Own blocks whole and the others' by half: (cp + 1) / 2 squares of 64 / cp tokens, forward and twice backward."""
+    for cp in (2, 4):
+        found = plan(Degrees(layout=ParallelLayout(cp=cp)))
+        attention = [row for row in found.operations[0] if "attention" in row.operation]
+        square = 4 * 256 * (64 // cp) ** 2
+        assert sum(row.flops for row in attention) == 3 * MODEL.depth * square * (cp + 1) // 2
+
+
 def test_what_overlaps_costs_less() -> None:
     """Data-parallel sums of one stage run beside the products of others; without overlap each is waited for.
 
