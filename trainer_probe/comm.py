@@ -175,6 +175,21 @@ class Comm:
             policy=policy,
         )
 
+    def all_to_all(
+        self, output: torch.Tensor, tensor: torch.Tensor, *, axis: Axis, tag: str, policy: str = "none"
+    ) -> Handle:
+        """Send each member its part of `tensor`, equal parts in order; `output` takes the parts of all members."""
+        if len(self.members(axis)) == 1:
+            output.copy_(tensor)
+        return self._request(
+            Operation.ALL_TO_ALL,
+            tensor,
+            lambda group: dist.all_to_all_single(output, tensor, group=group, async_op=True),
+            axis=axis,
+            tag=tag,
+            policy=policy,
+        )
+
     def broadcast(self, tensor: torch.Tensor, *, root: int, axis: Axis, tag: str, policy: str = "none") -> Handle:
         """Overwrite the tensors of the group with that of rank `root`."""
         return self._request(

@@ -32,5 +32,6 @@ POLICIES: dict[str, OverlapPolicy] = {
     "cp": OverlapPolicy(name="cp", axes=frozenset({"cp"})),
     "pp": OverlapPolicy(name="pp", axes=frozenset({"pp"})),
     "dp": OverlapPolicy(name="dp", axes=frozenset({"dp"})),
+    "ep": OverlapPolicy(name="ep", axes=frozenset({"ep"})),
     "all": OverlapPolicy(name="all", axes=frozenset(AXES)),
 }

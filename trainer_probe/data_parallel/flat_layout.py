@@ -67,6 +67,7 @@ class FlatLayout:
                     size=size,
                     is_replicated_over_tp=weight.split is None,
                     decays=weight.decays,
+                    first=weight.first_element // (1 if weight.split is None else self.tp),
                 )
             )
             offset += size
@@ -109,6 +110,7 @@ class FlatLayout:
 
         In less than single precision the shard's values are a new master copy of `values`.
         """
+        of_experts: tuple[Axis, ...] = ("ep",) if self.group == "edp" else ()
         has_master = values.dtype.itemsize < torch.float32.itemsize
         return Shard(
             name=self.name,
@@ -116,7 +118,7 @@ class FlatLayout:
             first=0 if is_whole else self.own.start,
             values_E=torch.empty_like(values, dtype=torch.float32) if has_master else values,
             gradients_E=gradients,
-            group=None if is_whole else self.group,
+            axes=(*(() if is_whole else (self.group,)), *of_experts),
         )
 
     def draw_initial_values(self, shard: Shard, seed: int) -> None:
@@ -143,7 +145,8 @@ def block_layouts(chunk: ChunkSpec, comm: Comm) -> list[list[FlatLayout]]:
 
 
 def _layouts(weights: Iterable[WeightSpec], comm: Comm, name: str) -> list[FlatLayout]:
-    groups = by_gradient_group(weights, comm.layout).items()
+    expert_place = comm.members("ep").index(comm.rank) if comm.layout.ep > 1 else 0
+    groups = by_gradient_group(weights, comm.layout, expert_place).items()
     return [
         FlatLayout.of(own, comm, group=group, name=name if number == 0 else f"{name}-{group}")
         for number, (group, own) in enumerate(groups)

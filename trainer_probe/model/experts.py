@@ -14,6 +14,7 @@ section 2.1 (gates over the chosen); DeepSeek-AI, "DeepSeek-V3 technical report"
 samples).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ import torch
 from torch.autograd.function import Function
 
 from fabrictune.trainer_probe.model.weights import Capacity
+
+Compute = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +37,72 @@ class Routing:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispatched:
-    """Tokens in the slots of this rank's experts, and the way back to the whole sequence."""
+    """Tokens in the slots of all experts, and the way back to the whole sequence."""
 
     slots_XND: torch.Tensor
     slot_SBK: torch.Tensor  # of each choice; M where it was dropped
     choice_M: torch.Tensor  # in each slot, S B K flat; S * B * K where it is empty
     gate_SBK: torch.Tensor
     load_BX: torch.Tensor  # each expert's share of a sample's choices, dropped ones included
+
+
+class RoutingSums:
+    """What a rank has routed since the last reset: sums over tokens and layers, which stay on their device.
+
+    A layer that is computed again in the backward pass counts again, in all of them.
+    """
+
+    def __init__(self) -> None:
+        self._sums: torch.Tensor | None = None  # balance losses, tokens, dropped choices, choices
+
+    def add(self, balance: torch.Tensor, routing: Routing, dispatched: Dispatched) -> None:
+        """Count the tokens of a layer, whose balance losses sum to `balance`."""
+        is_dropped_SBK = dispatched.slot_SBK == len(dispatched.choice_M)
+        if self._sums is None:
+            self._sums = is_dropped_SBK.new_zeros(4, dtype=torch.float64)
+        self._sums[0] += balance.detach()
+        self._sums[1] += routing.choice_PBK.shape[:2].numel()
+        self._sums[2] += is_dropped_SBK.sum()
+        self._sums[3] += is_dropped_SBK.numel()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        if self._sums is not None:
+            self._sums.zero_()
+
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Return the balance losses, their tokens, the dropped choices, and all choices; zero without experts."""
+        balance, num_tokens, num_dropped, num_choices = [0.0] * 4 if self._sums is None else self._sums.tolist()
+        return balance, num_tokens, num_dropped, num_choices
+
+
+class ExpertOperators:
+    """The way of tokens to experts and back: here on a process that has all tokens and all experts.
+
+    An operator of a group divides `run`. `tag` begins the names of the requests that it may make.
+    """
+
+    def __init__(self) -> None:
+        self.loss_weight = 1.0  # of a balance loss, as of the cross entropy of a token
+        self.sums = RoutingSums()
+
+    def run(
+        self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, compute: Compute, tag: str
+    ) -> tuple[torch.Tensor, Dispatched]:
+        """Return the sums of the results of each token's experts by their gates, P B D, and where tokens were.
+
+        `compute` returns the results of this rank's experts on all of their slots, X N D both.
+        """
+        dispatched = dispatch(x_PBD, routing.choice_PBK, routing.gate_PBK, capacity)
+        return combine(compute(dispatched.slots_XND), dispatched), dispatched
+
+    def add_balance_loss(
+        self, x_PBD: torch.Tensor, routing: Routing, dispatched: Dispatched, coefficient: float
+    ) -> torch.Tensor:
+        """Return the activations; the backward pass adds the gradient of the balance loss of this rank's tokens."""
+        loss = balance_loss(routing, dispatched.load_BX)
+        self.sums.add(loss, routing, dispatched)
+        return add_loss(x_PBD, coefficient * loss, self.loss_weight)
 
 
 def route(logits_PBX: torch.Tensor, num_choices: int) -> Routing:

@@ -65,11 +65,11 @@ def write_initial_values(
 def part_runs(weight: WeightSpec, tp: int, place: int, first: int, count: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of the whole weight, by first element and length, that a range of a rank's part consists of."""
     if weight.split is None or tp == 1:
-        yield first, count
+        yield weight.first_element + first, count
         return
     length = weight.run_length(tp)
     while count:
         row, column = divmod(first, length)
         taken = min(length - column, count)
-        yield (row * tp + place) * length + column, taken
+        yield weight.first_element + (row * tp + place) * length + column, taken
         first, count = first + taken, count - taken

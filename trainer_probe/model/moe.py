@@ -1,9 +1,8 @@
 """Mixture of experts: Llama's layers, whose feed-forward part is several experts, of which each token takes a few.
 
 A router gives each token its experts and their gates; the token's result is the sum of theirs. A loss of balance keeps
-the router from choosing the same few. Every rank of a tensor-parallel group has a share of each expert's features; over
-data parallelism experts are replicated. The route is `dispatch`, experts, `combine`; the first and the last are
-operators, so that experts can be divided over ranks without a change here.
+the router from choosing the same few. A rank of an expert-parallel group has some of the experts, one of a
+tensor-parallel group a share of their features. The way to them and back is an operator, which takes what they compute.
 
 Shapes: P a rank's part of the sequence, B batch, D width, X experts, N slots of an expert, F this rank's features of an
 expert.
@@ -50,6 +49,11 @@ class MoeSpec(LlamaSpec):
         metadata={"help": "slots of all experts over a sample's choices; further ones are dropped, without it none"},
     )
     balance_coefficient: float = field(default=0.01, metadata={"help": "of the balance loss beside cross entropy"})
+
+    @property
+    def num_divided_experts(self) -> int:
+        """Experts of a layer."""
+        return self.num_experts
 
     @property
     def capacity(self) -> Capacity:
@@ -120,32 +124,38 @@ class Experts(Sublayer):
         yield from spec.norm.weights(f"{name}.norm")
         yield normal_weight(f"{name}.router.weight", (spec.width, spec.num_experts), split=None)
         yield normal_weight(
-            f"{name}.input.weight", (spec.num_experts, spec.width, GATE_AND_UP, spec.feed_forward_width), split=3
+            f"{name}.input.weight",
+            (spec.num_experts, spec.width, GATE_AND_UP, spec.feed_forward_width),
+            split=3,
+            is_of_experts=True,
         )
         yield normal_weight(
             f"{name}.output.weight",
             (spec.num_experts, spec.feed_forward_width, spec.width),
             split=1,
             deviation=spec.output_deviation,
+            is_of_experts=True,
         )
 
     def run(
         self, weights: Weights, operators: "Operators", x_PBD: "torch.Tensor", name: str, tag: str
     ) -> "torch.Tensor":
         """Return what is added to the activations, P B D."""
-        from fabrictune.trainer_probe.model.experts import balance_loss, route
+        from fabrictune.trainer_probe.model.experts import route
         from fabrictune.trainer_probe.model.functions import swiglu
         from fabrictune.trainer_probe.model.operators import at_least_single
 
         spec, weight_XD2F = self.spec, weights[f"{name}.input.weight"]
+
+        def compute(slots_XND: "torch.Tensor") -> "torch.Tensor":
+            product_XNF = slots_XND.bmm(weight_XD2F.flatten(2))
+            gate_XNF, up_XNF = product_XNF.view(*product_XNF.shape[:2], GATE_AND_UP, -1).unbind(2)
+            return swiglu(gate_XNF, up_XNF).bmm(weights[f"{name}.output.weight"])
+
         normal_PBD = spec.norm.run(weights, f"{name}.norm", x_PBD)
         routing = route(at_least_single(normal_PBD @ weights[f"{name}.router.weight"]), spec.num_choices)
-        dispatched = operators.dispatch(normal_PBD, routing, spec.capacity, tag)
-        product_XNF = dispatched.slots_XND.bmm(weight_XD2F.flatten(2))
-        gate_XNF, up_XNF = product_XNF.view(*product_XNF.shape[:2], GATE_AND_UP, -1).unbind(2)
-        results_XND = swiglu(gate_XNF, up_XNF).bmm(weights[f"{name}.output.weight"])
-        loss = spec.balance_coefficient * balance_loss(routing, dispatched.load_BX)
-        return operators.add_loss(operators.combine(results_XND, dispatched, tag), loss)
+        sum_PBD, dispatched = operators.experts.run(normal_PBD, routing, spec.capacity, compute, tag)
+        return operators.experts.add_balance_loss(sum_PBD, routing, dispatched, spec.balance_coefficient)
 
     def flops(self) -> int:
         """Return 2 h x + 6 h f k: the router of x experts, and k experts of f features."""
@@ -159,33 +169,40 @@ class Experts(Sublayer):
         return 2 * spec.width * spec.num_experts + slots * self._expert_flops() / spec.sequence
 
     def volumes(self, share: Share) -> Volumes:
-        """Return the tokens gathered and their results scattered, both again for gradients; choices and gates.
+        """Return the tokens' way to the experts and back, both again for gradients; choices and gates.
 
-        Full recomputation repeats the forward pass.
+        Alone or on tensor ranks, the whole sequence is gathered and its results scattered. On expert ranks all slots
+        are exchanged, of which a tensor rank has a part of the features, and gathers and scatters the others. Full
+        recomputation repeats the forward pass.
         """
-        if share.tp == 1:
-            return Counter()
-        activation = share.tokens * self.spec.width * share.element_bytes
-        num_gates = share.tokens * self.spec.num_choices
+        width_bytes, (choices, slots) = self.spec.width * share.element_bytes, self._rows(share)
         num_forward = 2 if share.recompute == "full" else 1
-        gathered = (num_forward + 1) * activation + num_forward * num_gates * (ID_BYTES + share.sum_bytes)
-        scattered = (num_forward + 1) * activation + num_gates * share.sum_bytes
-        return Counter({("tp", Operation.ALL_GATHER): gathered, ("tp", Operation.REDUCE_SCATTER): scattered})
+        volumes: Volumes = Counter()
+        if share.ep > 1:
+            volumes["ep", Operation.ALL_TO_ALL] = 2 * (num_forward + 1) * slots * width_bytes // share.tp
+        if share.tp > 1:
+            if share.ep > 1:
+                volumes["tp", Operation.ALL_TO_ALL] = 2 * (num_forward + 1) * share.part * width_bytes
+            moved = (num_forward + 1) * (slots if share.ep > 1 else share.tokens) * width_bytes
+            routing = num_forward * choices * (ID_BYTES + share.sum_bytes)
+            volumes["tp", Operation.ALL_GATHER] = moved + routing
+            volumes["tp", Operation.REDUCE_SCATTER] = moved + choices * share.sum_bytes
+        return volumes
 
     def kept_bytes(self, share: Share) -> int:
         """Return what the router, the experts on all their slots, and the sum over choices keep."""
         spec, number_bytes = self.spec, share.element_bytes
-        choices = share.tokens * spec.num_choices
+        choices, slots = self._rows(share)
+        width = spec.width // share.tp if share.ep > 1 else spec.width  # of the results that are summed
         of_token = spec.num_experts * share.sum_bytes + spec.num_choices * ID_BYTES  # probabilities, and the chosen
         of_token += (spec.num_choices + 1) * share.sum_bytes  # theirs, and the sum of these
-        slots = spec.capacity.num_experts * spec.capacity.num_slots * share.batch_size
         hidden = (GATE_AND_UP + 2) * spec.feed_forward_width // share.tp  # with the gate's silu, and the product
         return (
             spec.norm.kept_bytes(share)
             + share.part * of_token
             + share.batch_size * spec.num_experts * share.sum_bytes  # loads
             + slots * (spec.width + hidden) * number_bytes
-            + choices * (spec.width + 1) * number_bytes  # results and gates
+            + choices * (width + 1) * number_bytes  # results and gates
             + (choices + slots + 1) * ID_BYTES  # the way there and back
         )
 
@@ -196,6 +213,11 @@ class Experts(Sublayer):
     def product_flops(self) -> int:
         """Return 0, as above."""
         return 0
+
+    def _rows(self, share: Share) -> tuple[int, int]:
+        """Return the choices of a micro-batch's tokens, and the slots of its samples, which are as many as a rank's."""
+        slots = self.spec.capacity.num_experts * self.spec.capacity.num_slots
+        return share.tokens * self.spec.num_choices, slots * share.batch_size
 
     def _expert_flops(self) -> int:
         return 2 * (GATE_AND_UP + 1) * self.spec.width * self.spec.feed_forward_width

@@ -17,10 +17,8 @@ from typing import Protocol
 import torch
 from torch.nn import functional
 
-from fabrictune.trainer_probe.model import experts
 from fabrictune.trainer_probe.model.attention import attend_by_heads
-from fabrictune.trainer_probe.model.experts import Dispatched, Routing
-from fabrictune.trainer_probe.model.weights import Capacity
+from fabrictune.trainer_probe.model.experts import ExpertOperators
 
 
 class Context(Protocol):
@@ -68,8 +66,8 @@ class WholeContext:
 class Operators(Protocol):
     """The divided products. `tag` names the requests that an operation may make."""
 
-    loss_weight: float  # of a sublayer's own loss, as of the cross entropy of a token
     context: Context
+    experts: ExpertOperators  # the way to a mixture's experts and back
 
     def positions(self, weight: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of a weight with a row for each place, divided by tp in order, for this part: P D."""
@@ -90,15 +88,6 @@ class Operators(Protocol):
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens of minus the logarithm of the target's probability."""
 
-    def dispatch(self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, tag: str) -> Dispatched:
-        """Return the tokens in the slots of this rank's experts."""
-
-    def combine(self, results_XND: torch.Tensor, dispatched: Dispatched, tag: str) -> torch.Tensor:
-        """Return the sums of the results of each token's experts by their gates, P B D."""
-
-    def add_loss(self, x_PBD: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
-        """Return the activations; the backward pass adds the gradient of this rank's share of a loss, summed."""
-
 
 def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
     """Return logits in at least single precision: sums over a vocabulary in half precision are inaccurate."""
@@ -106,11 +95,11 @@ def at_least_single(logits_SBV: torch.Tensor) -> torch.Tensor:
 
 
 class SingleProcess:
-    """The operators of a process that has the whole model."""
+    """The operators of a process that has the whole model, but for experts where others have them."""
 
-    def __init__(self, context: Context | None = None) -> None:
-        self.loss_weight = 1.0
+    def __init__(self, context: Context | None = None, experts: ExpertOperators | None = None) -> None:
         self.context = context or WholeContext()
+        self.experts = experts or ExpertOperators()
 
     def positions(self, weight: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of this rank's tokens, S D."""
@@ -138,15 +127,3 @@ class SingleProcess:
         """Return the sum over all tokens."""
         logits_TV = at_least_single(logits_SBV).flatten(0, 1)  # T tokens
         return functional.cross_entropy(logits_TV, targets_BS.t().flatten(), reduction="sum")
-
-    def dispatch(self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, tag: str) -> Dispatched:
-        """Return the tokens in the slots of all experts."""
-        return experts.dispatch(x_PBD, routing.choice_PBK, routing.gate_PBK, capacity)
-
-    def combine(self, results_XND: torch.Tensor, dispatched: Dispatched, tag: str) -> torch.Tensor:
-        """Return the sums, S B D."""
-        return experts.combine(results_XND, dispatched)
-
-    def add_loss(self, x_PBD: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
-        """Return the activations, with the loss' gradient in the backward pass."""
-        return experts.add_loss(x_PBD, loss, self.loss_weight)

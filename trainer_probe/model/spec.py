@@ -61,6 +61,11 @@ class ModelSpec(ABC):
             raise InputError(*mistakes)
 
     @property
+    def num_divided_experts(self) -> int | None:
+        """Experts of a layer, which ranks may divide; None where there are none."""
+        return None
+
+    @property
     @abstractmethod
     def norm(self) -> Norm:
         """The norm of sublayers and of the head."""

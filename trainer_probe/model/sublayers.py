@@ -38,6 +38,7 @@ class Share:
     batch_size: int
     sequence: int  # this rank's tokens of a sample
     tp: int
+    ep: int
     element_bytes: int
     splits_backward: bool = False  # whether weights' gradients have passes of their own
     cp: int = 1

@@ -1,8 +1,9 @@
 """Norms of whole parameters, of which each rank holds pieces, and gradient clipping by the norm of all of them.
 
-Squares add up over a shard's group, since each of its ranks holds another part, and over the tensor-parallel
-group only where its ranks hold different parts of a parameter. They are summed in double precision; a norm depends
-only on the order in which shards are added.
+Squares add up over a shard's group, since each of its ranks holds another part, for experts over the expert-parallel
+group too, since a parameter is the matrices of all of a layer's experts, and over the tensor-parallel group only where
+its ranks hold different parts of a parameter. They are summed in double precision; a norm depends only on the order in
+which shards are added.
 
 Source: Pascanu et al., "On the difficulty of training recurrent neural networks", ICML 2013, algorithm 1.
 Left out: parameters that two pipeline stages share, whose gradients would count twice.
@@ -42,12 +43,12 @@ def split_and_replicated_segments(shards: Sequence[Shard]) -> tuple[list[int], l
     )
 
 
-def segments_by_group(shards: Sequence[Shard]) -> dict[Axis | None, list[int]]:
-    """Return the numbers of the segments of each group's shards, groups in order of their first shard."""
-    numbers: dict[Axis | None, list[int]] = {}
+def segments_by_axes(shards: Sequence[Shard]) -> dict[tuple[Axis, ...], list[int]]:
+    """Return the numbers of segments by the axes along which ranks have other parts, in order of the first shards."""
+    numbers: dict[tuple[Axis, ...], list[int]] = {}
     begin = 0
     for shard in shards:
-        numbers.setdefault(shard.group, []).extend(range(begin, begin + len(shard.segments)))
+        numbers.setdefault(shard.axes, []).extend(range(begin, begin + len(shard.segments)))
         begin += len(shard.segments)
     return numbers
 
@@ -57,14 +58,12 @@ def parameter_norms(
 ) -> tuple[torch.Tensor, ...]:
     """Return for each quantity the norms (S) over whole parameters, the same on every rank with a part.
 
-    A quantity has a tensor for each shard, of its size. A request over each group of shards, then one over tp.
+    A quantity has a tensor for each shard, of its size. A request along each of the axes of shards, then one over tp.
     """
     sums_QS = torch.stack([own_square_sums(shards, tensors) for tensors in quantities])
-    for group, numbers_G in segments_by_group(shards).items():  # G of the S segments
-        if group is None:
-            continue
+    for axes, numbers_G in segments_by_axes(shards).items():  # G of the S segments
         sums_QG = _taken(sums_QS, numbers_G)
-        comm.all_reduce(sums_QG, axis=group, tag=tag).wait()
+        _sum_over(axes, sums_QG, comm, tag)
         _put(sums_QS, numbers_G, sums_QG)
     split_P, _ = split_and_replicated_segments(shards)  # P of the S segments
     sums_QP = _taken(sums_QS, split_P)
@@ -84,6 +83,11 @@ def _put(sums: torch.Tensor, numbers: Sequence[int], entries: torch.Tensor) -> N
         sums[..., number] = entries[..., place]
 
 
+def _sum_over(axes: Sequence[Axis], sums: torch.Tensor, comm: Comm, tag: str) -> None:
+    for axis in axes:
+        comm.all_reduce(sums, axis=axis, tag=tag).wait()
+
+
 _TAG = "optimizer.gradient-norm"
 _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s
 
@@ -91,15 +95,14 @@ _EPSILON = 1e-6  # torch.nn.utils.clip_grad_norm_'s
 def gradient_norm(shards: Sequence[Shard], comm: Comm) -> torch.Tensor:
     """Return the norm of all gradients of the model, in double precision, the same on every rank of the layout.
 
-    Parameters replicated over tp count once. A request over each group of shards, then one over tp and one over pp.
+    Parameters replicated over tp count once. A request along each of the shards' axes, then over tp and over pp.
     """
     split_and_replicated = torch.zeros(2, dtype=torch.float64, device=shards[0].gradients_E.device)
-    for group in segments_by_group(shards):
-        own = [shard for shard in shards if shard.group == group]
+    for axes in segments_by_axes(shards):
+        own = [shard for shard in shards if shard.axes == axes]
         sums_S = own_square_sums(own, [shard.gradients_E for shard in own])
         sums_of_group = torch.stack([_taken(sums_S, numbers).sum() for numbers in split_and_replicated_segments(own)])
-        if group is not None:
-            comm.all_reduce(sums_of_group, axis=group, tag=_TAG).wait()
+        _sum_over(axes, sums_of_group, comm, _TAG)
         split_and_replicated += sums_of_group
     comm.all_reduce(split_and_replicated[:1], axis="tp", tag=_TAG).wait()
     total = split_and_replicated.sum()

@@ -27,6 +27,7 @@ class Segment:
     size: int
     is_replicated_over_tp: bool  # whole on each tensor-parallel rank; otherwise each has another part
     decays: bool  # towards zero: weights do, biases and gains don't
+    first: int = 0  # its first element in the tensor-parallel part of the whole parameter; above 0 for later experts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class Shard:
     first: int
     values_E: "torch.Tensor"
     gradients_E: "torch.Tensor"
-    group: Axis | None = "dp"  # the ranks that have the buffer's other parts; None where each has the whole
+    axes: tuple[Axis, ...] = ("dp",)  # along which ranks have other parts of its parameters, or other experts
 
     def __post_init__(self) -> None:
         assert self.values_E.shape == self.gradients_E.shape, "one gradient per value"

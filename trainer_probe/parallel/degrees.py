@@ -24,6 +24,9 @@ class Degrees:
     tensor_chunks: int = field(
         default=1, metadata={"help": "chunks of a tensor-parallel collective, to overlap with its product"}
     )
+    expert_chunks: int = field(
+        default=1, metadata={"help": "chunks of the exchange of experts' tokens, to overlap with their products"}
+    )
     schedule: ScheduleName | None = field(
         default=None,
         metadata={"help": "order of a pipeline's passes; by default interleaved where virtual is above 1, else 1f1b"},
@@ -46,7 +49,8 @@ def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
     """Raise InputError with all degrees that do not divide the model."""
     mistakes = [
         *_not_positive(degrees),
-        *_undivided_by_design(model, degrees),
+        *_unshared_sequences(model, degrees),
+        *_undivided_by_expert_ranks(model, degrees),
         *_undivided_by_tensor_ranks(model, degrees),
         *_undivided_by_context_ranks(model, degrees),
         *_undivided_by_pipeline_ranks(model, degrees),
@@ -56,20 +60,35 @@ def check_degrees(model: ModelSpec, degrees: Degrees) -> None:
 
 
 def _not_positive(degrees: Degrees) -> Iterable[Mistake]:
-    for name in ("virtual", "num_batches", "batch_size", "tensor_chunks"):
+    for name in ("virtual", "num_batches", "batch_size", "tensor_chunks", "expert_chunks"):
         value = getattr(degrees, name)
         if value < 1:
             yield Mistake(where=name, found=str(value), allowed="1 or more")
 
 
-def _undivided_by_design(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+def _unshared_sequences(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
     layout, next_step = degrees.layout, "raise tp, dp or pp instead"
-    if layout.ep > 1:
-        allowed = "1: experts are not divided"
-        yield Mistake(where="layout.ep", found=f"ep {layout.ep}", allowed=allowed, next_step=next_step)
     if layout.cp > 1 and not model.shares_sequences:
         allowed = f"1 for model.family {model.family}, whose experts take tokens of whole sequences"
         yield Mistake(where="layout.cp", found=f"cp {layout.cp}", allowed=allowed, next_step=next_step)
+
+
+def _undivided_by_expert_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:
+    ep = degrees.layout.ep
+    if model.num_divided_experts is None:
+        for where, found in (("layout.ep", ep), ("expert_chunks", degrees.expert_chunks)):
+            if found > 1:
+                allowed = f"1, since a model of the family {model.family} has no experts"
+                yield Mistake(where=where, found=str(found), allowed=allowed, next_step="set model.family to moe")
+    elif model.num_divided_experts % ep:
+        yield Mistake(where="model.num_experts", found=str(model.num_divided_experts), allowed=f"a multiple of ep {ep}")
+    elif degrees.expert_chunks > 1 and ep == 1:
+        yield Mistake(
+            where="expert_chunks",
+            found=str(degrees.expert_chunks),
+            allowed="1 where ep is 1",
+            next_step="raise layout.ep",
+        )
 
 
 def _undivided_by_tensor_ranks(model: ModelSpec, degrees: Degrees) -> Iterable[Mistake]:

@@ -41,6 +41,21 @@ class SequenceGroup:
         self._comm.reduce_scatter(part, whole.contiguous(), axis="tp", tag=tag, policy=self._policy.name).wait()
         return part
 
+    def to_features(self, x_PBI: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return this rank's part of the features of the whole sequence."""
+        parts = x_PBI.view(*x_PBI.shape[:2], self.size, -1).movedim(2, 0)  # T, P B, a part of I
+        return self._exchange(parts, tag).flatten(0, 1)
+
+    def to_sequence(self, x_SBO: torch.Tensor, tag: str) -> torch.Tensor:
+        """Return all features of this rank's part of the sequence, where each rank has a part of them."""
+        parts = x_SBO.view(self.size, -1, *x_SBO.shape[1:])
+        return self._exchange(parts, tag).movedim(0, 2).flatten(2)
+
+    def _exchange(self, parts: torch.Tensor, tag: str) -> torch.Tensor:
+        received = torch.empty_like(parts, memory_format=torch.contiguous_format)
+        self._comm.all_to_all(received, parts.contiguous(), axis="tp", tag=tag, policy=self._policy.name).wait()
+        return received
+
     def gather_and_multiply(
         self, x_PBI: torch.Tensor, matrix_IO: torch.Tensor, tag: str, whole_SBI: torch.Tensor | None = None
     ) -> torch.Tensor:

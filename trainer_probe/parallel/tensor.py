@@ -20,13 +20,13 @@ from torch.autograd.function import Function
 from torch.nn import functional
 
 from fabrictune.trainer_probe.comm import Comm, Handle
-from fabrictune.trainer_probe.model import experts
-from fabrictune.trainer_probe.model.experts import Dispatched, Routing
+from fabrictune.trainer_probe.model.experts import ExpertOperators
 from fabrictune.trainer_probe.model.operators import Context, Operators, WholeContext, at_least_single
-from fabrictune.trainer_probe.model.weights import Capacity
+from fabrictune.trainer_probe.parallel.experts import make_expert_operators
 from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 from fabrictune.trainer_probe.parallel.overlapped_matmul import SequenceGroup
 from fabrictune.trainer_probe.parallel.ring_attention import RingContext
+from fabrictune.trainer_probe.parallel.sequence import apply, gather_sequence, scatter_sequence
 from fabrictune.trainer_probe.parallel.weight_products import (
     Factors,
     KeptProducts,
@@ -36,23 +36,33 @@ from fabrictune.trainer_probe.parallel.weight_products import (
 from fabrictune.trainer_probe.policies import OverlapPolicy
 
 
-def make_operators(comm: Comm, policy: OverlapPolicy, num_chunks: int, kept: KeptProducts | None = None) -> Operators:
-    """Return the operators of this rank's tensor- and context-parallel groups; one of one rank makes no requests.
+def make_operators(
+    comm: Comm,
+    policy: OverlapPolicy,
+    num_chunks: int,
+    kept: KeptProducts | None = None,
+    *,
+    num_expert_chunks: int = 1,
+) -> Operators:
+    """Return the operators of this rank's tensor-, context- and expert-parallel groups.
 
-    Given a place for them, backward passes keep the products for the gradients of weights there.
+    A group of one rank makes no requests. Given a place for them, backward passes keep the products for the gradients
+    of weights there.
     """
     context = RingContext(comm, policy) if comm.layout.cp > 1 else WholeContext()
-    if comm.layout.tp > 1:
-        return TensorParallel(SequenceGroup(comm, policy, num_chunks), context, kept)
-    return RankAlone(kept, context)
+    group = SequenceGroup(comm, policy, num_chunks)
+    experts = make_expert_operators(comm, policy, group, num_expert_chunks)
+    return TensorParallel(group, context, experts, kept) if group.size > 1 else RankAlone(kept, context, experts)
 
 
 class TensorParallel:
     """The operators over a group of ranks. Requests are named by the tag, the pass, and the number of the chunk."""
 
-    def __init__(self, group: SequenceGroup, context: Context, kept: KeptProducts | None = None) -> None:
-        self.loss_weight = 1.0
+    def __init__(
+        self, group: SequenceGroup, context: Context, experts: ExpertOperators, kept: KeptProducts | None = None
+    ) -> None:
         self.context = context
+        self.experts = experts
         self._group = group
         self._kept = kept
 
@@ -60,85 +70,39 @@ class TensorParallel:
         """Return the rows of this part, P D: those it holds, or of a shared sequence those it takes from the whole."""
         if self.context.size == 1:
             return weight
-        own_SD = self.context.take(_apply(_GatherSequence, weight, self._group, tag), 0)
+        own_SD = self.context.take(gather_sequence(weight, self._group, tag), 0)
         return own_SD.chunk(self._group.size)[self._group.place]
 
     def embed(self, tokens_BS: torch.Tensor, weight_VD: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the rows of this part of the tokens, P B D; each rank looks up those of its share of the ids."""
         ids_SB, is_here_SB = self._local_ids(tokens_BS, weight_VD.shape[0])
         rows_SBD = functional.embedding(ids_SB, weight_VD) * is_here_SB[..., None]
-        return _apply(_ScatterSequence, rows_SBD, self._group, tag)
+        return scatter_sequence(rows_SBD, self._group, tag)
 
     def column_linear(
         self, x_PBD: torch.Tensor, weight_DO: torch.Tensor, bias_O: torch.Tensor | None, tag: str
     ) -> torch.Tensor:
         """Return the whole sequence's product with this rank's columns, S B O."""
-        product_SBO = _apply(_ColumnProduct, x_PBD, weight_DO, self._group, self._kept, tag)
+        product_SBO = apply(_ColumnProduct, x_PBD, weight_DO, self._group, self._kept, tag)
         return product_SBO if bias_O is None else product_SBO + bias_O
 
     def row_linear(
         self, x_SBO: torch.Tensor, weight_OD: torch.Tensor, bias_D: torch.Tensor | None, tag: str
     ) -> torch.Tensor:
         """Return this part of the sequence's product with the rows of all ranks, P B D."""
-        sum_PBD = _apply(_RowProduct, x_SBO, weight_OD, self._group, self._kept, tag)
+        sum_PBD = apply(_RowProduct, x_SBO, weight_OD, self._group, self._kept, tag)
         return sum_PBD if bias_D is None else sum_PBD + bias_D
 
     def cross_entropy(self, logits_SBV: torch.Tensor, targets_BS: torch.Tensor, tag: str) -> torch.Tensor:
         """Return the sum over all tokens, on every rank."""
         ids_SB, is_here_SB = self._local_ids(targets_BS, logits_SBV.shape[-1])
-        return _apply(_CrossEntropy, at_least_single(logits_SBV), ids_SB, is_here_SB, self._group, tag)
-
-    def dispatch(self, x_PBD: torch.Tensor, routing: Routing, capacity: Capacity, tag: str) -> Dispatched:
-        """Return the whole sequence's tokens in the slots of all experts, of which each rank has a share."""
-        x_SBD = _apply(_GatherSequence, x_PBD, self._group, f"{tag}.dispatch")
-        choice_SBK, handle = self._group.gather(routing.choice_PBK, f"{tag}.choices.forward")
-        gate_SBK = _apply(_GatherSequence, routing.gate_PBK, self._group, f"{tag}.gates")
-        handle.wait()
-        return experts.dispatch(x_SBD, choice_SBK, gate_SBK, capacity)
-
-    def combine(self, results_XND: torch.Tensor, dispatched: Dispatched, tag: str) -> torch.Tensor:
-        """Return this part of the sequence's sums, over the ranks' shares of the experts too, P B D."""
-        return _apply(_ScatterSequence, experts.combine(results_XND, dispatched), self._group, f"{tag}.combine")
-
-    def add_loss(self, x_PBD: torch.Tensor, loss: torch.Tensor) -> torch.Tensor:
-        """Return the activations, with the gradient of this part's loss in the backward pass."""
-        return experts.add_loss(x_PBD, loss, self.loss_weight)
+        return apply(_CrossEntropy, at_least_single(logits_SBV), ids_SB, is_here_SB, self._group, tag)
 
     def _local_ids(self, tokens_BS: torch.Tensor, share: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the ids counted from this rank's first, 0 where they are another's, and whether they are its own."""
         ids_SB = tokens_BS.t() - self._group.place * share
         is_here_SB = (ids_SB >= 0) & (ids_SB < share)
         return ids_SB.masked_fill(~is_here_SB, 0), is_here_SB
-
-
-class _ScatterSequence(Function):
-    """Forward: the sum over ranks, scattered. Backward: the gradient, gathered."""
-
-    @staticmethod
-    def forward(ctx: Any, x_SBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
-        ctx.group, ctx.tag = group, tag
-        return group.scatter(x_SBD, f"{tag}.forward")
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        whole_SBD, handle = ctx.group.gather(gradients[0], f"{ctx.tag}.backward")
-        handle.wait()
-        return whole_SBD, None, None
-
-
-class _GatherSequence(Function):
-    """Forward: the whole sequence, gathered. Backward: the sum of the ranks' gradients, scattered."""
-
-    @staticmethod
-    def forward(ctx: Any, x_PBD: torch.Tensor, group: SequenceGroup, tag: str) -> torch.Tensor:
-        ctx.group, ctx.tag = group, tag
-        whole_SBD, handle = group.gather(x_PBD, f"{tag}.forward")
-        handle.wait()
-        return whole_SBD
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return ctx.group.scatter(gradients[0], f"{ctx.tag}.backward"), None, None
 
 
 class _ColumnProduct(Function):
@@ -253,9 +217,3 @@ class _CrossEntropy(Function):
 def _awaited(tensor: torch.Tensor, handle: Handle) -> torch.Tensor:
     handle.wait()
     return tensor
-
-
-def _apply(function: type[Function], *arguments: Any) -> torch.Tensor:
-    """Call an autograd function; torch leaves `apply` untyped."""
-    result: torch.Tensor = function.apply(*arguments)  # type: ignore[no-untyped-call]
-    return result

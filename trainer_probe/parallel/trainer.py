@@ -73,7 +73,9 @@ class ParallelTrainer:
         }
         self._order = GatheringOrder(self.stages, policy)
         kept = KeptProducts() if schedule_of(shape).splits_backward else None
-        self._operators = make_operators(comm, policy, degrees.tensor_chunks, kept)
+        self._operators = make_operators(
+            comm, policy, degrees.tensor_chunks, kept, num_expert_chunks=degrees.expert_chunks
+        )
         if recompute == "selective":
             self._operators.context = RecomputedContext(self._operators.context)
         programs = proved_programs(shape, is_decoupled=policy.overlaps("pp"))
@@ -109,6 +111,11 @@ class ParallelTrainer:
         """Values that an optimizer updates on this rank, and their gradients."""
         return tuple(shard for stage in self.stages.values() for shard in stage.shards)
 
+    @property
+    def routing_sums(self) -> tuple[float, float, float, float]:
+        """This rank's balance losses in the last step, their tokens, its dropped choices and all choices."""
+        return self._operators.experts.sums.numbers()
+
     def run_step(
         self, step: int, batches: Batches, update: Callable[[], None], *, loss_scale: float = 1.0
     ) -> torch.Tensor:
@@ -124,7 +131,8 @@ class ParallelTrainer:
         self._order.start_step()
         taken = [part_of(batch, self._operators.context) for batch in (batches() if callable(batches) else batches)]
         scale = loss_scale / self._num_tokens
-        self._operators.loss_weight = scale
+        self._operators.experts.loss_weight = scale
+        self._operators.experts.sums.reset()
         loss = run_pipeline(self._rank, taken, scale)
         self._order.finish_step()
         with torch.no_grad():

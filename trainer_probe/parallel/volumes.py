@@ -51,6 +51,7 @@ def share_of(model: ModelSpec, degrees: Degrees, element_bytes: int, recompute: 
         sequence=model.sequence // degrees.layout.cp,
         tp=degrees.layout.tp,
         cp=degrees.layout.cp,
+        ep=degrees.layout.ep,
         element_bytes=element_bytes,
         splits_backward=schedule_of(degrees.pipeline).splits_backward,
         recompute=recompute,

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.autograd.function import Function
 
+from fabrictune.trainer_probe.model.experts import ExpertOperators
 from fabrictune.trainer_probe.model.operators import Context, SingleProcess
 from fabrictune.trainer_probe.parallel.gradient_places import weight_gradient
 
@@ -65,8 +66,13 @@ class RankAlone(SingleProcess):
     Given a place for them, they keep the products instead. What is compiled leaves them to autograd.
     """
 
-    def __init__(self, kept: KeptProducts | None = None, context: Context | None = None) -> None:
-        super().__init__(context)
+    def __init__(
+        self,
+        kept: KeptProducts | None = None,
+        context: Context | None = None,
+        experts: ExpertOperators | None = None,
+    ) -> None:
+        super().__init__(context, experts)
         self._kept = kept
 
     def column_linear(

@@ -67,7 +67,7 @@ def pieces_of(shards: Iterable[Shard], moments: Mapping[str, torch.Tensor], plac
                 Piece(
                     weight=segment.name,
                     part=0 if segment.is_replicated_over_tp else place,
-                    begin=shard.first + where.start - segment.offset,
+                    begin=segment.first + shard.first + where.start - segment.offset,
                     tensors={name: tensor_E[where] for name, tensor_E in tensors_E.items()},
                 )
             )

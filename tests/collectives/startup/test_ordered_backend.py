@@ -1,6 +1,6 @@
 """The backend with NCCL's order: gloo's bits where a program ends, and where it would hang an error with the requests.
 
-Seven layouts train over both backends; then messages go over one communicator a pair, as in one group of torch's.
+Eight layouts train over both backends; then messages go over one communicator a pair, as in one group of torch's.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from fabrictune.foundation.errors import UnavailableError
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.model.gpt import GptSpec
+from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.policies import POLICIES
 
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from fabrictune.collectives.startup.process_groups import Member
 
 Arrays = Mapping[str, NDArray[Any]]
-MODEL = GptSpec(width=16, depth=4, num_heads=4, vocabulary=12, sequence=8, window=3)
+SHAPE: dict[str, Any] = {"width": 16, "depth": 4, "num_heads": 4, "vocabulary": 12, "sequence": 8}
+MODEL = GptSpec(**SHAPE, window=3)
+MIXTURE = MoeSpec(**SHAPE, num_key_value_heads=2, feed_forward_width=12, num_experts=4)
 DEGREES = {
     "pp4": Degrees(layout=ParallelLayout(pp=4), num_batches=5),
     "pp2-v2-dp2": Degrees(layout=ParallelLayout(pp=2, dp=2), virtual=2, num_batches=4),
@@ -40,6 +43,7 @@ DEGREES = {
     "tp2-pp2-v2-dp2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), virtual=2, num_batches=2, tensor_chunks=2),
     "zb-pp4": Degrees(layout=ParallelLayout(pp=4), num_batches=5, schedule="zb-h1"),
     "zb-tp2-pp2-dp2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2), num_batches=3, schedule="zb-h1"),
+    "tp2-pp2-dp2-ep2": Degrees(layout=ParallelLayout(tp=2, pp=2, dp=2, ep=2), num_batches=3, expert_chunks=2),
 }
 PAIR = Degrees(layout=ParallelLayout(pp=2), num_batches=2)
 RING = Degrees(layout=ParallelLayout(cp=2))
@@ -55,7 +59,7 @@ def train_rank(degrees: Degrees, policies: tuple[str, ...], is_one_way: bool, me
     found: dict[str, NDArray[Any]] = {}
     for name in policies:
         comm = Comm(degrees.layout, member)
-        trainer = ParallelTrainer(MODEL, degrees, comm, POLICIES[name])
+        trainer = ParallelTrainer(MIXTURE if degrees.layout.ep > 1 else MODEL, degrees, comm, POLICIES[name])
 
         def descend(trainer: ParallelTrainer = trainer) -> None:
             for shard in trainer.shards:

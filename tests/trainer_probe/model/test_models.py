@@ -95,16 +95,21 @@ def test_a_tight_capacity_drops_choices() -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_counts_are_the_dispatched_operations(name: str) -> None:
-    """Over all ranks of a step that runs on tensors without values, alone and divided by two tensor ranks."""
+    """Over all ranks of a step that runs on tensors without values, alone, divided by two tensor ranks, and experts
+    by two expert ranks."""
     spec = SPECS[name]
     if spec.window is not None:
         pytest.skip("a band computes blocks of twice the window, of which half are outside it")
-    for layout in (ParallelLayout(), ParallelLayout(tp=1 if name == "llama-one-group" else 2, pp=2)):
+    tp = 1 if name == "llama-one-group" else 2
+    layouts = [ParallelLayout(), ParallelLayout(tp=tp, pp=2)]
+    if spec.num_divided_experts == 4:
+        layouts.append(ParallelLayout(tp=tp, dp=2, ep=2))
+    for layout in layouts:
         plan = make_plan(
             Recipe(name="count", model=spec, degrees=Degrees(layout=layout, num_batches=2)),
             HardwareSpec(),
         )
-        total = int(plan.flops_P.sum()) * layout.tp
+        total = int(plan.flops_P.sum()) * layout.tp * layout.dp
         assert total == pytest.approx(dispatched_flops_per_token(spec) * plan.num_tokens, rel=1e-12)
 
 

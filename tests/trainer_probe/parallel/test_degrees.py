@@ -57,10 +57,6 @@ def test_chunks_without_a_pipeline_are_refused() -> None:
             ParallelLayout(cp=16, tp=4),
             "model.sequence: 64\n  allowed: a multiple of 128, 2 times cp 16 times tp 4",
         ),
-        (
-            ParallelLayout(dp=2, ep=2),
-            "layout.ep: ep 2\n  allowed: 1: experts are not divided\n  next: raise tp, dp or pp instead",
-        ),
     ],
 )
 def test_degrees_that_do_not_divide_are_refused(layout: ParallelLayout, message: str) -> None:
@@ -107,6 +103,25 @@ def test_experts_need_whole_sequences() -> None:
         "  allowed: 1 for model.family moe, whose experts take tokens of whole sequences\n"
         "  next: raise tp, dp or pp instead"
     )
+
+
+def test_experts_are_divided_equally_and_only_where_there_are_some() -> None:
+    """Four experts on three ranks; chunks of an exchange that is not made; a model without experts."""
+    mixture, divided = PRESETS["moe-tiny"], ParallelLayout(dp=3, ep=3)
+    cases = [
+        (mixture, Degrees(layout=divided), "model.num_experts: 4\n  allowed: a multiple of ep 3"),
+        (mixture, Degrees(expert_chunks=2), "expert_chunks: 2\n  allowed: 1 where ep is 1\n  next: raise layout.ep"),
+        (
+            PRESETS["tiny"],
+            Degrees(layout=divided),
+            "layout.ep: 3\n  allowed: 1, since a model of the family gpt has no experts\n"
+            "  next: set model.family to moe",
+        ),
+    ]
+    for model, degrees, message in cases:
+        with pytest.raises(InputError) as caught:
+            check_degrees(model, degrees)
+        assert str(caught.value) == message
 
 
 def test_a_step_has_the_samples_of_all_ranks() -> None:

@@ -26,6 +26,7 @@ from fabrictune.trainer_probe.model.gpt import Block, GptSpec
 from fabrictune.trainer_probe.model.llama import LlamaSpec
 from fabrictune.trainer_probe.model.moe import MoeSpec
 from fabrictune.trainer_probe.model.spec import ModelSpec
+from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.parallel.schedule import ScheduleName
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
@@ -59,15 +60,25 @@ def divide(
     pp: int = 1,
     v: int = 1,
     dp: int = 1,
+    ep: int = 1,
     m: int = 1,
+    b: int = 1,
     chunks: int = 1,
     schedule: ScheduleName | None = None,
 ) -> Degrees:
-    layout = ParallelLayout(tp=tp, cp=cp, pp=pp, dp=dp)
-    return Degrees(layout=layout, virtual=v, num_batches=m, batch_size=1, tensor_chunks=chunks, schedule=schedule)
+    """Chunks of the exchange of experts' tokens where there is one, else of tensor-parallel collectives."""
+    return Degrees(
+        layout=ParallelLayout(tp=tp, cp=cp, pp=pp, dp=dp, ep=ep),
+        virtual=v,
+        num_batches=m,
+        batch_size=b,
+        tensor_chunks=chunks if ep == 1 else 1,
+        expert_chunks=chunks if ep > 1 else 1,
+        schedule=schedule,
+    )
 
 
-Kind = Block | Literal["rotary", "llama", "moe"]
+Kind = Block | Literal["rotary", "llama", "moe", "moe-switch"]
 
 STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with the default
     "ddp-dp3": "ddp",
@@ -81,6 +92,9 @@ STRATEGIES: dict[str, StrategyName] = {  # of layouts that are not trained with 
     "zero3-moe-tp2-dp2": "zero3",
     "zero3-cp2-pp2-dp2": "zero3",
     "zero3-full-tp2-dp2": "zero3",
+    "ddp-moe-dp4-ep2": "ddp",
+    "zero2-moe-dp4-ep4": "zero2",
+    "zero3-moe-tp2-dp4-ep2": "zero3",
 }
 
 DEGREES: dict[str, tuple[Kind, Degrees]] = {
@@ -99,6 +113,13 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "moe-tp2-pp2-v2-dp2": ("moe", divide(tp=2, pp=2, v=2, dp=2, m=2)),
     "moe-tp2-dp2": ("moe", divide(tp=2, dp=2, m=3, chunks=2)),
     "moe-pp2": ("moe", divide(pp=2, m=3)),
+    "moe-dp2-ep2": ("moe", divide(dp=2, ep=2, m=2)),
+    "moe-dp4-ep2": ("moe-switch", divide(dp=4, ep=2, m=2, b=2, chunks=3)),
+    "moe-dp4-ep4": ("moe", divide(dp=4, ep=4, m=2, chunks=2)),
+    "moe-tp2-dp2-ep2": ("moe-switch", divide(tp=2, dp=2, ep=2)),
+    "zb-moe-dp2-pp2-ep2": ("moe", divide(dp=2, pp=2, ep=2, m=3, chunks=2, schedule="zb-h1")),
+    "moe-tp2-dp4-ep2": ("moe", divide(tp=2, dp=4, ep=2, m=2, b=2)),
+    "moe-tp2-pp2-v2-dp2-ep2": ("moe", divide(tp=2, pp=2, v=2, dp=2, ep=2, m=2, chunks=2)),
     "zb-pp4": ("parallel", divide(pp=4, m=5, schedule="zb-h1")),
     "zb-tp2-pp2-dp2": ("serial", divide(tp=2, pp=2, dp=2, m=3, chunks=2, schedule="zb-h1")),
     "zb-llama-tp2-pp4": ("llama", divide(tp=2, pp=4, m=2, schedule="zb-h1")),
@@ -111,12 +132,14 @@ DEGREES: dict[str, tuple[Kind, Degrees]] = {
     "cp2-pp2-dp2": ("parallel", divide(cp=2, pp=2, dp=2, m=3)),
     "zb-cp2-pp2": ("llama", divide(cp=2, pp=2, m=3, schedule="zb-h1")),
     "full-tp2-dp2": ("serial", divide(tp=2, dp=2, m=2, chunks=2)),
+    "full-moe-tp2-dp2-ep2": ("moe", divide(tp=2, dp=2, ep=2, m=2, chunks=2)),
     "full-zb-moe-tp2-pp2": ("moe", divide(tp=2, pp=2, m=3, schedule="zb-h1")),
     "selective-llama-tp2-pp2-v2": ("llama", divide(tp=2, pp=2, v=2, m=2)),
     "selective-cp2-pp2": ("llama", divide(cp=2, pp=2, m=2)),
 }
 RECOMPUTED: dict[str, Recompute] = {
     "full-tp2-dp2": "full",
+    "full-moe-tp2-dp2-ep2": "full",
     "full-zb-moe-tp2-pp2": "full",
     "selective-llama-tp2-pp2-v2": "selective",
     "selective-cp2-pp2": "selective",
@@ -154,7 +177,8 @@ def policies_of(degrees: Degrees) -> Sequence[str]:
     layout = degrees.layout
     if layout.cp > 1:
         return ["none", "cp", "all"]
-    return ["none", "tp", "pp", "dp", "all"] if min(layout.tp, layout.pp, layout.dp) > 1 else ["none", "all"]
+    of_axes = ["tp", "pp", "dp"] if min(layout.tp, layout.pp, layout.dp) > 1 else []
+    return ["none", *of_axes, *(["ep"] if layout.ep > 1 else []), "all"]
 
 
 def make_model(kind: Kind, *, is_long: bool) -> ModelSpec:
@@ -163,9 +187,11 @@ def make_model(kind: Kind, *, is_long: bool) -> ModelSpec:
     shape: dict[str, Any] = {"width": 16, "depth": 4, "num_heads": 4, "vocabulary": 12, "sequence": sequence}
     if kind == "llama":
         return LlamaSpec(**shape, num_key_value_heads=2, feed_forward_width=12)
+    grouped = {**shape, "num_key_value_heads": 2, "feed_forward_width": 12, "num_experts": 4}
     if kind == "moe":
-        grouped = {**shape, "num_key_value_heads": 2, "feed_forward_width": 12}
-        return MoeSpec(**grouped, num_experts=4, capacity_factor=1.0, balance_coefficient=0.1)
+        return MoeSpec(**grouped, capacity_factor=1.0, balance_coefficient=0.1)
+    if kind == "moe-switch":  # one choice, of which none is dropped
+        return MoeSpec(**grouped, num_choices=1, capacity_factor=None, balance_coefficient=0.1)
     if kind == "rotary":
         return GptSpec(**shape, block="serial", positions="rotary")
     return GptSpec(**shape, window=window, block=kind)
@@ -254,12 +280,11 @@ def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
     """In double precision, to 1e-12, under every policy; the loss is the sum of the last stages' shares."""
     losses, weights = train_alone(trained.model, trained.degrees)
     layout = trained.degrees.layout
-    specs = {weight.name: weight for weight in ChunkSpec(model=trained.model).weights()}
     for policy in trained.policies:
         shares = [found[f"{policy}/loss"] for found in trained.ranks]
         np.testing.assert_allclose(np.sum(shares, axis=0) / layout.tp, losses, rtol=0, atol=1e-12)
     for rank, found in enumerate(trained.ranks):
-        place = int(layout.coordinates(rank)["tp"])
+        place, specs = int(layout.coordinates(rank)["tp"]), specs_of(trained, rank)
         for key, values in found.items():
             _, kind, *names = key.split("/")
             if kind == "value":
@@ -289,7 +314,7 @@ def test_every_weight_and_gradient_is_held(trained: Trained) -> None:
                         numbers[kind, names[0]] += values.size
         for weight in ChunkSpec(model=trained.model).weights():
             size = int(np.prod(weight.local_shape(layout.tp)))
-            num_replicas = layout.degree(layout.replica_axis)
+            num_replicas = layout.degree(layout.expert_replica_axis if weight.is_of_experts else layout.replica_axis)
             assert numbers["value", weight.name] == num_replicas * size
             copies = num_replicas if trained.data_parallel.strategy == "ddp" else 1
             assert numbers["gradient", weight.name] == copies * size
@@ -353,6 +378,13 @@ def test_a_plan_has_the_requests_of_every_rank(trained: Trained) -> None:
                 assert list(getattr(found, name)) == list(getattr(expected, name))[: len(first)], (rank, policy, name)
             for row in first:
                 assert found.dependencies.of(row).tolist() == expected.dependencies.of(row).tolist()
+
+
+def specs_of(trained: Trained, rank: int) -> Mapping[str, WeightSpec]:
+    """The weights of which a rank may have some; experts are consecutive, on neighbours along dp."""
+    layout = trained.degrees.layout
+    place = int(layout.coordinates(rank)["dp"]) % layout.ep
+    return {weight.name: weight.of_experts(layout.ep, place) for weight in ChunkSpec(model=trained.model).weights()}
 
 
 def bytes_of_step(trace: CommTrace, step: int) -> Counter[tuple[Axis, Operation]]:

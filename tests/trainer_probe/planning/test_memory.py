@@ -33,7 +33,7 @@ import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.model.forward import MicroBatch, run_chunk
-from fabrictune.trainer_probe.model.initialization import make_weights
+from fabrictune.trainer_probe.model.initialization import make_weight
 from fabrictune.trainer_probe.model.recomputation import RecomputedContext
 from fabrictune.trainer_probe.optimizers.optimizer import make_optimizer
 from fabrictune.trainer_probe.parallel.tensor import make_operators
@@ -55,7 +55,9 @@ def storages(tensors: Iterable[torch.Tensor]) -> dict[int, int]:
     return {tensor.untyped_storage()._cdata: tensor.untyped_storage().nbytes() for tensor in tensors}
 
 
-def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: Recompute = "none", cp: int = 1) -> int:
+def kept_by_autograd(
+    chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: Recompute = "none", cp: int = 1, ep: int = 1
+) -> int:
     """Return the bytes that a forward pass of real numbers keeps, weights apart, and those of its output."""
     kept: list[torch.Tensor] = []
 
@@ -63,12 +65,13 @@ def kept_by_autograd(chunk: ChunkSpec, tp: int, dtype: torch.dtype, recompute: R
         kept.append(tensor)
         return tensor
 
-    layout, model = ParallelLayout(tp=tp, cp=cp), chunk.model
+    layout, model = ParallelLayout(tp=tp, cp=cp, dp=ep, ep=ep), chunk.model
     with join_alone(layout, 0) as member:
         operators = make_operators(Comm(layout, member), POLICIES["all"], 1)
         if recompute == "selective":
             operators.context = RecomputedContext(operators.context)
-        weights = {name: value.to(dtype).requires_grad_() for name, value in make_weights(chunk, tp=tp).items()}
+        own = [weight.of_experts(ep, 0) for weight in chunk.weights()]
+        weights = {weight.name: make_weight(weight, 0, tp=tp).to(dtype).requires_grad_() for weight in own}
         ids = torch.zeros(BATCH, model.sequence // cp, dtype=torch.int64)
         x = (
             None
@@ -182,6 +185,20 @@ def test_a_ring_keeps_its_own_tokens_alone(
         if model.window is None:
             alone = Degrees(layout=ParallelLayout(tp=tp), batch_size=BATCH)
             assert cp * found == stage_activation_bytes(chunk, alone, dtype.itemsize, recompute)
+
+
+@pytest.mark.parametrize("tp", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_divided_experts_keep_as_much(tp: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the byte: slots of another rank's tokens in place of those sent there, and on tensor ranks a part of each
+    token's results."""
+    monkeypatch.setattr(torch.Tensor, "new_empty", torch.Tensor.new_zeros)
+    model = MoeSpec(**GROUPED, num_experts=6)
+    for number in range(3):
+        chunk = ChunkSpec(model=model, number=number, num_chunks=3)
+        degrees = Degrees(layout=ParallelLayout(tp=tp, dp=3, ep=3), batch_size=BATCH)
+        expected = stage_activation_bytes(chunk, degrees, dtype.itemsize)
+        assert expected == kept_by_autograd(chunk, tp, dtype, ep=3), number
 
 
 @pytest.mark.parametrize("block", get_args(Block))
