@@ -32,6 +32,12 @@ _STEP: tuple[Column, ...] = (
     number_column("tokens_per_s", "throughput", unit="tokens/s"),
     number_column("mfu_fraction", "model FLOPs utilisation of the hardware's peak; -1 where no peak is known"),
     *_exposed_columns("mean wait of a rank's work for {axis} communication; on a GPU by events of its stream"),
+    number_column(
+        "balance_loss",
+        "mean over tokens and layers of a mixture of experts, without its coefficient: 1 balanced; -1 not finite",
+        is_optional=True,
+    ),
+    number_column("dropped_fraction", "choices beyond their expert's capacity, of all", is_optional=True),
 )
 _PLACE = integer_column("place", "place in the pipeline")
 

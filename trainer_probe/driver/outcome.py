@@ -17,7 +17,7 @@ from fabrictune.foundation.records import Columns, Confidence, Finding, RunRecor
 from fabrictune.foundation.run_tables.rows import to_columns
 from fabrictune.foundation.traces import CommTrace
 from fabrictune.trainer_probe.driver.hardware import driver_settings
-from fabrictune.trainer_probe.driver.progress import StepReport
+from fabrictune.trainer_probe.driver.progress import RoutingReport, StepReport
 from fabrictune.trainer_probe.ledger import merge
 from fabrictune.trainer_probe.recipes.schema import Recipe
 
@@ -99,7 +99,12 @@ def training_row(report: StepReport) -> dict[str, Any]:
         "tokens_per_s": report.tokens_per_s,
         "mfu_fraction": _finite(report.mfu_fraction),
         **{f"exposed_{axis}_ns": waited_ns for axis, waited_ns in report.exposed_ns.items()},
+        **({} if report.routing is None else _routing_columns(report.routing)),
     }
+
+
+def _routing_columns(routing: RoutingReport) -> dict[str, float]:
+    return {"balance_loss": _finite(routing.balance_loss), "dropped_fraction": routing.dropped_fraction}
 
 
 def _finite(value: float) -> float:

@@ -14,6 +14,14 @@ Message = TypeVar("Message")
 
 
 @dataclass(frozen=True, kw_only=True)
+class RoutingReport:
+    """The routing of a step's tokens to experts."""
+
+    balance_loss: float  # mean over tokens and layers, without its coefficient; 1 where all experts are alike
+    dropped_fraction: float  # choices beyond their expert's capacity, of all
+
+
+@dataclass(frozen=True, kw_only=True)
 class StepReport:
     """One training step. Exposed communication is the time a rank waits for requests, averaged over ranks."""
 
@@ -27,6 +35,7 @@ class StepReport:
     tokens_per_s: float
     mfu_fraction: float  # NaN where no peak is known
     exposed_ns: Mapping[str, int]  # by axis
+    routing: RoutingReport | None = None  # of a model with experts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +62,37 @@ class StepSums:
     loss: float
     num_stop_requests: int
     exposed_ns: Mapping[str, float]
+    routing: RoutingReport | None
 
 
-def sum_over_ranks(comm: "Comm", *, loss_share: float, is_stopped: bool, exposed_ns: Mapping[str, int]) -> StepSums:
-    """Return the sums over all ranks, on each of them; tensor-parallel ranks have the same share of the loss."""
+def sum_over_ranks(
+    comm: "Comm",
+    *,
+    loss_share: float,
+    is_stopped: bool,
+    exposed_ns: Mapping[str, int],
+    routing_sums: tuple[float, float, float, float],
+) -> StepSums:
+    """Return the sums over all ranks, on each of them; tensor-parallel ranks have the same share of the loss.
+
+    `routing_sums` are a rank's balance losses, their tokens, its dropped choices and all choices.
+    """
     import torch
 
     axes = comm.layout.axes
-    own = [loss_share / comm.layout.tp, float(is_stopped), *(float(exposed_ns.get(axis, 0)) for axis in axes)]
+    own = [loss_share / comm.layout.tp, float(is_stopped), *routing_sums]
+    own += [float(exposed_ns.get(axis, 0)) for axis in axes]
     sums = torch.tensor(own, dtype=torch.float64)
     for axis in comm.layout.rank_axes:
         comm.all_reduce(sums, axis=axis, tag="driver.report").wait()
-    loss, num_stop_requests, *exposed = sums.tolist()
+    loss, num_stop_requests, balance, num_tokens, num_dropped, num_choices, *exposed = sums.tolist()
     return StepSums(
-        loss=loss, num_stop_requests=round(num_stop_requests), exposed_ns=dict(zip(axes, exposed, strict=True))
+        loss=loss,
+        num_stop_requests=round(num_stop_requests),
+        exposed_ns=dict(zip(axes, exposed, strict=True)),
+        routing=RoutingReport(balance_loss=balance / num_tokens, dropped_fraction=num_dropped / num_choices)
+        if num_choices
+        else None,
     )
 
 

@@ -82,7 +82,13 @@ class Training:
         scale, learning_rate = self._scale, self.recipe.schedule.learning_rate(self.step)
         loss_share, norm = self._update(take, learning_rate)
         exposed_ns = {axis: total - waited_ns.get(axis, 0) for axis, total in self.comm.exposed_wait_ns().items()}
-        sums = sum_over_ranks(self.comm, loss_share=loss_share, is_stopped=self._is_stopped(), exposed_ns=exposed_ns)
+        sums = sum_over_ranks(
+            self.comm,
+            loss_share=loss_share,
+            is_stopped=self._is_stopped(),
+            exposed_ns=exposed_ns,
+            routing_sums=self._trainer.routing_sums,
+        )
         report = self._report(sums, norm, learning_rate, scale, time.perf_counter_ns() - began_ns)
         self.step += 1
         self.place += self.recipe.degrees.samples_per_step
@@ -195,6 +201,7 @@ class Training:
             tokens_per_s=tokens_per_s,
             mfu_fraction=self._utilisation(tokens_per_s),
             exposed_ns={axis: round(total / num_ranks) for axis, total in sums.exposed_ns.items()},
+            routing=sums.routing,
         )
 
     def _utilisation(self, tokens_per_s: float) -> float:

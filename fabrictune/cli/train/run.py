@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from fabrictune.trainer_probe.recipes.schema import Recipe
 
 COLUMNS = ("step", "loss", "gradient", "tokens/s", "MFU")  # and exposed communication by axis
+ROUTING_COLUMNS = ("balance", "dropped")  # of a mixture of experts, behind the axes
 WIDTHS = (6, 8, 8, 10, 6, 10)
-AXIS_WIDTH = 8  # behind the first axis
+AXIS_WIDTH = 8  # behind the first axis, and of the routing
 
 
 @click.command()
@@ -156,7 +157,7 @@ def _print_step(recipe: "Recipe", report: "StepReport") -> None:
                 f"{recipe.name}: {layout.world_size} ranks, {layout.describe()}; "
                 f"overlap {recipe.overlap}, {recipe.precision_name} on {recipe.device}"
                 + "".join(f"; {name}={os.environ.get(name, own)}" for name, own in driver_settings(recipe).items()),
-                _line((*COLUMNS, f"exposed {axes[0]}", *axes[1:])),
+                _line((*COLUMNS, f"exposed {axes[0]}", *axes[1:], *(ROUTING_COLUMNS if report.routing else ()))),
             ]
         )
     print_lines([_line(_cells(report))])
@@ -178,4 +179,11 @@ def _cells(report: "StepReport") -> tuple[str, ...]:
         f"{report.tokens_per_s:,.0f}",
         f"{report.mfu_fraction:.1%}" if is_known else "n/a",
         *(format_duration(waited_ns * PS_PER_NS) for waited_ns in report.exposed_ns.values()),
+        *_routing_cells(report),
     )
+
+
+def _routing_cells(report: "StepReport") -> tuple[str, ...]:
+    if report.routing is None:
+        return ()
+    return f"{report.routing.balance_loss:.4f}", f"{report.routing.dropped_fraction:.1%}"
