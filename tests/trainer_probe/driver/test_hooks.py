@@ -1,0 +1,102 @@
+"""Hooks: who is called when, in which order, and what a run without them is."""
+
+from pathlib import Path
+
+import pytest
+
+from fabrictune.trainer_probe.driver.hooks import Hook, Hooks
+
+pytest.importorskip("torch")
+
+import torch
+
+from fabrictune.trainer_probe.driver.hardware import device_of
+from fabrictune.trainer_probe.driver.loop import train
+from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
+from fabrictune.trainer_probe.driver.training import Training
+from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.parallel.passes import Passes
+from tests.trainer_probe.driver.alone import machine_of_one, small
+from tests.trainer_probe.optimizers.flat_models import comm_of_one
+
+
+class NotedPasses:
+    """A stage's passes that note when they run; everything else is the wrapped ones'."""
+
+    def __init__(self, passes: Passes, name: str, notes: list[str]) -> None:
+        self._passes, self._name, self._notes = passes, name, notes
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._passes, name)
+
+    def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
+        self._notes.append(f"{self._name} forward {tag}")
+        return self._passes.forward(batch, x_PBD, tag)
+
+
+def noting(name: str, notes: list[str]) -> Hook:
+    """A hook that takes part in everything."""
+
+    def before_step(training: Training, step: int) -> None:
+        assert training.step == step
+        notes.append(f"{name} before step {step}")
+
+    def after_step(training: Training, report: StepReport) -> None:
+        assert (training.step, training.place) == (report.step + 1, 4 * (report.step + 1))
+        notes.append(f"{name} after step {report.step}")
+
+    return Hook(
+        before_step=before_step,
+        after_step=after_step,
+        passes_of=lambda passes: NotedPasses(passes, name, notes),
+        before_update=lambda training: notes.append(f"{name} before update"),
+        after_update=lambda training: notes.append(f"{name} after update"),
+    )
+
+
+def test_hooks_are_called_around_each_part_in_their_order(tmp_path: Path) -> None:
+    """One step of two micro-batches, two hooks: the second one's passes are around the first one's."""
+    recipe = small({"num_steps": 1})
+    notes: list[str] = []
+    watch = Monitor(on_step=lambda report: notes.append("reported"), is_stopped=lambda: False)
+    machine, hooks = machine_of_one(recipe, tmp_path), [noting("a", notes), Hook(), noting("b", notes)]
+    train(recipe, comm_of_one(), machine, watch, device_of(recipe), hooks=hooks)
+    tags = [note.removeprefix("b forward ") for note in notes if note.startswith("b forward")]
+    assert len(tags) == 2
+    assert notes == [
+        "a before step 0",
+        "b before step 0",
+        *(f"{name} forward {tag}" for tag in tags for name in ("b", "a")),
+        "a before update",
+        "b before update",
+        "a after update",
+        "b after update",
+        "a after step 0",
+        "b after step 0",
+        "reported",
+    ]
+
+
+def test_the_hooks_of_the_optimizer_see_sums_before_and_values_after(tmp_path: Path) -> None:
+    """Values change between the two, and nowhere else in a step; not at all in a step that is skipped."""
+    recipe = small({"num_steps": 2, "schedule": {"peak": 1e30}})
+    sums: list[float] = []
+
+    def note(training: Training, *_: object) -> None:
+        sums.append(sum(float(piece.tensors["value"].double().abs().sum()) for piece in training.pieces()))
+
+    watch = Monitor(on_step=lambda report: None, is_stopped=lambda: False)
+    hook = Hook(before_step=note, before_update=note, after_update=note, after_step=note)
+    train(recipe, comm_of_one(), machine_of_one(recipe, tmp_path), watch, device_of(recipe), hooks=[hook])
+    first, second = sums[:4], sums[4:]
+    assert first[0] == first[1] != first[2] == first[3]
+    assert set(second) == {first[3]}
+
+
+def test_what_nobody_takes_part_in_is_not_called() -> None:
+    """Passes are then the very object, and lists of callables are empty."""
+    hooks = Hooks([Hook(), Hook(before_step=lambda training, step: None)])
+    passes: object = object()
+    assert hooks.passes_of(passes) is passes  # type: ignore[arg-type]  # any object
+    counts = [len(part) for part in (hooks.before_step, hooks.after_step, hooks.before_update, hooks.after_update)]
+    assert counts == [1, 0, 0, 0]
