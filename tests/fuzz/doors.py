@@ -97,6 +97,11 @@ def make_doors(samples: Samples, real_data: Path | None) -> list[Door]:
             rules=True,
         ),
         Door(name="report build", words=["report", "build", FILE, "--out", f"{OUT}.html"], files=inputs.records),
+        Door(
+            name="report build, growing",
+            words=["report", "build", FILE, "--out", f"{OUT}.html"],
+            files=(samples.growing,),
+        ),
         Door(name="coll compare, record", words=["coll", "compare", FILE, "--out", OUT], files=(samples.measured,)),
         Door(name="sim run, trace", words=["sim", "run", FILE, "--out", OUT], files=samples.traces, scenario=REPLAY),
     ]

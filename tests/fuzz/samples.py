@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabrictune.cli.main import run
+from fabrictune.foundation.growing_tables import append_row
+from fabrictune.foundation.records import RunRecord
+from fabrictune.foundation.run_tables.catalog import TABLES
 from tests.kills.inputs import Inputs, make_inputs
 from tests.profile_events import ALL_REDUCE_OF_TWO
 
@@ -21,6 +24,7 @@ class Samples:
     nic: Path
     rules: Path
     measured: Path  # the record of a measurement
+    growing: Path  # the record of a training that goes on
 
 
 def make_samples(folder: Path) -> Samples:
@@ -35,10 +39,22 @@ def make_samples(folder: Path) -> Samples:
     ):
         assert run(words) == 0
     profile, nic, rules = folder / "profile.json", folder / "nic.txt", folder / "rules.yaml"
+    growing = folder / "growing"
+    _write_growing(growing)
     profile.write_text(json.dumps(_profile()))
     nic.write_text(NIC)
     rules.write_text(RULES)
-    return Samples(inputs=inputs, traces=(trace, chakra, profile), nic=nic, rules=rules, measured=measured)
+    return Samples(
+        inputs=inputs, traces=(trace, chakra, profile), nic=nic, rules=rules, measured=measured, growing=growing
+    )
+
+
+def _write_growing(record: Path) -> None:
+    """Write the record of a run that was killed in its fourth step."""
+    columns = TABLES["training"].columns
+    with RunRecord(kind="train run", run={"name": "tiny"}).write_growing(record, "training.jsonl") as file:
+        for step in range(3):
+            append_row(file, {column.name: step for column in columns})
 
 
 def _profile() -> object:

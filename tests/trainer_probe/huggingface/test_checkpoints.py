@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import math
+import random
 import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -301,6 +302,36 @@ def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, spoil: Callable[[Path]
     spoil(tmp_path / "weights")
     with pytest.raises(InputError, match=message):
         Checkpoint(recipe.model, tmp_path / "weights")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_damage_is_an_error_or_is_read(tmp_path: Path, seed: int) -> None:
+    """A hundred copies with bytes of one file overwritten, cut off or repeated: an InputError, or values."""
+    recipe, chance = recipe_of("llama", {}), random.Random(seed)
+    folder = tmp_path / "weights"
+    write_alone(recipe, folder)
+    contents = {path: path.read_bytes() for path in sorted(folder.iterdir())}
+    num_refused = 0
+    for _ in range(100):
+        path = chance.choice(list(contents))
+        content = bytearray(contents[path])
+        place = chance.randrange(chance.choice([len(content), min(len(content), 3000)]))
+        match chance.randrange(3):
+            case 0:
+                content[place : place + 4] = chance.randbytes(4)
+            case 1:
+                del content[place:]
+            case 2:
+                content[place:place] = content[: chance.randrange(2000)]
+        path.write_bytes(content)
+        try:
+            assert whole_weights(recipe, folder).keys() == {
+                weight.name for weight in ChunkSpec(model=recipe.model).weights()
+            }
+        except InputError:
+            num_refused += 1
+        path.write_bytes(contents[path])
+    assert 20 < num_refused < 100  # bytes of values are values
 
 
 def test_older_forms_are_read(tmp_path: Path) -> None:
