@@ -7,24 +7,38 @@ at all, and a stage's passes are called as they are where no hook wraps them.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fabrictune.trainer_probe.driver.progress import StepReport
 
 if TYPE_CHECKING:
-    from fabrictune.trainer_probe.driver.training import Training
     from fabrictune.trainer_probe.parallel.passes import Passes
+    from fabrictune.trainer_probe.state.pieces import Piece
+    from fabrictune.trainer_probe.state.train_state import TrainState
+
+
+class Run(Protocol):
+    """What a hook may ask of one rank's training."""
+
+    step: int  # number of the next step, or of the one that runs
+    place: int  # of its first sample in the order of samples
+
+    def state(self) -> "TrainState":
+        """Return this rank's state, between two steps."""
+
+    def pieces(self) -> "tuple[Piece, ...]":
+        """Return this rank's master values and moments, views of its storage."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hook:
-    """Callables of one who takes part in a run, on every rank; `Training.state` may be asked between steps."""
+    """Callables of one who takes part in a run, on every rank."""
 
-    before_step: "Callable[[Training, int], None] | None" = None  # with the step's number
-    after_step: "Callable[[Training, StepReport], None] | None" = None
+    before_step: "Callable[[Run, int], None] | None" = None  # with the step's number
+    after_step: "Callable[[Run, StepReport], None] | None" = None
     passes_of: "Callable[[Passes], Passes] | None" = None  # wraps the two passes of each of a rank's stages
-    before_update: "Callable[[Training], None] | None" = None  # gradients are summed
-    after_update: "Callable[[Training], None] | None" = None  # values are new, unless the step was skipped
+    before_update: "Callable[[Run], None] | None" = None  # gradients are summed
+    after_update: "Callable[[Run], None] | None" = None  # values are new, unless the step was skipped
 
 
 class Hooks:

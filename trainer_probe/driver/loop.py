@@ -8,7 +8,7 @@ import torch
 
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
-from fabrictune.trainer_probe.driver.hooks import Hook
+from fabrictune.trainer_probe.driver.hooks import Hook, Run
 from fabrictune.trainer_probe.driver.input_pipeline import Machine, open_feed
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.driver.section_timeouts import NUM_RECENT, SectionTimeouts
@@ -76,10 +76,10 @@ def request_limits(comm: Comm, timeouts: SectionTimeouts = SECTION_TIMEOUTS) -> 
     """Return the hook that limits the requests of each step by the time that earlier ones took."""
     elapsed_s = deque[float](maxlen=NUM_RECENT)
 
-    def limit(training: Training, step: int) -> None:
+    def limit(run: Run, step: int) -> None:
         comm.limit_requests(timeouts.step_s(elapsed_s))
 
-    def note(training: Training, report: StepReport) -> None:
+    def note(run: Run, report: StepReport) -> None:
         elapsed_s.append(report.elapsed_ns / 1e9)
 
     return Hook(before_step=limit, after_step=note)
@@ -87,7 +87,7 @@ def request_limits(comm: Comm, timeouts: SectionTimeouts = SECTION_TIMEOUTS) -> 
 
 def reports(monitor: Monitor) -> Hook:
     """Return the hook that gives a monitor each step's report."""
-    return Hook(after_step=lambda training, report: monitor.on_step(report))
+    return Hook(after_step=lambda run, report: monitor.on_step(report))
 
 
 def _peak_of(device: torch.device, recipe: Recipe) -> float | None:

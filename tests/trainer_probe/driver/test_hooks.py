@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fabrictune.trainer_probe.driver.hooks import Hook, Hooks
+from fabrictune.trainer_probe.driver.hooks import Hook, Hooks, Run
 
 pytest.importorskip("torch")
 
@@ -13,7 +13,6 @@ import torch
 from fabrictune.trainer_probe.driver.hardware import device_of
 from fabrictune.trainer_probe.driver.loop import train
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
-from fabrictune.trainer_probe.driver.training import Training
 from fabrictune.trainer_probe.model.forward import MicroBatch
 from fabrictune.trainer_probe.parallel.passes import Passes
 from tests.trainer_probe.driver.alone import machine_of_one, small
@@ -21,27 +20,32 @@ from tests.trainer_probe.optimizers.flat_models import comm_of_one
 
 
 class NotedPasses:
-    """A stage's passes that note when they run; everything else is the wrapped ones'."""
+    """A stage's passes that note when a forward pass runs."""
 
     def __init__(self, passes: Passes, name: str, notes: list[str]) -> None:
         self._passes, self._name, self._notes = passes, name, notes
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._passes, name)
 
     def forward(self, batch: MicroBatch, x_PBD: torch.Tensor | None, tag: str) -> torch.Tensor:
         self._notes.append(f"{self._name} forward {tag}")
         return self._passes.forward(batch, x_PBD, tag)
 
+    def backward(
+        self, x_PBD: torch.Tensor | None, output: torch.Tensor, gradient_PBD: torch.Tensor | None
+    ) -> torch.Tensor | None:
+        return self._passes.backward(x_PBD, output, gradient_PBD)
+
+    def weight_gradients(self) -> None:
+        self._passes.weight_gradients()
+
 
 def noting(name: str, notes: list[str]) -> Hook:
     """A hook that takes part in everything."""
 
-    def before_step(training: Training, step: int) -> None:
+    def before_step(training: Run, step: int) -> None:
         assert training.step == step
         notes.append(f"{name} before step {step}")
 
-    def after_step(training: Training, report: StepReport) -> None:
+    def after_step(training: Run, report: StepReport) -> None:
         assert (training.step, training.place) == (report.step + 1, 4 * (report.step + 1))
         notes.append(f"{name} after step {report.step}")
 
@@ -82,7 +86,7 @@ def test_the_hooks_of_the_optimizer_see_sums_before_and_values_after(tmp_path: P
     recipe = small({"num_steps": 2, "schedule": {"peak": 1e30}})
     sums: list[float] = []
 
-    def note(training: Training, *_: object) -> None:
+    def note(training: Run, *_: object) -> None:
         sums.append(sum(float(piece.tensors["value"].double().abs().sum()) for piece in training.pieces()))
 
     watch = Monitor(on_step=lambda report: None, is_stopped=lambda: False)

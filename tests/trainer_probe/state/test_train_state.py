@@ -26,7 +26,7 @@ import torch
 from fabrictune.trainer_probe.comm import Comm
 from fabrictune.trainer_probe.data.batches import Batches
 from fabrictune.trainer_probe.driver.hardware import device_of
-from fabrictune.trainer_probe.driver.hooks import Hook
+from fabrictune.trainer_probe.driver.hooks import Hook, Run
 from fabrictune.trainer_probe.driver.input_pipeline import make_batches
 from fabrictune.trainer_probe.driver.loop import train
 from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
@@ -229,7 +229,7 @@ def test_a_run_counts_its_steps_from_a_state(tmp_path: Path) -> None:
     states: list[TrainState] = []
     reports: list[StepReport] = []
 
-    def keep(training: Training, report: StepReport) -> None:
+    def keep(training: Run, report: StepReport) -> None:
         if training.step == HALF:
             states.append(training.state().clone())
 
