@@ -96,6 +96,36 @@ def estimate_mean_rate(
 ) -> MeanRate: ...
 def half_width_packets(rate: MeanRate, span_ps: float) -> float: ...
 
+class Fluid:
+    def __init__(
+        self,
+        *,
+        path: NDArray[numpy.uint32],
+        path_stride: int,
+        port_rate_bps: NDArray[numpy.int64],
+        port_delay_ps: NDArray[numpy.int64],
+        mtu_bytes: int,
+        wire_overhead_bytes: int,
+        ack_bytes: int,
+        ack_every_packets: int,
+        nvlink_rate_bps: int,
+        time_limit_ps: int,
+        num_transfers: int,
+    ) -> None: ...
+    def add_transfers(self, arrays: Mapping[str, Any]) -> None: ...
+    def start(self, alone: tuple[float, float], held: tuple[float, float]) -> None: ...
+    def advance(self, num_events: int) -> bool: ...
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def num_events(self) -> int: ...
+    @property
+    def finished_bytes(self) -> int: ...
+    def transfer_column_names(self) -> list[str]: ...
+    def transfer_column(self, name: str, begin: int, end: int) -> NDArray[numpy.int64]: ...
+
+BYTES_PER_FLUID_TRANSFER: int
+
 class Outcome(enum.Enum):
     RUNNING = 0
 

@@ -20,16 +20,9 @@ from fabrictune.netsim.pause_checks import check_deadlock, check_pauses, check_s
 
 def check_run(outcome: Outcome) -> CheckReport:
     """Return the checks of a run without regard to its faults, and their findings."""
-    transfers = outcome.tables["transfers"]
     return join_reports(
         check_deadlock(outcome),
-        run_check(
-            UNFINISHED_TRANSFERS.id,
-            f"{len(transfers['transfer']):,} transfers",
-            [_unfinished(transfers, outcome.run["outcome"])],
-            expected="all transfers to complete",
-            actual="all did",
-        ),
+        check_unfinished(outcome.tables["transfers"], outcome.run["outcome"]),
         check_lossless(outcome),
         check_loss(outcome),
         check_storms(outcome),
@@ -37,6 +30,17 @@ def check_run(outcome: Outcome) -> CheckReport:
         check_repeats(outcome),
         check_order(outcome),
         check_refusals(outcome),
+    )
+
+
+def check_unfinished(transfers: Columns, outcome: str) -> CheckReport:
+    """Return the check of transfers that did not complete."""
+    return run_check(
+        UNFINISHED_TRANSFERS.id,
+        f"{len(transfers['transfer']):,} transfers",
+        [_unfinished(transfers, outcome)],
+        expected="all transfers to complete",
+        actual="all did",
     )
 
 

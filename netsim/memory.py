@@ -17,6 +17,7 @@ from fabrictune.foundation.row_ranges import CHUNK_ROWS, ranges
 from fabrictune.foundation.units import format_bytes
 from fabrictune.netsim import _engine
 from fabrictune.netsim.engine_inputs.inputs import EngineInputs
+from fabrictune.netsim.fluid.audits import MOST_IN_REPLAY
 from fabrictune.netsim.work import least_time_ps
 
 MEMORY_OF_MACHINE = Path("/proc/meminfo")
@@ -26,6 +27,8 @@ COPIES = 2  # of arrays: the one given, and the one that the engine keeps
 EVENT_BYTES = 16
 DEPENDENT_OFFSET_BYTES = 4
 DEPENDENCY_BYTES = 8  # turned round, and as it came
+FLUID_EVENT_BYTES = 24
+AUDIT_BYTES = 160  # of what audits draw from, and its order
 PYTHON_BYTES_PER_TRANSFER = 310  # of the trace, its tables and the record
 GENERATED_BYTES_PER_TRANSFER = 40  # of the columns that a metric needs, where the rest is generated
 CREDIT_BYTES = 8  # what a packet says of its queue pair's credit
@@ -94,9 +97,36 @@ def _state_bytes(inputs: EngineInputs) -> int:
 
 def require_memory(inputs: EngineInputs, *, uses_telemetry: bool = False, available_bytes: int | None = None) -> None:
     """Raise InputError if the run needs more memory than is available."""
+    _require(estimated_bytes(inputs, uses_telemetry=uses_telemetry), available_bytes)
+
+
+def require_fluid_memory(inputs: EngineInputs, available_bytes: int | None = None) -> None:
+    """Raise InputError if a run at max-min shares needs more memory than is available, audits included."""
+    _require(fluid_bytes(inputs), available_bytes)
+
+
+def fluid_bytes(inputs: EngineInputs) -> int:
+    """Return an upper estimate of the memory of a run at max-min shares."""
+    given_bytes = sum(array.nbytes for array in inputs.arrays.values())
+    transfer_bytes = _engine.BYTES_PER_FLUID_TRANSFER + DEPENDENT_OFFSET_BYTES + FLUID_EVENT_BYTES + AUDIT_BYTES
+    return (
+        2 * COPIES * given_bytes  # of the run, and of its audits
+        + transfer_bytes * len(inputs.traffic)
+        + DEPENDENCY_BYTES * GROWTH * inputs.totals.num_dependencies
+        + _python_bytes(inputs)
+        + _most_audited_bytes(inputs)
+    )
+
+
+def _most_audited_bytes(inputs: EngineInputs) -> int:
+    """Return the room of the packets of one replay, all of its transfers at once."""
+    packets = MOST_IN_REPLAY * -(-inputs.totals.largest_bytes // int(inputs.settings["mtu_bytes"]))
+    return min(packets, _most_packets(inputs)) * _packet_bytes(inputs, uses_telemetry=False) * GROWTH
+
+
+def _require(needed_bytes: int, available_bytes: int | None) -> None:
     if available_bytes is None:
         available_bytes = least_limit_bytes()
-    needed_bytes = estimated_bytes(inputs, uses_telemetry=uses_telemetry)
     if needed_bytes > available_bytes:
         raise InputError(
             Mistake(

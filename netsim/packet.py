@@ -27,6 +27,9 @@ from fabrictune.netsim.engine_inputs.inputs import EngineInputs, make_engine_inp
 from fabrictune.netsim.engine_inputs.limits import LAST_INSTANT_PS
 from fabrictune.netsim.faults.results import check_faults, fault_tables
 from fabrictune.netsim.faults.timeline import NO_FAULTS, FaultTimeline
+from fabrictune.netsim.fluid.limits import require_shares
+from fabrictune.netsim.fluid.run import run_fluid
+from fabrictune.netsim.laws import describe_law
 from fabrictune.netsim.memory import require_memory
 from fabrictune.netsim.outcome import Outcome
 from fabrictune.netsim.results import tables
@@ -71,9 +74,13 @@ def run(
     started = time.perf_counter()
     config = config.with_marking()
     on_wire = config.with_telemetry() if law.uses_telemetry else config
+    if config.skip == "fluid":
+        require_shares(config, probe=probe, capture=capture, faults=faults)
     inputs = make_engine_inputs(
         network, traffic, law, on_wire, seed=seed, probe=probe, capture=capture, faults=faults.intervals
     )
+    if config.skip == "fluid":
+        return run_fluid(network, law, on_wire, inputs, seed=seed, simulate=make_simulation, progress=progress)
     require_memory(inputs, uses_telemetry=law.uses_telemetry)
     warn_of_long_run(inputs)
     simulation = make_simulation(inputs, law)
@@ -207,11 +214,6 @@ def _describe(
         threads=describe_threads(config, simulation),
         packets=simulation.packet_counts(),
         samples_are_complete=simulation.has_all_samples,
-        law={
-            "name": law.name,
-            "source": law.source,
-            "parameters": {name: law.params[name].item() for name in law.params.dtype.names or ()},
-            "derived": dict(law.derived),
-        },
+        law=describe_law(law),
         configuration=asdict(config),
     )

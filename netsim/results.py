@@ -21,17 +21,13 @@ from fabrictune.topology.network import Network
 def tables(
     network: Network, traffic: TrafficTrace, simulation: _engine.Simulation, config: PacketConfig
 ) -> dict[str, Columns]:
-    """Return the tables of foundation/run_tables/simulation.py; `queues` only where ports have priorities.
-
-    Beyond CHUNK_ROWS the transfers' table is generated as it is read, from the simulation and the traffic.
-    """
+    """Return the tables of foundation/run_tables/simulation.py; `queues` only where ports have priorities."""
     queues = simulation.queue_columns()
     numbers = np.array(config.queues.numbers, np.int64)
     ports = {"port": np.arange(network.fabric.num_ports), **simulation.port_columns()}
-    transfers = GeneratedTable(len(traffic), _transfer_columns(traffic, simulation, IdealTimes(network, config)))
     return {
         "fabric": fabric_table(network.fabric),
-        "transfers": dict(transfers) if len(traffic) <= CHUNK_ROWS else transfers,
+        "transfers": transfers_table(network, traffic, simulation, config),
         "ports": ports,
         "aborts": dict(simulation.failure_columns()),
         **({"queues": {**queues, "priority": numbers[queues["priority"]]}} if len(numbers) else {}),
@@ -40,8 +36,16 @@ def tables(
     }
 
 
+def transfers_table(
+    network: Network, traffic: TrafficTrace, simulation: _engine.Simulation | _engine.Fluid, config: PacketConfig
+) -> Columns:
+    """Return the table of transfers; beyond CHUNK_ROWS it is generated as it is read, from simulation and traffic."""
+    transfers = GeneratedTable(len(traffic), _transfer_columns(traffic, simulation, IdealTimes(network, config)))
+    return dict(transfers) if len(traffic) <= CHUNK_ROWS else transfers
+
+
 def _transfer_columns(
-    traffic: TrafficTrace, simulation: _engine.Simulation, ideal: IdealTimes
+    traffic: TrafficTrace, simulation: _engine.Simulation | _engine.Fluid, ideal: IdealTimes
 ) -> Mapping[str, MakeColumn]:
     def ideal_ps(begin: int, end: int) -> IntArray:
         return ideal.of(traffic.column("qp_N", begin, end), traffic.column("bytes_N", begin, end))

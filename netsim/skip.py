@@ -65,28 +65,45 @@ def skip_lines(run: Mapping[str, Any]) -> list[str]:
     skip = run.get("skip", {"mode": "off"})
     if skip["mode"] == "off":
         return []
+    if skip["mode"] == "fluid":
+        return _fluid_lines(skip["fluid"])
     exact = f"skipped {skip['share']:.1%} of {run['events']:,} events, with the same results"
     lines = [f"skipped 0 %: {skip['reason']}" if skip["reason"] else exact]
     return lines + (_bounded_lines(skip["bounded"]) if skip["mode"] == "bounded" else [])
 
 
 def bounded_json(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a record's `run` stands beside its figures: those of bounded skip, if there was any."""
-    bounded = run.get("skip", {}).get("bounded")
-    return {"bounded_skip": bounded} if bounded else {}
+    """Return what of a record's `run` stands beside its figures: those of estimates, if there were any."""
+    skip = run.get("skip", {})
+    return {f"{mode}_skip": skip[mode] for mode in ("bounded", "fluid") if skip.get(mode)}
 
 
 def _bounded_lines(bounded: Mapping[str, Any]) -> list[str]:
     if bounded["reason"]:
         return [f"taken at mean rates 0 %: {bounded['reason']}"]
     taken = f"taken at mean rates {bounded['share']:.1%}, in {bounded['spans']:,} spans"
-    low, last, high = (
-        format_duration(bounded[f"last_{name}"]) for name in ("finish_low_ps", "finish_ps", "finish_high_ps")
-    )
     return [
         f"{taken}; {_audit_words(bounded)}",
-        f"last finish {last}, between {low} and {high} (95 %); largest queues on their ways are not known",
+        f"{_last_words(bounded)}; largest queues on their ways are not known",
     ]
+
+
+def _fluid_lines(fluid: Mapping[str, Any]) -> list[str]:
+    if "packets" not in fluid:
+        return ["at max-min shares, interrupted before any audit"]
+    simulated = f"packet by packet {fluid['audited_share']:.2%}, the audits; all traffic at max-min shares"
+    held = f"{fluid['held_share']:.1%} of the bytes held by others"
+    return [
+        f"{simulated}, {held}; {_audit_words(fluid)}",
+        f"{_last_words(fluid)}; queues, marks and pauses are not known",
+    ]
+
+
+def _last_words(estimate: Mapping[str, Any]) -> str:
+    low, last, high = (
+        format_duration(estimate[f"last_{name}"]) for name in ("finish_low_ps", "finish_ps", "finish_high_ps")
+    )
+    return f"last finish {last}, between {low} and {high} (95 %)"
 
 
 def _audit_words(bounded: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from fabrictune.foundation.metrics.catalog import METRICS, Metric
 from fabrictune.foundation.metrics.formulas import max_to_mean_ratio
-from fabrictune.foundation.metrics.transfers import has_estimates
+from fabrictune.foundation.metrics.transfers import estimator
 from fabrictune.foundation.metrics.units import Unit
 from fabrictune.foundation.records import RunRecord
 from fabrictune.reports.link_load import carried_load, offered_load
@@ -50,28 +50,30 @@ def run_kpis(run: Run) -> list[Kpi]:
 
 
 def _metrics(record: RunRecord) -> Iterator[Kpi]:
-    is_estimate = has_estimates(record)
+    estimated_by = estimator(record)
     for name, metric in METRICS.items():
         value = metric.measure(record)
         if math.isnan(value):
             continue
-        interval = metric.interval(record) if is_estimate else (value, value)
+        interval = metric.interval(record) if estimated_by else (value, value)
         verdicts = {_is_within(name, bound, record) for bound in interval or ()}
         yield Kpi(
             name=metric.label,
             value=value,
             unit=metric.unit,
-            formula=f"{metric.meaning}; {_estimate_words(metric, interval)}" if is_estimate else metric.meaning,
+            formula=f"{metric.meaning}; {_estimate_words(metric, estimated_by, interval)}"
+            if estimated_by
+            else metric.meaning,
             bound=BOUNDS.get(name, ""),
             is_within=verdicts.pop() if len(verdicts) == 1 else None,
         )
 
 
-def _estimate_words(metric: Metric, interval: tuple[float, float] | None) -> str:
+def _estimate_words(metric: Metric, estimated_by: str, interval: tuple[float, float] | None) -> str:
     if interval is None:
-        return "estimated by bounded skip, without an interval"
+        return f"estimated by {estimated_by}, without an interval"
     low, high = map(metric.show, interval)
-    return f"estimated by bounded skip, 95 %: {low} to {high}"
+    return f"estimated by {estimated_by}, 95 %: {low} to {high}"
 
 
 def _is_within(name: str, value: float, record: RunRecord) -> bool | None:

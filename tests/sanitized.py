@@ -21,6 +21,7 @@ NUM_SKIPPING = 300
 NUM_OVER_THREADS = 200
 CASES = ("incast-8", "incast-15", "equal-flows", "permutation-16", "pfc", "conserved", "go-back-n", "failure", "spray")
 NUM_SHARINGS = 100
+NUM_FLUIDS = 200
 
 
 def take_engines(folder: Path) -> None:
@@ -50,6 +51,7 @@ def lines() -> Iterator[str]:
     yield from runs_over_threads()
     yield from _cases()
     yield from _sharings()
+    yield from _fluids()
 
 
 def _scenarios() -> Iterator[str]:
@@ -119,6 +121,22 @@ def _sharings() -> Iterator[str]:
         port_QH = dice.integers(-1, num_ports, (num_flows, dice.integers(1, 6)))
         rates = max_min_rates(port_QH, dice.integers(0, 400, num_ports), dice.integers(0, 100, num_flows))
         yield f"sharing {seed} {digest({'rates': {'bps': rates}})}"
+
+
+def _fluids() -> Iterator[str]:
+    from fabrictune.netsim.fluid.kernel import Widening, Widenings, make_fluid, run_to_the_end, start
+    from tests.skip.runs import random_run
+
+    bounds = Widening(early=0.1, late=0.3)
+    for seed in range(NUM_FLUIDS):
+        inputs = random_run(seed).inputs()
+        fluid = make_fluid(inputs)
+        for widenings in (Widenings(), Widenings(alone=bounds, held=bounds)):
+            start(fluid, widenings)
+            run_to_the_end(fluid)
+        num = len(inputs.traffic)
+        columns = {name: fluid.transfer_column(name, 0, num) for name in fluid.transfer_column_names()}
+        yield f"fluid {seed} {fluid.now_ps} {digest({'transfers': columns})}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from fabrictune.foundation.errors import InputError, Mistake, UnitError, require
 from fabrictune.foundation.finding_rules.simulation import EXPECTATION
 from fabrictune.foundation.metrics.catalog import METRICS
 from fabrictune.foundation.metrics.measures import measure_name
-from fabrictune.foundation.metrics.transfers import has_estimates, of_part
+from fabrictune.foundation.metrics.transfers import estimator, of_part
 from fabrictune.foundation.records import Confidence, RunRecord
 
 
@@ -70,12 +70,12 @@ class Expectation(Measure):
     def check(self, record: RunRecord) -> CheckReport:
         """Return the check of the bound, with the value of the record and a finding if that breaks it.
 
-        Where bounded skip estimates the value, its whole interval must keep the bound; without one nothing is checked.
+        Where skip estimates the value, its whole interval must keep the bound; without one nothing is checked.
         """
-        metric = METRICS[self.metric]
+        metric, estimated_by = METRICS[self.metric], estimator(record)
         values: tuple[float, ...] = (self.value(record),)
         shown = metric.show(values[0])
-        interval = metric.interval(self.measured(record)) if has_estimates(record) else None
+        interval = metric.interval(self.measured(record)) if estimated_by else None
         if interval is not None:
             values, shown = interval, f"{shown}, between {metric.show(interval[0])} and {metric.show(interval[1])}"
         finding = EXPECTATION.finding(
@@ -85,8 +85,8 @@ class Expectation(Measure):
             actual=shown,
             confidence=Confidence.PREDICTED,
         )
-        if has_estimates(record) and interval is None:
-            reason = f"bounded skip estimates {shown}, without an interval; engine: {{skip: exact}} measures it"
+        if estimated_by and interval is None:
+            reason = f"{estimated_by} estimates {shown}, without an interval; engine: {{skip: exact}} measures it"
             return skip_check(finding.id, self.name, reason)
         is_met = all(map(self._is_met_by, values))
         return run_check(finding.id, self.name, [] if is_met else [finding], expected=self.bound, actual=shown)

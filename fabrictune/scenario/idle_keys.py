@@ -180,6 +180,11 @@ NEEDS: Mapping[type, Sequence[Need]] = {
             fields=("skip_precision_fraction",), what="`skip: bounded`", is_met=lambda config: config.skip == "bounded"
         ),
         Need(
+            fields=("threads",),
+            what="a run in packets, which `skip: fluid` replaces",
+            is_met=lambda config: config.skip != "fluid",
+        ),
+        Need(
             fields=("pfc.xoff_bytes", "pfc.xon_bytes", "pfc.buffer_bytes"),
             what="ports with buffers of their own, which `buffer.size` replaces",
             is_met=lambda config: config.buffer.size_bytes is None,

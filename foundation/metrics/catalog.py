@@ -47,7 +47,7 @@ class Metric:
         return float(self.formula(record)) if is_known else math.nan
 
     def interval(self, record: RunRecord) -> tuple[float, float] | None:
-        """Return its least and largest value in a record of bounded skip; None where their distance is unknown."""
+        """Return its least and largest value in a record of estimates; None where their distance is unknown."""
         if not (self.follows_makespan and record.tables.get("transfers", {}).keys() >= set(transfers.FINISH_BOUNDS)):
             return None
         low, high = sorted(self.measure(transfers.with_finish(record, column)) for column in transfers.FINISH_BOUNDS)

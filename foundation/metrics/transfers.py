@@ -24,14 +24,18 @@ from fabrictune.foundation.row_ranges import ranges
 from fabrictune.foundation.units import BITS_PER_BYTE, PS_PER_S
 
 MOST_SORTED = 2**21  # flows at a time
-FINISH_BOUNDS = ("finish_low_ps", "finish_high_ps")  # columns of runs with bounded skip
+FINISH_BOUNDS = ("finish_low_ps", "finish_high_ps")  # columns of runs with estimates
 
 
-def has_estimates(record: RunRecord) -> bool:
-    """Return whether bounded skip took traffic at its mean rates in the record's run."""
+def estimator(record: RunRecord) -> str | None:
+    """Return what took traffic at its mean rates in the record's run: `bounded skip`, `fluid skip` or None."""
     skip = record.run.get("skip")
-    bounded = skip.get("bounded") if isinstance(skip, Mapping) else None
-    return isinstance(bounded, Mapping) and bool(bounded.get("spans"))
+    if not isinstance(skip, Mapping):
+        return None
+    if isinstance(skip.get("fluid"), Mapping):
+        return "fluid skip"
+    bounded = skip.get("bounded")
+    return "bounded skip" if isinstance(bounded, Mapping) and bounded.get("spans") else None
 
 
 def with_finish(record: RunRecord, column: str) -> RunRecord:

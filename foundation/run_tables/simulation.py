@@ -57,10 +57,10 @@ TABLES = (
             integer_column("cnps", "congestion notification packets received", unit="packets", is_optional=True),
             integer_column(
                 "finish_low_ps",
-                "earliest instant that `finish_ps` may be, with bounded skip; -1 never",
+                "earliest instant that `finish_ps` may be, with bounded or fluid skip; -1 never",
                 is_optional=True,
             ),
-            integer_column("finish_high_ps", "latest such instant, with bounded skip; -1 never", is_optional=True),
+            integer_column("finish_high_ps", "latest such instant, with either; -1 never", is_optional=True),
             integer_column("ideal_ps", "time it takes alone on the fabric", is_optional=True),
             number_column("slowdown", "time from ready to finish over `ideal_ps`; nan if unfinished", is_optional=True),
             integer_column(

@@ -55,10 +55,11 @@ class PacketConfig:
     loss_fraction: float = setting(0.0, "share of packets lost at random on every wire")
     time_limit_ns: int | None = setting(None, "simulated time after which the run ends, finished or not")
 
-    skip: Literal["exact", "bounded", "off"] = setting(
+    skip: Literal["exact", "bounded", "fluid", "off"] = setting(
         "off",
         "exact: take what repeats at once, with the same results; bounded: contended traffic too, at its mean rates, "
-        "with an interval; off: take every event",
+        "with an interval; fluid: all traffic at max-min fair rates, with an interval from audits packet by packet; "
+        "off: take every event",
     )
     skip_precision_fraction: float = setting(
         0.05, "bounded skip: widest interval of what is taken at once, in parts of it"

@@ -12,6 +12,7 @@
 #include "../skip/component.hpp"
 #include "../state/simulation.hpp"
 #include "columns.hpp"
+#include "fluid.hpp"
 #include "inputs.hpp"
 #include "law.hpp"
 #include "mean_rates.hpp"
@@ -123,6 +124,7 @@ NB_MODULE(_engine, module) {
     module.attr("SKIP_BYTES_PER_VALUE") = sizeof(std::int64_t);
     bind_law(module);
     bind_mean_rates(module);
+    bind_fluid(module);
 
     nb::enum_<Outcome>(module, "Outcome")
         .value("RUNNING", Outcome::Running)

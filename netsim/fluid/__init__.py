@@ -1,0 +1,1 @@
+"""Runs at max-min shares: `engine.skip: fluid`, with intervals from audits packet by packet."""
