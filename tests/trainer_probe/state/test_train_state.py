@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fabrictune.foundation.errors import InputError
+from fabrictune.trainer_probe.data_parallel.spec import DataParallelSpec
 from fabrictune.trainer_probe.launcher.processes import launch
 from fabrictune.trainer_probe.recipes.files import find_recipe, load_recipe
 from fabrictune.trainer_probe.recipes.schema import Recipe
@@ -33,8 +34,9 @@ from fabrictune.trainer_probe.driver.progress import Monitor, StepReport
 from fabrictune.trainer_probe.driver.training import Training
 from fabrictune.trainer_probe.model.chunks import ChunkSpec
 from fabrictune.trainer_probe.model.forward import MicroBatch
+from fabrictune.trainer_probe.model.weights import WeightSpec
 from fabrictune.trainer_probe.planning.dry_run import join_alone
-from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceTable
+from fabrictune.trainer_probe.state.pieces import VALUE, Piece, PieceSource, PieceTable
 from fabrictune.trainer_probe.state.train_state import StateHead, TrainState, join
 from tests.patience import patience
 from tests.trainer_probe.driver.alone import machine_of_one, small
@@ -61,6 +63,7 @@ OTHER_LAYOUTS: Mapping[str, Mapping[str, object]] = {
     "one process ddp": {"layout": {}},
     "tp4 dp3 zero1": {"layout": {"tp": 4, "dp": 3}},
     "tp2 dp3 zero3": {"layout": {"tp": 2, "dp": 3}},
+    "cp2 dp2 zero2": {"layout": {"cp": 2, "dp": 2}},
     "dp3 ddp": {"layout": {"dp": 3}},
     "pp4 zero2": {"layout": {"pp": 4}, "num_batches": 4},
     "pp2 v2 dp5 zero1": {"layout": {"pp": 2, "dp": 5}, "virtual": 2, "num_batches": 2},
@@ -221,6 +224,47 @@ def test_another_layout_takes_up_the_same_whole_state(tokens: Path, case: str, l
     found = whole(recipe, table)
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
     assert len(expected) == 3 * len(ChunkSpec(model=recipe.model).weights())
+
+
+class Numbered:
+    """A source in which each element of each tensor of each weight is a number of its own."""
+
+    def missing(self, *_: object) -> tuple[str, ...]:
+        return ()
+
+    def fill(self, piece: Piece, weight: WeightSpec, tp: int) -> None:
+        for number, name in enumerate(sorted(piece.tensors)):
+            whole = torch.arange(int(np.prod(weight.shape)), dtype=torch.float64).view(weight.shape) + 0.25 * number
+            own = weight.local_part(whole, tp, piece.part).flatten()
+            piece.tensors[name].copy_(own[piece.begin : piece.end])
+
+
+def test_experts_and_all_else_move_from_layout_to_layout(tokens: Path) -> None:
+    """Numbers go through layouts with other experts on a rank and other strategies, and come out as they went in."""
+    model = {"family": "moe", "width": 16, "depth": 4, "num_heads": 4, "num_key_value_heads": 2, "num_experts": 4}
+    model |= {"feed_forward_width": 12, "vocabulary": 60, "sequence": 8}
+    layouts: Sequence[tuple[Mapping[str, object], str]] = (
+        ({"layout": {"tp": 2, "dp": 4, "ep": 2}}, "zero1"),
+        ({"layout": {"pp": 2, "dp": 4, "ep": 4}, "virtual": 2, "num_batches": 2}, "zero2"),
+        ({"layout": {"tp": 2, "pp": 2, "dp": 2}}, "zero3"),
+        ({"layout": {}}, "ddp"),
+    )
+    source: PieceSource = Numbered()
+    for degrees, strategy in layouts:
+        recipe = load_recipe(find_recipe("tiny"), {**CHANGES, "model": model, "degrees": degrees})
+        recipe = replace(recipe, data_parallel=DataParallelSpec(strategy=strategy))  # type: ignore[arg-type]  # a name
+        states = []
+        for rank in range(recipe.degrees.layout.world_size):
+            with join_alone(recipe.degrees.layout, rank) as member:
+                training = make_training(recipe, tokens, Comm(recipe.degrees.layout, member))
+                training.load(training.state().head, source)
+                states.append(training.state().clone())
+        source = join(states)[1]
+    found = whole(recipe, join(states)[1])
+    for weight in ChunkSpec(model=recipe.model).weights():
+        count = int(np.prod(weight.shape))
+        for number, name in enumerate(("first_moment", "second_moment", VALUE)):
+            assert found[f"{weight.name} {name}"].tolist() == [place + 0.25 * number for place in range(count)]
 
 
 def test_a_run_counts_its_steps_from_a_state(tmp_path: Path) -> None:
