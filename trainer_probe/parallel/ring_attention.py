@@ -91,7 +91,9 @@ class RingContext:
         chunk = num_tokens // 2
         first, second, both = slice(0, chunk), slice(chunk, num_tokens), slice(0, num_tokens)
         if window is None or window >= num_tokens * self.size:
-            if source == self.place:
+            if device.type == "meta":  # a plan counts causal attention whole, as for one rank
+                yield Tile(queries=both, keys=both)
+            elif source == self.place:
                 yield Tile(queries=both, keys=both, is_causal=True)
             elif source < self.place:  # its first chunk is before both of this rank's, its second after both
                 yield Tile(queries=both, keys=first)
