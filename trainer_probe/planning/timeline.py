@@ -74,13 +74,21 @@ def durations(job: JobTrace, hardware: HardwareSpec) -> IntArray:
 
 
 def _duration_ps(rows: CommTrace, row: int, hardware: HardwareSpec) -> int:
-    """Return the duration of a request on the slowest link it must cross; a ring's message waits for all the others."""
+    """Return the duration of a request on the slowest link it must cross; a ring's message waits for all the others.
+
+    Of an all-to-all each other rank gets an equal part: one of the same host over NVLink, all others by the NIC.
+    """
     operation, members = Operation(rows.operation_N[row]), rows.groups[rows.group_N[row]]
     if operation == Operation.SEND and rows.axis_N[row] == "pp":
         members = (int(rows.rank_N[row]), int(rows.peer_N[row]))
     num_bits = sent_bytes(operation, len(members), int(rows.bytes_N[row])) * BITS_PER_BYTE
-    is_inside = len({rank // hardware.gpus_per_host for rank in members}) == 1
-    return round(num_bits / (hardware.nvlink_rate_bps if is_inside else hardware.nic_rate_bps) * PS_PER_S)
+    own_host = int(rows.rank_N[row]) // hardware.gpus_per_host
+    num_outside = sum(rank // hardware.gpus_per_host != own_host for rank in members)
+    if operation == Operation.ALL_TO_ALL and len(members) > 1:
+        outside = num_outside / (len(members) - 1)
+        slowest_s: float = num_bits * max((1 - outside) / hardware.nvlink_rate_bps, outside / hardware.nic_rate_bps)
+        return round(slowest_s * PS_PER_S)
+    return round(num_bits / (hardware.nic_rate_bps if num_outside else hardware.nvlink_rate_bps) * PS_PER_S)
 
 
 def _senders(job: JobTrace) -> dict[int, tuple[int]]:

@@ -9,7 +9,8 @@ import pytest
 
 from fabrictune.foundation.layout import ParallelLayout
 from fabrictune.trainer_probe.model.gpt import GptSpec
-from fabrictune.trainer_probe.model.spec import flops_per_token
+from fabrictune.trainer_probe.model.moe import MoeSpec
+from fabrictune.trainer_probe.model.spec import ModelSpec, flops_per_token
 from fabrictune.trainer_probe.parallel.degrees import Degrees
 from fabrictune.trainer_probe.planning.hardware import HardwareSpec
 from fabrictune.trainer_probe.planning.plan import Plan, make_plan
@@ -20,12 +21,26 @@ from fabrictune.trainer_probe.recipes.schema import Overlap, Recipe
 pytest.importorskip("torch")
 
 MODEL = GptSpec(width=256, depth=8, num_heads=4, vocabulary=2, sequence=64)
+MIXTURE = MoeSpec(
+    width=256,
+    depth=2,
+    num_heads=4,
+    num_key_value_heads=2,
+    feed_forward_width=512,
+    vocabulary=2,
+    sequence=64,
+    num_experts=8,
+    capacity_factor=1.0,
+)
+OVERLAPS: tuple[Overlap, ...] = ("none", "all")
 HARDWARE = HardwareSpec(
     achieved_flops_per_s=1e12, memory_bytes_per_s=math.inf, nvlink_rate_bps=80e9, nic_rate_bps=8e9, gpus_per_host=2
 )
 
 
-def plan(degrees: Degrees, overlap: Overlap = "all", model: GptSpec = MODEL, hardware: HardwareSpec = HARDWARE) -> Plan:
+def plan(
+    degrees: Degrees, overlap: Overlap = "all", model: ModelSpec = MODEL, hardware: HardwareSpec = HARDWARE
+) -> Plan:
     return make_plan(Recipe(name="play", model=model, degrees=degrees, overlap=overlap), hardware)
 
 
@@ -94,6 +109,32 @@ def test_a_message_crosses_the_nic_and_a_gathering_stays_inside() -> None:
     assert took_N[gathering] == rows.bytes_N[gathering] // 2 * 100  # ps a byte
     message = rows.tag_N.index("stage1.batch0.forward")
     assert took_N[message] == rows.bytes_N[message] * 1000
+
+
+def test_an_exchange_crosses_the_nic_with_what_leaves_the_host() -> None:
+    """Two GPUs a host, four ranks of experts: a quarter stays, one is for the neighbour, two are for another host."""
+    found = plan(Degrees(layout=ParallelLayout(dp=4, ep=4)), model=MIXTURE)
+    rows, took_N = found.trace.templates, durations(found.trace, HARDWARE)
+    exchange = rows.axis_N.index("ep")
+    slots = MIXTURE.capacity.num_experts * MIXTURE.capacity.num_slots
+    assert rows.bytes_N[exchange] == slots * MIXTURE.width * 4
+    assert took_N[exchange] == rows.bytes_N[exchange] // 2 * 1000  # ps a byte
+    inside = plan(Degrees(layout=ParallelLayout(dp=4, ep=2)), model=MIXTURE).trace
+    assert durations(inside, HARDWARE)[inside.templates.axis_N.index("ep")] == rows.bytes_N[exchange] // 2 * 100
+
+
+def test_chunks_of_an_exchange_hide_it_behind_the_experts() -> None:
+    """Of four chunks, one is exchanged in front of the experts and one behind them, if these take longer."""
+    fast = replace(HARDWARE, achieved_flops_per_s=1e10)
+    exposed = {
+        (overlap, chunks): plan(
+            Degrees(layout=ParallelLayout(dp=4, ep=4), expert_chunks=chunks), overlap, model=MIXTURE, hardware=fast
+        ).exposed_ps("ep")
+        for overlap in OVERLAPS
+        for chunks in (1, 4)
+    }
+    assert exposed["all", 1] == exposed["none", 1] == pytest.approx(exposed["none", 4])
+    assert exposed["all", 4] == pytest.approx(exposed["all", 1] / 4, rel=0.01)
 
 
 def test_one_message_is_waited_for_at_each_border() -> None:
