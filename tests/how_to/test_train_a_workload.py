@@ -40,6 +40,23 @@ def test_its_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
     assert 'id="training"' in (tmp_path / "runs" / "page.html").read_text()
 
 
+def test_its_mixture_trains_and_is_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """On eight processes; the run prints what is dropped, the plan what is exchanged."""
+    (recipe,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (tmp_path / "mixture.yaml").write_text(recipe)
+    monkeypatch.chdir(tmp_path)
+    printed = []
+    for line in commands.splitlines():
+        assert run(shlex.split(line)[1:]) == 0, capfd.readouterr().err
+        printed.append(capfd.readouterr().out)
+    assert "balance   dropped" in printed[0]
+    assert "ep    all_to_all" in printed[1]
+    assert set(RunRecord.read(tmp_path / "runs" / "mixture").tables["training"]) >= {"balance_loss", "dropped_fraction"}
+
+
 def test_its_recipe_names_keys_that_there_are() -> None:
     """Top-level keys of the file are the schema's."""
     (recipe,) = blocks("yaml")

@@ -1,6 +1,7 @@
 """Memory in closed form, against what autograd keeps and against the tensors that a training leaves alive."""
 
 import gc
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -247,6 +248,26 @@ def test_state_is_what_a_trainer_keeps_alive(precision: Precision, dp: int, stra
     state = state_bytes(chunk, degrees, recipe.data_parallel, dtype.itemsize, is_overlapped=True)
     example = recipe.model.sequence // 2 * BATCH * recipe.model.width * dtype.itemsize
     assert alive - example == state.weights + state.gradients + state.optimizer
+
+
+@pytest.mark.parametrize("ep", [1, 2, 4])
+def test_experts_take_a_share_of_the_state(ep: int) -> None:
+    """What a trainer keeps alive: the weights of X / ep experts, and their optimizer's of edp ranks."""
+    model, layout = MoeSpec(**GROUPED, num_experts=4), ParallelLayout(tp=2, dp=4, ep=ep)
+    degrees = Degrees(layout=layout, batch_size=BATCH)
+    with join_alone(layout, 3) as member:
+        before = storages(all_tensors())
+        comm = Comm(layout, member)
+        trainer = ParallelTrainer(model, degrees, comm, POLICIES["all"], dtype=torch.float32)
+        optimizer = make_optimizer(trainer.shards, OptimizerSpec(), comm)
+        alive = sum(size for number, size in storages(all_tensors()).items() if number not in before)
+        del optimizer
+    chunk = ChunkSpec(model=model)
+    state = state_bytes(chunk, degrees, DataParallelSpec(), 4, is_overlapped=True)
+    example = model.sequence // 2 * BATCH * model.width * 4
+    assert alive - example == state.weights + state.gradients + state.optimizer
+    held = [math.prod(weight.local_shape(2)) // (ep if weight.is_of_experts else 1) for weight in chunk.weights()]
+    assert sum(held) * 4 <= state.weights < sum(held) * 4 + 2 * 4 * layout.dp, "but for padding of two buffers"
 
 
 def all_tensors() -> list[torch.Tensor]:
