@@ -277,12 +277,16 @@ def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_loss_gradients_and_weights_equal_one_process(trained: Trained) -> None:
-    """In double precision, to 1e-12, under every policy; the loss is the sum of the last stages' shares."""
+    """In double precision, to 1e-12, under every policy; the loss is the sum of the last stages' shares.
+
+    Where experts are divided it is right to 1e-13 of itself.
+    """
     losses, weights = train_alone(trained.model, trained.degrees)
     layout = trained.degrees.layout
     for policy in trained.policies:
         shares = [found[f"{policy}/loss"] for found in trained.ranks]
-        np.testing.assert_allclose(np.sum(shares, axis=0) / layout.tp, losses, rtol=0, atol=1e-12)
+        atol = 1e-13 * min(losses) if layout.ep > 1 else 1e-12
+        np.testing.assert_allclose(np.sum(shares, axis=0) / layout.tp, losses, rtol=0, atol=atol)
     for rank, found in enumerate(trained.ranks):
         place, specs = int(layout.coordinates(rank)["tp"]), specs_of(trained, rank)
         for key, values in found.items():
